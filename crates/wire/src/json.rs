@@ -1,0 +1,35 @@
+//! JSON documents: the bytes as they came, and the one tree they mean.
+//!
+//! A [`Document`] keeps its text and a flat list of nodes in document order, so
+//! reading costs two allocations whatever the size, a value's exact source text
+//! is always at hand, and numbers keep the digits they were written with.
+//! [`read`](mod@read) builds it; this module is about looking at it.
+
+mod bounds;
+mod print;
+pub(crate) mod read;
+mod refusal;
+mod tape;
+
+pub use bounds::Bounds;
+pub use print::write_string;
+pub use refusal::{Reason, Refusal};
+pub use tape::{Document, Items, Kind, Members, Value};
+
+impl Document {
+    /// Reads one JSON value, refusing anything that could be read in two ways.
+    pub fn parse(text: impl Into<Vec<u8>>, bounds: &Bounds) -> Result<Document, Refusal> {
+        read::document(text.into(), bounds, read::RepeatedKeys::Refuse)
+    }
+
+    /// Reads a file a person wrote, keeping repeated keys so that all of its
+    /// problems can be shown at once. The caller must report the repeats.
+    ///
+    /// Never for messages: see [`Document::parse`].
+    pub fn parse_keeping_repeated_keys(
+        text: impl Into<Vec<u8>>,
+        bounds: &Bounds,
+    ) -> Result<Document, Refusal> {
+        read::document(text.into(), bounds, read::RepeatedKeys::Keep)
+    }
+}

@@ -1,0 +1,54 @@
+//! Writing a value as compact JSON.
+
+use std::fmt;
+
+use super::tape::{Kind, Value};
+
+impl fmt::Display for Value<'_> {
+    /// Compact JSON that reads back as the same tree.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.kind() {
+            Kind::Null | Kind::Bool | Kind::Number => f.write_str(self.raw()),
+            Kind::String => write_string(f, self.as_str().unwrap_or_default()),
+            Kind::List => {
+                f.write_str("[")?;
+                for (position, item) in self.items().into_iter().flatten().enumerate() {
+                    if position > 0 {
+                        f.write_str(",")?;
+                    }
+                    item.fmt(f)?;
+                }
+                f.write_str("]")
+            }
+            Kind::Object => {
+                f.write_str("{")?;
+                for (position, (key, value)) in self.members().into_iter().flatten().enumerate() {
+                    if position > 0 {
+                        f.write_str(",")?;
+                    }
+                    key.fmt(f)?;
+                    f.write_str(":")?;
+                    value.fmt(f)?;
+                }
+                f.write_str("}")
+            }
+        }
+    }
+}
+
+/// Writes `text` as a JSON string, escaping only what must be.
+pub fn write_string(out: &mut dyn fmt::Write, text: &str) -> fmt::Result {
+    out.write_char('"')?;
+    for character in text.chars() {
+        match character {
+            '"' => out.write_str("\\\"")?,
+            '\\' => out.write_str("\\\\")?,
+            '\n' => out.write_str("\\n")?,
+            '\r' => out.write_str("\\r")?,
+            '\t' => out.write_str("\\t")?,
+            control if control < ' ' => write!(out, "\\u{:04x}", u32::from(control))?,
+            other => out.write_char(other)?,
+        }
+    }
+    out.write_char('"')
+}
