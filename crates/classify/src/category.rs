@@ -61,9 +61,8 @@ impl fmt::Display for Category {
 /// Only an explicit `true` counts: absent hints and hints of a wrong type say
 /// nothing, and a tool that says nothing is taken to write.
 pub fn from_hints(annotations: Option<Value<'_>>) -> Category {
-    let says = |hint| {
-        annotations.and_then(|hints| hints.get(hint)).and_then(Value::as_bool) == Some(true)
-    };
+    let says =
+        |hint| annotations.and_then(|hints| hints.get(hint)).and_then(Value::as_bool) == Some(true);
     if says("destructiveHint") {
         Category::Destructive
     } else if says("readOnlyHint") {

@@ -1,9 +1,9 @@
 //! JSON documents: the bytes as they came, and the one tree they mean.
 //!
 //! A [`Document`] keeps its text and a flat list of nodes in document order, so
-//! reading costs two allocations whatever the size, a value's exact source text
-//! is always at hand, and numbers keep the digits they were written with.
-//! [`read`](mod@read) builds it; this module is about looking at it.
+//! reading takes a handful of buffers whatever the size, a value's exact source
+//! text is always at hand, and numbers keep the digits they were written with.
+//! The module `read` builds it; this one is about looking at it.
 
 mod bounds;
 mod print;

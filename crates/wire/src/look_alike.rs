@@ -1,10 +1,8 @@
 //! Keys that some other program would take for the key that matters.
 //!
-//! A server may compare names without case, trim them, or stop at a NUL. A
-//! message that holds `Amount` beside a governed `amount` could be judged by one
+//! A server may compare names without case, trim them, drop NULs or stop at one.
+//! A message that holds `Amount` beside a governed `amount` could be judged by one
 //! and executed by the other, so callers refuse it.
-
-use std::borrow::Cow;
 
 use unicase::UniCase;
 
@@ -27,26 +25,40 @@ impl Governed {
     }
 
     /// Whether `key` is another key that equals this name after case folding,
-    /// trimming and removing NULs.
+    /// trimming, and removing NULs or cutting the key at the first of them.
     pub fn resembles(&self, key: &str) -> bool {
         if key == &*self.name {
             return false;
         }
         // Nearly every key is plain ASCII of another length; folding ASCII
         // changes no lengths, so that is settled without looking further.
-        let plain = key.is_ascii()
-            && !key.contains('\0')
-            && !key.starts_with(char::is_whitespace)
-            && !key.ends_with(char::is_whitespace);
-        if plain { key.eq_ignore_ascii_case(&self.folded) } else { fold(key) == *self.folded }
+        let plain = key.bytes().all(|byte| matches!(byte, b' '..=b'~'))
+            && !key.starts_with(' ')
+            && !key.ends_with(' ');
+        if plain {
+            return key.eq_ignore_ascii_case(&self.folded);
+        }
+        let before_nul = key.split_once('\0').map(|(before, _)| before);
+        fold(key) == *self.folded || before_nul.is_some_and(|key| fold(key) == *self.folded)
     }
 }
 
 /// `name` without NULs, trimmed, with Unicode case folded.
 fn fold(name: &str) -> String {
-    let without_nul: Cow<'_, str> =
-        if name.contains('\0') { name.replace('\0', "").into() } else { name.into() };
-    UniCase::new(without_nul.trim()).to_folded_case()
+    let name: String = name.chars().filter(|&character| character != '\0').map(undotted).collect();
+    UniCase::new(name.trim_matches(is_blank)).to_folded_case()
+}
+
+/// Java compares by upper case and then by lower case, one character at a time,
+/// which makes both Turkish letters an `i`; Unicode's folding does not.
+fn undotted(character: char) -> char {
+    if matches!(character, '\u{130}' | '\u{131}') { 'i' } else { character }
+}
+
+/// What some language's `trim` takes away: Java's and Python's take control
+/// characters, and JavaScript's takes the byte order mark.
+fn is_blank(character: char) -> bool {
+    character.is_whitespace() || character.is_control() || character == '\u{feff}'
 }
 
 #[cfg(test)]
@@ -68,16 +80,21 @@ mod tests {
         for key in ["Amount", "AMOUNT", " amount", "amount\t", "amount\0", "\0 aMount \u{a0}\0"] {
             check("amount", key, true);
         }
+        for key in ["amount\u{1f}", "\u{1}amount", "\u{7f}amount", "\u{feff}amount", "amount\0x"] {
+            check("amount", key, true);
+        }
         check("Amount", "amount", true);
         check("straße", "STRASSE", true);
         check("start", "\u{17f}tart", true);
         check("\u{17f}tart", "start", true);
         check("kelvin", "\u{212a}elvin", true);
+        check("limit", "l\u{131}mit", true);
+        check("limit", "L\u{130}MIT", true);
     }
 
     #[test]
     fn other_keys_do_not() {
-        for key in ["amounts", "mount", "", "am ount", "a", "аmount"] {
+        for key in ["amounts", "mount", "", "am ount", "a", "аmount", "\0amount\0x", "x\0amount"] {
             check("amount", key, false);
         }
     }

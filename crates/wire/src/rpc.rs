@@ -23,11 +23,24 @@ pub enum Id {
 /// One message.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Message<'d> {
-    Request { id: Id, method: &'d str, params: Option<Value<'d>> },
-    Notification { method: &'d str, params: Option<Value<'d>> },
-    Response { id: Id, result: Value<'d> },
+    Request {
+        id: Id,
+        method: &'d str,
+        params: Option<Value<'d>>,
+    },
+    Notification {
+        method: &'d str,
+        params: Option<Value<'d>>,
+    },
+    Response {
+        id: Id,
+        result: Value<'d>,
+    },
     /// A failure may answer a request whose id could not be read.
-    Failure { id: Option<Id>, error: Value<'d> },
+    Failure {
+        id: Option<Id>,
+        error: Value<'d>,
+    },
 }
 
 /// Why a document is not one JSON-RPC message.
@@ -91,7 +104,9 @@ impl<'d> Envelope<'d> {
                 return Ok(());
             }
             if governed.resembles(key) {
-                return Err(EnvelopeError::LookAlike { found: key.into(), meant: name });
+                // A key padded with blanks can be as long as the message.
+                let found = key.chars().take(64).collect();
+                return Err(EnvelopeError::LookAlike { found, meant: name });
             }
         }
         Ok(())
@@ -108,7 +123,8 @@ impl<'d> Envelope<'d> {
             (_, Some(_), Some(_)) => Err(EnvelopeError::Both("result", "error")),
             (None, None, None) => Err(EnvelopeError::Nothing),
             (Some(method), None, None) => call(id, method, params),
-            (None, _, _) if params.is_some() => Err(EnvelopeError::Both("params", "result")),
+            (None, Some(_), _) if params.is_some() => Err(EnvelopeError::Both("params", "result")),
+            (None, _, Some(_)) if params.is_some() => Err(EnvelopeError::Both("params", "error")),
             (None, Some(result), None) => {
                 Ok(Message::Response { id: read_id(id.ok_or(EnvelopeError::NoId)?)?, result })
             }

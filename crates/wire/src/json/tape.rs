@@ -208,14 +208,12 @@ impl PartialEq for Value<'_> {
     /// the same text (`1.0` is not `1`).
     fn eq(&self, other: &Value<'_>) -> bool {
         match (self.kind(), other.kind()) {
-            (Kind::List, Kind::List) => self.items().into_iter().flatten().eq(other
-                .items()
-                .into_iter()
-                .flatten()),
-            (Kind::Object, Kind::Object) => self.members().into_iter().flatten().eq(other
-                .members()
-                .into_iter()
-                .flatten()),
+            (Kind::List, Kind::List) => {
+                self.items().into_iter().flatten().eq(other.items().into_iter().flatten())
+            }
+            (Kind::Object, Kind::Object) => {
+                self.members().into_iter().flatten().eq(other.members().into_iter().flatten())
+            }
             (a, b) => {
                 a == b
                     && self.as_bool() == other.as_bool()

@@ -88,15 +88,15 @@ impl Reader<'_> {
     }
 
     fn four_hex(&mut self, start: usize) -> Result<u32, Refusal> {
-        let Some(digits) = self.rest().get(..4) else { return self.refuse(Reason::End) };
         let mut value = 0;
-        for &digit in digits {
-            match char::from(digit).to_digit(16) {
-                Some(digit) => value = value * 16 + digit,
-                None => return self.refuse_at(start, Reason::Escape),
+        for _ in 0..4 {
+            match self.peek().map(|digit| char::from(digit).to_digit(16)) {
+                Some(Some(digit)) => value = value * 16 + digit,
+                Some(None) => return self.refuse_at(start, Reason::Escape),
+                None => return self.refuse(Reason::End),
             }
+            self.at += 1;
         }
-        self.at += 4;
         Ok(value)
     }
 

@@ -1,0 +1,19 @@
+//! What every fuzz target asserts, as plain functions.
+//!
+//! A target is a module with a `check`, a line in [`TARGETS`], a file of the
+//! same name in `fuzz_targets/` with its `[[bin]]`, and a folder of seeds.
+//! `cargo test` replays all seeds on stable; the fuzzer itself needs nightly:
+//!
+//! ```sh
+//! mkdir -p fuzz/corpus/wire
+//! cargo +nightly fuzz run --features libfuzzer wire fuzz/corpus/wire fuzz/seeds/wire \
+//!     -- -dict=fuzz/json.dict -max_total_time=300
+//! ```
+
+pub mod wire;
+
+/// Panics if the target's promises do not hold for the input.
+pub type Check = fn(&[u8]);
+
+/// Every target's name and its function.
+pub const TARGETS: &[(&str, Check)] = &[("wire", wire::check)];
