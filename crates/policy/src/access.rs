@@ -1,0 +1,81 @@
+//! What is not a tool call: resources, prompts, requests of the server, and
+//! methods this gateway does not know.
+
+use std::fmt;
+
+use crate::{
+    pattern::Glob,
+    policy::{Policy, ServerRequest},
+};
+
+/// Which resources or prompts may be had.
+#[derive(Debug)]
+pub(crate) enum Access {
+    Allow,
+    Deny,
+    /// Those that a pattern matches.
+    Only(Box<[Glob]>),
+}
+
+impl Policy {
+    /// Whether the resource of this URI may be read. Rule `/resources` if not.
+    pub fn permits_resource(&self, uri: &str) -> bool {
+        match &self.resources {
+            // A pattern says where a resource lies, which a path that climbs
+            // out again would belie.
+            Access::Only(_) if climbs(uri) => false,
+            access => access.permits(uri),
+        }
+    }
+
+    /// Whether the prompt of this name may be had. Rule `/prompts` if not.
+    pub fn permits_prompt(&self, name: &str) -> bool {
+        self.prompts.permits(name)
+    }
+
+    /// Whether the server may ask this of the client. Rule `/server_requests` if not.
+    pub fn permits_server_request(&self, request: ServerRequest) -> bool {
+        self.server_requests.contains(&request)
+    }
+
+    /// Whether a method this gateway does not know may pass. Rule `/methods` if not.
+    pub fn permits_unknown_method(&self, method: &str) -> bool {
+        self.methods.iter().any(|pattern| pattern.matches(method))
+    }
+}
+
+impl fmt::Display for Access {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Access::Allow => f.write_str("all"),
+            Access::Deny => f.write_str("none"),
+            Access::Only(patterns) => {
+                let texts: Vec<_> =
+                    patterns.iter().map(|glob| format!("`{}`", glob.text())).collect();
+                write!(f, "only {}", texts.join(", "))
+            }
+        }
+    }
+}
+
+impl Access {
+    fn permits(&self, name: &str) -> bool {
+        match self {
+            Access::Allow => true,
+            Access::Deny => false,
+            Access::Only(patterns) => patterns.iter().any(|pattern| pattern.matches(name)),
+        }
+    }
+}
+
+/// Whether any segment of the URI is `..`, in plain or percent-encoded spelling.
+fn climbs(uri: &str) -> bool {
+    uri.split(['/', '\\', '?', '#']).any(|segment| {
+        let plain = segment.replace("%2e", ".").replace("%2E", ".");
+        plain == ".."
+            || plain.contains("%2f..")
+            || plain.contains("..%2f")
+            || plain.contains("%2F..")
+            || plain.contains("..%2F")
+    })
+}

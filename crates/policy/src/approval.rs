@@ -1,0 +1,51 @@
+//! Approval: which calls need a human, and on what terms.
+
+use crate::condition::Predicate;
+
+/// How long an approval waits unless the policy says otherwise.
+pub(crate) const DEFAULT_EXPIRES_SECONDS: u64 = 15 * 60;
+
+/// One entry's demand for approval.
+#[derive(Debug)]
+pub(crate) struct Approval {
+    /// Absent: every call. Else those for which any of these holds.
+    pub(crate) when: Option<Box<[Predicate]>>,
+    pub(crate) expires_seconds: u64,
+    pub(crate) approvers: u8,
+    pub(crate) rule: Box<str>,
+    /// What to tell the caller, if the policy says.
+    pub(crate) message: Option<Box<str>>,
+}
+
+/// What it takes to let one held call through.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Terms<'p> {
+    /// The rule that asks; of several, the first in order of naming.
+    pub rule: &'p str,
+    /// What the policy wants the caller told.
+    pub message: Option<&'p str>,
+    /// How many different people must approve: the most that any entry asks for.
+    pub approvers: u8,
+    /// How long the approval waits: the shortest that any entry asks for.
+    pub expires_seconds: u64,
+}
+
+impl<'p> Terms<'p> {
+    pub(crate) fn of(approval: &'p Approval) -> Terms<'p> {
+        Terms {
+            rule: &approval.rule,
+            message: approval.message.as_deref(),
+            approvers: approval.approvers,
+            expires_seconds: approval.expires_seconds,
+        }
+    }
+
+    /// The stricter of both.
+    pub(crate) fn and(self, other: &Approval) -> Terms<'p> {
+        Terms {
+            approvers: self.approvers.max(other.approvers),
+            expires_seconds: self.expires_seconds.min(other.expires_seconds),
+            ..self
+        }
+    }
+}

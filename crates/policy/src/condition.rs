@@ -1,0 +1,62 @@
+//! Conditions and predicates: judging arguments.
+
+use sluice_wire::json::Value;
+
+use crate::{
+    operator::Test,
+    path::{ArgPath, Unjudgeable},
+};
+
+/// One test on one path.
+#[derive(Debug)]
+pub(crate) struct Condition {
+    pub(crate) path: ArgPath,
+    pub(crate) test: Test,
+    /// The operator's name, for people.
+    pub(crate) operator: &'static str,
+    /// The operator's value as compact JSON, for people.
+    pub(crate) value: Box<str>,
+    /// `<list>/<path>-<op>`, the id when this condition decides.
+    pub(crate) rule: Box<str>,
+}
+
+/// Conditions that must hold together.
+#[derive(Debug)]
+pub(crate) struct Predicate {
+    pub(crate) conditions: Box<[Condition]>,
+    /// The id when the predicate as a whole decides.
+    pub(crate) rule: Box<str>,
+    /// What to tell the caller, if the policy says.
+    pub(crate) message: Option<Box<str>>,
+}
+
+/// How a condition treats the many places of a path with `*`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Quantifier {
+    /// `require`: it must hold at all of them.
+    All,
+    /// `deny_if` and `when`: at any of them.
+    Any,
+}
+
+impl Condition {
+    /// Whether the condition holds for a call's arguments.
+    pub(crate) fn holds(
+        &self,
+        args: Option<Value<'_>>,
+        quantifier: Quantifier,
+    ) -> Result<bool, Unjudgeable> {
+        let mut all = true;
+        let mut any = false;
+        self.path.walk(args, &mut |found| {
+            let holds = self.test.holds(found)?;
+            all &= holds;
+            any |= holds;
+            Ok(())
+        })?;
+        Ok(match quantifier {
+            Quantifier::All => all,
+            Quantifier::Any => any,
+        })
+    }
+}

@@ -1,0 +1,169 @@
+//! The decision on one call.
+
+use std::borrow::Cow;
+
+use smallvec::SmallVec;
+
+use crate::{
+    amount::Amount,
+    approval::Terms,
+    limit::Limit,
+    time::{Timestamp, Window},
+};
+
+/// How a call came out, in one word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    Allow,
+    Deny,
+    Hide,
+    Approve,
+}
+
+impl Outcome {
+    /// The word used in records, tests and explanations.
+    pub fn name(self) -> &'static str {
+        match self {
+            Outcome::Allow => "allow",
+            Outcome::Deny => "deny",
+            Outcome::Hide => "hide",
+            Outcome::Approve => "approve",
+        }
+    }
+
+    /// The outcome of that name.
+    pub fn from_name(name: &str) -> Option<Outcome> {
+        [Outcome::Allow, Outcome::Deny, Outcome::Hide, Outcome::Approve]
+            .into_iter()
+            .find(|outcome| outcome.name() == name)
+    }
+}
+
+/// What a policy says of one call, before its counters are read.
+#[derive(Debug)]
+pub enum Decision<'p> {
+    Deny(Denial<'p>),
+    /// A human must agree first.
+    Hold(Terms<'p>),
+    /// Allowed, if its charges can be made.
+    Allow(Allow<'p>),
+}
+
+/// A call that is not forwarded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Denial<'p> {
+    /// The true rule. What a caller may see of it is another matter.
+    pub rule: Cow<'p, str>,
+    /// What to tell the caller.
+    pub message: Cow<'p, str>,
+    /// When trying again may help, in milliseconds.
+    pub retry_after: Option<u64>,
+}
+
+impl Denial<'_> {
+    /// `hide` for a hidden tool, else `deny`.
+    pub fn outcome(&self) -> Outcome {
+        if self.rule == "(hidden)" { Outcome::Hide } else { Outcome::Deny }
+    }
+}
+
+/// A call that may be made once its charges are.
+#[derive(Debug)]
+pub struct Allow<'p> {
+    pub(crate) at: Timestamp,
+    /// Every limit that applies, in order of naming.
+    pub(crate) demands: SmallVec<[Demand<'p>; 4]>,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Demand<'p> {
+    pub(crate) limit: &'p Limit,
+    pub(crate) amount: Amount,
+}
+
+/// What one call adds to one counter.
+#[derive(Debug, Clone, Copy)]
+pub struct Charge<'p> {
+    /// Of the limits that share the counter, the one with the smallest bound.
+    pub limit: &'p Limit,
+    pub amount: Amount,
+    /// Which window of the counter is charged.
+    pub window_start: Timestamp,
+}
+
+impl<'p> Allow<'p> {
+    /// What the call adds to counters, each counter once.
+    pub fn charges(&self) -> impl Iterator<Item = Charge<'p>> + '_ {
+        self.demands.iter().enumerate().filter(|(place, demand)| self.binds(*place, demand)).map(
+            |(_, demand)| Charge {
+                limit: demand.limit,
+                amount: demand.amount,
+                window_start: demand.limit.window.start(self.at),
+            },
+        )
+    }
+
+    /// Whether no limit on the same counter is smaller, or equal and earlier.
+    fn binds(&self, place: usize, demand: &Demand<'_>) -> bool {
+        let rank = |place: usize, demand: &Demand<'_>| (demand.limit.max, place);
+        self.demands
+            .iter()
+            .enumerate()
+            .filter(|(_, other)| other.limit.counter_number == demand.limit.counter_number)
+            .all(|(other_place, other)| rank(place, demand) <= rank(other_place, other))
+    }
+
+    /// May the charges be made, given what each counter reads now?
+    ///
+    /// All fit, or the first limit that does not is the denial.
+    pub fn admit(&self, reading: impl Fn(&Limit) -> Amount) -> Result<(), Denial<'p>> {
+        for demand in &self.demands {
+            let used = reading(demand.limit);
+            if !demand.limit.admits(used, demand.amount) {
+                return Err(demand.refusal(used, self.at));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<'p> Demand<'p> {
+    fn refusal(&self, used: Amount, at: Timestamp) -> Denial<'p> {
+        let limit = self.limit;
+        let fits_later = limit.admits(Amount::ZERO, self.amount);
+        let left = limit.window.left(at);
+        let message = match &limit.message {
+            Some(message) => Cow::Borrowed(&**message),
+            None if fits_later => Cow::Owned(self.full(used, left)),
+            None => Cow::Owned(format!(
+                "Over the limit: this call counts {}, and at most {} {} is allowed.",
+                self.amount,
+                limit.max_text,
+                per(limit.window)
+            )),
+        };
+        let retry_after = fits_later.then_some(left);
+        Denial { rule: Cow::Borrowed(&limit.rule), message, retry_after }
+    }
+
+    fn full(&self, used: Amount, left: u64) -> String {
+        let (max, per) = (&self.limit.max_text, per(self.limit.window));
+        let wait = left.div_ceil(1000);
+        if self.limit.increment_from.is_none() {
+            format!("Rate limit reached: {max} {per}. Try again in {wait} s.")
+        } else {
+            let amount = self.amount;
+            format!(
+                "Limit reached: {max} {per}, {used} used, {amount} more asked for. Try again in {wait} s."
+            )
+        }
+    }
+}
+
+fn per(window: Window) -> String {
+    match window {
+        Window::Minute | Window::Hour | Window::Day => format!("per {window}"),
+        Window::Seconds(1) => "per second".into(),
+        Window::Seconds(seconds) => format!("per {seconds} s"),
+    }
+}

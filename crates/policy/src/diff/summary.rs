@@ -1,0 +1,235 @@
+//! What a policy says of one tool, whatever the arguments.
+
+use std::collections::BTreeMap;
+
+use super::Change;
+use crate::{
+    amount::Amount,
+    approval::Approval,
+    condition::Predicate,
+    facts::Facts,
+    limit::Limit,
+    policy::{Entry, Policy, ValidateBy},
+    standing::{Unavailable, standing},
+    words,
+};
+
+/// Where a tool stands.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    Hidden,
+    Denied { rule: String },
+    Open { held: bool, conditional: bool, limited: bool },
+}
+
+/// Everything a policy asks of calls to one tool. Each demand is kept by what it
+/// says, so that moving a rule to another entry is no change.
+#[derive(Debug)]
+pub(super) struct Summary<'p> {
+    pub(super) standing: Standing,
+    /// Conditions on arguments, with the rule each stands in.
+    conditions: BTreeMap<String, &'p str>,
+    /// When approval is needed, with the rule.
+    approvals: BTreeMap<String, &'p str>,
+    /// By counter: the smallest bound.
+    limits: BTreeMap<String, &'p Limit>,
+}
+
+impl<'p> Summary<'p> {
+    pub(super) fn of(policy: &'p Policy, tool: &str, facts: Facts<'_>) -> Summary<'p> {
+        let mut summary = Summary {
+            standing: Standing::Hidden,
+            conditions: BTreeMap::new(),
+            approvals: BTreeMap::new(),
+            limits: BTreeMap::new(),
+        };
+        match standing(policy, tool, facts) {
+            Err(Unavailable::Hidden) => {}
+            Err(reason) => summary.standing = Standing::Denied { rule: reason.rule().into() },
+            Ok(entries) => {
+                summary.default_validation(policy, &entries);
+                entries.iter().for_each(|entry| summary.take(entry));
+                summary.standing = summary.settle(&entries);
+            }
+        }
+        summary
+    }
+
+    fn default_validation(&mut self, policy: &'p Policy, entries: &[&'p Entry]) {
+        let waived = |entry: &&Entry| matches!(entry.validate.by, ValidateBy::NotByDefault);
+        if policy.validate_args && !entries.iter().any(waived) {
+            self.conditions.insert(OWN_SCHEMA.into(), "/validate_args");
+        }
+    }
+
+    fn take(&mut self, entry: &'p Entry) {
+        match &entry.validate.by {
+            ValidateBy::Default | ValidateBy::NotByDefault => {}
+            ValidateBy::Own => {
+                self.conditions.insert(OWN_SCHEMA.into(), &entry.validate.rule);
+            }
+            ValidateBy::Schema { text, .. } => {
+                let what = format!("arguments must fit the schema {text}");
+                self.conditions.insert(what, &entry.validate.rule);
+            }
+        }
+        for predicate in entry.require.iter().filter(|predicate| !predicate.conditions.is_empty()) {
+            let what = format!("calls must have {}", all_of(predicate));
+            self.conditions.insert(what, &predicate.rule);
+        }
+        for predicate in entry.deny_if.iter().filter(|predicate| !predicate.conditions.is_empty()) {
+            let what = format!("calls with {} are denied", all_of(predicate));
+            self.conditions.insert(what, &predicate.rule);
+        }
+        if let Some(approval) = &entry.approval {
+            self.approvals.insert(when(approval), &approval.rule);
+        }
+        for limit in &entry.limits {
+            let slot = self.limits.entry(counter(limit)).or_insert(limit);
+            if limit.max < slot.max {
+                *slot = limit;
+            }
+        }
+    }
+
+    fn settle(&self, entries: &[&Entry]) -> Standing {
+        let mut predicates = entries.iter().flat_map(|entry| &entry.deny_if);
+        if let Some(denial) = predicates.find(|predicate| predicate.conditions.is_empty()) {
+            return Standing::Denied { rule: denial.rule.to_string() };
+        }
+        Standing::Open {
+            held: entries.iter().any(|entry| {
+                entry.approval.as_ref().is_some_and(|approval| approval.when.is_none())
+            }),
+            conditional: !self.conditions.is_empty() || !self.approvals.is_empty(),
+            limited: !self.limits.is_empty(),
+        }
+    }
+
+    /// What changes when `after` takes this one's place.
+    pub(super) fn changes_to(&self, after: &Summary<'_>) -> Vec<Change> {
+        match (&self.standing, &after.standing) {
+            (Standing::Open { .. }, Standing::Open { .. }) => {}
+            (Standing::Open { .. }, _) => {
+                return vec![after.closed("denied", "every call is denied")];
+            }
+            (old, Standing::Open { .. }) => {
+                let rule = match old {
+                    Standing::Denied { rule } => rule.clone(),
+                    _ => "(hidden)".into(),
+                };
+                let detail = format!("calls were denied by `{rule}` and no longer are");
+                let mut changes = vec![Change { effect: "allowed", rule, detail }];
+                changes.extend(after.demands());
+                return changes;
+            }
+            (Standing::Hidden, Standing::Hidden) => return Vec::new(),
+            (Standing::Hidden, Standing::Denied { .. }) => {
+                return vec![after.closed("denied", "still denied, but listed or named by a rule")];
+            }
+            (Standing::Denied { .. }, Standing::Hidden) => {
+                return vec![after.closed("denied", "still denied, and now hidden from lists")];
+            }
+            (Standing::Denied { rule: old }, Standing::Denied { rule: new }) if old == new => {
+                return Vec::new();
+            }
+            (Standing::Denied { .. }, Standing::Denied { .. }) => {
+                return vec![after.closed("denied", "still denied, by another rule")];
+            }
+        }
+        let mut changes = self.condition_changes(after);
+        changes.extend(self.limit_changes(after));
+        changes
+    }
+
+    fn closed(&self, effect: &'static str, detail: &str) -> Change {
+        let rule = match &self.standing {
+            Standing::Denied { rule } => rule.clone(),
+            _ => "(hidden)".into(),
+        };
+        Change { effect, rule, detail: detail.into() }
+    }
+
+    /// Everything asked of a tool that has just become available.
+    fn demands(&self) -> Vec<Change> {
+        let nothing = Summary {
+            standing: Standing::Open { held: false, conditional: false, limited: false },
+            conditions: BTreeMap::new(),
+            approvals: BTreeMap::new(),
+            limits: BTreeMap::new(),
+        };
+        nothing.changes_to(self)
+    }
+
+    fn condition_changes(&self, after: &Summary<'_>) -> Vec<Change> {
+        let lists = [
+            ("arguments", &self.conditions, &after.conditions),
+            ("approval", &self.approvals, &after.approvals),
+        ];
+        let mut changes = Vec::new();
+        for (effect, old, new) in lists {
+            for (what, rule) in new.iter().filter(|(what, _)| !old.contains_key(*what)) {
+                let detail = format!("new: {what}");
+                changes.push(Change { effect, rule: (*rule).into(), detail });
+            }
+            for (what, rule) in old.iter().filter(|(what, _)| !new.contains_key(*what)) {
+                let detail = format!("no longer: {what}");
+                changes.push(Change { effect, rule: (*rule).into(), detail });
+            }
+        }
+        changes
+    }
+
+    fn limit_changes(&self, after: &Summary<'_>) -> Vec<Change> {
+        let mut changes = Vec::new();
+        for (counter, limit) in &after.limits {
+            let old = self.limits.get(counter);
+            let effect = match old.map_or(Amount::MAX, |old| old.max).cmp(&limit.max) {
+                std::cmp::Ordering::Equal if old.is_some() => continue,
+                std::cmp::Ordering::Less => "loosened",
+                _ => "limited",
+            };
+            let was = old.map(|old| format!(", was {}", old.max_text)).unwrap_or_default();
+            let detail = format!("at most {} on {counter}{was}", limit.max_text);
+            changes.push(Change { effect, rule: limit.rule.to_string(), detail });
+        }
+        for (counter, limit) in &self.limits {
+            if !after.limits.contains_key(counter) {
+                let detail = format!("no longer: at most {} on {counter}", limit.max_text);
+                changes.push(Change { effect: "loosened", rule: limit.rule.to_string(), detail });
+            }
+        }
+        changes
+    }
+}
+
+const OWN_SCHEMA: &str = "arguments must fit the tool's own schema";
+
+fn all_of(predicate: &Predicate) -> String {
+    let parts: Vec<_> = predicate.conditions.iter().map(words::condition).collect();
+    parts.join(" and ")
+}
+
+fn when(approval: &Approval) -> String {
+    let terms = format!(
+        "{} of {} within {} s",
+        if approval.approvers == 1 { "approval" } else { "approvals" },
+        approval.approvers,
+        approval.expires_seconds
+    );
+    match &approval.when {
+        None => format!("{terms}, for every call"),
+        Some(when) => {
+            let any: Vec<_> = when.iter().map(all_of).collect();
+            format!("{terms}, for calls with {}", any.join(", or "))
+        }
+    }
+}
+
+fn counter(limit: &Limit) -> String {
+    let adding = match &limit.increment_from {
+        Some(path) => format!(", adding `{}`", path.text()),
+        None => String::new(),
+    };
+    format!("counter `{}` ({}, per {}{adding})", limit.counter, limit.scope, limit.window)
+}

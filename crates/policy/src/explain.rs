@@ -1,0 +1,54 @@
+//! Explanations: the same judgement, watched, as data for people and programs.
+
+mod report;
+
+use crate::{
+    amount::Amount,
+    decision::{Decision, Denial},
+    facts::Facts,
+    judge::{Call, judge_watched},
+    limit::Limit,
+    policy::{Mode, Policy},
+    time::Timestamp,
+};
+
+use report::Recorder;
+pub use report::{ChargeReport, Explanation, Step};
+
+/// Explains what the policy says of a call when its counters read so.
+///
+/// The outcome is the one under enforcement, also in shadow mode.
+pub fn explain(
+    policy: Option<&Policy>,
+    call: &Call<'_>,
+    facts: Facts<'_>,
+    at: Timestamp,
+    reading: impl Fn(&Limit) -> Amount,
+) -> Explanation {
+    let mut recorder = Recorder::default();
+    let decision = judge_watched(policy, call, facts, at, &mut recorder);
+    let mut explanation = match decision {
+        Decision::Deny(denial) => denied(&denial),
+        Decision::Hold(terms) => Explanation::held(&terms),
+        Decision::Allow(allow) => {
+            recorder.limits(&allow, &reading);
+            match allow.admit(&reading) {
+                Err(denial) => denied(&denial),
+                Ok(()) => Explanation::allowed(&allow, &reading),
+            }
+        }
+    };
+    explanation.trace = recorder.finish(&explanation);
+    explanation.shadow = policy.is_some_and(|policy| policy.mode == Mode::Shadow);
+    explanation
+}
+
+fn denied(denial: &Denial<'_>) -> Explanation {
+    Explanation {
+        outcome: denial.outcome().name(),
+        rule: Some(denial.rule.clone().into_owned()),
+        message: Some(denial.message.clone().into_owned()),
+        retry_after_ms: denial.retry_after,
+        ..Explanation::default()
+    }
+}

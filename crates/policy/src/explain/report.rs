@@ -1,0 +1,251 @@
+//! The shape of an explanation, and the witness that fills it.
+
+use serde::Serialize;
+use serde_json::Value as Json;
+use sluice_wire::json::Value;
+
+use super::{Amount, Limit};
+use crate::{
+    approval::{Approval, Terms},
+    condition::Condition,
+    decision::{Allow, Denial},
+    judge::Consent,
+    path::{ArgPath, Unjudgeable},
+    policy::Policy,
+    schema,
+    standing::{Applying, Unavailable},
+    time::Window,
+    witness::Witness,
+    words,
+};
+
+/// Why a call comes out as it does.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Explanation {
+    /// `allow`, `deny`, `hide` or `approve`.
+    pub outcome: &'static str,
+    /// The rule that decides, unless the call is allowed.
+    pub rule: Option<String>,
+    /// What the caller is told.
+    pub message: Option<String>,
+    /// What an allowed call adds to counters.
+    pub charges: Vec<ChargeReport>,
+    /// Everything that was checked, in order.
+    pub trace: Vec<Step>,
+    /// Whether the policy only watches.
+    pub shadow: bool,
+    /// When trying again may help.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry_after_ms: Option<u64>,
+    /// How many people must approve a held call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approvers: Option<u8>,
+    /// How long a held call waits for them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires_seconds: Option<u64>,
+}
+
+/// One charge. Numbers are JSON numbers with all of their digits.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ChargeReport {
+    pub counter: String,
+    pub scope: &'static str,
+    /// `minute`, `hour`, `day`, or seconds.
+    pub window: Json,
+    pub amount: Json,
+    pub max: Json,
+    pub used: Json,
+}
+
+/// One check.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Step {
+    /// What was looked at: `tool`, `validate_args`, `require`, `deny_if`,
+    /// `approval`, `limits` or `decision`.
+    pub step: &'static str,
+    /// Its rule id, where it has one.
+    pub rule: Option<String>,
+    /// `pass`, `deny`, `hold`, or in the last step the outcome.
+    pub result: &'static str,
+    /// What was found, in words.
+    pub detail: String,
+}
+
+impl Explanation {
+    pub(super) fn held(terms: &Terms<'_>) -> Explanation {
+        Explanation {
+            outcome: "approve",
+            rule: Some(terms.rule.into()),
+            message: Some(terms.message.unwrap_or("This call needs a human's approval.").into()),
+            approvers: Some(terms.approvers),
+            expires_seconds: Some(terms.expires_seconds),
+            ..Explanation::default()
+        }
+    }
+
+    pub(super) fn allowed(allow: &Allow<'_>, reading: &impl Fn(&Limit) -> Amount) -> Explanation {
+        let charges = allow.charges().map(|charge| ChargeReport {
+            counter: charge.limit.counter.to_string(),
+            scope: charge.limit.scope.name(),
+            window: window(charge.limit.window),
+            amount: number(charge.amount),
+            max: schema::number(&charge.limit.max_text),
+            used: number(reading(charge.limit)),
+        });
+        Explanation { outcome: "allow", charges: charges.collect(), ..Explanation::default() }
+    }
+}
+
+fn number(amount: Amount) -> Json {
+    schema::number(&amount.to_string())
+}
+
+fn window(window: Window) -> Json {
+    match window {
+        Window::Seconds(seconds) => Json::from(seconds),
+        named => Json::from(named.to_string()),
+    }
+}
+
+/// Writes every check down.
+#[derive(Default)]
+pub(super) struct Recorder {
+    steps: Vec<Step>,
+}
+
+impl Recorder {
+    fn note(&mut self, step: &'static str, rule: Option<&str>, passes: bool, detail: String) {
+        let result = if passes { "pass" } else { "deny" };
+        self.steps.push(Step { step, rule: rule.map(String::from), result, detail });
+    }
+
+    /// Records how each limit of an otherwise allowed call stands.
+    pub(super) fn limits(&mut self, allow: &Allow<'_>, reading: &impl Fn(&Limit) -> Amount) {
+        for demand in &allow.demands {
+            let (limit, used) = (demand.limit, reading(demand.limit));
+            let detail = format!(
+                "counter `{}` of this {}: {used} used in this {}, {} more, at most {}",
+                limit.counter,
+                limit.scope,
+                window_noun(limit.window),
+                demand.amount,
+                limit.max_text
+            );
+            self.note("limits", Some(&limit.rule), limit.admits(used, demand.amount), detail);
+        }
+    }
+
+    /// The trace, closed by the decision itself.
+    pub(super) fn finish(mut self, explanation: &Explanation) -> Vec<Step> {
+        let detail = match (&explanation.message, explanation.outcome) {
+            (Some(message), _) => message.clone(),
+            (None, _) if explanation.charges.is_empty() => "nothing speaks against it".into(),
+            (None, _) => "nothing speaks against it, and its charges fit".into(),
+        };
+        let rule = explanation.rule.clone();
+        self.steps.push(Step { step: "decision", rule, result: explanation.outcome, detail });
+        self.steps
+    }
+}
+
+impl Witness for Recorder {
+    fn standing(&mut self, policy: &Policy, found: &Result<Applying<'_>, Unavailable>) {
+        match found {
+            Err(reason) => self.note("tool", Some(reason.rule()), false, reason.why().into()),
+            Ok(entries) => {
+                let named: Vec<_> =
+                    entries.iter().map(|entry| format!("`{}`", entry.key)).collect();
+                let listed = entries.iter().any(|entry| &*entry.key != "all_tools");
+                let detail = match (named.is_empty(), listed) {
+                    (true, _) => "no entry names this tool, and `default` is `allow`".into(),
+                    (_, true) => format!("entries that apply: {}", named.join(", ")),
+                    (_, false) => "`default` is `allow`; `all_tools` applies".into(),
+                };
+                debug_assert!(listed || policy.posture() == crate::Posture::Allow);
+                self.note("tool", None, true, detail);
+            }
+        }
+    }
+
+    fn validated(&mut self, rule: &str, refusal: Option<&str>) {
+        let detail = refusal.map_or_else(|| "the arguments fit the schema".into(), String::from);
+        self.note("validate_args", Some(rule), refusal.is_none(), detail);
+    }
+
+    fn condition(
+        &mut self,
+        list: &'static str,
+        condition: &Condition,
+        args: Option<Value<'_>>,
+        holds: Result<bool, Unjudgeable>,
+    ) {
+        let wanted = words::condition(condition);
+        let found = found(&condition.path, args);
+        let detail = match holds {
+            Ok(true) => format!("{wanted}: holds ({found})"),
+            Ok(false) => format!("{wanted}: does not hold ({found})"),
+            Err(Unjudgeable::Type) => format!("{wanted}: cannot be judged, wrong type ({found})"),
+            Err(Unjudgeable::LookAlike) => {
+                format!("{wanted}: cannot be judged, another key looks like one on the path")
+            }
+        };
+        // Whether a `deny_if` or `approval` as a whole fires shows in a later
+        // step; only `require` fails by a single condition.
+        let passes = holds.is_ok_and(|holds| holds || list != "require");
+        self.note(list, Some(&condition.rule), passes, detail);
+    }
+
+    fn unconditional(&mut self, list: &'static str, rule: &str) {
+        self.note(list, Some(rule), false, "holds for every call".into());
+    }
+
+    fn approval(&mut self, approval: &Approval, asks: bool, consent: Consent) {
+        let (result, detail) = match (asks, consent) {
+            (false, _) => ("pass", "no approval is needed for these arguments"),
+            (true, Consent::Given) => ("pass", "approval is needed, and has been given"),
+            (true, Consent::NotGiven) => ("hold", "approval is needed"),
+        };
+        let rule = Some(approval.rule.to_string());
+        self.steps.push(Step { step: "approval", rule, result, detail: detail.into() });
+    }
+
+    fn amount(&mut self, limit: &Limit, amount: &Result<Amount, Denial<'_>>) {
+        if let Err(denial) = amount {
+            self.note("limits", Some(&limit.rule), false, denial.message.clone().into_owned());
+        }
+    }
+}
+
+/// What stands at a path, shortened.
+fn found(path: &ArgPath, args: Option<Value<'_>>) -> String {
+    let mut values = Vec::new();
+    let walked = path.walk(args, &mut |value| {
+        values.push(value.map_or_else(|| "absent".into(), shortened));
+        Ok(())
+    });
+    match (walked, values.as_slice()) {
+        (Err(_), []) => "the path leads through something that is neither object nor list".into(),
+        (_, [one]) if one == "absent" => "absent".into(),
+        (_, [one]) => format!("found {one}"),
+        (_, many) => {
+            let more = if many.len() > 3 { ", …" } else { "" };
+            format!("found {}{more}", many.get(..3).unwrap_or(many).join(", "))
+        }
+    }
+}
+
+fn shortened(value: Value<'_>) -> String {
+    const MOST: usize = 60;
+    let text = value.to_string();
+    if text.chars().count() <= MOST {
+        return text;
+    }
+    text.chars().take(MOST).chain(['…']).collect()
+}
+
+fn window_noun(window: Window) -> String {
+    match window {
+        Window::Seconds(seconds) => format!("window of {seconds} s"),
+        named => named.to_string(),
+    }
+}

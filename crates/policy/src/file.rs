@@ -1,0 +1,68 @@
+//! Policy text: reading it, finding everything wrong with it, and compiling it.
+//!
+//! JSON and YAML become one tree of nodes that know their place
+//! ([`node`], [`json`], [`yaml`]). The tree is compared with the language's own
+//! tables ([`grammar`], [`check`]), which also write the JSON Schema
+//! ([`schema`]), and is then lowered into a [`Policy`] ([`lower`]).
+
+mod check;
+mod grammar;
+mod json;
+mod lower;
+pub(crate) mod node;
+mod problem;
+mod schema;
+pub(crate) mod yaml;
+
+use crate::policy::Policy;
+
+pub use problem::Problem;
+pub use schema::json_schema;
+
+/// Bytes of a policy's text.
+const LONGEST_TEXT: usize = 1 << 20;
+/// Containers within containers.
+const DEEPEST: usize = 64;
+
+/// How a policy is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    Json,
+    Yaml,
+}
+
+impl Format {
+    /// By a file's name: YAML for `.yaml` and `.yml`, JSON for all others.
+    pub fn of_file_name(name: &str) -> Format {
+        match std::path::Path::new(name).extension().and_then(std::ffi::OsStr::to_str) {
+            Some("yaml" | "yml") => Format::Yaml,
+            _ => Format::Json,
+        }
+    }
+}
+
+/// Compiles a policy, or reports every problem in its text.
+///
+/// The policy's own tests are not run; see [`Policy::run_tests`].
+pub fn load(text: &[u8], format: Format) -> Result<Policy, Vec<Problem>> {
+    let mut problems = problem::Problems::default();
+    let policy = read(text, format, &mut problems).map(|root| {
+        check::check(&root, &mut problems);
+        lower::lower(&root, &mut problems)
+    });
+    match policy {
+        Some(policy) if problems.is_empty() => Ok(policy),
+        _ => Err(problems.placed_in(text)),
+    }
+}
+
+fn read(text: &[u8], format: Format, problems: &mut problem::Problems) -> Option<node::Node> {
+    if text.len() > LONGEST_TEXT {
+        problems.add(node::Span::at(0), "the policy is longer than 1 MiB".into());
+        return None;
+    }
+    match format {
+        Format::Json => json::read(text, problems),
+        Format::Yaml => yaml::read(text, problems),
+    }
+}

@@ -1,0 +1,326 @@
+//! The language's shape as tables: every key, its type, and a line about it.
+//!
+//! Loading checks texts against these tables and editors get them as a JSON
+//! Schema, so what is accepted and what is suggested cannot drift apart.
+
+mod operators;
+
+pub(crate) use operators::{OPERATORS, Operator, ValueKind};
+
+/// A key of a record.
+pub(crate) struct Field {
+    pub(crate) name: &'static str,
+    pub(crate) of: Type,
+    pub(crate) required: bool,
+    pub(crate) doc: &'static str,
+}
+
+/// An object with fixed keys.
+pub(crate) struct Record {
+    /// What it is called in the JSON Schema.
+    pub(crate) name: &'static str,
+    pub(crate) doc: &'static str,
+    pub(crate) fields: &'static [Field],
+}
+
+/// One of a fixed set of words.
+pub(crate) struct Choice {
+    pub(crate) name: &'static str,
+    pub(crate) doc: &'static str,
+}
+
+/// A string of a certain form. Lowering says what is wrong with one; the
+/// pattern is for editors.
+pub(crate) struct Form {
+    pub(crate) pattern: &'static str,
+    pub(crate) example: &'static str,
+}
+
+/// What a value may be.
+pub(crate) enum Type {
+    Text,
+    Form(&'static Form),
+    Boolean,
+    /// Only `true`.
+    True,
+    /// A number from `least`.
+    Number {
+        least: u64,
+    },
+    /// A whole number in a range.
+    Whole {
+        least: u64,
+        most: u64,
+    },
+    Choice(&'static [Choice]),
+    List(&'static Type),
+    Record(&'static Record),
+    /// Any keys of one form, with values of one type.
+    Map {
+        keys: &'static Form,
+        values: &'static Type,
+    },
+    /// Any object.
+    Object,
+    /// Depends on the operator beside it.
+    OperatorValue,
+    Operator,
+    Either(&'static [Type]),
+}
+
+const fn must(name: &'static str, of: Type, doc: &'static str) -> Field {
+    Field { name, of, required: true, doc }
+}
+
+const fn may(name: &'static str, of: Type, doc: &'static str) -> Field {
+    Field { name, of, required: false, doc }
+}
+
+const fn word(name: &'static str, doc: &'static str) -> Choice {
+    Choice { name, doc }
+}
+
+static PATTERN: Form = Form {
+    pattern: "^([^@]|@(read|write|execute|destructive|financial|other)$|$)",
+    example: "eval, get_*, @read",
+};
+static TOOL_NAME: Form = Form { pattern: "^[^@*][^*]*$", example: "eval" };
+static PATH: Form = Form { pattern: r"^args(\.[^.]+)+$", example: "args.amount" };
+static DURATION: Form = Form { pattern: "^[0-9]+[smhd]$", example: "15m" };
+static RATE: Form = Form { pattern: "^[0-9]+/(minute|hour|day|[0-9]+)$", example: "10/minute" };
+static TIME: Form =
+    Form { pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ]", example: "2026-01-31T12:00:00Z" };
+static NOT_EMPTY: Form = Form { pattern: ".", example: "eval_rate" };
+
+/// Longest run of calls in one of a policy's tests.
+pub(crate) const MOST_TIMES: u64 = 10_000;
+
+static POSTURES: [Choice; 2] = [
+    word("allow", "Tools that no entry names are allowed."),
+    word("deny", "Tools that no entry names are denied."),
+];
+static MODES: [Choice; 2] = [
+    word("enforce", "Denials take effect."),
+    word("shadow", "Everything is judged and recorded; only hidden tools are refused."),
+];
+static ACTIONS: [Choice; 4] = [
+    word("allow", "The tool is allowed, subject to the rest of the rule."),
+    word("deny", "Every call is denied; `reason` is the message."),
+    word("hide", "The tool is not listed and cannot be called."),
+    word("approve", "Every call needs a human's approval."),
+];
+static OUTCOMES: [Choice; 4] = [
+    word("allow", "The last call is allowed."),
+    word("deny", "The last call is denied."),
+    word("hide", "The tool is hidden."),
+    word("approve", "The last call is held for approval."),
+];
+static SCOPES: [Choice; 4] = [
+    word("grant", "Each grant has its own counter."),
+    word("session", "Each session has its own counter."),
+    word("principal", "Each person or agent has one counter over all of their grants."),
+    word("server", "All grants share one counter."),
+];
+static SERVER_REQUESTS: [Choice; 3] = [
+    word("sampling", "The server may ask the client's model for text."),
+    word("elicitation", "The server may ask the user for input."),
+    word("roots", "The server may ask for the client's root folders."),
+];
+static WINDOWS: [Choice; 3] = [
+    word("minute", "A calendar minute in UTC."),
+    word("hour", "A calendar hour in UTC."),
+    word("day", "A calendar day in UTC."),
+];
+static VERSIONS: [Choice; 1] = [word("1", "This version of the language.")];
+
+const WINDOW: Type = Type::Either(&[
+    Type::Choice(&WINDOWS),
+    Type::Whole { least: 1, most: crate::time::LONGEST_WINDOW as u64 },
+]);
+const ACCESS: Type = Type::Either(&[Type::Choice(&POSTURES), Type::Record(&ACCESS_LIST)]);
+const PREDICATES: Type = Type::List(&Type::Record(&PREDICATE));
+
+static ACCESS_LIST: Record = Record {
+    name: "access",
+    doc: "Only what one of the patterns matches.",
+    fields: &[must("allow", Type::List(&Type::Text), "URIs or names; `*` stands for any text.")],
+};
+
+static CONDITION: Record = Record {
+    name: "condition",
+    doc: "One test on one argument.",
+    fields: &[
+        must(
+            "path",
+            Type::Form(&PATH),
+            "Which argument: `args.a.b`, `args.items.0`, `args.items.*.id`.",
+        ),
+        must("op", Type::Operator, "How to compare."),
+        may("value", Type::OperatorValue, "What to compare with."),
+    ],
+};
+
+static PREDICATE: Record = Record {
+    name: "predicate",
+    doc: "Conditions that must hold together; an empty list always holds.",
+    fields: &[
+        must("conditions", Type::List(&Type::Record(&CONDITION)), "All of these."),
+        may("on_deny", Type::Text, "What the caller is told when this denies."),
+    ],
+};
+
+static LIMIT: Record = Record {
+    name: "limit",
+    doc: "How much a counter may take in one window.",
+    fields: &[
+        must(
+            "counter",
+            Type::Form(&NOT_EMPTY),
+            "The counter's name; limits that name the same one share it.",
+        ),
+        must(
+            "window",
+            WINDOW,
+            "How long the counter counts: `minute`, `hour`, `day`, or whole seconds.",
+        ),
+        must("max", Type::Number { least: 0 }, "The most it may reach."),
+        may("scope", Type::Choice(&SCOPES), "Whose calls it counts. Default: `grant`."),
+        may("increment_from", Type::Form(&PATH), "Add this argument instead of 1."),
+        may("on_deny", Type::Text, "What the caller is told when the limit is reached."),
+    ],
+};
+
+static RATE_LIMIT: Record = Record {
+    name: "rate_limit",
+    doc: "At most so many calls in one window, for each grant.",
+    fields: &[
+        must("max", Type::Number { least: 0 }, "How many calls."),
+        must("window", WINDOW, "In how long: `minute`, `hour`, `day`, or whole seconds."),
+    ],
+};
+
+static APPROVAL: Record = Record {
+    name: "approval",
+    doc: "Calls that a human must approve first.",
+    fields: &[
+        may("when", PREDICATES, "Only when one of these holds. Absent: always."),
+        may("expires", Type::Form(&DURATION), "How long the approval waits. Default: `15m`."),
+        may(
+            "approvers",
+            Type::Whole { least: 1, most: 5 },
+            "How many different people must approve. Default: 1.",
+        ),
+        may("message", Type::Text, "What the caller and the approver are told."),
+    ],
+};
+
+pub(crate) static RULE: Record = Record {
+    name: "rule",
+    doc: "What holds for the tools an entry selects. An empty rule allows them.",
+    fields: &[
+        may("action", Type::Choice(&ACTIONS), "Short for the plain forms below."),
+        may(
+            "reason",
+            Type::Text,
+            "What the caller is told when this rule denies and gives no better message.",
+        ),
+        may("except", Type::List(&Type::Form(&TOOL_NAME)), "Tools taken out of this entry."),
+        may("require", PREDICATES, "Every predicate must hold, or the call is denied."),
+        may("deny_if", PREDICATES, "If any predicate holds, the call is denied."),
+        may(
+            "limits",
+            Type::List(&Type::Record(&LIMIT)),
+            "Counters that all must have room for the call.",
+        ),
+        may(
+            "rate_limit",
+            Type::Either(&[Type::Form(&RATE), Type::Record(&RATE_LIMIT)]),
+            "Short for one limit named `<key>_rate`.",
+        ),
+        may(
+            "approval",
+            Type::Either(&[Type::True, Type::Record(&APPROVAL)]),
+            "Calls a human must approve first.",
+        ),
+        may(
+            "validate_args",
+            Type::Either(&[Type::Boolean, Type::Object]),
+            "`true`: arguments must fit the tool's own schema; an object: this JSON Schema.",
+        ),
+    ],
+};
+
+static TEST_CALL: Record = Record {
+    name: "test_call",
+    doc: "The call a test makes.",
+    fields: &[
+        must("tool", Type::Text, "The tool's name."),
+        may("args", Type::Object, "Its arguments."),
+        may(
+            "times",
+            Type::Whole { least: 1, most: MOST_TIMES },
+            "How often the call is made. Default: 1.",
+        ),
+        may("at", Type::Form(&TIME), "When, in RFC 3339."),
+    ],
+};
+
+static TEST: Record = Record {
+    name: "test",
+    doc: "A call, and what must come of it. Counters start empty.",
+    fields: &[
+        must("name", Type::Text, "What the test shows."),
+        must("call", Type::Record(&TEST_CALL), "The call."),
+        must("expect", Type::Choice(&OUTCOMES), "What the last call must come to."),
+        may("rule", Type::Text, "The id of the rule that must decide."),
+    ],
+};
+
+pub(crate) static POLICY: Record = Record {
+    name: "policy",
+    doc: "What one grant may do on one server.",
+    fields: &[
+        must("version", Type::Choice(&VERSIONS), "The version of the language: `\"1\"`."),
+        must(
+            "default",
+            Type::Choice(&POSTURES),
+            "What happens to tools that no entry of `tools` names.",
+        ),
+        may("$schema", Type::Text, "Where an editor finds this schema."),
+        may("description", Type::Text, "What the policy is for."),
+        may("mode", Type::Choice(&MODES), "Whether denials take effect. Default: `enforce`."),
+        may(
+            "validate_args",
+            Type::Boolean,
+            "Whether arguments must fit each tool's own schema. Default: `false`.",
+        ),
+        may(
+            "hide",
+            Type::List(&Type::Form(&PATTERN)),
+            "Tools that are neither listed nor callable.",
+        ),
+        may("all_tools", Type::Record(&RULE), "A rule for every call."),
+        may(
+            "tools",
+            Type::Map { keys: &PATTERN, values: &Type::Record(&RULE) },
+            "Rules by tool: a name, a name with `*`, or a category such as `@read`.",
+        ),
+        may("resources", ACCESS, "Which resources may be read. Default: as `default`."),
+        may("prompts", ACCESS, "Which prompts may be had. Default: as `default`."),
+        may(
+            "server_requests",
+            Type::List(&Type::Choice(&SERVER_REQUESTS)),
+            "What the server may ask of the client. Default: all under `allow`, none under `deny`.",
+        ),
+        may(
+            "methods",
+            Type::List(&Type::Text),
+            "Methods the gateway does not know that may pass; `*` stands for any text.",
+        ),
+        may(
+            "tests",
+            Type::List(&Type::Record(&TEST)),
+            "Calls that show the policy does what it should.",
+        ),
+    ],
+};

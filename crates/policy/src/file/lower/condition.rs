@@ -1,0 +1,223 @@
+//! Predicates, conditions, and the values operators take.
+
+use super::{Lowering, list, rule::Rule, text};
+use crate::{
+    condition::{Condition, Predicate},
+    file::{
+        grammar::{OPERATORS, Operator, ValueKind},
+        node::{Content, Node},
+    },
+    operator::{Directories, HostPattern, Hosts, Number, Scalar, Test},
+    path::ArgPath,
+};
+
+impl Lowering<'_> {
+    /// The predicates of one list of a rule.
+    pub(super) fn predicates(
+        &mut self,
+        rule: &Rule<'_>,
+        nodes: &[Node],
+        list_name: &str,
+    ) -> Vec<Predicate> {
+        let base = format!("{}/{list_name}", rule.base);
+        nodes
+            .iter()
+            .map(|node| {
+                let conditions: Box<[Condition]> = list(node, "conditions")
+                    .iter()
+                    .filter_map(|node| self.condition(&base, node))
+                    .collect();
+                let id =
+                    conditions.first().map_or_else(|| base.as_str().into(), |c| c.rule.clone());
+                Predicate { conditions, rule: id, message: rule.message(text(node, "on_deny")) }
+            })
+            .collect()
+    }
+
+    fn condition(&mut self, base: &str, node: &Node) -> Option<Condition> {
+        let path = node.get("path").and_then(|path| self.path("path", path));
+        let name = text(node, "op")?;
+        let operator = OPERATORS.iter().find(|operator| operator.name == name)?;
+        let test = self.test_of(operator, node);
+        let (path, test) = (path?, test?);
+        let value = node.get("value").map(Node::to_string).unwrap_or_default();
+        let rule = format!("{base}/{}-{name}", path.text()).into();
+        Some(Condition { path, test, operator: operator.name, value: value.into(), rule })
+    }
+
+    /// A path into the arguments.
+    pub(super) fn path(&mut self, key: &str, node: &Node) -> Option<ArgPath> {
+        let text = node.as_str()?;
+        let path = ArgPath::parse(text);
+        if path.is_none() {
+            let message =
+                format!("`{key}` must begin with `args.` and name an argument, found `{text}`");
+            let name = text.trim_start_matches("args").trim_matches(['.', '$', '/']);
+            let usable = !name.is_empty() && !name.contains("..") && !name.contains('/');
+            let name = if usable { name } else { "amount" };
+            self.problems.add_with_hint(node.span, message, format!("write `args.{name}`"));
+        }
+        path
+    }
+
+    fn test_of(&mut self, operator: &'static Operator, node: &Node) -> Option<Test> {
+        let Some(value) = node.get("value") else {
+            if operator.value == ValueKind::Boolean {
+                return Some(Test::Exists(true));
+            }
+            let wanted = wanted(operator.value);
+            let message =
+                format!("`{}` needs {wanted} as its `value`, and has none", operator.name);
+            self.problems.add(node.span, message);
+            return None;
+        };
+        match operator.value {
+            ValueKind::Scalar => self.scalar(operator, value).map(|scalar| match operator.name {
+                "contains" => Test::Contains(scalar),
+                "neq" => Test::NoneOf(Box::new([scalar])),
+                _ => Test::OneOf(Box::new([scalar])),
+            }),
+            ValueKind::Scalars => {
+                self.scalars(operator, value).map(|scalars| match operator.name {
+                    "not_in" => Test::NoneOf(scalars),
+                    _ => Test::OneOf(scalars),
+                })
+            }
+            ValueKind::Number => self.bound(operator, value),
+            ValueKind::Boolean => match value.as_bool() {
+                Some(wanted) => Some(Test::Exists(wanted)),
+                None => self.wrong_value(operator, value),
+            },
+            ValueKind::Text => self.text_test(operator, value),
+            ValueKind::Texts => self.texts_test(operator, value),
+        }
+    }
+
+    fn bound(&mut self, operator: &'static Operator, value: &Node) -> Option<Test> {
+        let Some(text) = value.as_number() else { return self.wrong_value(operator, value) };
+        let number = Number::new(text);
+        Some(match operator.name {
+            "lt" => Test::Less(number),
+            "lte" => Test::LessOrEqual(number),
+            "gt" => Test::Greater(number),
+            _ => Test::GreaterOrEqual(number),
+        })
+    }
+
+    fn text_test(&mut self, operator: &'static Operator, value: &Node) -> Option<Test> {
+        let Some(text) = value.as_str() else { return self.wrong_value(operator, value) };
+        if operator.name == "starts_with" {
+            return Some(Test::StartsWith(text.into()));
+        }
+        match self.patterns.compile(text) {
+            Ok(pattern) => Some(Test::Regex(pattern)),
+            Err(error) => {
+                self.problems.add(value.span, error.to_string());
+                None
+            }
+        }
+    }
+
+    fn texts_test(&mut self, operator: &'static Operator, value: &Node) -> Option<Test> {
+        let Content::List(items) = &value.content else { return self.wrong_value(operator, value) };
+        if operator.name == "path_within" {
+            let directories =
+                self.each(operator, items, Directories::segments, "an absolute directory");
+            directories.map(|all| Test::PathWithin(Directories::new(all)))
+        } else {
+            let form = "a host such as `api.example.com` or `*.example.com`";
+            let hosts = self.each(operator, items, HostPattern::parse, form);
+            hosts.map(|all| Test::UrlHostIn(Hosts::new(all)))
+        }
+    }
+
+    /// Reads each string of a list, reporting all that cannot be read.
+    fn each<T>(
+        &mut self,
+        operator: &'static Operator,
+        items: &[Node],
+        read: impl Fn(&str) -> Option<T>,
+        form: &str,
+    ) -> Option<Vec<T>> {
+        let mut all = Vec::new();
+        for item in items {
+            match item.as_str().map(&read) {
+                Some(Some(one)) => all.push(one),
+                Some(None) => {
+                    let message = format!("`{}` takes {form}, found {item}", operator.name);
+                    self.problems.add(item.span, message);
+                }
+                None => {
+                    let message = format!(
+                        "`{}` takes a list of strings, found {}",
+                        operator.name,
+                        item.kind()
+                    );
+                    self.problems.add(item.span, message);
+                }
+            }
+        }
+        (all.len() == items.len()).then_some(all)
+    }
+
+    fn scalar(&mut self, operator: &'static Operator, value: &Node) -> Option<Scalar> {
+        match &value.content {
+            Content::String(text) => Some(Scalar::String(text.clone())),
+            Content::Number(text) => Some(Scalar::Number(Number::new(text))),
+            Content::Bool(truth) => Some(Scalar::Bool(*truth)),
+            Content::Null => {
+                let message = format!("`{}` cannot compare with null", operator.name);
+                let hint = "to ask whether an argument is there, use `exists`".into();
+                self.problems.add_with_hint(value.span, message, hint);
+                None
+            }
+            Content::Reported => None,
+            Content::List(_) | Content::Object(_) => self.wrong_value(operator, value),
+        }
+    }
+
+    fn scalars(&mut self, operator: &'static Operator, value: &Node) -> Option<Box<[Scalar]>> {
+        let Content::List(items) = &value.content else { return self.wrong_value(operator, value) };
+        let mut all = Vec::new();
+        for item in items {
+            match &item.content {
+                Content::List(_) | Content::Object(_) => {
+                    let message = format!(
+                        "`{}` takes a list of strings, numbers and booleans, found {}",
+                        operator.name,
+                        item.kind()
+                    );
+                    self.problems.add(item.span, message);
+                }
+                _ => all.extend(self.scalar(operator, item)),
+            }
+        }
+        (all.len() == items.len()).then(|| all.into())
+    }
+
+    fn wrong_value<T>(&mut self, operator: &'static Operator, value: &Node) -> Option<T> {
+        if matches!(value.content, Content::Reported) {
+            return None;
+        }
+        let wanted = wanted(operator.value);
+        let message =
+            format!("`{}` needs {wanted} as its `value`, found {}", operator.name, value.kind());
+        let is_list_operator = matches!(operator.value, ValueKind::Scalars | ValueKind::Texts);
+        if is_list_operator && matches!(value.content, Content::String(_) | Content::Number(_)) {
+            self.problems.add_with_hint(value.span, message, format!("write [{value}]"));
+        } else {
+            self.problems.add(value.span, message);
+        }
+        None
+    }
+}
+
+fn wanted(kind: ValueKind) -> &'static str {
+    match kind {
+        ValueKind::Scalar => "a string, number or boolean",
+        ValueKind::Scalars | ValueKind::Texts => "a list",
+        ValueKind::Number => "a number",
+        ValueKind::Boolean => "a boolean",
+        ValueKind::Text => "a string",
+    }
+}

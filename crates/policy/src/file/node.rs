@@ -1,0 +1,156 @@
+//! The tree that JSON and YAML both become: values that know their place.
+
+use std::fmt;
+
+use serde_json::{Map, Value as Json};
+use sluice_wire::json::write_string;
+
+/// A range of bytes of the text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Span {
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+}
+
+impl Span {
+    pub(crate) fn at(offset: usize) -> Span {
+        Span { start: offset, end: offset }
+    }
+}
+
+/// One value.
+#[derive(Debug, Clone)]
+pub(crate) struct Node {
+    pub(crate) span: Span,
+    pub(crate) content: Content,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum Content {
+    /// Something that was reported while reading; nothing more is said about it.
+    Reported,
+    Null,
+    Bool(bool),
+    /// The text of a JSON number.
+    Number(Box<str>),
+    String(Box<str>),
+    List(Vec<Node>),
+    Object(Vec<Member>),
+}
+
+/// One key of an object with its value.
+#[derive(Debug, Clone)]
+pub(crate) struct Member {
+    pub(crate) key: Box<str>,
+    pub(crate) key_span: Span,
+    pub(crate) value: Node,
+}
+
+impl Node {
+    /// What it is, in the language's words.
+    pub(crate) fn kind(&self) -> &'static str {
+        match &self.content {
+            Content::Reported => "nothing usable",
+            Content::Null => "null",
+            Content::Bool(_) => "boolean",
+            Content::Number(_) => "number",
+            Content::String(_) => "string",
+            Content::List(_) => "list",
+            Content::Object(_) => "object",
+        }
+    }
+
+    pub(crate) fn as_str(&self) -> Option<&str> {
+        match &self.content {
+            Content::String(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn as_bool(&self) -> Option<bool> {
+        match self.content {
+            Content::Bool(truth) => Some(truth),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn as_number(&self) -> Option<&str> {
+        match &self.content {
+            Content::Number(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// A whole number written as plain digits.
+    pub(crate) fn as_whole(&self) -> Option<u64> {
+        self.as_number()?.parse().ok()
+    }
+
+    /// The elements, if it is a list; none otherwise.
+    pub(crate) fn items(&self) -> &[Node] {
+        match &self.content {
+            Content::List(items) => items,
+            _ => &[],
+        }
+    }
+
+    /// The members, if it is an object; none otherwise.
+    pub(crate) fn members(&self) -> &[Member] {
+        match &self.content {
+            Content::Object(members) => members,
+            _ => &[],
+        }
+    }
+
+    /// The first member of that name.
+    pub(crate) fn get(&self, key: &str) -> Option<&Node> {
+        self.members().iter().find(|member| &*member.key == key).map(|member| &member.value)
+    }
+
+    /// The same tree in the form the schema library takes.
+    pub(crate) fn to_serde(&self) -> Json {
+        match &self.content {
+            Content::Reported | Content::Null => Json::Null,
+            Content::Bool(truth) => Json::Bool(*truth),
+            Content::Number(text) => crate::schema::number(text),
+            Content::String(text) => Json::String(text.to_string()),
+            Content::List(items) => items.iter().map(Node::to_serde).collect(),
+            Content::Object(members) => Json::Object(
+                members
+                    .iter()
+                    .map(|member| (member.key.to_string(), member.value.to_serde()))
+                    .collect::<Map<_, _>>(),
+            ),
+        }
+    }
+}
+
+impl fmt::Display for Node {
+    /// Compact JSON.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.content {
+            Content::Reported | Content::Null => f.write_str("null"),
+            Content::Bool(truth) => truth.fmt(f),
+            Content::Number(text) => f.write_str(text),
+            Content::String(text) => write_string(f, text),
+            Content::List(items) => {
+                f.write_str("[")?;
+                for (place, item) in items.iter().enumerate() {
+                    f.write_str(if place > 0 { "," } else { "" })?;
+                    item.fmt(f)?;
+                }
+                f.write_str("]")
+            }
+            Content::Object(members) => {
+                f.write_str("{")?;
+                for (place, member) in members.iter().enumerate() {
+                    f.write_str(if place > 0 { "," } else { "" })?;
+                    write_string(f, &member.key)?;
+                    f.write_str(":")?;
+                    member.value.fmt(f)?;
+                }
+                f.write_str("}")
+            }
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Problems in a policy's text, with their places.
+
+use serde::Serialize;
+
+use super::node::Span;
+
+/// One thing wrong with a policy's text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Problem {
+    /// Line, from 1.
+    pub line: usize,
+    /// Column in characters, from 1.
+    pub column: usize,
+    /// What is wrong.
+    pub message: String,
+    /// What to do about it, if known.
+    pub hint: Option<String>,
+    /// The bytes of the text it is about.
+    #[serde(skip)]
+    pub bytes: std::ops::Range<usize>,
+}
+
+/// Problems as they are found.
+#[derive(Debug, Default)]
+pub(crate) struct Problems {
+    found: Vec<(Span, String, Option<String>)>,
+}
+
+impl Problems {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.found.is_empty()
+    }
+
+    pub(crate) fn add(&mut self, span: Span, message: String) {
+        self.found.push((span, message, None));
+    }
+
+    pub(crate) fn add_with_hint(&mut self, span: Span, message: String, hint: String) {
+        self.found.push((span, message, Some(hint)));
+    }
+
+    /// The problems in order of place, with lines and columns.
+    pub(crate) fn placed_in(mut self, text: &[u8]) -> Vec<Problem> {
+        self.found.sort_by_key(|(span, ..)| span.start);
+        self.found
+            .into_iter()
+            .map(|(span, message, hint)| {
+                let (line, column) = place(text, span.start);
+                Problem { line, column, message, hint, bytes: span.start..span.end }
+            })
+            .collect()
+    }
+}
+
+impl Problem {
+    /// A problem at a byte of `text`.
+    pub fn at(text: &[u8], offset: usize, message: String) -> Problem {
+        let (line, column) = place(text, offset);
+        Problem { line, column, message, hint: None, bytes: offset..offset }
+    }
+}
+
+/// Line and column, both from 1, of a byte offset.
+pub(crate) fn place(text: &[u8], offset: usize) -> (usize, usize) {
+    let before = text.get(..offset).unwrap_or(text);
+    let (count, last) =
+        before.split(|byte| *byte == b'\n').fold((0, before), |(count, _), line| (count + 1, line));
+    (count, 1 + String::from_utf8_lossy(last).chars().count())
+}

@@ -1,0 +1,154 @@
+//! YAML text as a tree of nodes: version 1.2's core schema, without anchors,
+//! aliases and tags.
+
+mod scalar;
+
+use granit_parser::{Event, Options, Parser, ScalarStyle, options};
+
+use super::{
+    DEEPEST,
+    node::{Content, Member, Node, Span},
+    problem::Problems,
+};
+
+/// Reads the text. A syntax problem ends the reading; what is merely not
+/// accepted is reported and passed over, so that the rest can be checked too.
+pub(crate) fn read(text: &[u8], problems: &mut Problems) -> Option<Node> {
+    let text = match std::str::from_utf8(text) {
+        Ok(text) => text,
+        Err(error) => {
+            problems.add(Span::at(error.valid_up_to()), "invalid UTF-8".into());
+            return None;
+        }
+    };
+    let settings: Options =
+        options! { emit_anchor_events: true, emit_unresolved_aliases: true, emit_comments: false };
+    let mut builder = Builder { problems, open: Vec::new(), root: None, documents: 0 };
+    for event in Parser::new_from_str_with_options(text, settings) {
+        match event {
+            Ok((event, span)) => {
+                let range = span.byte_range().unwrap_or_default();
+                builder.take(event, Span { start: range.start, end: range.end })?;
+            }
+            Err(error) => {
+                let offset = error.marker().byte_offset().unwrap_or(text.len());
+                let message = format!("not valid YAML: {}", error.kind());
+                builder.problems.add(Span::at(offset), message);
+                return None;
+            }
+        }
+    }
+    if builder.root.is_none() && builder.problems.is_empty() {
+        let hint = r#"begin with `version: "1"` and `default: deny`"#.into();
+        builder.problems.add_with_hint(Span::at(0), "the policy is empty".into(), hint);
+    }
+    builder.root
+}
+
+struct Builder<'b> {
+    problems: &'b mut Problems,
+    open: Vec<Open>,
+    root: Option<Node>,
+    documents: usize,
+}
+
+enum Open {
+    List { start: usize, items: Vec<Node> },
+    Object { start: usize, members: Vec<Member>, key: Option<(Box<str>, Span)> },
+}
+
+impl Builder<'_> {
+    /// `None` ends the reading.
+    fn take(&mut self, event: Event<'_>, span: Span) -> Option<()> {
+        if event.tag().is_some() {
+            self.refuse(span, "tag", "write the value itself");
+            if matches!(event, Event::Scalar(..)) {
+                self.place(Node { span, content: Content::Reported });
+                return Some(());
+            }
+        }
+        match event {
+            Event::DocumentStart(..) => {
+                self.documents += 1;
+                if self.documents > 1 {
+                    self.problems.add(span, "a policy is one YAML document, not several".into());
+                    return None;
+                }
+            }
+            Event::Anchor(..) => self.refuse(span, "anchor", "write the value where it is needed"),
+            Event::Alias(_) | Event::UnresolvedAlias(_) => {
+                self.refuse(span, "alias", "write the value where it is needed");
+                self.place(Node { span, content: Content::Reported });
+            }
+            Event::Scalar(text, style, ..) => self.scalar(&text, style, span),
+            Event::SequenceStart(..) => {
+                self.open(Open::List { start: span.start, items: Vec::new() }, span)?;
+            }
+            Event::MappingStart(..) => {
+                let members = Vec::new();
+                self.open(Open::Object { start: span.start, members, key: None }, span)?;
+            }
+            Event::SequenceEnd | Event::MappingEnd => self.close(span),
+            _ => {}
+        }
+        Some(())
+    }
+
+    fn refuse(&mut self, span: Span, what: &str, instead: &str) {
+        let message = format!("a YAML {what} is not accepted in a policy");
+        self.problems.add_with_hint(span, message, instead.into());
+    }
+
+    fn open(&mut self, open: Open, span: Span) -> Option<()> {
+        if self.open.len() >= DEEPEST {
+            self.problems.add(span, format!("the policy is nested deeper than {DEEPEST}"));
+            return None;
+        }
+        self.open.push(open);
+        Some(())
+    }
+
+    fn close(&mut self, span: Span) {
+        let node =
+            |start, content| Node { span: Span { start, end: span.end.max(start) }, content };
+        match self.open.pop() {
+            Some(Open::List { start, items }) => self.place(node(start, Content::List(items))),
+            Some(Open::Object { start, members, .. }) => {
+                self.place(node(start, Content::Object(members)));
+            }
+            None => {}
+        }
+    }
+
+    fn scalar(&mut self, text: &str, style: ScalarStyle, span: Span) {
+        let is_key = matches!(self.open.last(), Some(Open::Object { key: None, .. }));
+        // Keys are text whatever they look like: a tool may be named `1`.
+        if is_key || style != ScalarStyle::Plain {
+            return self.place(Node { span, content: Content::String(text.into()) });
+        }
+        let content = scalar::resolve(text).unwrap_or_else(|message| {
+            self.problems.add(span, message);
+            Content::Reported
+        });
+        self.place(Node { span, content });
+    }
+
+    /// Puts a finished node where it belongs.
+    fn place(&mut self, node: Node) {
+        match self.open.last_mut() {
+            None => self.root = self.root.take().or(Some(node)),
+            Some(Open::List { items, .. }) => items.push(node),
+            Some(Open::Object { members, key, .. }) => {
+                if let Some((key, key_span)) = key.take() {
+                    members.push(Member { key, key_span, value: node });
+                    return;
+                }
+                if !matches!(node.content, Content::String(_) | Content::Reported) {
+                    let message = format!("a key must be a string, found {}", node.kind());
+                    self.problems.add(node.span, message);
+                }
+                *key = Some((node.as_str().unwrap_or_default().into(), node.span));
+            }
+        }
+    }
+}

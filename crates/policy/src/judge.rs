@@ -1,0 +1,294 @@
+//! The decision on one call: steps 1 to 8 of the language, in their order.
+//!
+//! A pure function. What cannot be judged is denied. Every step tells a
+//! [`Witness`] what it found, so an explanation is the same run, watched.
+
+use std::borrow::Cow;
+
+use sluice_wire::json::Value;
+use smallvec::SmallVec;
+
+use crate::{
+    amount::Amount,
+    approval::{Approval, Terms},
+    condition::{Predicate, Quantifier},
+    decimal::Decimal,
+    decision::{Allow, Decision, Demand, Denial},
+    facts::Facts,
+    limit::Limit,
+    path::Unjudgeable,
+    policy::{Entry, Policy, Validate, ValidateBy},
+    standing::standing,
+    time::Timestamp,
+    witness::{Silent, Witness},
+    words,
+};
+
+/// One `tools/call`, as far as judging needs it.
+#[derive(Debug, Clone, Copy)]
+pub struct Call<'c> {
+    pub tool: &'c str,
+    /// INVARIANT: an object, or `None` when the call has no arguments.
+    args: Option<Value<'c>>,
+    consent: Consent,
+}
+
+/// Whether enough people have approved this very call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Consent {
+    NotGiven,
+    Given,
+}
+
+/// The arguments of a call are not an object.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`arguments` must be an object, found {0}")]
+pub struct ArgumentsError(&'static str);
+
+impl<'c> Call<'c> {
+    /// A call of `tool`; the arguments must be an object if there are any.
+    pub fn new(tool: &'c str, args: Option<Value<'c>>) -> Result<Call<'c>, ArgumentsError> {
+        match args {
+            Some(args) if args.members().is_none() => Err(ArgumentsError(args.kind().name())),
+            args => Ok(Call { tool, args, consent: Consent::NotGiven }),
+        }
+    }
+
+    /// The same call, with the say of its approvers.
+    #[must_use]
+    pub fn with_consent(self, consent: Consent) -> Call<'c> {
+        Call { consent, ..self }
+    }
+}
+
+/// Judges a call. Without a policy it is denied.
+pub fn judge<'p>(
+    policy: Option<&'p Policy>,
+    call: &Call<'_>,
+    facts: Facts<'_>,
+    at: Timestamp,
+) -> Decision<'p> {
+    judge_watched(policy, call, facts, at, &mut Silent)
+}
+
+pub(crate) fn judge_watched<'p>(
+    policy: Option<&'p Policy>,
+    call: &Call<'_>,
+    facts: Facts<'_>,
+    at: Timestamp,
+    witness: &mut impl Witness,
+) -> Decision<'p> {
+    let Some(policy) = policy else {
+        return Decision::Deny(Denial {
+            rule: Cow::Borrowed("(no policy)"),
+            message: Cow::Borrowed("no policy is attached for this server, so nothing is allowed"),
+            retry_after: None,
+        });
+    };
+    let mut judgement = Judgement { policy, call, facts, witness };
+    judgement.steps(at).unwrap_or_else(Decision::Deny)
+}
+
+struct Judgement<'p, 'c, W> {
+    policy: &'p Policy,
+    call: &'c Call<'c>,
+    facts: Facts<'c>,
+    witness: &'c mut W,
+}
+
+impl<'p, W: Witness> Judgement<'p, '_, W> {
+    fn steps(&mut self, at: Timestamp) -> Result<Decision<'p>, Denial<'p>> {
+        let entries = standing(self.policy, self.call.tool, self.facts);
+        self.witness.standing(self.policy, &entries);
+        let entries = entries.map_err(|reason| reason.denial(self.call.tool))?;
+        self.validate(&entries)?;
+        for entry in &entries {
+            self.require(entry)?;
+        }
+        for entry in &entries {
+            self.deny_if(entry)?;
+        }
+        if let Some(terms) = self.approval(&entries)?
+            && self.call.consent == Consent::NotGiven
+        {
+            return Ok(Decision::Hold(terms));
+        }
+        let demands = self.demands(&entries)?;
+        Ok(Decision::Allow(Allow { at, demands }))
+    }
+
+    fn validate(&mut self, entries: &[&'p Entry]) -> Result<(), Denial<'p>> {
+        for entry in entries {
+            self.validate_by(&entry.validate)?;
+        }
+        let by_default = self.policy.validate_args
+            && !entries.iter().any(|entry| matches!(entry.validate.by, ValidateBy::NotByDefault));
+        if !by_default {
+            return Ok(());
+        }
+        self.validated("/validate_args", None, self.own_schema_refusal())
+    }
+
+    fn validate_by(&mut self, validate: &'p Validate) -> Result<(), Denial<'p>> {
+        let refusal = match &validate.by {
+            ValidateBy::Default | ValidateBy::NotByDefault => return Ok(()),
+            ValidateBy::Own => self.own_schema_refusal(),
+            ValidateBy::Schema { schema, .. } => schema.refuse(self.call.args),
+        };
+        self.validated(&validate.rule, validate.message.as_deref(), refusal)
+    }
+
+    fn own_schema_refusal(&self) -> Option<String> {
+        match self.facts.schema() {
+            Ok(schema) => schema.refuse(self.call.args),
+            Err(why) => Some(format!("arguments cannot be checked: {why}")),
+        }
+    }
+
+    fn validated(
+        &mut self,
+        rule: &'p str,
+        message: Option<&'p str>,
+        refusal: Option<String>,
+    ) -> Result<(), Denial<'p>> {
+        self.witness.validated(rule, refusal.as_deref());
+        let Some(refusal) = refusal else { return Ok(()) };
+        Err(denial(rule, message, || words::invalid_arguments(&refusal)))
+    }
+
+    fn require(&mut self, entry: &'p Entry) -> Result<(), Denial<'p>> {
+        for predicate in &entry.require {
+            let message = predicate.message.as_deref();
+            let mut failing = None;
+            for condition in &predicate.conditions {
+                let holds = condition.holds(self.call.args, Quantifier::All);
+                self.witness.condition("require", condition, self.call.args, holds);
+                match holds {
+                    Ok(true) => {}
+                    // Conditions after the first failing one are still looked at
+                    // by a witness, and cannot change the answer.
+                    Ok(false) | Err(_) => failing = failing.or(Some((condition, holds.err()))),
+                }
+            }
+            match failing {
+                None => {}
+                Some((condition, None)) => {
+                    return Err(denial(&condition.rule, message, || words::required(condition)));
+                }
+                Some((condition, Some(problem))) => {
+                    return Err(unjudgeable(&condition.rule, message, problem, || {
+                        words::unjudgeable(condition, problem)
+                    }));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn deny_if(&mut self, entry: &'p Entry) -> Result<(), Denial<'p>> {
+        for predicate in &entry.deny_if {
+            if self.fires("deny_if", predicate, None)? {
+                let message = predicate.message.as_deref();
+                return Err(denial(&predicate.rule, message, || words::forbidden(predicate)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether all conditions hold, each at any of its places. A condition that
+    /// cannot be judged denies under `rule`, or under its own id.
+    fn fires(
+        &mut self,
+        list: &'static str,
+        predicate: &'p Predicate,
+        rule: Option<&'p str>,
+    ) -> Result<bool, Denial<'p>> {
+        let mut all = true;
+        for condition in &predicate.conditions {
+            let holds = condition.holds(self.call.args, Quantifier::Any);
+            self.witness.condition(list, condition, self.call.args, holds);
+            match holds {
+                Ok(holds) => all &= holds,
+                Err(problem) => {
+                    let rule = rule.unwrap_or(&condition.rule);
+                    return Err(unjudgeable(rule, predicate.message.as_deref(), problem, || {
+                        words::unjudgeable(condition, problem)
+                    }));
+                }
+            }
+        }
+        if predicate.conditions.is_empty() {
+            self.witness.unconditional(list, &predicate.rule);
+        }
+        Ok(all)
+    }
+
+    /// The terms on which the call is held, if any entry asks. All are looked
+    /// at, because a condition that cannot be judged denies.
+    fn approval(&mut self, entries: &[&'p Entry]) -> Result<Option<Terms<'p>>, Denial<'p>> {
+        let mut terms: Option<Terms<'p>> = None;
+        for approval in entries.iter().filter_map(|entry| entry.approval.as_ref()) {
+            let asks = self.asks(approval)?;
+            self.witness.approval(approval, asks, self.call.consent);
+            if asks {
+                terms =
+                    Some(terms.map_or_else(|| Terms::of(approval), |terms| terms.and(approval)));
+            }
+        }
+        Ok(terms)
+    }
+
+    fn asks(&mut self, approval: &'p Approval) -> Result<bool, Denial<'p>> {
+        let Some(when) = &approval.when else { return Ok(true) };
+        let mut asks = false;
+        for predicate in when {
+            asks |= self.fires("approval", predicate, Some(&approval.rule))?;
+        }
+        Ok(asks)
+    }
+
+    fn demands(&mut self, entries: &[&'p Entry]) -> Result<SmallVec<[Demand<'p>; 4]>, Denial<'p>> {
+        let mut demands = SmallVec::new();
+        for limit in entries.iter().flat_map(|entry| &entry.limits) {
+            let amount = amount(limit, self.call.args);
+            self.witness.amount(limit, &amount);
+            demands.push(Demand { limit, amount: amount? });
+        }
+        Ok(demands)
+    }
+}
+
+/// How much a call adds to a limit's counter.
+fn amount<'p>(limit: &'p Limit, args: Option<Value<'_>>) -> Result<Amount, Denial<'p>> {
+    let Some(path) = &limit.increment_from else { return Ok(Amount::ONE) };
+    let message = limit.message.as_deref();
+    let wrong = |why: &str| denial(&limit.rule, message, || words::no_amount(path, why));
+    let number = match path.single(args) {
+        Err(problem @ Unjudgeable::LookAlike) => {
+            return Err(unjudgeable(&limit.rule, message, problem, || words::look_alike(path)));
+        }
+        Err(Unjudgeable::Type) => return Err(wrong("is not a number")),
+        Ok(None) => return Err(wrong("is missing")),
+        Ok(Some(value)) => value.as_number().ok_or_else(|| wrong("is not a number"))?,
+    };
+    Amount::exactly(Decimal::read(number)).map_err(|error| wrong(&error.to_string()))
+}
+
+fn denial<'p>(
+    rule: &'p str,
+    message: Option<&'p str>,
+    own_words: impl FnOnce() -> String,
+) -> Denial<'p> {
+    let message = message.map_or_else(|| Cow::Owned(own_words()), Cow::Borrowed);
+    Denial { rule: Cow::Borrowed(rule), message, retry_after: None }
+}
+
+fn unjudgeable<'p>(
+    rule: &'p str,
+    message: Option<&'p str>,
+    problem: Unjudgeable,
+    own_words: impl FnOnce() -> String,
+) -> Denial<'p> {
+    let rule = Cow::Owned(format!("{rule}{}", problem.suffix()));
+    Denial { rule, ..denial("", message, own_words) }
+}

@@ -1,0 +1,48 @@
+//! The policy language, and the decision on one call.
+//!
+//! [`load`] turns a policy's text into a [`Policy`] or a list of everything that
+//! is wrong with it. [`judge`] decides one call by it: deny, hold for a human, or
+//! allow with its [charges](Allow::charges), which [`Allow::admit`] then compares
+//! with what the counters read. All of it is pure: no I/O, no clock, no panic, and
+//! what cannot be judged is denied.
+//!
+//! `docs/policy.md` describes the language; `ARCHITECTURE.md` the way of a call.
+
+mod access;
+mod amount;
+mod approval;
+mod condition;
+mod decimal;
+mod decision;
+mod diff;
+mod explain;
+mod facts;
+pub mod file;
+mod judge;
+mod limit;
+mod operator;
+mod path;
+mod pattern;
+mod policy;
+mod schema;
+mod selftest;
+mod standing;
+mod time;
+mod witness;
+mod words;
+
+pub use amount::{Amount, AmountError};
+pub use approval::Terms;
+pub use decimal::Decimal;
+pub use decision::{Allow, Charge, Decision, Denial, Outcome};
+pub use diff::{Change, PolicyDiff, ToolDiff, diff};
+pub use explain::{ChargeReport, Explanation, Step, explain};
+pub use facts::{Facts, ToolFacts};
+pub use file::{Format, Problem, load};
+pub use judge::{ArgumentsError, Call, Consent, judge};
+pub use limit::{Limit, Scope};
+pub use path::ArgPath;
+pub use policy::{Mode, Policy, Posture, ServerRequest};
+pub use selftest::TestResult;
+pub use standing::shows;
+pub use time::{Timestamp, Window};

@@ -1,0 +1,93 @@
+//! Limits: how much a counter may take in one window, and whose counter it is.
+
+use std::fmt;
+
+use crate::{amount::Amount, path::ArgPath, time::Window};
+
+/// Whose calls a counter counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Scope {
+    Grant,
+    Session,
+    Principal,
+    Server,
+}
+
+impl Scope {
+    /// The scope a policy names.
+    pub(crate) fn from_name(name: &str) -> Option<Scope> {
+        [Scope::Grant, Scope::Session, Scope::Principal, Scope::Server]
+            .into_iter()
+            .find(|scope| scope.name() == name)
+    }
+
+    /// Its name in policies.
+    pub fn name(self) -> &'static str {
+        match self {
+            Scope::Grant => "grant",
+            Scope::Session => "session",
+            Scope::Principal => "principal",
+            Scope::Server => "server",
+        }
+    }
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// One limit of one rule.
+#[derive(Debug)]
+pub struct Limit {
+    pub(crate) counter: Box<str>,
+    /// The same number for every limit of a policy that shares the counter.
+    pub(crate) counter_number: u32,
+    pub(crate) window: Window,
+    pub(crate) scope: Scope,
+    pub(crate) max: Amount,
+    /// The bound as it was written, for people.
+    pub(crate) max_text: Box<str>,
+    pub(crate) increment_from: Option<ArgPath>,
+    pub(crate) rule: Box<str>,
+    /// What to tell the caller, if the policy says.
+    pub(crate) message: Option<Box<str>>,
+}
+
+impl Limit {
+    /// The counter's name.
+    pub fn counter(&self) -> &str {
+        &self.counter
+    }
+
+    /// How long it counts.
+    pub fn window(&self) -> Window {
+        self.window
+    }
+
+    /// Whose counter it is.
+    pub fn scope(&self) -> Scope {
+        self.scope
+    }
+
+    /// The most the counter may hold.
+    pub fn max(&self) -> Amount {
+        self.max
+    }
+
+    /// The most the counter may hold, as the policy writes it.
+    pub fn max_text(&self) -> &str {
+        &self.max_text
+    }
+
+    /// The rule's id.
+    pub fn rule(&self) -> &str {
+        &self.rule
+    }
+
+    /// Whether `amount` more fits once the counter reads `reading`.
+    pub fn admits(&self, reading: Amount, amount: Amount) -> bool {
+        reading.checked_add(amount).is_some_and(|sum| sum <= self.max)
+    }
+}

@@ -1,0 +1,140 @@
+//! `url_host_in`: is a URL's host one of these?
+
+use url::{Host, Url};
+
+use crate::path::Unjudgeable;
+
+/// Host patterns.
+#[derive(Debug)]
+pub(crate) struct Hosts(Box<[HostPattern]>);
+
+#[derive(Debug)]
+pub(crate) enum HostPattern {
+    /// This host.
+    Exact(Box<str>),
+    /// `*.` and this: at least one label before it. Kept with its leading dot.
+    Below(Box<str>),
+}
+
+impl HostPattern {
+    /// Reads `api.example.com` or `*.example.com`; `None` if it is no host.
+    pub(crate) fn parse(text: &str) -> Option<HostPattern> {
+        match text.strip_prefix("*.") {
+            Some(parent) => match normal(parent)? {
+                Host::Domain(domain) => Some(HostPattern::Below(format!(".{domain}").into())),
+                _ => None,
+            },
+            None => Some(HostPattern::Exact(normal(text)?.to_string().into())),
+        }
+    }
+
+    fn matches(&self, host: &str) -> bool {
+        match self {
+            HostPattern::Exact(wanted) => host == &**wanted,
+            HostPattern::Below(parent) => host
+                .strip_suffix(&**parent)
+                .is_some_and(|labels| labels.split('.').all(|label| !label.is_empty())),
+        }
+    }
+}
+
+/// The host in the form a URL parser gives it.
+fn normal(text: &str) -> Option<Host> {
+    let host = Host::parse(text).ok()?;
+    let usable = !text.contains(['*', '%']) && !host.to_string().ends_with('.');
+    usable.then_some(host)
+}
+
+impl Hosts {
+    pub(crate) fn new(patterns: Vec<HostPattern>) -> Hosts {
+        Hosts(patterns.into())
+    }
+
+    /// Whether the host of the URL in `text` is one of these.
+    pub(crate) fn include(&self, text: &str) -> Result<bool, Unjudgeable> {
+        let url = Url::parse(text).map_err(|_| Unjudgeable::Type)?;
+        if has_user_info(text, &url) {
+            return Err(Unjudgeable::Type);
+        }
+        let Some(host) = url.host_str() else { return Ok(false) };
+        // `example.com.` is the same machine as `example.com` to some programs
+        // and another name to others.
+        if host.ends_with('.') {
+            return Err(Unjudgeable::Type);
+        }
+        Ok(self.0.iter().any(|pattern| pattern.matches(host)))
+    }
+}
+
+/// Whether anything stands before an `@` in the authority. The parser drops an
+/// empty user-info, which shows as an `@` that is gone from its own text.
+fn has_user_info(text: &str, url: &Url) -> bool {
+    let count = |text: &str| text.bytes().filter(|byte| *byte == b'@').count();
+    !url.username().is_empty() || url.password().is_some() || count(text) > count(url.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{HostPattern, Hosts};
+    use crate::path::Unjudgeable;
+
+    fn check(url: &str, expected: Result<bool, Unjudgeable>) {
+        let patterns = ["api.example.com", "*.example.org", "127.0.0.1", "[::1]", "bücher.example"];
+        let patterns = patterns.map(|text| HostPattern::parse(text).unwrap());
+        assert_eq!(Hosts::new(patterns.into()).include(url), expected, "{url}");
+    }
+
+    #[test]
+    fn hosts_compare_as_urls_are_parsed() {
+        for url in [
+            "https://api.example.com/x",
+            "HTTPS://API.EXAMPLE.COM",
+            "http://a.example.org:8080/@x",
+            "https://a.b.example.org",
+            "http://0x7f.1/",
+            "http://[0:0::1]/",
+            "https://b%C3%BCcher.example/",
+            "https:/\\api.example.com/",
+        ] {
+            check(url, Ok(true));
+        }
+        for url in [
+            "https://example.com",
+            "https://example.org",
+            "https://xexample.org",
+            "https://api.example.com.evil.net",
+            "https://.example.org",
+            "mailto:a@example.org",
+            "https://evil.net/?api.example.com",
+            "data:text/plain,api.example.com",
+        ] {
+            check(url, Ok(false));
+        }
+    }
+
+    #[test]
+    fn user_info_and_other_text_are_not_judged() {
+        for url in [
+            "api.example.com",
+            "/x",
+            "",
+            "https://user@api.example.com",
+            "https://:pw@api.example.com",
+            "https://@api.example.com",
+            "https://api.example.com@evil.net",
+            "https://api.example.com./",
+            "//api.example.com",
+            "https://",
+        ] {
+            check(url, Err(Unjudgeable::Type));
+        }
+    }
+
+    #[test]
+    fn only_hosts_are_host_patterns() {
+        for text in ["", "*", "*.*.com", "https://x.com", "x.com:80", "x.com/", "a*.com", "x.com."]
+        {
+            assert!(HostPattern::parse(text).is_none(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! `regex`: linear-time search, with the memory of all patterns accounted for.
+
+use regex_automata::meta::{BuildError, Config, Regex};
+
+/// Bytes of one pattern's source.
+pub(crate) const LONGEST_SOURCE: usize = 4 << 10;
+/// Bytes of all compiled patterns of a policy.
+pub(crate) const MOST_COMPILED: usize = 10 << 20;
+
+/// A compiled pattern.
+#[derive(Debug)]
+pub(crate) struct TextPattern(Regex);
+
+/// Why a pattern was not compiled.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum TextPatternError {
+    #[error("regex source is longer than 4 KiB")]
+    LongSource,
+    #[error("compiled regexes of this policy take more than 10 MiB in all")]
+    TooLarge,
+    #[error("regex does not compile: {0}")]
+    Syntax(String),
+    #[error(
+        "regex does not compile: look-around and back-references are not supported, \
+         because they cannot be searched in linear time"
+    )]
+    NotLinear,
+}
+
+/// How much memory the patterns of one policy may still take.
+#[derive(Debug)]
+pub(crate) struct PatternBudget {
+    left: usize,
+}
+
+impl PatternBudget {
+    pub(crate) fn new() -> PatternBudget {
+        PatternBudget { left: MOST_COMPILED }
+    }
+
+    /// Compiles `source` and takes its size off the budget.
+    pub(crate) fn compile(&mut self, source: &str) -> Result<TextPattern, TextPatternError> {
+        if source.len() > LONGEST_SOURCE {
+            return Err(TextPatternError::LongSource);
+        }
+        let config = Config::new().nfa_size_limit(Some(self.left));
+        let regex = Regex::builder().configure(config).build(source).map_err(|e| explain(&e))?;
+        self.left =
+            self.left.checked_sub(regex.memory_usage()).ok_or(TextPatternError::TooLarge)?;
+        Ok(TextPattern(regex))
+    }
+}
+
+fn explain(error: &BuildError) -> TextPatternError {
+    if error.size_limit().is_some() {
+        return TextPatternError::TooLarge;
+    }
+    let Some(syntax) = error.syntax_error() else {
+        return TextPatternError::Syntax(error.to_string());
+    };
+    let text = syntax.to_string();
+    // The syntax error draws the pattern with a caret; its last line says what is wrong.
+    let last = text.lines().last().unwrap_or_default().trim_start_matches("error: ");
+    if last.contains("look-around") || last.contains("backreference") {
+        TextPatternError::NotLinear
+    } else {
+        TextPatternError::Syntax(last.to_owned())
+    }
+}
+
+impl TextPattern {
+    /// Whether the pattern matches anywhere in `text`.
+    pub(crate) fn occurs_in(&self, text: &str) -> bool {
+        self.0.is_match(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PatternBudget, TextPatternError};
+
+    #[test]
+    fn a_dollar_is_the_very_end() {
+        let pattern = PatternBudget::new().compile("^ab$").unwrap();
+        assert!(pattern.occurs_in("ab"));
+        assert!(!pattern.occurs_in("ab\n"));
+        assert!(!pattern.occurs_in("xab"));
+    }
+
+    #[test]
+    fn what_is_not_linear_is_named() {
+        for source in ["(?=a)", "(?<!a)b", r"(a)\1"] {
+            let error = PatternBudget::new().compile(source).unwrap_err();
+            assert_eq!(error, TextPatternError::NotLinear, "{source}");
+        }
+        let error = PatternBudget::new().compile("a(b").unwrap_err();
+        assert_eq!(error, TextPatternError::Syntax("unclosed group".into()));
+    }
+
+    #[test]
+    fn memory_is_counted_over_all_patterns() {
+        let mut budget = PatternBudget::new();
+        let mut many = std::iter::repeat_with(|| budget.compile(r"\w{200}")).take(1000);
+        assert_eq!(many.find_map(Result::err), Some(TextPatternError::TooLarge));
+        let long = "a".repeat(5000);
+        let error = PatternBudget::new().compile(&long).unwrap_err();
+        assert_eq!(error, TextPatternError::LongSource);
+    }
+}

@@ -1,0 +1,144 @@
+//! Paths into a call's arguments, such as `args.items.*.id`.
+//!
+//! Walking hands every place the path leads to over to a closure, absent ones
+//! included, and stops at anything that cannot be judged.
+
+use sluice_wire::{
+    json::{Kind, Value},
+    look_alike::Governed,
+};
+
+/// A path that begins with `args.`.
+#[derive(Debug, Clone)]
+pub struct ArgPath {
+    text: Box<str>,
+    steps: Box<[Step]>,
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    /// `*`: every element of a list.
+    Every,
+    /// A key of an object, or a place in a list if it is a number.
+    Name { key: Governed, place: Option<usize> },
+}
+
+/// Why a condition cannot be judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unjudgeable {
+    /// Something there is not of the type the operator or the path needs.
+    Type,
+    /// An object on the path has another key that resembles the governed one.
+    LookAlike,
+}
+
+impl Unjudgeable {
+    /// What is appended to the rule's id.
+    pub(crate) fn suffix(self) -> &'static str {
+        match self {
+            Unjudgeable::Type => "(type)",
+            Unjudgeable::LookAlike => "(look-alike)",
+        }
+    }
+}
+
+impl ArgPath {
+    /// Reads a path, or says nothing is named by it.
+    pub(crate) fn parse(text: &str) -> Option<ArgPath> {
+        let names = text.strip_prefix("args.")?;
+        let steps = names.split('.').map(Step::parse).collect::<Option<_>>()?;
+        Some(ArgPath { text: text.into(), steps })
+    }
+
+    /// The path as it was written.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether the path leads to every element of some list.
+    pub(crate) fn is_plural(&self) -> bool {
+        self.steps.iter().any(|step| matches!(step, Step::Every))
+    }
+
+    /// Calls `leaf` for each place the path leads to, `None` where nothing is.
+    pub(crate) fn walk<'d>(
+        &self,
+        args: Option<Value<'d>>,
+        leaf: &mut impl FnMut(Option<Value<'d>>) -> Result<(), Unjudgeable>,
+    ) -> Result<(), Unjudgeable> {
+        match args {
+            Some(args) => walk(&self.steps, args, leaf),
+            // A call without arguments has an empty object.
+            None => leaf(None),
+        }
+    }
+
+    /// The one place a path without `*` leads to.
+    pub(crate) fn single<'d>(
+        &self,
+        args: Option<Value<'d>>,
+    ) -> Result<Option<Value<'d>>, Unjudgeable> {
+        let mut found = None;
+        self.walk(args, &mut |value| {
+            found = value;
+            Ok(())
+        })?;
+        Ok(found)
+    }
+}
+
+impl Step {
+    fn parse(name: &str) -> Option<Step> {
+        match name {
+            "" => None,
+            "*" => Some(Step::Every),
+            _ => {
+                let canonical = name == "0" || !name.starts_with(['0', '+']);
+                let place = if canonical { name.parse().ok() } else { None };
+                Some(Step::Name { key: Governed::new(name), place })
+            }
+        }
+    }
+}
+
+fn walk<'d>(
+    steps: &[Step],
+    value: Value<'d>,
+    leaf: &mut impl FnMut(Option<Value<'d>>) -> Result<(), Unjudgeable>,
+) -> Result<(), Unjudgeable> {
+    let Some((step, rest)) = steps.split_first() else { return leaf(Some(value)) };
+    match (value.kind(), step) {
+        (Kind::Object, Step::Name { key, .. }) => match member(value, key)? {
+            Some(value) => walk(rest, value, leaf),
+            None => leaf(None),
+        },
+        (Kind::List, Step::Name { place: Some(place), .. }) => {
+            match value.items().and_then(|mut items| items.nth(*place)) {
+                Some(value) => walk(rest, value, leaf),
+                None => leaf(None),
+            }
+        }
+        (Kind::List, Step::Every) => {
+            let mut items = value.items().into_iter().flatten().peekable();
+            if items.peek().is_none() {
+                return leaf(None);
+            }
+            items.try_for_each(|item| walk(rest, item, leaf))
+        }
+        _ => Err(Unjudgeable::Type),
+    }
+}
+
+/// The member named `key`, unless the object also has one that resembles it.
+fn member<'d>(object: Value<'d>, key: &Governed) -> Result<Option<Value<'d>>, Unjudgeable> {
+    let mut found = None;
+    for (name, value) in object.members().into_iter().flatten() {
+        let name = name.as_str().unwrap_or_default();
+        if name == key.name() {
+            found = Some(value);
+        } else if key.resembles(name) {
+            return Err(Unjudgeable::LookAlike);
+        }
+    }
+    Ok(found)
+}

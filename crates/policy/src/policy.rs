@@ -1,0 +1,223 @@
+//! A policy in force: the compiled, immutable form that calls are judged by.
+//!
+//! [`file`](crate::file) builds it from text. It is not serialisable on purpose:
+//! the text is the policy's outside shape.
+
+use crate::{
+    access::Access, approval::Approval, condition::Predicate, limit::Limit, pattern::Glob,
+    pattern::Pattern, pattern::PatternIndex, schema::ArgsSchema, selftest::SelfTest,
+};
+
+/// What happens to a tool that no entry names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Posture {
+    Allow,
+    Deny,
+}
+
+/// Whether denials take effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    Enforce,
+    /// Everything is judged and recorded, and only hidden tools are refused.
+    Shadow,
+}
+
+/// One policy, ready to judge calls.
+#[derive(Debug)]
+pub struct Policy {
+    pub(crate) description: Option<Box<str>>,
+    pub(crate) posture: Posture,
+    pub(crate) mode: Mode,
+    /// The policy-level `validate_args`.
+    pub(crate) validate_args: bool,
+    pub(crate) hide: Hide,
+    pub(crate) tools: Tools,
+    pub(crate) all_tools: Option<Entry>,
+    pub(crate) resources: Access,
+    pub(crate) prompts: Access,
+    pub(crate) server_requests: Box<[ServerRequest]>,
+    pub(crate) methods: Box<[Glob]>,
+    pub(crate) tests: Box<[SelfTest]>,
+}
+
+/// What a server may ask of its client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ServerRequest {
+    Sampling,
+    Elicitation,
+    Roots,
+}
+
+impl ServerRequest {
+    /// All of them.
+    pub const ALL: [ServerRequest; 3] =
+        [ServerRequest::Sampling, ServerRequest::Elicitation, ServerRequest::Roots];
+
+    /// Its name in policies.
+    pub fn name(self) -> &'static str {
+        match self {
+            ServerRequest::Sampling => "sampling",
+            ServerRequest::Elicitation => "elicitation",
+            ServerRequest::Roots => "roots",
+        }
+    }
+
+    /// The request of that name.
+    pub fn from_name(name: &str) -> Option<ServerRequest> {
+        ServerRequest::ALL.into_iter().find(|request| request.name() == name)
+    }
+}
+
+/// Names taken out of what a pattern selects.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Except(Box<[Box<str>]>);
+
+impl Except {
+    pub(crate) fn new(mut names: Vec<Box<str>>) -> Except {
+        names.sort_unstable();
+        Except(names.into())
+    }
+
+    pub(crate) fn names(&self, tool: &str) -> bool {
+        self.0.binary_search_by(|name| (**name).cmp(tool)).is_ok()
+    }
+}
+
+/// The hidden tools.
+#[derive(Debug, Default)]
+pub(crate) struct Hide {
+    patterns: Box<[(Pattern, Except)]>,
+    index: PatternIndex,
+}
+
+impl Hide {
+    pub(crate) fn new(patterns: Vec<(Pattern, Except)>) -> Hide {
+        let index = PatternIndex::new(patterns.iter().map(|(pattern, _)| pattern));
+        Hide { patterns: patterns.into(), index }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.index.is_empty()
+    }
+
+    /// Whether a pattern hides the tool.
+    pub(crate) fn hides(&self, tool: &str, category: Option<sluice_classify::Category>) -> bool {
+        self.index.matches(tool, category).iter().any(|number| self.selects(*number, tool))
+    }
+
+    /// Whether some category would hide the tool.
+    pub(crate) fn depends_on_category(&self, tool: &str) -> bool {
+        self.index.categories().any(|number| self.selects(number, tool))
+    }
+
+    fn selects(&self, number: u32, tool: &str) -> bool {
+        self.patterns.get(number as usize).is_some_and(|(_, except)| !except.names(tool))
+    }
+}
+
+/// The entries of `tools`, in the order in which denials are named.
+#[derive(Debug, Default)]
+pub(crate) struct Tools {
+    entries: Box<[Entry]>,
+    index: PatternIndex,
+}
+
+impl Tools {
+    /// Sorts and indexes the entries.
+    pub(crate) fn new(mut entries: Vec<(Pattern, Entry)>) -> Tools {
+        entries.sort_by(|(a, _), (b, _)| a.cmp(b));
+        let index = PatternIndex::new(entries.iter().map(|(pattern, _)| pattern));
+        Tools { entries: entries.into_iter().map(|(_, entry)| entry).collect(), index }
+    }
+
+    /// The entries that apply to a tool.
+    pub(crate) fn applying(
+        &self,
+        tool: &str,
+        category: Option<sluice_classify::Category>,
+    ) -> impl Iterator<Item = &Entry> {
+        let numbers = self.index.matches(tool, category);
+        numbers.into_iter().filter_map(move |number| {
+            self.entries.get(number as usize).filter(|entry| !entry.except.names(tool))
+        })
+    }
+
+    /// Whether some category entry would apply to the tool.
+    pub(crate) fn depends_on_category(&self, tool: &str) -> bool {
+        self.index
+            .categories()
+            .filter_map(|number| self.entries.get(number as usize))
+            .any(|entry| !entry.except.names(tool))
+    }
+}
+
+/// One rule, with the sugar gone.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    /// The key as written; `all_tools` for that one.
+    pub(crate) key: Box<str>,
+    pub(crate) except: Except,
+    pub(crate) validate: Validate,
+    pub(crate) require: Box<[Predicate]>,
+    pub(crate) deny_if: Box<[Predicate]>,
+    pub(crate) approval: Option<Approval>,
+    pub(crate) limits: Box<[Limit]>,
+}
+
+/// What an entry says about validating arguments.
+#[derive(Debug)]
+pub(crate) struct Validate {
+    pub(crate) by: ValidateBy,
+    pub(crate) rule: Box<str>,
+    pub(crate) message: Option<Box<str>>,
+}
+
+#[derive(Debug)]
+pub(crate) enum ValidateBy {
+    /// The policy's default stands.
+    Default,
+    /// Not by that default.
+    NotByDefault,
+    /// The tool's own schema.
+    Own,
+    /// This schema, with its text for people.
+    Schema { schema: Box<ArgsSchema>, text: Box<str> },
+}
+
+impl Policy {
+    /// What the policy says it is for.
+    pub fn description(&self) -> Option<&str> {
+        self.description.as_deref()
+    }
+
+    /// Whether denials take effect.
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// What happens to tools that no entry names.
+    pub fn posture(&self) -> Posture {
+        self.posture
+    }
+
+    /// Whether any tool may be hidden.
+    pub fn hides_anything(&self) -> bool {
+        !self.hide.is_empty()
+    }
+
+    /// The tools that the policy names exactly.
+    pub(crate) fn exact_names(&self) -> impl Iterator<Item = &str> {
+        let excepted = self.tools.entries.iter().chain(&self.all_tools);
+        self.tools
+            .index
+            .exact_names()
+            .chain(self.hide.index.exact_names())
+            .chain(excepted.flat_map(|entry| entry.except.0.iter().map(|name| &**name)))
+    }
+
+    /// Whether any entry selects tools by a pattern or category.
+    pub(crate) fn has_patterns(&self) -> bool {
+        self.tools.index.has_patterns() || self.hide.index.has_patterns()
+    }
+}

@@ -1,0 +1,105 @@
+//! Where a tool stands under a policy, before any argument is looked at.
+//!
+//! Calls are judged and lists are filtered by this one function, so that what is
+//! shown and what can be called cannot disagree.
+
+use std::borrow::Cow;
+
+use smallvec::SmallVec;
+
+use crate::{
+    decision::Denial,
+    facts::Facts,
+    policy::{Entry, Mode, Policy, Posture},
+};
+
+/// The entries that apply to a tool, in the order in which denials are named.
+pub(crate) type Applying<'p> = SmallVec<[&'p Entry; 8]>;
+
+/// Why a tool cannot be had, whatever the arguments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unavailable {
+    Hidden,
+    /// A category may hide it, and its category is not known.
+    MaybeHidden,
+    /// It is not in the server's list, and the policy hides something: the two
+    /// must look the same.
+    NotInList,
+    /// A category entry may apply, and its category is not known.
+    UnknownCategory,
+    Unlisted,
+}
+
+impl Unavailable {
+    pub(crate) fn rule(self) -> &'static str {
+        match self {
+            Unavailable::Hidden => "(hidden)",
+            Unavailable::Unlisted => "(default deny)",
+            Unavailable::MaybeHidden | Unavailable::NotInList | Unavailable::UnknownCategory => {
+                "(unknown tool)"
+            }
+        }
+    }
+
+    pub(crate) fn why(self) -> &'static str {
+        match self {
+            Unavailable::Hidden => "the policy hides this tool",
+            Unavailable::MaybeHidden => {
+                "a category is hidden, and this tool's definition is not known"
+            }
+            Unavailable::NotInList => {
+                "the server does not list this tool, and a policy that hides tools forwards only listed ones"
+            }
+            Unavailable::UnknownCategory => {
+                "an entry selects by category, and this tool's definition is not known"
+            }
+            Unavailable::Unlisted => "no entry names this tool, and `default` is `deny`",
+        }
+    }
+
+    /// All of them read the same to the caller.
+    pub(crate) fn denial<'p>(self, tool: &str) -> Denial<'p> {
+        Denial {
+            rule: Cow::Borrowed(self.rule()),
+            message: Cow::Owned(format!("tool `{tool}` is not available")),
+            retry_after: None,
+        }
+    }
+}
+
+/// The entries that apply to a tool, or why it cannot be had.
+pub(crate) fn standing<'p>(
+    policy: &'p Policy,
+    tool: &str,
+    facts: Facts<'_>,
+) -> Result<Applying<'p>, Unavailable> {
+    let category = facts.category();
+    if policy.hide.hides(tool, category) {
+        return Err(Unavailable::Hidden);
+    }
+    if category.is_none() && policy.hide.depends_on_category(tool) {
+        return Err(Unavailable::MaybeHidden);
+    }
+    if matches!(facts, Facts::NotInList) && policy.hides_anything() {
+        return Err(Unavailable::NotInList);
+    }
+    if category.is_none() && policy.tools.depends_on_category(tool) {
+        return Err(Unavailable::UnknownCategory);
+    }
+    let mut entries: Applying<'_> = policy.tools.applying(tool, category).collect();
+    if entries.is_empty() && policy.posture == Posture::Deny {
+        return Err(Unavailable::Unlisted);
+    }
+    entries.extend(policy.all_tools.iter().filter(|entry| !entry.except.names(tool)));
+    Ok(entries)
+}
+
+/// Whether a `tools/list` answer shows this tool to a grant.
+pub fn shows(policy: Option<&Policy>, tool: &str, facts: Facts<'_>) -> bool {
+    let Some(policy) = policy else { return false };
+    match standing(policy, tool, facts) {
+        Ok(_) => true,
+        Err(Unavailable::Hidden | Unavailable::MaybeHidden) => false,
+        Err(_) => policy.mode == Mode::Shadow,
+    }
+}

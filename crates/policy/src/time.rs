@@ -1,0 +1,143 @@
+//! Moments and the calendar windows that limits count in.
+//!
+//! Time is always passed in; nothing here reads a clock.
+
+use std::fmt;
+
+/// A moment, in milliseconds since the Unix epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp(i64);
+
+impl Timestamp {
+    /// The moment so many milliseconds after the Unix epoch.
+    pub const fn from_millis(millis: i64) -> Timestamp {
+        Timestamp(millis)
+    }
+
+    /// Milliseconds since the Unix epoch.
+    pub const fn as_millis(self) -> i64 {
+        self.0
+    }
+
+    /// Reads an RFC 3339 time such as `2026-01-31T12:00:00Z`.
+    pub fn from_rfc3339(text: &str) -> Option<Timestamp> {
+        // RFC 3339 always has an offset; jiff also takes other forms, which are
+        // told apart by what follows the offset.
+        let offset_ends_it = text.ends_with(['Z', 'z'])
+            || text
+                .get(text.len().checked_sub(6)?..)
+                .is_some_and(|end| end.starts_with(['+', '-']) && end.get(3..4) == Some(":"));
+        let moment: jiff::Timestamp = offset_ends_it.then(|| text.parse().ok())??;
+        Some(Timestamp(moment.as_millisecond()))
+    }
+}
+
+/// How long a counter counts before it begins again at zero.
+#[derive(Debug, Clone, Copy)]
+pub enum Window {
+    Minute,
+    Hour,
+    Day,
+    Seconds(u32),
+}
+
+/// The longest window a policy may ask for: 31 days.
+pub(crate) const LONGEST_WINDOW: u32 = 2_678_400;
+
+impl Window {
+    /// Its length. Windows begin at whole multiples of it since the Unix epoch,
+    /// which for minute, hour and day is the UTC calendar.
+    pub fn seconds(self) -> u32 {
+        match self {
+            Window::Minute => 60,
+            Window::Hour => 3_600,
+            Window::Day => 86_400,
+            Window::Seconds(seconds) => seconds.max(1),
+        }
+    }
+
+    /// When the window that holds `at` began.
+    pub fn start(self, at: Timestamp) -> Timestamp {
+        Timestamp(at.0 - at.0.rem_euclid(self.millis()))
+    }
+
+    /// How many milliseconds after `at` its window ends; at least one.
+    pub fn left(self, at: Timestamp) -> u64 {
+        let left = self.millis() - at.0.rem_euclid(self.millis());
+        u64::try_from(left).unwrap_or(1)
+    }
+
+    /// The window a policy names with a word.
+    pub(crate) fn from_word(word: &str) -> Option<Window> {
+        match word {
+            "minute" => Some(Window::Minute),
+            "hour" => Some(Window::Hour),
+            "day" => Some(Window::Day),
+            _ => None,
+        }
+    }
+
+    /// The window a policy gives in whole seconds.
+    pub(crate) fn from_seconds(text: &str) -> Option<Window> {
+        let seconds = text.parse().ok().filter(|seconds| (1..=LONGEST_WINDOW).contains(seconds))?;
+        Some(Window::Seconds(seconds))
+    }
+
+    fn millis(self) -> i64 {
+        i64::from(self.seconds()) * 1000
+    }
+}
+
+impl PartialEq for Window {
+    /// Windows of one length are one window: all of them count from the epoch.
+    fn eq(&self, other: &Window) -> bool {
+        self.seconds() == other.seconds()
+    }
+}
+
+impl Eq for Window {}
+
+impl fmt::Display for Window {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Window::Minute => f.write_str("minute"),
+            Window::Hour => f.write_str("hour"),
+            Window::Day => f.write_str("day"),
+            Window::Seconds(seconds) => write!(f, "{seconds} s"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Timestamp, Window};
+
+    fn at(text: &str) -> Timestamp {
+        Timestamp::from_rfc3339(text).unwrap()
+    }
+
+    #[test]
+    fn windows_follow_the_utc_calendar() {
+        let moment = at("2026-11-15T03:04:05.678Z");
+        assert_eq!(Window::Minute.start(moment), at("2026-11-15T03:04:00Z"));
+        assert_eq!(Window::Hour.start(moment), at("2026-11-15T03:00:00Z"));
+        assert_eq!(Window::Day.start(moment), at("2026-11-15T00:00:00Z"));
+        assert_eq!(Window::Seconds(7).start(moment).as_millis() % 7_000, 0);
+        assert_eq!(Window::Minute.left(moment), 54_322);
+    }
+
+    #[test]
+    fn a_window_ends_where_the_next_begins() {
+        assert_eq!(Window::Minute.left(at("2026-01-01T00:00:00Z")), 60_000);
+        assert_eq!(Window::Minute.left(at("2026-01-01T00:00:59.999Z")), 1);
+        assert_eq!(Window::Day.start(at("1969-12-31T23:59:59Z")), at("1969-12-31T00:00:00Z"));
+    }
+
+    #[test]
+    fn only_rfc_3339_is_a_time() {
+        assert_eq!(at("2026-01-01T01:00:00+01:00"), at("2026-01-01T00:00:00Z"));
+        for text in ["2026-01-01", "2026-01-01T00:00:00", "noon", "", "2026-01-01T00:00:00Z[UTC]"] {
+            assert_eq!(Timestamp::from_rfc3339(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! What judging lets itself be watched through.
+//!
+//! A decision on the data path has a [`Silent`] witness, which the compiler
+//! removes; an explanation has one that writes everything down.
+
+use sluice_wire::json::Value;
+
+use crate::{
+    amount::Amount,
+    approval::Approval,
+    condition::Condition,
+    decision::Denial,
+    judge::Consent,
+    limit::Limit,
+    path::Unjudgeable,
+    policy::Policy,
+    standing::{Applying, Unavailable},
+};
+
+/// Told of every check, in the order they are made.
+pub(crate) trait Witness {
+    /// Which entries apply, or why the tool cannot be had.
+    fn standing(&mut self, _policy: &Policy, _found: &Result<Applying<'_>, Unavailable>) {}
+    /// Arguments were checked against a schema.
+    fn validated(&mut self, _rule: &str, _refusal: Option<&str>) {}
+    /// A condition of `require`, `deny_if` or `approval` was judged.
+    fn condition(
+        &mut self,
+        _list: &'static str,
+        _condition: &Condition,
+        _args: Option<Value<'_>>,
+        _holds: Result<bool, Unjudgeable>,
+    ) {
+    }
+    /// A predicate without conditions was met.
+    fn unconditional(&mut self, _list: &'static str, _rule: &str) {}
+    /// An entry does or does not ask for approval of this call.
+    fn approval(&mut self, _approval: &Approval, _asks: bool, _consent: Consent) {}
+    /// How much the call adds to a limit's counter was worked out.
+    fn amount(&mut self, _limit: &Limit, _amount: &Result<Amount, Denial<'_>>) {}
+}
+
+/// Watches nothing.
+pub(crate) struct Silent;
+
+impl Witness for Silent {}

@@ -1,0 +1,5 @@
+//! The policy engine from outside: cases as data, and laws as properties.
+// Tells clippy that helpers here are test code too.
+#![cfg(test)]
+
+mod cases;
