@@ -70,12 +70,12 @@ impl Access {
 
 /// Whether any segment of the URI is `..`, in plain or percent-encoded spelling.
 fn climbs(uri: &str) -> bool {
-    uri.split(['/', '\\', '?', '#']).any(|segment| {
-        let plain = segment.replace("%2e", ".").replace("%2E", ".");
-        plain == ".."
-            || plain.contains("%2f..")
-            || plain.contains("..%2f")
-            || plain.contains("%2F..")
-            || plain.contains("..%2F")
-    })
+    // URL parsers drop these three wherever they stand.
+    let mut plain = uri.replace(['\t', '\n', '\r'], "");
+    for (encoded, character) in
+        [("%2e", "."), ("%2E", "."), ("%2f", "/"), ("%2F", "/"), ("%5c", "\\"), ("%5C", "\\")]
+    {
+        plain = plain.replace(encoded, character);
+    }
+    plain.split(['/', '\\', '?', '#']).any(|segment| segment == "..")
 }

@@ -8,8 +8,11 @@ pub(crate) const DEFAULT_EXPIRES_SECONDS: u64 = 15 * 60;
 /// One entry's demand for approval.
 #[derive(Debug)]
 pub(crate) struct Approval {
-    /// Absent: every call. Else those for which any of these holds.
-    pub(crate) when: Option<Box<[Predicate]>>,
+    /// Whether every call needs approval, whatever `when` says.
+    pub(crate) always: bool,
+    /// Calls for which any of these holds need it too. Judged in any case,
+    /// because a condition that cannot be judged denies.
+    pub(crate) when: Box<[Predicate]>,
     pub(crate) expires_seconds: u64,
     pub(crate) approvers: u8,
     pub(crate) rule: Box<str>,

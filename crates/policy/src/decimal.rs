@@ -16,7 +16,7 @@ pub struct Decimal<'t> {
 
 /// Exponents in a policy stay below this, so that an argument's exponent, which
 /// saturates far above it, can never be mistaken for one of them.
-pub(crate) const LARGEST_EXPONENT: i64 = 1_000_000;
+pub(crate) const LARGEST_EXPONENT: u64 = 1_000_000;
 
 impl<'t> Decimal<'t> {
     /// Reads `text`, which must be a JSON number.

@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 use crate::{
     amount::Amount,
     approval::Terms,
+    decimal::Decimal,
     limit::Limit,
     time::{Timestamp, Window},
 };
@@ -104,13 +105,12 @@ impl<'p> Allow<'p> {
     }
 
     /// Whether no limit on the same counter is smaller, or equal and earlier.
-    fn binds(&self, place: usize, demand: &Demand<'_>) -> bool {
-        let rank = |place: usize, demand: &Demand<'_>| (demand.limit.max, place);
+    fn binds(&self, place: usize, demand: &Demand<'p>) -> bool {
         self.demands
             .iter()
             .enumerate()
             .filter(|(_, other)| other.limit.counter_number == demand.limit.counter_number)
-            .all(|(other_place, other)| rank(place, demand) <= rank(other_place, other))
+            .all(|(other_place, other)| demand.rank(place) <= other.rank(other_place))
     }
 
     /// May the charges be made, given what each counter reads now?
@@ -128,6 +128,12 @@ impl<'p> Allow<'p> {
 }
 
 impl<'p> Demand<'p> {
+    /// The smallest of these binds. Bounds that are equal as far as counters
+    /// count may still differ in what is said to people.
+    fn rank(&self, place: usize) -> (Amount, Decimal<'p>, usize) {
+        (self.limit.max, Decimal::read(&self.limit.max_text), place)
+    }
+
     fn refusal(&self, used: Amount, at: Timestamp) -> Denial<'p> {
         let limit = self.limit;
         let fits_later = limit.admits(Amount::ZERO, self.amount);

@@ -5,12 +5,12 @@
 //! tables ([`grammar`], [`check`]), which also write the JSON Schema
 //! ([`schema`]), and is then lowered into a [`Policy`] ([`lower`]).
 
-mod check;
-mod grammar;
+pub(crate) mod check;
+pub(crate) mod grammar;
 mod json;
 mod lower;
 pub(crate) mod node;
-mod problem;
+pub(crate) mod problem;
 mod schema;
 pub(crate) mod yaml;
 
@@ -56,7 +56,11 @@ pub fn load(text: &[u8], format: Format) -> Result<Policy, Vec<Problem>> {
     }
 }
 
-fn read(text: &[u8], format: Format, problems: &mut problem::Problems) -> Option<node::Node> {
+pub(crate) fn read(
+    text: &[u8],
+    format: Format,
+    problems: &mut problem::Problems,
+) -> Option<node::Node> {
     if text.len() > LONGEST_TEXT {
         problems.add(node::Span::at(0), "the policy is longer than 1 MiB".into());
         return None;

@@ -217,8 +217,8 @@ impl<'p, W: Witness> Judgement<'p, '_, W> {
                 }
             }
         }
-        if predicate.conditions.is_empty() {
-            self.witness.unconditional(list, &predicate.rule);
+        if all {
+            self.witness.fired(list, predicate);
         }
         Ok(all)
     }
@@ -239,9 +239,8 @@ impl<'p, W: Witness> Judgement<'p, '_, W> {
     }
 
     fn asks(&mut self, approval: &'p Approval) -> Result<bool, Denial<'p>> {
-        let Some(when) = &approval.when else { return Ok(true) };
-        let mut asks = false;
-        for predicate in when {
+        let mut asks = approval.always;
+        for predicate in &approval.when {
             asks |= self.fires("approval", predicate, Some(&approval.rule))?;
         }
         Ok(asks)

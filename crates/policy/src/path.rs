@@ -68,7 +68,8 @@ impl ArgPath {
     ) -> Result<(), Unjudgeable> {
         match args {
             Some(args) => walk(&self.steps, args, leaf),
-            // A call without arguments has an empty object.
+            // A call without arguments has an empty object, which is no list.
+            None if matches!(self.steps.first(), Some(Step::Every)) => Err(Unjudgeable::Type),
             None => leaf(None),
         }
     }
@@ -93,8 +94,10 @@ impl Step {
             "" => None,
             "*" => Some(Step::Every),
             _ => {
-                let canonical = name == "0" || !name.starts_with(['0', '+']);
-                let place = if canonical { name.parse().ok() } else { None };
+                let digits = name.bytes().all(|byte| byte.is_ascii_digit());
+                let canonical = name == "0" || (digits && !name.starts_with('0'));
+                // No list is long enough for a number too large to hold.
+                let place = canonical.then(|| name.parse().unwrap_or(usize::MAX));
                 Some(Step::Name { key: Governed::new(name), place })
             }
         }

@@ -206,6 +206,12 @@ impl Policy {
         !self.hide.is_empty()
     }
 
+    /// Whether any rule counts with a counter of this name.
+    pub fn has_counter(&self, name: &str) -> bool {
+        let entries = self.tools.entries.iter().chain(&self.all_tools);
+        entries.flat_map(|entry| &entry.limits).any(|limit| limit.counter() == name)
+    }
+
     /// The tools that the policy names exactly.
     pub(crate) fn exact_names(&self) -> impl Iterator<Item = &str> {
         let excepted = self.tools.entries.iter().chain(&self.all_tools);

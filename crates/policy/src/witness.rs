@@ -8,7 +8,7 @@ use sluice_wire::json::Value;
 use crate::{
     amount::Amount,
     approval::Approval,
-    condition::Condition,
+    condition::{Condition, Predicate},
     decision::Denial,
     judge::Consent,
     limit::Limit,
@@ -32,8 +32,8 @@ pub(crate) trait Witness {
         _holds: Result<bool, Unjudgeable>,
     ) {
     }
-    /// A predicate without conditions was met.
-    fn unconditional(&mut self, _list: &'static str, _rule: &str) {}
+    /// All conditions of a predicate of `deny_if` or `approval` hold.
+    fn fired(&mut self, _list: &'static str, _predicate: &Predicate) {}
     /// An entry does or does not ask for approval of this call.
     fn approval(&mut self, _approval: &Approval, _asks: bool, _consent: Consent) {}
     /// How much the call adds to a limit's counter was worked out.

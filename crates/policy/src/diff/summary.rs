@@ -98,9 +98,9 @@ impl<'p> Summary<'p> {
             return Standing::Denied { rule: denial.rule.to_string() };
         }
         Standing::Open {
-            held: entries.iter().any(|entry| {
-                entry.approval.as_ref().is_some_and(|approval| approval.when.is_none())
-            }),
+            held: entries
+                .iter()
+                .any(|entry| entry.approval.as_ref().is_some_and(|approval| approval.always)),
             conditional: !self.conditions.is_empty() || !self.approvals.is_empty(),
             limited: !self.limits.is_empty(),
         }
@@ -217,13 +217,11 @@ fn when(approval: &Approval) -> String {
         approval.approvers,
         approval.expires_seconds
     );
-    match &approval.when {
-        None => format!("{terms}, for every call"),
-        Some(when) => {
-            let any: Vec<_> = when.iter().map(all_of).collect();
-            format!("{terms}, for calls with {}", any.join(", or "))
-        }
+    if approval.always {
+        return format!("{terms}, for every call");
     }
+    let any: Vec<_> = approval.when.iter().map(all_of).collect();
+    format!("{terms}, for calls with {}", any.join(", or "))
 }
 
 fn counter(limit: &Limit) -> String {

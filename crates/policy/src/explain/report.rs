@@ -1,5 +1,7 @@
 //! The shape of an explanation, and the witness that fills it.
 
+use std::ptr;
+
 use serde::Serialize;
 use serde_json::Value as Json;
 use sluice_wire::json::Value;
@@ -7,7 +9,7 @@ use sluice_wire::json::Value;
 use super::{Amount, Limit};
 use crate::{
     approval::{Approval, Terms},
-    condition::Condition,
+    condition::{Condition, Predicate},
     decision::{Allow, Denial},
     judge::Consent,
     path::{ArgPath, Unjudgeable},
@@ -65,7 +67,8 @@ pub struct Step {
     pub step: &'static str,
     /// Its rule id, where it has one.
     pub rule: Option<String>,
-    /// `pass`, `deny`, `hold`, or in the last step the outcome.
+    /// `pass`, `deny`, `hold`, `match` for a condition that holds where that
+    /// speaks against the call, or in the last step the outcome.
     pub result: &'static str,
     /// What was found, in words.
     pub detail: String,
@@ -155,7 +158,10 @@ impl Witness for Recorder {
             Ok(entries) => {
                 let named: Vec<_> =
                     entries.iter().map(|entry| format!("`{}`", entry.key)).collect();
-                let listed = entries.iter().any(|entry| &*entry.key != "all_tools");
+                // By identity, because a tool may be named `all_tools`.
+                let for_all =
+                    |entry| policy.all_tools.as_ref().is_some_and(|all| ptr::eq(all, entry));
+                let listed = entries.iter().any(|entry| !for_all(*entry));
                 let detail = match (named.is_empty(), listed) {
                     (true, _) => "no entry names this tool, and `default` is `allow`".into(),
                     (_, true) => format!("entries that apply: {}", named.join(", ")),
@@ -189,14 +195,27 @@ impl Witness for Recorder {
                 format!("{wanted}: cannot be judged, another key looks like one on the path")
             }
         };
-        // Whether a `deny_if` or `approval` as a whole fires shows in a later
-        // step; only `require` fails by a single condition.
-        let passes = holds.is_ok_and(|holds| holds || list != "require");
-        self.note(list, Some(&condition.rule), passes, detail);
+        // Only `require` fails by a single condition; whether a predicate of
+        // another list fires as a whole is the next step's to say.
+        let result = match (holds, list) {
+            (Err(_), _) | (Ok(false), "require") => "deny",
+            (Ok(true), "deny_if" | "approval") => "match",
+            _ => "pass",
+        };
+        let rule = Some(condition.rule.to_string());
+        self.steps.push(Step { step: list, rule, result, detail });
     }
 
-    fn unconditional(&mut self, list: &'static str, rule: &str) {
-        self.note(list, Some(rule), false, "holds for every call".into());
+    fn fired(&mut self, list: &'static str, predicate: &Predicate) {
+        // What follows from a predicate of `approval` is said once, for all of them.
+        if list == "deny_if" {
+            let detail = match predicate.conditions.len() {
+                0 => "holds for every call",
+                1 => "that denies the call",
+                _ => "all of these hold, and that denies the call",
+            };
+            self.note(list, Some(&predicate.rule), false, detail.into());
+        }
     }
 
     fn approval(&mut self, approval: &Approval, asks: bool, consent: Consent) {

@@ -14,14 +14,19 @@ use super::{
 };
 use crate::decimal::{Decimal, LARGEST_EXPONENT};
 
-pub(super) use suggest::{did_you_mean, nearest};
+pub(crate) use suggest::{did_you_mean, nearest};
 
 /// Reports everything about the tree that does not fit the language.
 pub(super) fn check(root: &Node, problems: &mut Problems) {
+    check_as(&POLICY, root, problems);
+}
+
+/// Reports everything about the tree that does not fit `record`.
+pub(crate) fn check_as(record: &'static Record, root: &Node, problems: &mut Problems) {
     let mut checker = Checker { problems };
     checker.repeated_keys(root);
     checker.numbers(root);
-    checker.value("the policy", root, &Type::Record(&POLICY));
+    checker.value("the policy", root, &Type::Record(record));
 }
 
 struct Checker<'c> {
@@ -45,7 +50,7 @@ impl Checker<'_> {
     /// Numbers whose exponent is beyond any use would make comparing inexact.
     fn numbers(&mut self, node: &Node) {
         if let Content::Number(text) = &node.content
-            && Decimal::read(text).magnitude().abs() > LARGEST_EXPONENT
+            && Decimal::read(text).magnitude().unsigned_abs() > LARGEST_EXPONENT
         {
             self.problems.add(node.span, "the number's exponent is too large".into());
         }

@@ -68,15 +68,15 @@ pub(crate) enum Type {
     Either(&'static [Type]),
 }
 
-const fn must(name: &'static str, of: Type, doc: &'static str) -> Field {
+pub(crate) const fn must(name: &'static str, of: Type, doc: &'static str) -> Field {
     Field { name, of, required: true, doc }
 }
 
-const fn may(name: &'static str, of: Type, doc: &'static str) -> Field {
+pub(crate) const fn may(name: &'static str, of: Type, doc: &'static str) -> Field {
     Field { name, of, required: false, doc }
 }
 
-const fn word(name: &'static str, doc: &'static str) -> Choice {
+pub(crate) const fn word(name: &'static str, doc: &'static str) -> Choice {
     Choice { name, doc }
 }
 

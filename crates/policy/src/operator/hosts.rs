@@ -1,6 +1,8 @@
 //! `url_host_in`: is a URL's host one of these?
 
-use url::{Host, Url};
+use std::cell::Cell;
+
+use url::{Host, SyntaxViolation, Url};
 
 use crate::path::Unjudgeable;
 
@@ -52,8 +54,14 @@ impl Hosts {
 
     /// Whether the host of the URL in `text` is one of these.
     pub(crate) fn include(&self, text: &str) -> Result<bool, Unjudgeable> {
-        let url = Url::parse(text).map_err(|_| Unjudgeable::Type)?;
-        if has_user_info(text, &url) {
+        let user_info = Cell::new(false);
+        // The parser drops an empty user-info, but it does say that it saw one.
+        let notice = |violation| {
+            user_info.set(user_info.get() || violation == SyntaxViolation::EmbeddedCredentials);
+        };
+        let url = Url::options().syntax_violation_callback(Some(&notice)).parse(text);
+        let url = url.map_err(|_| Unjudgeable::Type)?;
+        if user_info.get() {
             return Err(Unjudgeable::Type);
         }
         let Some(host) = url.host_str() else { return Ok(false) };
@@ -64,13 +72,6 @@ impl Hosts {
         }
         Ok(self.0.iter().any(|pattern| pattern.matches(host)))
     }
-}
-
-/// Whether anything stands before an `@` in the authority. The parser drops an
-/// empty user-info, which shows as an `@` that is gone from its own text.
-fn has_user_info(text: &str, url: &Url) -> bool {
-    let count = |text: &str| text.bytes().filter(|byte| *byte == b'@').count();
-    !url.username().is_empty() || url.password().is_some() || count(text) > count(url.as_str())
 }
 
 #[cfg(test)]

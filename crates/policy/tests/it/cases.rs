@@ -87,6 +87,22 @@ fn every_case_holds() {
     assert!(failures.is_empty(), "{} cases fail:\n{}", failures.len(), failures.join("\n"));
 }
 
+/// The text of every case's policy that is plain JSON, and whether it loads.
+pub(crate) fn policies() -> Vec<(String, Value, bool)> {
+    let mut files = Vec::new();
+    collect(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases"), &mut files);
+    files
+        .iter()
+        .filter_map(|file| {
+            let case = parse(&fs::read_to_string(file).unwrap()).unwrap();
+            let text = case.policy_json.or_else(|| case.policy.map(|policy| policy.to_string()))?;
+            // A text that is not JSON at all says nothing about its shape.
+            let policy = serde_json::from_str(&text).ok()?;
+            Some((file.display().to_string(), policy, case.problems.is_none()))
+        })
+        .collect()
+}
+
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
     let mut entries: Vec<_> = fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).collect();
     entries.sort();
@@ -99,11 +115,14 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-fn run(text: &str) -> Result<(), String> {
+fn parse(text: &str) -> Result<Case, String> {
     // Only `true` and `false` are booleans in YAML 1.2; `n` and `on` are text.
     let options = serde_saphyr::options! { strict_booleans: true };
-    let case: Case = serde_saphyr::from_str_with_options(text, options)
-        .map_err(|error| format!("bad case: {error}"))?;
+    serde_saphyr::from_str_with_options(text, options).map_err(|error| format!("bad case: {error}"))
+}
+
+fn run(text: &str) -> Result<(), String> {
+    let case = parse(text)?;
     let loaded = match (&case.policy, &case.policy_json, &case.policy_yaml) {
         (Some(policy), None, None) => load(policy.to_string().as_bytes(), Format::Json),
         (None, Some(text), None) => load(text.as_bytes(), Format::Json),

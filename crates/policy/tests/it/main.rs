@@ -3,3 +3,10 @@
 #![cfg(test)]
 
 mod cases;
+mod docs;
+mod generate;
+mod imports;
+mod laws;
+mod oracle;
+mod oracle_page;
+mod schema;

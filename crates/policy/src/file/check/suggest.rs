@@ -1,10 +1,7 @@
 //! What a misspelt word was probably meant to be.
 
 /// The nearest of `names` to `word`, if any is near enough to be meant.
-pub(in crate::file) fn nearest<'n>(
-    word: &str,
-    names: impl IntoIterator<Item = &'n str>,
-) -> Option<&'n str> {
+pub(crate) fn nearest<'n>(word: &str, names: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
     let plain = word.to_lowercase().replace(['-', ' '], "_");
     let squeezed = plain.replace('_', "");
     names
@@ -22,7 +19,7 @@ pub(in crate::file) fn nearest<'n>(
         .map(|(_, name)| name)
 }
 
-pub(in crate::file) fn did_you_mean(name: Option<&str>) -> Option<String> {
+pub(crate) fn did_you_mean(name: Option<&str>) -> Option<String> {
     name.map(|name| format!("did you mean `{name}`?"))
 }
 

@@ -124,20 +124,13 @@ impl Lowering<'_> {
         }
         let term = |key| node.and_then(|node| node.get(key));
         let id: Box<str> = format!("{}/approval", rule.base).into();
-        let when = term("when").map(|node| {
-            let mut when = self.predicates(rule, node.items(), "approval");
-            if always {
-                when.push(Predicate {
-                    conditions: Box::default(),
-                    rule: id.clone(),
-                    message: None,
-                });
-            }
-            when.into()
-        });
+        let when = term("when");
         let approvers = term("approvers").and_then(Node::as_whole).unwrap_or(1);
         Some(Approval {
-            when,
+            always: always || when.is_none(),
+            when: self
+                .predicates(rule, when.map(Node::items).unwrap_or_default(), "approval")
+                .into(),
             expires_seconds: self.expires(term("expires")),
             approvers: u8::try_from(approvers).unwrap_or(u8::MAX),
             message: rule.message(term("message").and_then(Node::as_str)),

@@ -1,0 +1,75 @@
+# Everything a person or CI does with this repository. `make` lists the targets.
+
+CARGO ?= cargo
+# One target directory for the project and its fuzz crate, so that what both
+# need is built once.
+export CARGO_TARGET_DIR ?= $(CURDIR)/target
+# Seconds that `make fuzz` spends on each target.
+FUZZ_SECONDS ?= 60
+# Generated policies, with 40 calls each, on which `make fuzz` compares two evaluators.
+FUZZ_POLICIES ?= 100000
+FUZZ_TARGETS = $(notdir $(basename $(wildcard fuzz/fuzz_targets/*.rs)))
+
+.DEFAULT_GOAL := help
+.PHONY: help run test lint bench fuzz audit setup fmt clippy tests docs replay
+
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' $(MAKEFILE_LIST)
+
+run: setup ## build, and show what the command line can do
+	$(CARGO) run --quiet --release --locked --bin sluice -- --help
+
+test: setup fmt clippy tests docs replay ## everything that must hold, cheapest first
+	@echo "all checks passed"
+
+setup:
+	@scripts/setup
+
+fmt:
+	$(CARGO) fmt --all --check
+	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
+
+clippy:
+	$(CARGO) clippy --workspace --all-targets --all-features --locked -- -D warnings
+	$(CARGO) clippy --manifest-path fuzz/Cargo.toml --all-targets --locked -- -D warnings
+
+# nextest runs tests in parallel processes; plain `cargo test` does without it.
+tests:
+	@if $(CARGO) nextest --version >/dev/null 2>&1; then \
+		$(CARGO) nextest run --workspace --all-features --locked --no-fail-fast; \
+	else \
+		$(CARGO) test --workspace --all-features --locked --all-targets; \
+	fi
+	$(CARGO) test --workspace --all-features --locked --doc
+
+docs:
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items --locked
+
+replay: ## replay what the fuzzers have found, on stable
+	$(CARGO) test --manifest-path fuzz/Cargo.toml --locked
+
+lint: setup ## dependencies, unused code, spelling
+	scripts/tool cargo-deny 0.20.2
+	scripts/tool cargo-machete 0.9.2
+	scripts/tool typos-cli 1.52.0
+	.tools/bin/cargo-deny check licenses bans sources
+	.tools/bin/cargo-machete
+	.tools/bin/typos
+
+audit: ## known vulnerabilities in dependencies; needs the advisory database
+	scripts/tool cargo-deny 0.20.2
+	.tools/bin/cargo-deny check advisories
+
+bench: setup ## speed, side by side in one run
+	$(CARGO) bench --workspace --benches --locked
+
+fuzz: setup ## hostile input for every reader; needs the nightly toolchain
+	scripts/tool cargo-fuzz 0.13.2
+	@for target in $(FUZZ_TARGETS); do \
+		mkdir -p fuzz/corpus/$$target; \
+		echo "fuzzing $$target for $(FUZZ_SECONDS) s"; \
+		PATH="$(CURDIR)/.tools/bin:$$PATH" cargo +nightly fuzz run --features libfuzzer $$target \
+			fuzz/corpus/$$target fuzz/seeds/$$target -- \
+			-dict=fuzz/json.dict -max_total_time=$(FUZZ_SECONDS) || exit 1; \
+	done
+	SLUICEGATE_LAWS=$(FUZZ_POLICIES) $(CARGO) test --release --locked -p sluice-policy --test it laws

@@ -1,0 +1,63 @@
+//! `sluice policy check`: every problem of a policy at once.
+
+use clap::Args;
+use serde::Serialize;
+use sluice_policy::{Policy, Problem};
+
+use super::{counted, drawn, reported};
+use crate::{
+    input::Source,
+    output::{Done, GOOD, print_json},
+};
+
+#[derive(Debug, Args)]
+pub(crate) struct Check {
+    /// The policy: JSON, or YAML by its ending; `-` for standard input
+    file: String,
+    /// Print {"ok", "problems"} as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Report<'r> {
+    ok: bool,
+    problems: &'r [Problem],
+}
+
+impl Check {
+    pub(crate) fn run(&self) -> anyhow::Result<Done> {
+        let source = Source::read(&self.file)?;
+        let (problems, tests) = match source.policy() {
+            Ok(policy) => failing_tests(&source, &policy),
+            Err(problems) => (problems, 0),
+        };
+        let ok = problems.is_empty();
+        if self.json {
+            print_json(&Report { ok, problems: &problems })?;
+            return Ok(Done::well_if(ok));
+        }
+        if ok {
+            let tests = match tests {
+                0 => "no tests of its own".into(),
+                tests => format!("{} passed", counted(tests, "test")),
+            };
+            return reported(&format!("{GOOD}ok{GOOD:#}: {} ({tests})\n", source.name), true);
+        }
+        reported(&drawn(&source, &problems), false)
+    }
+}
+
+/// The policy's own tests that fail, as problems at their places, and how many there are.
+fn failing_tests(source: &Source, policy: &Policy) -> (Vec<Problem>, usize) {
+    let results = policy.run_tests();
+    let problems = results
+        .iter()
+        .filter_map(|test| {
+            let failure = test.failure.as_ref()?;
+            let message = format!("test `{}` fails: {failure}", test.name);
+            Some(Problem::at(&source.text, test.offset, message))
+        })
+        .collect();
+    (problems, results.len())
+}

@@ -1,0 +1,81 @@
+//! `sluice policy diff`: what changes from one policy to another.
+
+use clap::Args;
+use sluice_policy::{Change, PolicyDiff, diff};
+
+use super::{counted, loaded};
+use crate::{
+    input::{self, Source},
+    output::{BAD, Done, FAINT, GOOD, HELD, STRONG, print, print_json, visible},
+};
+
+#[derive(Debug, Args)]
+pub(crate) struct Diff {
+    /// The policy as it is
+    a: String,
+    /// The policy as it would be
+    b: String,
+    /// A saved answer to `tools/list`: compare over these tools
+    #[arg(long, value_name = "FILE")]
+    tools: Option<String>,
+    /// Print the differences as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Diff {
+    pub(crate) fn run(&self) -> anyhow::Result<Done> {
+        let (a, b) = (Source::read(&self.a)?, Source::read(&self.b)?);
+        let tools = self.tools.as_deref().map(input::tools).transpose()?;
+        let (Some(before), Some(after)) = (loaded(&a)?, loaded(&b)?) else {
+            return Ok(Done::WithProblems);
+        };
+        let diff = diff(&before, &after, tools.as_deref());
+        if self.json {
+            print_json(&diff)?;
+        } else {
+            print(&told(&diff))?;
+        }
+        Ok(Done::Well)
+    }
+}
+
+fn told(diff: &PolicyDiff) -> String {
+    let mut text: Vec<String> = Vec::new();
+    for tool in &diff.tools {
+        let name = visible(&tool.tool);
+        text.push(format!("{STRONG}{name}{STRONG:#}: {} → {}\n", tool.before, tool.after));
+        text.extend(tool.changes.iter().map(line));
+    }
+    if !diff.other.is_empty() {
+        text.push(format!("{STRONG}not about one tool{STRONG:#}\n"));
+        text.extend(diff.other.iter().map(line));
+    }
+    if text.is_empty() {
+        text.push("No difference was found.\n".into());
+    }
+    let mut changes = diff.tools.iter().flat_map(|tool| &tool.changes);
+    if changes.any(|change| change.effect == "arguments") {
+        text.push(format!(
+            "{FAINT}Whether a call is touched by a change marked `arguments` depends on what it sends.{FAINT:#}\n"
+        ));
+    }
+    let count = counted(diff.tools.len(), "tool");
+    text.push(format!("{count} changed, {} unchanged\n", diff.unchanged));
+    text.extend(diff.notes.iter().map(|note| format!("note: {note}\n")));
+    text.concat()
+}
+
+fn line(change: &Change) -> String {
+    let style = match change.effect {
+        "allowed" | "loosened" => GOOD,
+        "denied" => BAD,
+        _ => HELD,
+    };
+    format!(
+        "  {style}{:<9}{style:#} {}  {FAINT}{}{FAINT:#}\n",
+        change.effect,
+        visible(&change.detail),
+        visible(&change.rule)
+    )
+}

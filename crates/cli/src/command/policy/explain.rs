@@ -1,0 +1,152 @@
+//! `sluice policy explain`: what a policy does with a call, told as a person would.
+
+use std::collections::HashMap;
+
+use anyhow::{Context as _, anyhow};
+use clap::Args;
+use sluice_policy::{Amount, Call, Decimal, Explanation, Facts, Step, Timestamp, explain};
+use sluice_wire::json::{Bounds, Document};
+
+use super::loaded;
+use crate::{
+    clock,
+    input::{self, Source},
+    output::{BAD, Done, FAINT, GOOD, HELD, STRONG, print, print_json, visible},
+};
+
+#[derive(Debug, Args)]
+pub(crate) struct Explain {
+    /// The policy: JSON, or YAML by its ending
+    file: String,
+    /// The tool that is called
+    #[arg(long)]
+    tool: String,
+    /// The call's arguments, a JSON object
+    #[arg(long, value_name = "JSON")]
+    args: Option<String>,
+    /// A saved answer to `tools/list`, for categories and schemas
+    #[arg(long, value_name = "FILE")]
+    tools: Option<String>,
+    /// When the call is made (RFC 3339); now, unless given
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    at: Option<Timestamp>,
+    /// What a counter has used up already; may be repeated
+    #[arg(long, value_name = "COUNTER=N", value_parser = reading)]
+    used: Vec<(String, Amount)>,
+    /// Print {"outcome", "rule", "message", "charges", "trace"} as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+fn time(text: &str) -> Result<Timestamp, String> {
+    Timestamp::from_rfc3339(text).ok_or_else(|| "write it as 2026-01-31T12:00:00Z".into())
+}
+
+fn reading(text: &str) -> Result<(String, Amount), String> {
+    // A counter's name may hold `=`; a number cannot.
+    let (counter, number) = text.rsplit_once('=').ok_or("write it as COUNTER=N")?;
+    let document =
+        Document::parse(number, &Bounds::default()).map_err(|error| error.to_string())?;
+    let number = document.root().as_number().ok_or("N must be a number")?;
+    let amount = Amount::exactly(Decimal::read(number)).map_err(|error| format!("N {error}"))?;
+    Ok((counter.to_owned(), amount))
+}
+
+impl Explain {
+    pub(crate) fn run(&self) -> anyhow::Result<Done> {
+        let source = Source::read(&self.file)?;
+        let args = self.args.as_deref().map(|text| input::json("--args", text)).transpose()?;
+        let call = Call::new(&self.tool, args.as_ref().map(Document::root)).context("--args")?;
+        let tools = self.tools.as_deref().map(input::tools).transpose()?;
+        let Some(policy) = loaded(&source)? else { return Ok(Done::WithProblems) };
+        let used: HashMap<_, _> = self.used.iter().cloned().collect();
+        if let Some(counter) = used.keys().find(|counter| !policy.has_counter(counter)) {
+            return Err(anyhow!("--used: the policy has no counter `{counter}`"));
+        }
+        let at = self.at.unwrap_or_else(clock::now);
+        let facts = Facts::find(tools.as_deref(), &self.tool);
+        let explanation = explain(Some(&policy), &call, facts, at, |limit| {
+            used.get(limit.counter()).copied().unwrap_or_default()
+        });
+        if self.json {
+            print_json(&explanation)?;
+        } else {
+            let mut text = told(&self.tool, &explanation);
+            if explanation.rule.as_deref() == Some("(unknown tool)") && tools.is_none() {
+                text.push_str("\nGive the server's answer to `tools/list` with --tools to judge by definition.\n");
+            }
+            print(&text)?;
+        }
+        Ok(Done::Well)
+    }
+}
+
+fn told(tool: &str, explanation: &Explanation) -> String {
+    let mut text = vec![verdict(&visible(tool), explanation)];
+    if let Some(message) = &explanation.message {
+        text.push(format!("The caller is told: {}\n", visible(message)));
+    }
+    text.extend(explanation.charges.iter().map(|charge| {
+        format!(
+            "It adds {} to `{}`, which has used {} of {}.\n",
+            charge.amount,
+            visible(&charge.counter),
+            charge.used,
+            charge.max
+        )
+    }));
+    if explanation.shadow {
+        text.push("The policy is in shadow mode: only hidden tools are really refused.\n".into());
+    }
+    text.push("\nHow that was decided:\n".into());
+    text.extend(explanation.trace.iter().map(line));
+    text.concat()
+}
+
+/// What becomes of the call, in one sentence.
+fn verdict(tool: &str, explanation: &Explanation) -> String {
+    let rule = visible(explanation.rule.as_deref().unwrap_or_default());
+    let call = format!("This call of {STRONG}{tool}{STRONG:#} is");
+    match explanation.outcome {
+        "allow" => format!("{call} {GOOD}allowed{GOOD:#}.\n"),
+        "approve" => {
+            let people = match explanation.approvers {
+                Some(1) | None => "a human approves".into(),
+                Some(number) => format!("{number} different people approve"),
+            };
+            let wait = duration(explanation.expires_seconds.unwrap_or_default());
+            format!(
+                "{call} {HELD}held{HELD:#} by {STRONG}{rule}{STRONG:#} until {people} it, for at most {wait}.\n"
+            )
+        }
+        "hide" => format!(
+            "{STRONG}{tool}{STRONG:#} is {BAD}hidden{BAD:#}: it is not listed, and calling it is refused as if it did not exist.\n"
+        ),
+        _ => format!("{call} {BAD}denied{BAD:#} by {STRONG}{rule}{STRONG:#}.\n"),
+    }
+}
+
+fn line(step: &Step) -> String {
+    let mark = match step.result {
+        "pass" | "allow" => format!("{GOOD}✓{GOOD:#}"),
+        "match" => format!("{HELD}•{HELD:#}"),
+        "hold" | "approve" => format!("{HELD}…{HELD:#}"),
+        _ => format!("{BAD}✗{BAD:#}"),
+    };
+    let detail = visible(&step.detail);
+    match &step.rule {
+        Some(rule) => {
+            format!("  {mark} {:<13} {detail}  {FAINT}{}{FAINT:#}\n", step.step, visible(rule))
+        }
+        None => format!("  {mark} {:<13} {detail}\n", step.step),
+    }
+}
+
+/// A duration in its largest whole unit.
+fn duration(seconds: u64) -> String {
+    let units = [(86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second")];
+    let unit =
+        units.into_iter().find(|(size, _)| seconds >= *size && seconds.is_multiple_of(*size));
+    let (size, name) = unit.unwrap_or((1, "second"));
+    super::counted(usize::try_from(seconds / size).unwrap_or(usize::MAX), name)
+}

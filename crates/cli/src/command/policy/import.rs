@@ -1,0 +1,63 @@
+//! `sluice policy import`: from the older `rules:` dialect.
+
+use clap::Args;
+use serde::Serialize;
+use sluice_policy::{Note, import};
+
+use super::{counted, drawn};
+use crate::{
+    input::Source,
+    output::{BAD, Done, HELD, STRONG, print, print_json, remark, visible},
+};
+
+#[derive(Debug, Args)]
+pub(crate) struct Import {
+    /// The policy to import, in YAML
+    file: String,
+    /// Print {"policy", "notes"} as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Report<'r> {
+    policy: serde_json::Value,
+    notes: &'r [Note],
+}
+
+impl Import {
+    pub(crate) fn run(&self) -> anyhow::Result<Done> {
+        let source = Source::read(&self.file)?;
+        let imported = match import(&source.text) {
+            Ok(imported) => imported,
+            Err(problems) => {
+                remark(&drawn(&source, &problems))?;
+                return Ok(Done::WithProblems);
+            }
+        };
+        let lost = imported.notes.iter().filter(|note| note.lost).count();
+        if self.json {
+            let policy = serde_json::from_str(&imported.policy)?;
+            print_json(&Report { policy, notes: &imported.notes })?;
+        } else {
+            print(&imported.policy)?;
+            remark(&told(&source.name, &imported.notes, lost))?;
+        }
+        Ok(Done::well_if(lost == 0))
+    }
+}
+
+fn told(file: &str, notes: &[Note], lost: usize) -> String {
+    let line = |note: &Note| {
+        let word =
+            if note.lost { format!("{BAD}lost{BAD:#}") } else { format!("{HELD}note{HELD:#}") };
+        let (line, column, message) = (note.line, note.column, visible(&note.message));
+        format!("{STRONG}{file}:{line}:{column}{STRONG:#}: {word}: {message}\n")
+    };
+    let mut text: Vec<_> = notes.iter().map(line).collect();
+    if lost > 0 {
+        let things = counted(lost, "thing");
+        text.push(format!("{things} could not be carried over: read the result before using it\n"));
+    }
+    text.concat()
+}

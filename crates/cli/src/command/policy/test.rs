@@ -1,0 +1,95 @@
+//! `sluice policy test`: the tests that policies carry.
+
+use clap::Args;
+use serde::Serialize;
+use sluice_policy::TestResult;
+
+use super::{counted, drawn, reported};
+use crate::{
+    input::Source,
+    output::{BAD, Done, FAINT, GOOD, STRONG, print_json, visible},
+};
+
+#[derive(Debug, Args)]
+pub(crate) struct Test {
+    /// Policies: JSON, or YAML by their endings
+    #[arg(required = true)]
+    files: Vec<String>,
+    /// Print the results as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Report {
+    ok: bool,
+    files: Vec<FileReport>,
+}
+
+#[derive(Serialize)]
+struct FileReport {
+    file: String,
+    ok: bool,
+    /// Why the tests could not be run, if they could not.
+    problems: Vec<sluice_policy::Problem>,
+    tests: Vec<TestReport>,
+}
+
+#[derive(Serialize)]
+struct TestReport {
+    name: String,
+    ok: bool,
+    failure: Option<String>,
+}
+
+impl Test {
+    pub(crate) fn run(&self) -> anyhow::Result<Done> {
+        let mut text = String::new();
+        let mut report = Report { ok: true, files: Vec::new() };
+        for file in &self.files {
+            let source = Source::read(file)?;
+            let (results, problems) = match source.policy() {
+                Ok(policy) => (policy.run_tests(), Vec::new()),
+                Err(problems) => (Vec::new(), problems),
+            };
+            let ok = problems.is_empty() && results.iter().all(|test| test.failure.is_none());
+            report.ok &= ok;
+            text.push_str(&if problems.is_empty() {
+                told(&source.name, &results)
+            } else {
+                drawn(&source, &problems)
+            });
+            let tests = results.into_iter().map(TestReport::from).collect();
+            report.files.push(FileReport { file: file.clone(), ok, problems, tests });
+        }
+        if self.json {
+            print_json(&report)?;
+            return Ok(Done::well_if(report.ok));
+        }
+        reported(&text, report.ok)
+    }
+}
+
+impl From<TestResult> for TestReport {
+    fn from(result: TestResult) -> TestReport {
+        TestReport { ok: result.failure.is_none(), name: result.name, failure: result.failure }
+    }
+}
+
+fn told(file: &str, results: &[TestResult]) -> String {
+    let line = |test: &TestResult| {
+        let name = visible(&test.name);
+        match &test.failure {
+            None => format!("  {GOOD}✓{GOOD:#} {name}\n"),
+            Some(why) => format!("  {BAD}✗{BAD:#} {name}\n      {}\n", visible(why)),
+        }
+    };
+    let lines: String = results.iter().map(line).collect();
+    let failed = results.iter().filter(|test| test.failure.is_some()).count();
+    let sum = match (results.len(), failed) {
+        (0, _) => format!("{FAINT}no tests: add some under `tests`{FAINT:#}"),
+        (all, 0) => format!("{} passed", counted(all, "test")),
+        (all, failed) => format!("{failed} of {} failed", counted(all, "test")),
+    };
+    format!("{STRONG}{file}{STRONG:#}\n{lines}  {sum}\n")
+}

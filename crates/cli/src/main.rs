@@ -1,0 +1,23 @@
+//! `sluice`: the command line. Reads arguments, calls the crates that know, and
+//! turns what they say into text and an exit code.
+
+mod clock;
+mod command;
+mod input;
+mod output;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+fn main() -> ExitCode {
+    let arguments = command::Arguments::parse();
+    match command::run(arguments) {
+        Ok(done) => done.into(),
+        Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            output::complain(&error);
+            output::Done::Misused.into()
+        }
+    }
+}

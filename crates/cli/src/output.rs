@@ -1,0 +1,110 @@
+//! Writing for people and for programs, and the exit code.
+
+mod snippet;
+
+use std::{
+    fmt::Write as _,
+    io::{self, Write as _},
+    process::ExitCode,
+};
+
+use anstyle::{AnsiColor, Style};
+use serde::Serialize;
+
+pub(crate) use snippet::problem;
+
+pub(crate) const GOOD: Style = AnsiColor::Green.on_default().bold();
+pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
+pub(crate) const HELD: Style = AnsiColor::Yellow.on_default().bold();
+pub(crate) const STRONG: Style = Style::new().bold();
+pub(crate) const FAINT: Style = Style::new().dimmed();
+
+/// How a command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Done {
+    /// It did what was asked.
+    Well,
+    /// It was refused, or found problems.
+    WithProblems,
+    /// It was called wrongly, or could not read its input.
+    Misused,
+}
+
+impl Done {
+    /// Well, unless there are problems.
+    pub(crate) fn well_if(well: bool) -> Done {
+        if well { Done::Well } else { Done::WithProblems }
+    }
+}
+
+impl From<Done> for ExitCode {
+    fn from(done: Done) -> ExitCode {
+        ExitCode::from(match done {
+            Done::Well => 0,
+            Done::WithProblems => 1,
+            Done::Misused => 2,
+        })
+    }
+}
+
+/// Writes data to standard output; colours go away where they are not wanted.
+pub(crate) fn print(text: &str) -> io::Result<()> {
+    anstream::stdout().write_all(text.as_bytes())
+}
+
+/// Writes data as one JSON document.
+pub(crate) fn print_json(data: &impl Serialize) -> anyhow::Result<()> {
+    let mut text = serde_json::to_string_pretty(data)?;
+    text.push('\n');
+    Ok(io::stdout().write_all(text.as_bytes())?)
+}
+
+/// Writes what is not data to standard error.
+pub(crate) fn remark(text: &str) -> io::Result<()> {
+    anstream::stderr().write_all(text.as_bytes())
+}
+
+/// Says why a command could not be done.
+pub(crate) fn complain(error: &anyhow::Error) {
+    let causes: Vec<_> = error.chain().map(|cause| visible(&cause.to_string())).collect();
+    let text = causes.join(": ");
+    // Nothing is left to do if even this cannot be written.
+    let _ = remark(&format!("{BAD}error{BAD:#}: {text}\n"));
+}
+
+pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let kind = error.downcast_ref::<io::Error>().map(io::Error::kind);
+    kind == Some(io::ErrorKind::BrokenPipe)
+}
+
+/// `text` with what could steer a terminal made visible; line breaks stay.
+pub(crate) fn visible(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for character in text.chars() {
+        if character == '\n' || !steers(character) {
+            shown.push(character);
+        } else {
+            // Writing to a string cannot fail.
+            let _ = write!(shown, "{}", character.escape_unicode());
+        }
+    }
+    shown
+}
+
+/// Control characters, and those that reorder text on a screen.
+fn steers(character: char) -> bool {
+    character.is_control()
+        || matches!(character, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::visible;
+
+    #[test]
+    fn what_steers_a_terminal_is_shown_instead() {
+        assert_eq!(visible("a\u{1b}[31mb\nc"), "a\\u{1b}[31mb\nc");
+        assert_eq!(visible("x\u{202e}y"), "x\\u{202e}y");
+        assert_eq!(visible("größe"), "größe");
+    }
+}

@@ -1,0 +1,8 @@
+//! The command line from outside: the real binary, as a user runs it.
+
+#![cfg(test)]
+
+mod completions;
+mod policy;
+mod readme;
+mod sluice;

@@ -1,0 +1,75 @@
+//! `sluice policy diff`.
+
+use serde_json::{Value, json};
+
+use crate::sluice::Folder;
+
+fn diff(before: &str, after: &str, tools: &str) -> Value {
+    let folder = Folder::with("a.json", before);
+    folder.write("b.json", after);
+    folder.write("tools.json", tools);
+    let arguments = ["policy", "diff", "a.json", "b.json", "--tools", "tools.json", "--json"];
+    folder.run(&arguments).exits(0).json()
+}
+
+fn changes(report: &Value, tool: &str) -> Vec<(String, String)> {
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let tools = report["tools"].as_array().unwrap();
+    let Some(found) = tools.iter().find(|diff| diff["tool"] == tool) else { return Vec::new() };
+    let changes = found["changes"].as_array().unwrap();
+    changes.iter().map(|change| (text(&change["effect"]), text(&change["rule"]))).collect()
+}
+
+#[test]
+fn tools_become_allowed_denied_and_limited() {
+    let report = diff(
+        r#"{ "version": "1", "default": "deny", "tools": { "a": {}, "b": {}, "c": { "rate_limit": "9/minute" }, "same": {} } }"#,
+        r#"{ "version": "1", "default": "deny", "hide": ["a"], "tools": {
+            "b": { "rate_limit": "5/hour" }, "c": { "rate_limit": "10/minute" }, "d": {}, "s*": {},
+            "e": { "deny_if": [{ "conditions": [{ "path": "args.x", "op": "eq", "value": 1 }] }] } } }"#,
+        r#"[{"name": "a"}, {"name": "b"}, {"name": "c"}, {"name": "d"}, {"name": "e"}, {"name": "same"}]"#,
+    );
+    let one = |effect: &str, rule: &str| vec![(effect.to_owned(), rule.to_owned())];
+    assert_eq!(changes(&report, "a"), one("denied", "(hidden)"));
+    assert_eq!(changes(&report, "b"), one("limited", "/tools/b/limits/b_rate"));
+    assert_eq!(changes(&report, "c"), one("loosened", "/tools/c/limits/c_rate"));
+    assert_eq!(changes(&report, "d"), one("allowed", "(default deny)"));
+    let e = changes(&report, "e");
+    assert_eq!(e[0], ("allowed".into(), "(default deny)".into()));
+    assert_eq!(e[1], ("arguments".into(), "/tools/e/deny_if/args.x-eq".into()));
+    assert_eq!(report["unchanged"], json!(1));
+}
+
+#[test]
+fn categories_need_a_list_of_tools() {
+    let folder = Folder::with("a.json", r#"{ "version": "1", "default": "deny" }"#);
+    folder.write("b.json", r#"{ "version": "1", "default": "deny", "tools": { "@read": {} } }"#);
+    let ran = folder.run(&["policy", "diff", "a.json", "b.json"]).exits(0);
+    assert!(ran.out.contains("--tools"), "{}", ran.out);
+    folder.write(
+        "tools.json",
+        r#"{"tools": [{"name": "r", "annotations": {"readOnlyHint": true}}, {"name": "w"}]}"#,
+    );
+    let ran = folder.run(&["policy", "diff", "a.json", "b.json", "--tools", "tools.json"]).exits(0);
+    assert!(ran.out.contains("r: denied → allowed"), "{}", ran.out);
+    assert!(ran.out.contains("1 tool changed, 1 unchanged"), "{}", ran.out);
+}
+
+#[test]
+fn what_is_not_about_a_tool_is_compared_too() {
+    let report = diff(
+        r#"{ "version": "1", "default": "deny" }"#,
+        r#"{ "version": "1", "default": "allow", "mode": "shadow", "prompts": "deny" }"#,
+        "[]",
+    );
+    let rules: Vec<_> =
+        report["other"].as_array().unwrap().iter().map(|c| c["rule"].clone()).collect();
+    assert_eq!(json!(rules), json!(["/default", "/mode", "/resources", "/server_requests"]));
+}
+
+#[test]
+fn a_policy_with_problems_is_not_compared() {
+    let folder = Folder::with("a.json", "{}");
+    let ran = folder.run(&["policy", "diff", "a.json", "a.json"]).exits(1);
+    assert!(ran.err.contains("`version` is missing"), "{}", ran.err);
+}

@@ -1,0 +1,92 @@
+//! Running the binary in a folder of its own.
+
+use std::{
+    fs,
+    path::PathBuf,
+    process::{Command, Output},
+    sync::atomic::{AtomicUsize, Ordering},
+};
+
+/// The binary under test.
+pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_sluice");
+
+/// A folder that goes away with the test.
+pub(crate) struct Folder(PathBuf);
+
+impl Folder {
+    pub(crate) fn new() -> Folder {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("sluice-test-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+
+    /// A folder with one file in it.
+    pub(crate) fn with(name: &str, text: &str) -> Folder {
+        let folder = Folder::new();
+        folder.write(name, text);
+        folder
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        fs::write(self.0.join(name), text).unwrap();
+    }
+
+    /// Runs `sluice` here, without colours.
+    pub(crate) fn run(&self, arguments: &[&str]) -> Ran {
+        let mut command = Command::new(BINARY);
+        self.finish(command.args(arguments))
+    }
+
+    /// Runs a shell command here, with `sluice` on the path.
+    pub(crate) fn shell(&self, line: &str) -> Ran {
+        let folder = PathBuf::from(BINARY).parent().unwrap().display().to_string();
+        let path = format!("{folder}:/usr/local/bin:/usr/bin:/bin");
+        let mut command = Command::new("sh");
+        self.finish(command.args(["-c", line]).env("PATH", path))
+    }
+
+    fn finish(&self, command: &mut Command) -> Ran {
+        Ran::from(command.current_dir(&self.0).env("NO_COLOR", "1").output().unwrap())
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// What a command left behind.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    pub(crate) code: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl From<Output> for Ran {
+    fn from(output: Output) -> Ran {
+        Ran {
+            code: output.status.code().unwrap_or(-1),
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+}
+
+impl Ran {
+    /// Asserts the exit code.
+    #[track_caller]
+    pub(crate) fn exits(self, code: i32) -> Ran {
+        assert_eq!(self.code, code, "{self:?}");
+        self
+    }
+
+    /// Standard output as JSON.
+    pub(crate) fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.out).unwrap()
+    }
+}

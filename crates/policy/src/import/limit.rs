@@ -1,0 +1,232 @@
+//! Conditions on counters as limits, where a limit can say the same.
+
+use serde_json::{Value as Json, json};
+
+use super::{
+    Import,
+    bound::{Below, Whole},
+    counter::{Counter, Counts, Step, limiting},
+    entry::{Rule, given},
+    text,
+};
+use crate::{
+    file::node::{Node, Span},
+    path::ArgPath,
+};
+
+/// The older proxy had no grants: whoever called through it raised the same
+/// counters. Of our scopes `server` is the one that all grants share, so it is
+/// the only one under which the same calls pass.
+const SCOPE: &str = "server";
+
+const SHARED: &str = "everyone behind the older proxy shared its counters, so `scope` is \
+                      `server`; write `grant` to give each grant its own";
+const REFUNDS: &str = "a call that the server answered with a protocol error was taken off the \
+                       counter again; now it stays counted once it was sent";
+const LESS_THAN: &str = "the older proxy compared after counting the call, so `max` is one less \
+                         than the bound of `lt`";
+
+/// What a condition on a counter comes to.
+pub(super) enum Effect {
+    /// A limit with this `max`.
+    Limit(u64),
+    /// It never held, so every call was denied.
+    Denies,
+    Nothing,
+}
+
+/// A limit on a counter that rules declare.
+pub(super) fn limit(counter: &Counter, max: u64, on_deny: Option<&str>) -> Json {
+    let increment_from = match &counter.step {
+        Step::Fixed(_) => None,
+        Step::From(path) => Some(json!(path)),
+    };
+    given([
+        ("counter", Some(json!(counter.name))),
+        ("window", Some(json!(counter.window))),
+        ("max", Some(json!(max))),
+        ("scope", Some(json!(SCOPE))),
+        ("increment_from", increment_from),
+        ("on_deny", on_deny.map(Json::from)),
+    ])
+}
+
+/// A limit whose window is given in seconds.
+pub(super) fn seconds_limit(counter: &str, max: u64, seconds: u64) -> Json {
+    let window = match seconds {
+        60 => json!("minute"),
+        3_600 => json!("hour"),
+        86_400 => json!("day"),
+        _ => json!(seconds),
+    };
+    json!({ "counter": counter, "window": window, "max": max, "scope": SCOPE })
+}
+
+impl Import<'_> {
+    /// Says what holds for all counters, where the first one is met.
+    pub(super) fn counted(&mut self, span: Span) {
+        self.notes.know_once(span, SHARED);
+        self.notes.know_once(span, REFUNDS);
+    }
+
+    /// Looks at the rule's `state` for what no condition shows.
+    pub(super) fn state(&mut self, rule: &Rule<'_>) {
+        let Some(state) = rule.node.get("state") else { return };
+        if let Some(counter) = state.get("counter").filter(|node| node.as_str() == Some("")) {
+            self.problems.add(counter.span, "`counter` must not be empty".into());
+        }
+        if let Some(path) = state.get("increment_from") {
+            self.increment_from(path);
+        }
+        if let Some(zero) = state.get("increment").filter(|node| node.as_whole() == Some(0)) {
+            self.notes.know(zero.span, "an `increment` of 0 counted as 1, and still does".into());
+        }
+        match self.counters.of(rule.scope, rule.node) {
+            Some(Counter { counts: Counts::Never, step: Step::From(path), .. }) => {
+                let message = format!(
+                    "this never counted, but a call without a number at `{path}` was denied; \
+                     that is left out"
+                );
+                self.notes.lost(state.span, message);
+            }
+            Some(Counter { counts: Counts::Never, .. }) => {
+                let message = "this never counted, because no `lt` or `lte` condition of the rule \
+                               reads it; it is left out";
+                self.notes.know(state.span, message.into());
+            }
+            _ => {}
+        }
+    }
+
+    fn increment_from(&mut self, node: &Node) {
+        let Some(text) = node.as_str() else { return };
+        let usable = ArgPath::parse(text).is_some_and(|path| !path.is_plural());
+        if !usable {
+            let message = format!("`increment_from` must name one argument, found `{text}`");
+            self.problems.add_with_hint(node.span, message, "write it as `args.amount`".into());
+        }
+    }
+
+    /// The counter a condition reads, and what the condition comes to.
+    pub(super) fn on_counter(
+        &mut self,
+        rule: &Rule<'_>,
+        condition: &Node,
+    ) -> (Option<Counter>, Effect) {
+        let path = text(condition, "path").unwrap_or_default();
+        let Some(counter) = self.counters.at(path).cloned() else {
+            self.no_counter(path, condition.span);
+            return (None, Effect::Nothing);
+        };
+        let op = text(condition, "op").unwrap_or_default();
+        let value = condition.get("value");
+        let limits = limiting(rule.node, path).is_some_and(|first| std::ptr::eq(first, condition))
+            && self.counters.of(rule.scope, rule.node).is_some_and(|own| own.path == path);
+        let effect = match (Below::from_name(op), value.and_then(Node::as_number)) {
+            (Some(below), Some(number)) => match Whole::read(number) {
+                None => Effect::Denies,
+                Some(whole) if limits => self.limited(&counter, whole, below, condition.span),
+                Some(whole) => self.read_before(rule, &counter, whole, below, condition.span),
+            },
+            (Some(_), None) | (None, _) => self.other_test(op, value, condition.span),
+        };
+        (Some(counter), effect)
+    }
+
+    fn no_counter(&mut self, path: &str, span: Span) {
+        let message = format!("no rule declares the counter `{path}` in a `state`");
+        match path.strip_prefix("state.*.") {
+            Some(name) => {
+                let hint = format!("counters of `\"*\"` are written `state._global.{name}`");
+                self.problems.add_with_hint(span, message, hint);
+            }
+            None => self.problems.add(span, message),
+        }
+    }
+
+    /// The condition by which the rule bounds its own counter.
+    fn limited(&mut self, counter: &Counter, whole: Whole, below: Below, span: Span) -> Effect {
+        let Some(max) = whole.after(below) else { return Effect::Denies };
+        self.counted(span);
+        if below == Below::Lt {
+            self.notes.know_once(span, LESS_THAN);
+        }
+        match &counter.step {
+            Step::Fixed(1) => Effect::Limit(max),
+            Step::Fixed(step) => {
+                let message = format!(
+                    "each call added {step}; the counter now counts calls, and `max` is divided \
+                     by {step}"
+                );
+                self.notes.know(span, message);
+                Effect::Limit(max / step)
+            }
+            Step::From(path) => {
+                let message = format!(
+                    "fractions of `{path}` were dropped and now count; a negative one gave room \
+                     back and is now denied"
+                );
+                self.notes.know(span, message);
+                Effect::Limit(max)
+            }
+        }
+    }
+
+    /// A condition on a counter as it stood before the call.
+    fn read_before(
+        &mut self,
+        rule: &Rule<'_>,
+        counter: &Counter,
+        whole: Whole,
+        below: Below,
+        span: Span,
+    ) -> Effect {
+        let Some(most) = whole.before(below) else { return Effect::Denies };
+        match counter.step {
+            _ if counter.counts == Counts::Never => {
+                let message = format!(
+                    "the older proxy never counted `{}`, because the rule that declares it has \
+                     no `lt` or `lte` on it; this always held and is left out",
+                    counter.path
+                );
+                self.notes.know(span, message);
+                Effect::Nothing
+            }
+            // A call that finds `most` or less may still be made and counted.
+            Step::Fixed(step) if counter.is_raised_by_all_of(rule.scope) => {
+                self.counted(span);
+                Effect::Limit((most / step).saturating_add(1))
+            }
+            _ => {
+                let message = format!(
+                    "a rule can no longer read a counter without adding to it: the condition on \
+                     `{}` is left out",
+                    counter.path
+                );
+                self.notes.lost(span, message);
+                Effect::Nothing
+            }
+        }
+    }
+
+    /// Operators that do not bound a counter from above.
+    fn other_test(&mut self, op: &str, value: Option<&Node>, span: Span) -> Effect {
+        match (op, value.and_then(Node::as_bool)) {
+            // A counter that was never raised read 0, and so was there.
+            ("exists", Some(true)) => Effect::Nothing,
+            ("exists", Some(false)) => Effect::Denies,
+            ("lt" | "lte" | "gt" | "gte", _) if value.and_then(Node::as_number).is_none() => {
+                self.problems.add(span, format!("`{op}` needs a number as its `value`"));
+                Effect::Nothing
+            }
+            _ => {
+                let message = format!(
+                    "a counter can only be kept from rising above a bound: the condition with \
+                     `{op}` is left out"
+                );
+                self.notes.lost(span, message);
+                Effect::Nothing
+            }
+        }
+    }
+}

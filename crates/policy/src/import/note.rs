@@ -1,0 +1,64 @@
+//! Notes: what an imported policy does not say as the older one did.
+
+use serde::Serialize;
+
+use crate::file::{node::Span, problem::place};
+
+/// Something that has no exact equivalent, or that means something a little different now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Note {
+    /// Line of the older policy, from 1.
+    pub line: usize,
+    /// Column in characters, from 1.
+    pub column: usize,
+    /// What there is to know.
+    pub message: String,
+    /// Something was left out, so that other calls are allowed or denied than before.
+    pub lost: bool,
+}
+
+/// Notes as they are taken.
+#[derive(Debug, Default)]
+pub(super) struct Notes {
+    taken: Vec<(Span, String, Kept)>,
+    said: Vec<&'static str>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kept {
+    Whole,
+    Not,
+}
+
+impl Notes {
+    /// Something worth knowing.
+    pub(super) fn know(&mut self, span: Span, message: String) {
+        self.taken.push((span, message, Kept::Whole));
+    }
+
+    /// Something worth knowing that holds for the whole policy; it is said where
+    /// it first matters.
+    pub(super) fn know_once(&mut self, span: Span, message: &'static str) {
+        if !self.said.contains(&message) {
+            self.said.push(message);
+            self.know(span, message.into());
+        }
+    }
+
+    /// Something was left out.
+    pub(super) fn lost(&mut self, span: Span, message: String) {
+        self.taken.push((span, message, Kept::Not));
+    }
+
+    /// The notes in order of place, with lines and columns.
+    pub(super) fn placed_in(mut self, text: &[u8]) -> Vec<Note> {
+        self.taken.sort_by_key(|(span, ..)| span.start);
+        self.taken
+            .into_iter()
+            .map(|(span, message, kept)| {
+                let (line, column) = place(text, span.start);
+                Note { line, column, message, lost: kept == Kept::Not }
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,201 @@
+//! Laws of the engine, as properties over generated policies and calls.
+//!
+//! The first law is agreement with the [oracle](crate::oracle), over
+//! `SLUICEGATE_LAWS` generated policies with 40 calls each: 2,500 of them unless
+//! the environment says otherwise, which makes 100,000 comparisons. By default
+//! every run sees the same policies, so that `make test` passes or fails for a
+//! reason; with the variable set they are fresh ones, so that `make fuzz` finds
+//! new ones: `SLUICEGATE_LAWS=100000 cargo test --release -p sluice-policy laws`.
+
+mod agreement;
+mod denials;
+mod explained;
+mod limits;
+mod spelling;
+
+use std::fmt::Debug;
+
+use proptest::{
+    prelude::*,
+    test_runner::{Config, RngAlgorithm, RngSeed, TestCaseError, TestRunner},
+};
+use serde_json::{Value, json};
+use sluice_policy::{
+    Allow, Amount, Call, Consent, Decimal, Decision, Denial, Facts, Format, Limit, Policy,
+    Timestamp, ToolFacts, judge, load,
+};
+use sluice_wire::json::{Bounds, Document};
+
+use crate::{
+    generate::{
+        WORDS,
+        call::{Attempt, Knowledge, definitions},
+    },
+    oracle::{self, Approval, Charge, Verdict},
+};
+
+/// Runs a law on this many generated inputs, the same ones every time.
+fn hold<S: Strategy<Value: Debug>>(
+    cases: u32,
+    inputs: S,
+    law: impl Fn(S::Value) -> Result<(), TestCaseError>,
+) {
+    hold_from(RngSeed::Fixed(1), cases, inputs, law);
+}
+
+fn hold_from<S: Strategy<Value: Debug>>(
+    rng_seed: RngSeed,
+    cases: u32,
+    inputs: S,
+    law: impl Fn(S::Value) -> Result<(), TestCaseError>,
+) {
+    let config = Config {
+        cases,
+        rng_seed,
+        // The default is a cipher, which without optimisation takes most of the time.
+        rng_algorithm: RngAlgorithm::XorShift,
+        failure_persistence: None,
+        ..Config::default()
+    };
+    if let Err(failure) = TestRunner::new(config).run(&inputs, law) {
+        panic!("{failure}");
+    }
+}
+
+/// Every definition a generated call may have, in both evaluators' forms.
+struct World {
+    engine: Vec<ToolFacts>,
+    oracle: Vec<oracle::Facts>,
+}
+
+impl World {
+    fn new() -> World {
+        let definitions = definitions();
+        let text = json!(definitions).to_string();
+        let engine = ToolFacts::from_list(document(&text).root()).unwrap();
+        let known = |(facts, tool): (&ToolFacts, Value)| oracle::Facts::Known {
+            category: facts.category().name().to_owned(),
+            input_schema: tool.get("inputSchema").cloned(),
+        };
+        let oracle = engine.iter().zip(definitions).map(known).collect();
+        World { engine, oracle }
+    }
+
+    fn facts(&self, attempt: &Attempt) -> Facts<'_> {
+        match attempt.knowledge {
+            Knowledge::NoList => Facts::NoList,
+            Knowledge::NotInList => Facts::NotInList,
+            Knowledge::Definition(number) => Facts::Known(&self.engine[number]),
+        }
+    }
+
+    fn oracle_facts(&self, attempt: &Attempt) -> oracle::Facts {
+        match attempt.knowledge {
+            Knowledge::NoList => oracle::Facts::NoList,
+            Knowledge::NotInList => oracle::Facts::NotInList,
+            Knowledge::Definition(number) => self.oracle[number].clone(),
+        }
+    }
+}
+
+/// The policy of a generated text, if it loads.
+fn loaded(policy: &Value) -> Option<Policy> {
+    load(policy.to_string().as_bytes(), Format::Json).ok()
+}
+
+fn document(text: &str) -> Document {
+    Document::parse(text, &Bounds::default()).unwrap()
+}
+
+impl Attempt {
+    fn document(&self) -> Option<Document> {
+        self.args.as_ref().map(|args| document(&args.to_string()))
+    }
+
+    /// What a counter reads before this call.
+    fn reads(&self, counter: &str) -> &'static str {
+        if counter == self.empty { "0" } else { self.reading }
+    }
+
+    fn at(&self) -> Timestamp {
+        Timestamp::from_millis(self.millis)
+    }
+}
+
+fn amount(text: &str) -> Amount {
+    Amount::exactly(Decimal::read(text)).unwrap()
+}
+
+/// What the engine says of a call, in the oracle's words: before its counters
+/// are read, and (once approved, if it must be) after.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Said {
+    verdict: Verdict,
+    refused: Option<(String, Option<String>)>,
+}
+
+/// Asks the engine.
+fn said(policy: &Policy, attempt: &Attempt, facts: Facts<'_>) -> Said {
+    let document = attempt.document();
+    let call = Call::new(attempt.tool, document.as_ref().map(Document::root)).unwrap();
+    let before = |verdict| Said { verdict, refused: None };
+    match judge(Some(policy), &call, facts, attempt.at()) {
+        Decision::Deny(denial) => before(verdict(
+            denial.outcome().name(),
+            Some(denial.rule.to_string()),
+            own_words(&denial),
+        )),
+        Decision::Allow(allow) => charged(verdict("allow", None, None), &allow, attempt),
+        Decision::Hold(terms) => {
+            let held = Verdict {
+                approval: Some(Approval {
+                    approvers: terms.approvers.into(),
+                    expires_seconds: terms.expires_seconds,
+                }),
+                ..verdict("approve", Some(terms.rule.into()), terms.message.map(String::from))
+            };
+            let call = call.with_consent(Consent::Given);
+            match judge(Some(policy), &call, facts, attempt.at()) {
+                Decision::Allow(allow) => charged(held, &allow, attempt),
+                Decision::Deny(denial) => Said { verdict: held, refused: Some(refusal(&denial)) },
+                Decision::Hold(_) => panic!("an approved call is held again"),
+            }
+        }
+    }
+}
+
+fn verdict(outcome: &'static str, rule: Option<String>, message: Option<String>) -> Verdict {
+    Verdict { outcome, rule, message, charges: Vec::new(), approval: None }
+}
+
+fn charged(verdict: Verdict, allow: &Allow<'_>, attempt: &Attempt) -> Said {
+    let mut charges: Vec<_> = allow
+        .charges()
+        .map(|charge| {
+            let seconds = charge.limit.window().seconds();
+            let millis = i64::from(seconds) * 1000;
+            let start = attempt.millis.div_euclid(millis) * millis;
+            assert_eq!(charge.window_start, Timestamp::from_millis(start));
+            Charge {
+                counter: charge.limit.counter().to_owned(),
+                scope: charge.limit.scope().name().to_owned(),
+                window_seconds: seconds.into(),
+                amount: oracle::Decimal::parse(&charge.amount.to_string()).unwrap(),
+                max: oracle::Decimal::parse(charge.limit.max_text()).unwrap(),
+            }
+        })
+        .collect();
+    charges.sort_by(|a, b| a.counter.cmp(&b.counter));
+    let reading = |limit: &Limit| amount(attempt.reads(limit.counter()));
+    let refused = allow.admit(reading).err().map(|denial| refusal(&denial));
+    Said { verdict: Verdict { charges, ..verdict }, refused }
+}
+
+fn refusal(denial: &Denial<'_>) -> (String, Option<String>) {
+    (denial.rule.to_string(), own_words(denial))
+}
+
+/// What the policy has to say, if the words are the policy's.
+fn own_words(denial: &Denial<'_>) -> Option<String> {
+    denial.message.starts_with(WORDS).then(|| denial.message.to_string())
+}
