@@ -10,7 +10,7 @@ use clap::Subcommand;
 
 use crate::{
     input::Source,
-    output::{BAD, Done, print, problem},
+    output::{BAD, Done, print, problem, visible},
 };
 use sluice_policy::{Policy, Problem};
 
@@ -55,12 +55,21 @@ fn loaded(source: &Source) -> anyhow::Result<Option<Policy>> {
     }
 }
 
+/// More problems than this are counted, not drawn: nobody reads them, and one
+/// mistake often makes many.
+const MOST_DRAWN: usize = 50;
+
 /// Problems at their places, and how many there are.
 fn drawn(source: &Source, problems: &[Problem]) -> String {
-    let text: String =
-        problems.iter().map(|one| problem(&source.name, &source.text, one)).collect();
+    let shown = problems.iter().take(MOST_DRAWN);
+    let text: String = shown.map(|one| problem(&source.name, &source.text, one)).collect();
+    let more = problems.len().saturating_sub(MOST_DRAWN);
+    let more = match more {
+        0 => String::new(),
+        more => format!("… and {more} more; `check --json` lists all\n"),
+    };
     let count = counted(problems.len(), "problem");
-    format!("{text}{BAD}{count}{BAD:#} in {}\n", source.name)
+    format!("{text}{more}{BAD}{count}{BAD:#} in {}\n", visible(&source.name))
 }
 
 /// `1 problem`, `2 problems`.

@@ -1,5 +1,7 @@
 //! A problem drawn at its place in the text.
 
+use std::{borrow::Cow, ops::Range};
+
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use sluice_policy::Problem;
 
@@ -7,16 +9,17 @@ use super::visible;
 
 /// The problem, the line it stands on with a caret, and what to do about it.
 pub(crate) fn problem(file: &str, text: &[u8], problem: &Problem) -> String {
-    // Lossy text is as long as the original up to the first bad byte, and a
-    // problem with the encoding is reported at that byte.
-    let source = String::from_utf8_lossy(text);
-    let span = within_line(&source, problem.bytes.clone());
+    let (line, caret) = line_of(text, problem.bytes.clone());
     let title = visible(&problem.message);
     let hint = problem.hint.as_deref().map(visible);
     let file = visible(file);
-    let group = Level::ERROR.primary_title(&title).element(
-        Snippet::source(&*source).path(&file).annotation(AnnotationKind::Primary.span(span)),
-    );
+    // The renderer cuts long lines, and shows instead of sends what would steer
+    // the terminal.
+    let snippet = Snippet::source(line)
+        .path(&file)
+        .line_start(problem.line)
+        .annotation(AnnotationKind::Primary.span(caret));
+    let group = Level::ERROR.primary_title(&title).element(snippet);
     let report = match &hint {
         Some(hint) => vec![group.element(Level::HELP.message(hint))],
         None => vec![group],
@@ -24,11 +27,29 @@ pub(crate) fn problem(file: &str, text: &[u8], problem: &Problem) -> String {
     format!("{}\n\n", Renderer::styled().render(&report))
 }
 
-/// The part of a range on its first line, so that a problem with a whole object
-/// does not print all of it.
-fn within_line(source: &str, range: std::ops::Range<usize>) -> std::ops::Range<usize> {
-    let start = range.start.min(source.len());
-    let rest = source.get(start..).unwrap_or_default();
-    let line_end = start + rest.find('\n').unwrap_or(rest.len());
-    start..range.end.clamp(start, line_end)
+/// The line a range begins on, and the part of the range that stands on it: a
+/// problem with a whole object does not show all of it.
+fn line_of(text: &[u8], range: Range<usize>) -> (Cow<'_, str>, Range<usize>) {
+    let start = range.start.min(text.len());
+    let (before, after) = text.split_at_checked(start).unwrap_or((text, &[]));
+    let line_start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |place| place + 1);
+    let line_end = start + after.iter().position(|byte| *byte == b'\n').unwrap_or(after.len());
+    let end = range.end.clamp(start, line_end);
+    // A problem with the encoding stands at the first bad byte, so what comes
+    // before it is as long as it looks.
+    let line = String::from_utf8_lossy(text.get(line_start..line_end).unwrap_or_default());
+    (line, start - line_start..end - line_start)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::line_of;
+
+    #[test]
+    fn only_the_line_of_the_problem_is_shown() {
+        let (line, caret) = line_of(b"one\ntwo {\nthree }\n", 8..17);
+        assert_eq!((&*line, caret), ("two {", 4..5));
+        let (line, caret) = line_of(b"", 0..0);
+        assert_eq!((&*line, caret), ("", 0..0));
+    }
 }

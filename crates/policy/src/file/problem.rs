@@ -42,10 +42,13 @@ impl Problems {
     /// The problems in order of place, with lines and columns.
     pub(crate) fn placed_in(mut self, text: &[u8]) -> Vec<Problem> {
         self.found.sort_by_key(|(span, ..)| span.start);
+        // One walk over the text, however many problems there are.
+        let mut place = Place::START;
         self.found
             .into_iter()
             .map(|(span, message, hint)| {
-                let (line, column) = place(text, span.start);
+                place.advance(text, span.start);
+                let Place { line, column, .. } = place;
                 Problem { line, column, message, hint, bytes: span.start..span.end }
             })
             .collect()
@@ -62,8 +65,32 @@ impl Problem {
 
 /// Line and column, both from 1, of a byte offset.
 pub(crate) fn place(text: &[u8], offset: usize) -> (usize, usize) {
-    let before = text.get(..offset).unwrap_or(text);
-    let (count, last) =
-        before.split(|byte| *byte == b'\n').fold((0, before), |(count, _), line| (count + 1, line));
-    (count, 1 + String::from_utf8_lossy(last).chars().count())
+    let mut place = Place::START;
+    place.advance(text, offset);
+    (place.line, place.column)
+}
+
+/// How far a text has been read.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    offset: usize,
+    line: usize,
+    column: usize,
+}
+
+impl Place {
+    const START: Place = Place { offset: 0, line: 1, column: 1 };
+
+    /// Goes on to a later offset.
+    fn advance(&mut self, text: &[u8], offset: usize) {
+        for byte in text.get(self.offset..offset.min(text.len())).unwrap_or_default() {
+            match byte {
+                b'\n' => (self.line, self.column) = (self.line + 1, 1),
+                // The later bytes of a character do not count.
+                0x80..0xc0 => {}
+                _ => self.column += 1,
+            }
+        }
+        self.offset = offset;
+    }
 }
