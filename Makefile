@@ -17,7 +17,8 @@ help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' $(MAKEFILE_LIST)
 
 run: setup ## build, and show what the command line can do
-	$(CARGO) run --quiet --release --locked --bin sluice -- --help
+	@echo "building; the first time takes some minutes"
+	$(CARGO) run --release --locked --bin sluice -- --help
 
 test: setup fmt clippy tests docs replay ## everything that must hold, cheapest first
 	@echo "all checks passed"

@@ -1,7 +1,7 @@
 //! Reading what arguments name: policies, tool lists, JSON given in place.
 
 use std::{
-    fs,
+    fs::File,
     io::{self, Read as _},
 };
 
@@ -9,7 +9,16 @@ use anyhow::{Context as _, anyhow};
 use sluice_policy::{Format, Policy, Problem, ToolFacts, load};
 use sluice_wire::json::{Bounds, Document};
 
-/// A file's name and bytes.
+use crate::output::{remark, visible};
+
+/// Bytes of a policy that are read: one more than a policy may have, so that a
+/// longer one is told from the longest.
+const MOST_POLICY: u64 = (1 << 20) + 1;
+/// Bytes of a list of tools. It is larger than a call, and comes from the
+/// user's own disk.
+const MOST_TOOLS: u64 = 64 << 20;
+
+/// A policy's file name and text.
 pub(crate) struct Source {
     pub(crate) name: String,
     pub(crate) text: Vec<u8>,
@@ -18,31 +27,47 @@ pub(crate) struct Source {
 impl Source {
     /// Reads a file, or standard input for `-`.
     pub(crate) fn read(name: &str) -> anyhow::Result<Source> {
-        let text = if name == "-" {
-            let mut text = Vec::new();
-            io::stdin().read_to_end(&mut text).map(|_| text)
-        } else {
-            fs::read(name)
-        };
-        let text = text.with_context(|| format!("cannot read `{name}`"))?;
-        Ok(Source { name: name.to_owned(), text })
+        Ok(Source { name: name.to_owned(), text: read(name, MOST_POLICY)? })
     }
 
-    /// Compiles it as a policy.
+    /// Compiles it as a policy. Standard input has no ending to tell by: what
+    /// begins like an object is JSON.
     pub(crate) fn policy(&self) -> Result<Policy, Vec<Problem>> {
-        load(&self.text, Format::of_file_name(&self.name))
+        let format = match self.name.as_str() {
+            "-" if !self.text.trim_ascii_start().starts_with(b"{") => Format::Yaml,
+            name => Format::of_file_name(name),
+        };
+        load(&self.text, format)
     }
+}
+
+fn read(name: &str, most: u64) -> anyhow::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    let read = if name == "-" {
+        io::stdin().take(most).read_to_end(&mut text)
+    } else {
+        File::open(name).and_then(|file| file.take(most).read_to_end(&mut text))
+    };
+    read.with_context(|| format!("cannot read `{name}`"))?;
+    Ok(text)
 }
 
 /// Reads a `tools/list` answer.
 pub(crate) fn tools(name: &str) -> anyhow::Result<Vec<ToolFacts>> {
-    let source = Source::read(name)?;
-    // A list is larger than a call, and comes from the user's own disk.
+    let text = read(name, MOST_TOOLS)?;
     let bounds = Bounds { bytes: 64 << 20, members: 1 << 20, nodes: 16 << 20, ..Bounds::default() };
-    let document = Document::parse(source.text, &bounds)
-        .with_context(|| format!("`{name}` is not valid JSON"))?;
-    ToolFacts::from_list(document.root()).ok_or_else(|| {
-        anyhow!("`{name}` is no list of tools\nhint: save a server's answer to `tools/list` there")
+    let document =
+        Document::parse(text, &bounds).with_context(|| format!("`{name}` is not valid JSON"))?;
+    let root = document.root();
+    if root.get("result").unwrap_or(root).get("nextCursor").is_some_and(|cursor| !cursor.is_null())
+    {
+        let name = visible(name);
+        remark(&format!("note: `{name}` has a `nextCursor`: it is one page of a longer list\n"))?;
+    }
+    ToolFacts::from_list(root).ok_or_else(|| {
+        anyhow!(
+            "`{name}` is no list of named tools\nhint: save a server's answer to `tools/list` there"
+        )
     })
 }
 

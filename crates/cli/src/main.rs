@@ -14,7 +14,6 @@ fn main() -> ExitCode {
     let arguments = command::Arguments::parse();
     match command::run(arguments) {
         Ok(done) => done.into(),
-        Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             output::complain(&error);
             output::Done::Misused.into()

@@ -49,43 +49,48 @@ impl From<Done> for ExitCode {
 
 /// Writes data to standard output; colours go away where they are not wanted.
 pub(crate) fn print(text: &str) -> io::Result<()> {
-    anstream::stdout().write_all(text.as_bytes())
+    unless_closed(anstream::stdout().write_all(text.as_bytes()))
 }
 
 /// Writes data as one JSON document.
 pub(crate) fn print_json(data: &impl Serialize) -> anyhow::Result<()> {
     let mut text = serde_json::to_string_pretty(data)?;
     text.push('\n');
-    Ok(io::stdout().write_all(text.as_bytes())?)
+    Ok(unless_closed(io::stdout().write_all(text.as_bytes()))?)
 }
 
 /// Writes what is not data to standard error.
 pub(crate) fn remark(text: &str) -> io::Result<()> {
-    anstream::stderr().write_all(text.as_bytes())
+    unless_closed(anstream::stderr().write_all(text.as_bytes()))
+}
+
+/// A reader that has seen enough is no failure, and does not change the verdict.
+fn unless_closed(written: io::Result<()>) -> io::Result<()> {
+    match written {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        other => other,
+    }
 }
 
 /// Says why a command could not be done.
 pub(crate) fn complain(error: &anyhow::Error) {
-    let causes: Vec<_> = error.chain().map(|cause| visible(&cause.to_string())).collect();
-    let text = causes.join(": ");
+    let causes: Vec<_> = error.chain().map(ToString::to_string).collect();
+    // A hint stands on a line of its own.
+    let lines: Vec<_> = causes.join(": ").lines().map(visible).collect();
+    let text = lines.join("\n");
     // Nothing is left to do if even this cannot be written.
     let _ = remark(&format!("{BAD}error{BAD:#}: {text}\n"));
 }
 
-pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    let kind = error.downcast_ref::<io::Error>().map(io::Error::kind);
-    kind == Some(io::ErrorKind::BrokenPipe)
-}
-
-/// `text` with what could steer a terminal made visible; line breaks stay.
+/// `text` with what could steer a terminal, or fake a line, made visible.
 pub(crate) fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for character in text.chars() {
-        if character == '\n' || !steers(character) {
-            shown.push(character);
-        } else {
+        if steers(character) {
             // Writing to a string cannot fail.
             let _ = write!(shown, "{}", character.escape_unicode());
+        } else {
+            shown.push(character);
         }
     }
     shown
@@ -103,7 +108,7 @@ mod tests {
 
     #[test]
     fn what_steers_a_terminal_is_shown_instead() {
-        assert_eq!(visible("a\u{1b}[31mb\nc"), "a\\u{1b}[31mb\nc");
+        assert_eq!(visible("a\u{1b}[31mb\nc"), "a\\u{1b}[31mb\\u{a}c");
         assert_eq!(visible("x\u{202e}y"), "x\\u{202e}y");
         assert_eq!(visible("größe"), "größe");
     }

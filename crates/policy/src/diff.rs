@@ -25,11 +25,13 @@ pub struct PolicyDiff {
     pub other: Vec<Change>,
     /// How many tools were compared and are treated as before.
     pub unchanged: usize,
+    /// Whether every tool there is was compared.
+    pub complete: bool,
     /// What could not be compared, and what would help.
     pub notes: Vec<String>,
 }
 
-/// How the treatment of one tool changes.
+/// How the treatment of one tool changes, or of all that a pattern selects.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ToolDiff {
     pub tool: String,
@@ -50,41 +52,72 @@ pub struct Change {
     pub detail: String,
 }
 
-/// Compares two policies over a server's tools, or over the names that the
-/// policies mention where no list is at hand.
+/// Compares two policies over a server's tools, or, where no list is at hand,
+/// over the names and patterns that the policies mention.
 pub fn diff(before: &Policy, after: &Policy, tools: Option<&[ToolFacts]>) -> PolicyDiff {
-    let names: BTreeSet<&str> = match tools {
-        Some(tools) => tools.iter().map(ToolFacts::name).collect(),
-        None => before.exact_names().chain(after.exact_names()).collect(),
-    };
     let mut result = PolicyDiff {
         tools: Vec::new(),
         other: other_changes(before, after),
         unchanged: 0,
-        notes: notes(before, after, tools.is_some()),
+        complete: true,
+        notes: Vec::new(),
     };
-    for name in names {
-        let facts = Facts::find(tools, name);
-        let (old, new) = (Summary::of(before, name, facts), Summary::of(after, name, facts));
-        let changes = old.changes_to(&new);
-        if changes.is_empty() {
-            result.unchanged += 1;
-        } else {
-            let (before, after) = (old.standing.name(), new.standing.name());
-            result.tools.push(ToolDiff { tool: name.into(), before, after, changes });
+    let named: BTreeSet<&str> = before.exact_names().chain(after.exact_names()).collect();
+    let Some(tools) = tools else {
+        for name in named {
+            let summary = |policy| Summary::by_name(policy, name);
+            result.compare(name, &summary(before), &summary(after));
         }
+        result.compare_patterns(before, after);
+        return result;
+    };
+    for tool in tools {
+        let summary = |policy| Summary::of(policy, tool.name(), Facts::Known(tool));
+        result.compare(tool.name(), &summary(before), &summary(after));
     }
+    result.note_missing(&named, tools);
     result
 }
 
-fn notes(before: &Policy, after: &Policy, have_tools: bool) -> Vec<String> {
-    let by_pattern = before.has_patterns() || after.has_patterns();
-    if have_tools || !by_pattern {
-        return Vec::new();
+impl PolicyDiff {
+    fn compare(&mut self, tool: &str, old: &Summary<'_>, new: &Summary<'_>) {
+        let changes = old.changes_to(new);
+        if changes.is_empty() {
+            self.unchanged += 1;
+        } else {
+            let (before, after) = (old.standing.name(), new.standing.name());
+            self.tools.push(ToolDiff { tool: tool.into(), before, after, changes });
+        }
     }
-    let note = "entries that select by pattern or category were compared only on tools named \
-                elsewhere in the policies: give the server's `tools/list` with `--tools` to see all";
-    vec![note.into()]
+
+    /// Entries that select by pattern or category, each by itself.
+    fn compare_patterns(&mut self, before: &Policy, after: &Policy) {
+        let patterns: BTreeSet<&str> = before.patterns().chain(after.patterns()).collect();
+        if patterns.is_empty() {
+            return;
+        }
+        for pattern in patterns {
+            let summary = |policy| Summary::by_pattern(policy, pattern);
+            self.compare(pattern, &summary(before), &summary(after));
+        }
+        self.complete = false;
+        let note = "entries by pattern or category were compared each by itself, and categories \
+                    were left out for the tools that are named: give the server's `tools/list` \
+                    with `--tools` to compare tool by tool";
+        self.notes.push(note.into());
+    }
+
+    fn note_missing(&mut self, named: &BTreeSet<&str>, tools: &[ToolFacts]) {
+        let listed: BTreeSet<_> = tools.iter().map(ToolFacts::name).collect();
+        let missing: Vec<_> = named.difference(&listed).map(|name| format!("`{name}`")).collect();
+        if !missing.is_empty() {
+            self.complete = false;
+            self.notes.push(format!(
+                "named in the policies but not in the list, and not compared: {}",
+                missing.join(", ")
+            ));
+        }
+    }
 }
 
 fn other_changes(before: &Policy, after: &Policy) -> Vec<Change> {

@@ -99,7 +99,7 @@ struct Judgement<'p, 'c, W> {
 impl<'p, W: Witness> Judgement<'p, '_, W> {
     fn steps(&mut self, at: Timestamp) -> Result<Decision<'p>, Denial<'p>> {
         let entries = standing(self.policy, self.call.tool, self.facts);
-        self.witness.standing(self.policy, &entries);
+        self.witness.standing(self.policy, self.facts, &entries);
         let entries = entries.map_err(|reason| reason.denial(self.call.tool))?;
         self.validate(&entries)?;
         for entry in &entries {

@@ -20,7 +20,7 @@ pub(crate) enum Pattern {
 /// A category, with the text that orders it among the others.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct CategoryPattern {
-    name: &'static str,
+    name: Box<str>,
     pub(crate) category: Category,
 }
 
@@ -34,11 +34,20 @@ impl Pattern {
         Some(match text.strip_prefix('@') {
             Some(name) => {
                 let category = Category::from_name(name)?;
-                Pattern::Category(CategoryPattern { name: category.name(), category })
+                Pattern::Category(CategoryPattern { name: text.into(), category })
             }
             None if text.contains('*') => Pattern::Glob(Glob::new(text)),
             None => Pattern::Exact(text.into()),
         })
+    }
+
+    /// The pattern as it was written.
+    pub(crate) fn text(&self) -> &str {
+        match self {
+            Pattern::Exact(name) => name,
+            Pattern::Glob(glob) => glob.text(),
+            Pattern::Category(of) => &of.name,
+        }
     }
 }
 

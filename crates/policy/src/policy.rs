@@ -3,6 +3,8 @@
 //! [`file`](crate::file) builds it from text. It is not serialisable on purpose:
 //! the text is the policy's outside shape.
 
+use std::collections::BTreeSet;
+
 use crate::{
     access::Access, approval::Approval, condition::Predicate, limit::Limit, pattern::Glob,
     pattern::Pattern, pattern::PatternIndex, schema::ArgsSchema, selftest::SelfTest,
@@ -101,6 +103,11 @@ impl Hide {
         self.index.is_empty()
     }
 
+    /// Whether this very pattern is hidden.
+    pub(crate) fn has(&self, pattern: &str) -> bool {
+        self.patterns.iter().any(|(hidden, _)| hidden.text() == pattern)
+    }
+
     /// Whether a pattern hides the tool.
     pub(crate) fn hides(&self, tool: &str, category: Option<sluice_classify::Category>) -> bool {
         self.index.matches(tool, category).iter().any(|number| self.selects(*number, tool))
@@ -129,6 +136,11 @@ impl Tools {
         entries.sort_by(|(a, _), (b, _)| a.cmp(b));
         let index = PatternIndex::new(entries.iter().map(|(pattern, _)| pattern));
         Tools { entries: entries.into_iter().map(|(_, entry)| entry).collect(), index }
+    }
+
+    /// The entry with this very key.
+    pub(crate) fn entry(&self, key: &str) -> Option<&Entry> {
+        self.entries.iter().find(|entry| &*entry.key == key)
     }
 
     /// The entries that apply to a tool.
@@ -206,10 +218,10 @@ impl Policy {
         !self.hide.is_empty()
     }
 
-    /// Whether any rule counts with a counter of this name.
-    pub fn has_counter(&self, name: &str) -> bool {
+    /// The names of all counters, in order.
+    pub fn counters(&self) -> BTreeSet<&str> {
         let entries = self.tools.entries.iter().chain(&self.all_tools);
-        entries.flat_map(|entry| &entry.limits).any(|limit| limit.counter() == name)
+        entries.flat_map(|entry| &entry.limits).map(Limit::counter).collect()
     }
 
     /// The tools that the policy names exactly.
@@ -222,8 +234,10 @@ impl Policy {
             .chain(excepted.flat_map(|entry| entry.except.0.iter().map(|name| &**name)))
     }
 
-    /// Whether any entry selects tools by a pattern or category.
-    pub(crate) fn has_patterns(&self) -> bool {
-        self.tools.index.has_patterns() || self.hide.index.has_patterns()
+    /// The patterns and categories by which entries and `hide` select tools.
+    pub(crate) fn patterns(&self) -> impl Iterator<Item = &str> {
+        let hidden = self.hide.patterns.iter().map(|(pattern, _)| pattern.text());
+        let entries = self.tools.entries.iter().map(|entry| &*entry.key);
+        hidden.chain(entries).filter(|text| text.contains('*') || text.starts_with('@'))
     }
 }

@@ -10,6 +10,7 @@ use crate::{
     approval::Approval,
     condition::{Condition, Predicate},
     decision::Denial,
+    facts::Facts,
     judge::Consent,
     limit::Limit,
     path::Unjudgeable,
@@ -20,7 +21,13 @@ use crate::{
 /// Told of every check, in the order they are made.
 pub(crate) trait Witness {
     /// Which entries apply, or why the tool cannot be had.
-    fn standing(&mut self, _policy: &Policy, _found: &Result<Applying<'_>, Unavailable>) {}
+    fn standing(
+        &mut self,
+        _policy: &Policy,
+        _facts: Facts<'_>,
+        _found: &Result<Applying<'_>, Unavailable>,
+    ) {
+    }
     /// Arguments were checked against a schema.
     fn validated(&mut self, _rule: &str, _refusal: Option<&str>) {}
     /// A condition of `require`, `deny_if` or `approval` was judged.

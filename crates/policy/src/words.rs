@@ -5,18 +5,32 @@ use crate::{
     path::{ArgPath, Unjudgeable},
 };
 
-/// A condition as a person reads it: `` `args.amount` lte 100 ``.
+/// A condition as a person reads it: `` `args.amount` is at most 100 ``.
 pub(crate) fn condition(condition: &Condition) -> String {
-    let path = condition.path.text();
-    match condition.operator {
-        "exists" if &*condition.value == "false" => format!("`{path}` is absent"),
-        "exists" => format!("`{path}` is present"),
-        operator => format!("`{path}` {operator} {}", condition.value),
-    }
+    let (path, value) = (condition.path.text(), &condition.value);
+    let phrase = match condition.operator {
+        "exists" if &**value == "false" => return format!("`{path}` is not given"),
+        "exists" => return format!("`{path}` is given"),
+        "eq" => "is",
+        "neq" => "is not",
+        "lt" => "is less than",
+        "lte" => "is at most",
+        "gt" => "is more than",
+        "gte" => "is at least",
+        "in" => "is one of",
+        "not_in" => "is none of",
+        "regex" => "matches",
+        "contains" => "contains",
+        "starts_with" => "starts with",
+        "path_within" => "is a path in",
+        "url_host_in" => "is a URL on",
+        other => other,
+    };
+    format!("`{path}` {phrase} {value}")
 }
 
 pub(crate) fn required(failing: &Condition) -> String {
-    format!("this call must have {}", condition(failing))
+    format!("this call is allowed only where {}", condition(failing))
 }
 
 pub(crate) fn forbidden(predicate: &Predicate) -> String {
@@ -24,7 +38,7 @@ pub(crate) fn forbidden(predicate: &Predicate) -> String {
     if parts.is_empty() {
         "this call is not allowed".into()
     } else {
-        format!("calls with {} are not allowed", parts.join(" and "))
+        format!("calls where {} are not allowed", parts.join(" and "))
     }
 }
 
@@ -33,7 +47,27 @@ pub(crate) fn unjudgeable(condition: &Condition, problem: Unjudgeable) -> String
     match problem {
         Unjudgeable::LookAlike => look_alike(path),
         Unjudgeable::Type => {
-            format!("`{}` is not of a type that `{}` can judge", path.text(), condition.operator)
+            let wanted = match condition.operator {
+                "lt" | "lte" | "gt" | "gte" => "a number",
+                "regex" | "starts_with" => "a string",
+                "contains" => "a string or a list",
+                "path_within" => "a plain absolute path",
+                "url_host_in" => "an absolute URL without a user name",
+                "exists" => {
+                    return format!(
+                        "`{}` leads through something that is no object or list",
+                        path.text()
+                    );
+                }
+                _ => {
+                    return format!(
+                        "`{}` must be of the same type as {}",
+                        path.text(),
+                        condition.value
+                    );
+                }
+            };
+            format!("`{}` must be {wanted}", path.text())
         }
     }
 }

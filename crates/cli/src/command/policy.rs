@@ -10,7 +10,7 @@ use clap::Subcommand;
 
 use crate::{
     input::Source,
-    output::{BAD, Done, print, problem, visible},
+    output::{BAD, Done, print, print_json, problem, remark, visible},
 };
 use sluice_policy::{Policy, Problem};
 
@@ -38,21 +38,28 @@ pub(crate) fn run(command: Command) -> anyhow::Result<Done> {
         Command::Import(import) => import.run(),
         Command::Diff(diff) => diff.run(),
         Command::Schema => {
-            crate::output::print_json(&sluice_policy::file::json_schema())?;
+            print_json(&sluice_policy::file::json_schema())?;
             Ok(Done::Well)
         }
     }
 }
 
 /// Compiles a policy that a command works with, showing its problems if it has any.
-fn loaded(source: &Source) -> anyhow::Result<Option<Policy>> {
+fn loaded(source: &Source, json: bool) -> anyhow::Result<Option<Policy>> {
     match source.policy() {
         Ok(policy) => Ok(Some(policy)),
-        Err(problems) => {
-            crate::output::remark(&drawn(source, &problems))?;
-            Ok(None)
-        }
+        Err(problems) => refused(source, &problems, json).map(|_| None),
     }
+}
+
+/// Shows why a command cannot go on: for programs, what `check --json` prints.
+fn refused(source: &Source, problems: &[Problem], json: bool) -> anyhow::Result<Done> {
+    if json {
+        print_json(&check::Report { ok: false, problems })?;
+    } else {
+        remark(&drawn(source, problems))?;
+    }
+    Ok(Done::WithProblems)
 }
 
 /// More problems than this are counted, not drawn: nobody reads them, and one

@@ -4,6 +4,7 @@ use std::{borrow::Cow, ops::Range};
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use sluice_policy::Problem;
+use terminal_size::Width;
 
 use super::visible;
 
@@ -24,7 +25,11 @@ pub(crate) fn problem(file: &str, text: &[u8], problem: &Problem) -> String {
         Some(hint) => vec![group.element(Level::HELP.message(hint))],
         None => vec![group],
     };
-    format!("{}\n\n", Renderer::styled().render(&report))
+    let renderer = match terminal_size::terminal_size() {
+        Some((Width(width), _)) => Renderer::styled().term_width(usize::from(width)),
+        None => Renderer::styled(),
+    };
+    format!("{}\n\n", renderer.render(&report))
 }
 
 /// The line a range begins on, and the part of the range that stands on it: a

@@ -9,7 +9,7 @@ use crate::{
     condition::Predicate,
     facts::Facts,
     limit::Limit,
-    policy::{Entry, Policy, ValidateBy},
+    policy::{Entry, Policy, Posture, ValidateBy},
     standing::{Unavailable, standing},
     words,
 };
@@ -36,22 +36,63 @@ pub(super) struct Summary<'p> {
 }
 
 impl<'p> Summary<'p> {
+    /// What the policy says of a tool whose definition is known.
     pub(super) fn of(policy: &'p Policy, tool: &str, facts: Facts<'_>) -> Summary<'p> {
-        let mut summary = Summary {
-            standing: Standing::Hidden,
+        match standing(policy, tool, facts) {
+            Err(Unavailable::Hidden) => Summary::closed_off(Standing::Hidden),
+            Err(reason) => Summary::closed_off(Standing::Denied { rule: reason.rule().into() }),
+            Ok(entries) => Summary::open(policy, &entries),
+        }
+    }
+
+    /// What the policy says of a tool by its name alone, categories left out.
+    pub(super) fn by_name(policy: &'p Policy, tool: &str) -> Summary<'p> {
+        if policy.hide.hides(tool, None) {
+            return Summary::closed_off(Standing::Hidden);
+        }
+        let mut entries: Vec<_> = policy.tools.applying(tool, None).collect();
+        if entries.is_empty() && policy.posture() == Posture::Deny {
+            let rule = Unavailable::Unlisted.rule().into();
+            return Summary::closed_off(Standing::Denied { rule });
+        }
+        entries.extend(policy.all_tools.iter().filter(|entry| !entry.except.names(tool)));
+        Summary::open(policy, &entries)
+    }
+
+    /// What the policy says of the tools that only this pattern selects.
+    pub(super) fn by_pattern(policy: &'p Policy, pattern: &str) -> Summary<'p> {
+        if policy.hide.has(pattern) {
+            return Summary::closed_off(Standing::Hidden);
+        }
+        match policy.tools.entry(pattern) {
+            Some(entry) => {
+                let entries: Vec<_> = std::iter::once(entry).chain(&policy.all_tools).collect();
+                Summary::open(policy, &entries)
+            }
+            None if policy.posture() == Posture::Deny => {
+                let rule = Unavailable::Unlisted.rule().into();
+                Summary::closed_off(Standing::Denied { rule })
+            }
+            None => Summary::open(policy, &policy.all_tools.iter().collect::<Vec<_>>()),
+        }
+    }
+
+    fn closed_off(standing: Standing) -> Summary<'p> {
+        Summary {
+            standing,
             conditions: BTreeMap::new(),
             approvals: BTreeMap::new(),
             limits: BTreeMap::new(),
-        };
-        match standing(policy, tool, facts) {
-            Err(Unavailable::Hidden) => {}
-            Err(reason) => summary.standing = Standing::Denied { rule: reason.rule().into() },
-            Ok(entries) => {
-                summary.default_validation(policy, &entries);
-                entries.iter().for_each(|entry| summary.take(entry));
-                summary.standing = summary.settle(&entries);
-            }
         }
+    }
+
+    fn open(policy: &'p Policy, entries: &[&'p Entry]) -> Summary<'p> {
+        let mut summary = Summary::closed_off(Standing::Hidden);
+        summary.default_validation(policy, entries);
+        for entry in entries {
+            summary.take(entry);
+        }
+        summary.standing = summary.settle(entries);
         summary
     }
 
@@ -74,11 +115,11 @@ impl<'p> Summary<'p> {
             }
         }
         for predicate in entry.require.iter().filter(|predicate| !predicate.conditions.is_empty()) {
-            let what = format!("calls must have {}", all_of(predicate));
+            let what = format!("calls are allowed only where {}", all_of(predicate));
             self.conditions.insert(what, &predicate.rule);
         }
         for predicate in entry.deny_if.iter().filter(|predicate| !predicate.conditions.is_empty()) {
-            let what = format!("calls with {} are denied", all_of(predicate));
+            let what = format!("calls where {} are denied", all_of(predicate));
             self.conditions.insert(what, &predicate.rule);
         }
         if let Some(approval) = &entry.approval {
@@ -152,13 +193,8 @@ impl<'p> Summary<'p> {
 
     /// Everything asked of a tool that has just become available.
     fn demands(&self) -> Vec<Change> {
-        let nothing = Summary {
-            standing: Standing::Open { held: false, conditional: false, limited: false },
-            conditions: BTreeMap::new(),
-            approvals: BTreeMap::new(),
-            limits: BTreeMap::new(),
-        };
-        nothing.changes_to(self)
+        let open = Standing::Open { held: false, conditional: false, limited: false };
+        Summary::closed_off(open).changes_to(self)
     }
 
     fn condition_changes(&self, after: &Summary<'_>) -> Vec<Change> {
@@ -221,7 +257,7 @@ fn when(approval: &Approval) -> String {
         return format!("{terms}, for every call");
     }
     let any: Vec<_> = approval.when.iter().map(all_of).collect();
-    format!("{terms}, for calls with {}", any.join(", or "))
+    format!("{terms}, for calls where {}", any.join(", or "))
 }
 
 fn counter(limit: &Limit) -> String {

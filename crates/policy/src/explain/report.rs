@@ -11,6 +11,7 @@ use crate::{
     approval::{Approval, Terms},
     condition::{Condition, Predicate},
     decision::{Allow, Denial},
+    facts::Facts,
     judge::Consent,
     path::{ArgPath, Unjudgeable},
     policy::Policy,
@@ -152,7 +153,15 @@ impl Recorder {
 }
 
 impl Witness for Recorder {
-    fn standing(&mut self, policy: &Policy, found: &Result<Applying<'_>, Unavailable>) {
+    fn standing(
+        &mut self,
+        policy: &Policy,
+        facts: Facts<'_>,
+        found: &Result<Applying<'_>, Unavailable>,
+    ) {
+        if let Some(category) = facts.category() {
+            self.note("tool", None, true, format!("its category is `@{category}`"));
+        }
         match found {
             Err(reason) => self.note("tool", Some(reason.rule()), false, reason.why().into()),
             Ok(entries) => {
@@ -202,7 +211,8 @@ impl Witness for Recorder {
             (Ok(true), "deny_if" | "approval") => "match",
             _ => "pass",
         };
-        let rule = Some(condition.rule.to_string());
+        let suffix = holds.err().map(Unjudgeable::suffix).unwrap_or_default();
+        let rule = Some(format!("{}{suffix}", condition.rule));
         self.steps.push(Step { step: list, rule, result, detail });
     }
 

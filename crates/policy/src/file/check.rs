@@ -62,6 +62,16 @@ impl Checker<'_> {
     fn value(&mut self, name: &str, node: &Node, of: &Type) {
         match (of, &node.content) {
             (_, Content::Reported) => {}
+            (
+                Type::Either([Type::Choice(words), Type::Whole { least, most }]),
+                Content::String(text),
+            ) if text.parse().is_ok_and(|number| (*least..=*most).contains(&number))
+                && !words.iter().any(|word| word.name == &**text) =>
+            {
+                let message = format!("`{name}` must be {}, found string", expected(of));
+                let hint = format!("take the quotes away: {text}");
+                self.problems.add_with_hint(node.span, message, hint);
+            }
             (Type::Either(types), _) => match types.iter().find(|of| takes(of, node)) {
                 Some(of) => self.value(name, node, of),
                 None => self.wrong_type(name, node, of),
@@ -143,7 +153,9 @@ impl Checker<'_> {
             many => format!("one of {}", many.join(", ")),
         };
         let message = format!("`{name}` must be {expected}, found `{text}`");
-        match did_you_mean(nearest(text, choices.iter().map(|choice| choice.name))) {
+        let near = meant(text).filter(|word| choices.iter().any(|choice| choice.name == *word));
+        let near = near.or_else(|| nearest(text, choices.iter().map(|choice| choice.name)));
+        match did_you_mean(near) {
             Some(hint) => self.problems.add_with_hint(node.span, message, hint),
             None => self.problems.add(node.span, message),
         }
@@ -172,12 +184,38 @@ impl Checker<'_> {
                 let hint = format!("put it in quotes: \"{text}\"");
                 self.problems.add_with_hint(node.span, message, hint);
             }
+            (Type::Record(record), Content::Null) if record.name == "rule" => {
+                let hint = "write {} to allow the tool without conditions".into();
+                self.problems.add_with_hint(node.span, message, hint);
+            }
+            (Type::Number { .. } | Type::Whole { .. }, Content::String(text))
+                if is_number(text) =>
+            {
+                self.problems.add_with_hint(
+                    node.span,
+                    message,
+                    format!("take the quotes away: {text}"),
+                );
+            }
             (Type::List(_), Content::Object(_) | Content::String(_)) => {
                 let hint = "put it in brackets: [ … ]".into();
                 self.problems.add_with_hint(node.span, message, hint);
             }
             _ => self.problems.add(node.span, message),
         }
+    }
+}
+
+/// Words of other tools for ours.
+fn meant(word: &str) -> Option<&'static str> {
+    match word {
+        "block" | "reject" | "forbid" | "refuse" => Some("deny"),
+        "permit" | "accept" | "pass" => Some("allow"),
+        "ask" | "hold" | "confirm" => Some("approve"),
+        "audit" | "monitor" | "log" | "dry_run" | "report" => Some("shadow"),
+        "user" | "agent" => Some("principal"),
+        "global" | "all" => Some("server"),
+        _ => None,
     }
 }
 
@@ -226,4 +264,11 @@ fn lower_first(text: &str) -> String {
     let text = text.trim_end_matches('.');
     let mut letters = text.chars();
     letters.next().map(|first| first.to_lowercase().chain(letters).collect()).unwrap_or_default()
+}
+
+/// Whether a text would be a number without its quotes.
+pub(super) fn is_number(text: &str) -> bool {
+    let bounds = sluice_wire::json::Bounds::default();
+    sluice_wire::json::Document::parse(text, &bounds)
+        .is_ok_and(|document| document.root().as_number().is_some())
 }

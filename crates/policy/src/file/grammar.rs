@@ -143,7 +143,11 @@ const PREDICATES: Type = Type::List(&Type::Record(&PREDICATE));
 static ACCESS_LIST: Record = Record {
     name: "access",
     doc: "Only what one of the patterns matches.",
-    fields: &[must("allow", Type::List(&Type::Text), "URIs or names; `*` stands for any text.")],
+    fields: &[must(
+        "allow",
+        Type::List(&Type::Text),
+        "Patterns of URIs or names; `*` stands for any text.",
+    )],
 };
 
 static CONDITION: Record = Record {
@@ -164,7 +168,11 @@ static PREDICATE: Record = Record {
     name: "predicate",
     doc: "Conditions that must hold together; an empty list always holds.",
     fields: &[
-        must("conditions", Type::List(&Type::Record(&CONDITION)), "All of these."),
+        must(
+            "conditions",
+            Type::List(&Type::Record(&CONDITION)),
+            "The conditions; all of them must hold.",
+        ),
         may("on_deny", Type::Text, "What the caller is told when this denies."),
     ],
 };

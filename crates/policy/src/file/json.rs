@@ -28,24 +28,51 @@ pub(super) fn read(text: &[u8], problems: &mut Problems) -> Option<Node> {
 }
 
 fn report(text: &[u8], refusal: &Refusal, problems: &mut Problems) {
-    let span = Span::at(refusal.offset);
-    match &refusal.reason {
-        Reason::TooDeep(most) => {
-            problems.add(span, format!("the policy is nested deeper than {most}"));
+    let (offset, reason) = (refusal.offset, &refusal.reason);
+    let before = text.get(..offset).unwrap_or_default().trim_ascii_end();
+    let here = text.get(offset).copied();
+    let (offset, message, hint) = match reason {
+        Reason::TooDeep(most) => (offset, format!("the policy is nested deeper than {most}"), ""),
+        Reason::Comment => (offset, "comments are not JSON".into(), COMMENTS),
+        Reason::Expected(_) if here == Some(b'#') => {
+            (offset, "comments are not JSON".into(), COMMENTS)
         }
-        Reason::Comment => problems.add_with_hint(
-            span,
-            "comments are not JSON".into(),
-            "use `description`, or write the policy in YAML".into(),
-        ),
-        Reason::End if text.trim_ascii().is_empty() => problems.add_with_hint(
-            span,
+        Reason::End if text.trim_ascii().is_empty() => (
+            offset,
             "the policy is empty".into(),
-            r#"begin with { "version": "1", "default": "deny" }"#.into(),
+            r#"begin with { "version": "1", "default": "deny" }"#,
         ),
-        reason => problems.add(span, format!("not valid JSON: {reason}")),
+        Reason::Expected(_) if matches!(here, Some(b'}' | b']')) && before.ends_with(b",") => {
+            (before.len() - 1, "not valid JSON: trailing comma".into(), "take the comma away")
+        }
+        Reason::ControlCharacter if matches!(here, Some(b'\n' | b'\r')) => (
+            offset,
+            "not valid JSON: the string is not closed on its line".into(),
+            "add the closing quote",
+        ),
+        Reason::Escape => {
+            (offset, format!("not valid JSON: {reason}"), r"write a backslash as `\\`, as in `\\d`")
+        }
+        Reason::ByteOrderMark => (
+            offset,
+            format!("not valid JSON: {reason}"),
+            "save the file as UTF-8 without a byte order mark",
+        ),
+        Reason::Expected(_) if before.is_empty() => (
+            offset,
+            format!("not valid JSON: {reason}"),
+            "a policy in YAML has a name that ends in `.yaml` or `.yml`",
+        ),
+        reason => (offset, format!("not valid JSON: {reason}"), ""),
+    };
+    if hint.is_empty() {
+        problems.add(Span::at(offset), message);
+    } else {
+        problems.add_with_hint(Span::at(offset), message, hint.into());
     }
 }
+
+const COMMENTS: &str = "use `description`, or write the policy in YAML";
 
 fn node(value: Value<'_>) -> Node {
     let content = match value.kind() {

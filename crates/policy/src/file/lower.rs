@@ -85,7 +85,7 @@ impl Lowering<'_> {
             prompts: access(root.get("prompts"), posture),
             server_requests: server_requests(root, posture),
             methods: globs(list(root, "methods")),
-            tests: list(root, "tests").iter().filter_map(|node| self.test(node)).collect(),
+            tests: self.tests(list(root, "tests")),
         }
     }
 

@@ -33,7 +33,12 @@ pub(crate) fn read(text: &[u8], problems: &mut Problems) -> Option<Node> {
             Err(error) => {
                 let offset = error.marker().byte_offset().unwrap_or(text.len());
                 let message = format!("not valid YAML: {}", error.kind());
-                builder.problems.add(Span::at(offset), message);
+                match hint(text, offset) {
+                    Some(hint) => {
+                        builder.problems.add_with_hint(Span::at(offset), message, hint.into());
+                    }
+                    None => builder.problems.add(Span::at(offset), message),
+                }
                 return None;
             }
         }
@@ -45,6 +50,26 @@ pub(crate) fn read(text: &[u8], problems: &mut Problems) -> Option<Node> {
     builder.root
 }
 
+/// What usually lies behind a mistake on the line of `offset`.
+fn hint(text: &str, offset: usize) -> Option<&'static str> {
+    let start = text.get(..offset)?.rfind('\n').map_or(0, |place| place + 1);
+    let line = text.get(start..)?.lines().next()?;
+    let content = line.trim_start();
+    let value = content.split_once(": ").map_or("", |(_, value)| value.trim_start());
+    let needs_quotes = |text: &str| text.starts_with(['@', '%', '`', '*', '&', '!']);
+    if line.len() > content.len() && line.starts_with('\t') {
+        Some("indent with spaces, not tabs")
+    } else if needs_quotes(content) || needs_quotes(value) {
+        Some("put text that begins with `@`, `%`, `*`, `&` or `!` in quotes")
+    } else if value.contains(": ") && !value.starts_with(['"', '\'', '{', '[']) {
+        Some("put text that holds `: ` in quotes")
+    } else if line.contains('"') && line.contains('\\') {
+        Some("put text with backslashes in single quotes")
+    } else {
+        None
+    }
+}
+
 struct Builder<'b> {
     problems: &'b mut Problems,
     open: Vec<Open>,
@@ -53,8 +78,16 @@ struct Builder<'b> {
 }
 
 enum Open {
-    List { start: usize, items: Vec<Node> },
-    Object { start: usize, members: Vec<Member>, key: Option<(Box<str>, Span)> },
+    List {
+        start: usize,
+        items: Vec<Node>,
+    },
+    /// The key is that of the member being read; none in it if it was no string.
+    Object {
+        start: usize,
+        members: Vec<Member>,
+        key: Option<(Option<Box<str>>, Span)>,
+    },
 }
 
 impl Builder<'_> {
@@ -77,7 +110,7 @@ impl Builder<'_> {
             }
             Event::Anchor(..) => self.refuse(span, "anchor", "write the value where it is needed"),
             Event::Alias(_) | Event::UnresolvedAlias(_) => {
-                self.refuse(span, "alias", "write the value where it is needed");
+                self.refuse(span, "alias", "put a pattern that begins with `*` in quotes");
                 self.place(Node { span, content: Content::Reported });
             }
             Event::Scalar(text, style, ..) => self.scalar(&text, style, span),
@@ -140,14 +173,14 @@ impl Builder<'_> {
             Some(Open::List { items, .. }) => items.push(node),
             Some(Open::Object { members, key, .. }) => {
                 if let Some((key, key_span)) = key.take() {
-                    members.push(Member { key, key_span, value: node });
+                    members.extend(key.map(|key| Member { key, key_span, value: node }));
                     return;
                 }
                 if !matches!(node.content, Content::String(_) | Content::Reported) {
                     let message = format!("a key must be a string, found {}", node.kind());
                     self.problems.add(node.span, message);
                 }
-                *key = Some((node.as_str().unwrap_or_default().into(), node.span));
+                *key = Some((node.as_str().map(Box::from), node.span));
             }
         }
     }

@@ -63,11 +63,6 @@ impl PatternIndex {
         self.exact.keys().map(|name| &**name)
     }
 
-    /// Whether any pattern is more than a name.
-    pub(crate) fn has_patterns(&self) -> bool {
-        !self.globs.is_empty() || !self.categories.is_empty()
-    }
-
     /// The category patterns, for when a tool's category is not known.
     pub(crate) fn categories(&self) -> impl Iterator<Item = u32> + '_ {
         self.categories.iter().map(|(number, _)| *number)

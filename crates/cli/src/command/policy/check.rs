@@ -12,7 +12,7 @@ use crate::{
 
 #[derive(Debug, Args)]
 pub(crate) struct Check {
-    /// The policy: JSON, or YAML by its ending; `-` for standard input
+    /// The policy: JSON, or YAML by its ending; `-` reads standard input
     file: String,
     /// Print {"ok", "problems"} as JSON
     #[arg(long)]
@@ -20,9 +20,9 @@ pub(crate) struct Check {
 }
 
 #[derive(Serialize)]
-struct Report<'r> {
-    ok: bool,
-    problems: &'r [Problem],
+pub(super) struct Report<'r> {
+    pub(super) ok: bool,
+    pub(super) problems: &'r [Problem],
 }
 
 impl Check {

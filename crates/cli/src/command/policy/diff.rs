@@ -6,7 +6,7 @@ use sluice_policy::{Change, PolicyDiff, diff};
 use super::{counted, loaded};
 use crate::{
     input::{self, Source},
-    output::{BAD, Done, FAINT, GOOD, HELD, STRONG, print, print_json, visible},
+    output::{BAD, Done, FAINT, HELD, STRONG, print, print_json, visible},
 };
 
 #[derive(Debug, Args)]
@@ -27,7 +27,7 @@ impl Diff {
     pub(crate) fn run(&self) -> anyhow::Result<Done> {
         let (a, b) = (Source::read(&self.a)?, Source::read(&self.b)?);
         let tools = self.tools.as_deref().map(input::tools).transpose()?;
-        let (Some(before), Some(after)) = (loaded(&a)?, loaded(&b)?) else {
+        let (Some(before), Some(after)) = (loaded(&a, self.json)?, loaded(&b, self.json)?) else {
             return Ok(Done::WithProblems);
         };
         let diff = diff(&before, &after, tools.as_deref());
@@ -67,10 +67,11 @@ fn told(diff: &PolicyDiff) -> String {
 }
 
 fn line(change: &Change) -> String {
+    // What lets more through is what a reviewer must not miss.
     let style = match change.effect {
-        "allowed" | "loosened" => GOOD,
+        "allowed" | "loosened" => HELD,
         "denied" => BAD,
-        _ => HELD,
+        _ => STRONG,
     };
     format!(
         "  {style}{:<9}{style:#} {}  {FAINT}{}{FAINT:#}\n",

@@ -45,9 +45,9 @@ fn time(text: &str) -> Result<Timestamp, String> {
 fn reading(text: &str) -> Result<(String, Amount), String> {
     // A counter's name may hold `=`; a number cannot.
     let (counter, number) = text.rsplit_once('=').ok_or("write it as COUNTER=N")?;
-    let document =
-        Document::parse(number, &Bounds::default()).map_err(|error| error.to_string())?;
-    let number = document.root().as_number().ok_or("N must be a number")?;
+    let document = Document::parse(number, &Bounds::default()).ok();
+    let number = document.as_ref().and_then(|document| document.root().as_number());
+    let number = number.ok_or("N must be a number, as in eval_rate=10")?;
     let amount = Amount::exactly(Decimal::read(number)).map_err(|error| format!("N {error}"))?;
     Ok((counter.to_owned(), amount))
 }
@@ -58,10 +58,13 @@ impl Explain {
         let args = self.args.as_deref().map(|text| input::json("--args", text)).transpose()?;
         let call = Call::new(&self.tool, args.as_ref().map(Document::root)).context("--args")?;
         let tools = self.tools.as_deref().map(input::tools).transpose()?;
-        let Some(policy) = loaded(&source)? else { return Ok(Done::WithProblems) };
+        let Some(policy) = loaded(&source, self.json)? else { return Ok(Done::WithProblems) };
         let used: HashMap<_, _> = self.used.iter().cloned().collect();
-        if let Some(counter) = used.keys().find(|counter| !policy.has_counter(counter)) {
-            return Err(anyhow!("--used: the policy has no counter `{counter}`"));
+        let counters = policy.counters();
+        if let Some((counter, _)) = self.used.iter().find(|(name, _)| !counters.contains(&**name)) {
+            let known: Vec<_> = counters.into_iter().collect();
+            let known = if known.is_empty() { "it has none".into() } else { known.join(", ") };
+            return Err(anyhow!("--used: the policy has no counter `{counter}`\nhint: {known}"));
         }
         let at = self.at.unwrap_or_else(clock::now);
         let facts = Facts::find(tools.as_deref(), &self.tool);

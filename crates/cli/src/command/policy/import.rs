@@ -4,7 +4,7 @@ use clap::Args;
 use serde::Serialize;
 use sluice_policy::{Note, import};
 
-use super::{counted, drawn};
+use super::{counted, refused};
 use crate::{
     input::Source,
     output::{BAD, Done, HELD, STRONG, print, print_json, remark, visible},
@@ -12,7 +12,7 @@ use crate::{
 
 #[derive(Debug, Args)]
 pub(crate) struct Import {
-    /// The policy to import, in YAML
+    /// The policy to import, in YAML; `-` reads standard input
     file: String,
     /// Print {"policy", "notes"} as JSON
     #[arg(long)]
@@ -30,10 +30,7 @@ impl Import {
         let source = Source::read(&self.file)?;
         let imported = match import(&source.text) {
             Ok(imported) => imported,
-            Err(problems) => {
-                remark(&drawn(&source, &problems))?;
-                return Ok(Done::WithProblems);
-            }
+            Err(problems) => return refused(&source, &problems, self.json),
         };
         let lost = imported.notes.iter().filter(|note| note.lost).count();
         if self.json {

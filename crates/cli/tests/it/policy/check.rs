@@ -89,6 +89,60 @@ fn what_cannot_be_read_is_wrong_use() {
 }
 
 #[test]
+fn usual_mistakes_in_the_text_have_a_hint() {
+    for (name, text, part) in [
+        ("a.json", "{ \"version\": \"1\",\n  \"default\": \"deny\",\n}", "2:20"),
+        ("a.json", "{ \"version\": \"1\", }", "trailing comma"),
+        ("a.json", "{ \"version\": \"1,\n }", "not closed"),
+        ("a.json", "{ \"default\": \"\\d\" }", "write a backslash as"),
+        ("a.json", "# policy", "write the policy in YAML"),
+        ("a.json", "version: \"1\"", "`.yaml`"),
+        ("a.json", "\u{feff}{}", "without a byte order mark"),
+        ("a.json", "", "the policy is empty"),
+        ("a.yaml", "version: \"1\"\ntools:\n\teval: {}\n", "spaces, not tabs"),
+        ("a.yaml", "tools:\n  @read: {}\n", "in quotes"),
+        ("a.yaml", "tools:\n  *_x: {}\n", "in quotes"),
+        ("a.yaml", "version: \"1\"\ndefault: deny\ntools:\n  eval:\n", "write {}"),
+        ("a.yaml", "default: block", "did you mean `deny`?"),
+    ] {
+        let ran = Folder::with(name, text).run(&["policy", "check", name]).exits(1);
+        assert!(ran.out.contains(part), "no {part:?} for {text:?} in:\n{}", ran.out);
+    }
+}
+
+#[test]
+fn the_verdict_survives_a_reader_that_leaves() {
+    let folder = Folder::with("policy.json", "{}");
+    let line = "{ sluice policy check policy.json; echo $? > code; } | true; cat code";
+    let ran = folder.shell(line).exits(0);
+    assert_eq!(ran.out, "1\n");
+}
+
+#[test]
+fn standard_input_may_be_either_format() {
+    let folder = Folder::with("a.yaml", "version: \"1\"\ndefault: deny\n");
+    folder.write("a.json", GOOD);
+    folder.shell("sluice policy check - < a.yaml").exits(0);
+    folder.shell("sluice policy check - < a.json").exits(0);
+}
+
+#[test]
+fn reading_stops_at_the_bound() {
+    let ran = Folder::new().shell("yes '{' | sluice policy check -").exits(1);
+    assert!(ran.out.contains("longer than 1 MiB"), "{}", ran.out);
+}
+
+#[test]
+fn tests_may_not_make_loading_slow() {
+    let test = r#"{ "name": "t", "call": { "tool": "x", "times": 10000 }, "expect": "deny" }"#;
+    let tests = [test; 11].join(",");
+    let policy = format!(r#"{{ "version": "1", "default": "deny", "tests": [{tests}] }}"#);
+    let ran =
+        Folder::with("policy.json", &policy).run(&["policy", "check", "policy.json"]).exits(1);
+    assert!(ran.out.contains("more than 100000 calls"), "{}", ran.out);
+}
+
+#[test]
 fn nothing_in_a_policy_can_steer_the_terminal() {
     let folder = Folder::with("policy.json", "{ \"\\u001b[2J\": \"\u{202e}\" }");
     let ran = folder.run(&["policy", "check", "policy.json"]).exits(1);

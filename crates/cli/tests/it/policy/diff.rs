@@ -45,6 +45,7 @@ fn categories_need_a_list_of_tools() {
     let folder = Folder::with("a.json", r#"{ "version": "1", "default": "deny" }"#);
     folder.write("b.json", r#"{ "version": "1", "default": "deny", "tools": { "@read": {} } }"#);
     let ran = folder.run(&["policy", "diff", "a.json", "b.json"]).exits(0);
+    assert!(ran.out.contains("@read: denied → allowed"), "{}", ran.out);
     assert!(ran.out.contains("--tools"), "{}", ran.out);
     folder.write(
         "tools.json",
@@ -53,6 +54,35 @@ fn categories_need_a_list_of_tools() {
     let ran = folder.run(&["policy", "diff", "a.json", "b.json", "--tools", "tools.json"]).exits(0);
     assert!(ran.out.contains("r: denied → allowed"), "{}", ran.out);
     assert!(ran.out.contains("1 tool changed, 1 unchanged"), "{}", ran.out);
+}
+
+#[test]
+fn without_a_list_patterns_are_compared_and_names_by_their_own_entries() {
+    let folder = Folder::with(
+        "a.json",
+        r#"{ "version": "1", "default": "deny", "tools": { "get_*": {}, "pay": { "rate_limit": "1/day" } } }"#,
+    );
+    folder.write(
+        "b.json",
+        r#"{ "version": "1", "default": "deny", "tools": { "get_*": { "action": "deny" }, "@read": {}, "pay": { "rate_limit": "2/day" } } }"#,
+    );
+    let report = folder.run(&["policy", "diff", "a.json", "b.json", "--json"]).exits(0).json();
+    assert_eq!(report["complete"], json!(false));
+    let effect = |tool| changes(&report, tool)[0].0.clone();
+    assert_eq!(effect("get_*"), "denied");
+    assert_eq!(effect("@read"), "allowed");
+    assert_eq!(effect("pay"), "loosened");
+}
+
+#[test]
+fn tools_that_the_list_lacks_are_named() {
+    let report = diff(
+        r#"{ "version": "1", "default": "deny", "tools": { "a": {}, "b": {} } }"#,
+        r#"{ "version": "1", "default": "deny", "tools": { "a": {} } }"#,
+        r#"[{"name": "a"}]"#,
+    );
+    assert_eq!(report["complete"], json!(false));
+    assert!(report["notes"][0].as_str().unwrap().contains("`b`"), "{report}");
 }
 
 #[test]

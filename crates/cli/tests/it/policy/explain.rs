@@ -63,6 +63,13 @@ fn definitions_come_from_a_tools_list() {
 }
 
 #[test]
+fn programs_get_json_also_for_a_policy_with_problems() {
+    let folder = Folder::with("policy.json", "{}");
+    let ran = folder.run(&["policy", "explain", "policy.json", "--tool", "x", "--json"]).exits(1);
+    assert_eq!(ran.json()["ok"], json!(false));
+}
+
+#[test]
 fn people_get_sentences() {
     let folder = Folder::with("policy.json", POLICY);
     let ran = folder.run(&["policy", "explain", "policy.json", "--tool", "pay"]).exits(0);
@@ -83,7 +90,7 @@ fn wrong_use_says_what_is_wrong() {
         (&["--used", "monet=1"], "the policy has no counter `monet`"),
         (&["--used", "money=-1"], "must not be negative"),
         (&["--at", "noon"], "2026-01-31T12:00:00Z"),
-        (&["--tools", "policy.json"], "no list of tools"),
+        (&["--tools", "policy.json"], "no list of named tools"),
     ] {
         let fixed = ["policy", "explain", "policy.json", "--tool", "pay"];
         let ran = folder.run(&[&fixed, arguments].concat()).exits(2);

@@ -4,6 +4,7 @@ use super::{Lowering, list, rule::Rule, text};
 use crate::{
     condition::{Condition, Predicate},
     file::{
+        check::is_number,
         grammar::{OPERATORS, Operator, ValueKind},
         node::{Content, Node},
     },
@@ -52,10 +53,17 @@ impl Lowering<'_> {
         if path.is_none() {
             let message =
                 format!("`{key}` must begin with `args.` and name an argument, found `{text}`");
-            let name = text.trim_start_matches("args").trim_matches(['.', '$', '/']);
-            let usable = !name.is_empty() && !name.contains("..") && !name.contains('/');
-            let name = if usable { name } else { "amount" };
-            self.problems.add_with_hint(node.span, message, format!("write `args.{name}`"));
+            let name =
+                text.trim_start_matches(['$', '.']).trim_start_matches("args").trim_matches('.');
+            let usable = !name.is_empty() && !name.contains("..") && !name.contains(['/', '[']);
+            let hint = match name {
+                counter if counter.starts_with("state.") => {
+                    "what is counted goes into `limits`".into()
+                }
+                name if usable => format!("write `args.{name}`"),
+                _ => "write it as `args.amount` or `args.items.*.id`".into(),
+            };
+            self.problems.add_with_hint(node.span, message, hint);
         }
         path
     }
@@ -205,6 +213,14 @@ impl Lowering<'_> {
         let is_list_operator = matches!(operator.value, ValueKind::Scalars | ValueKind::Texts);
         if is_list_operator && matches!(value.content, Content::String(_) | Content::Number(_)) {
             self.problems.add_with_hint(value.span, message, format!("write [{value}]"));
+        } else if let (ValueKind::Number, Some(text)) = (operator.value, value.as_str())
+            && is_number(text)
+        {
+            self.problems.add_with_hint(
+                value.span,
+                message,
+                format!("take the quotes away: {text}"),
+            );
         } else {
             self.problems.add(value.span, message);
         }

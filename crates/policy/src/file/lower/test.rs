@@ -5,8 +5,28 @@ use sluice_wire::json::{Bounds, Document, Reason, Refusal};
 use super::{Lowering, text};
 use crate::{decision::Outcome, file::node::Node, selftest::SelfTest, time::Timestamp};
 
+/// Calls that all tests of a policy make together, because they are made
+/// whenever it is loaded.
+const MOST_CALLS: u32 = 100_000;
+
 impl Lowering<'_> {
-    pub(super) fn test(&mut self, node: &Node) -> Option<SelfTest> {
+    pub(super) fn tests(&mut self, nodes: &[Node]) -> Box<[SelfTest]> {
+        let mut calls: u32 = 0;
+        let mut tests = Vec::new();
+        for node in nodes {
+            let Some(test) = self.test(node) else { continue };
+            let before = calls;
+            calls = calls.saturating_add(test.times);
+            if before <= MOST_CALLS && calls > MOST_CALLS {
+                let message = format!("`tests` make more than {MOST_CALLS} calls in all");
+                self.problems.add(node.span, message);
+            }
+            tests.push(test);
+        }
+        tests.into()
+    }
+
+    fn test(&mut self, node: &Node) -> Option<SelfTest> {
         let call = node.get("call")?;
         let at = match call.get("at") {
             Some(at) => self.time(at)?,

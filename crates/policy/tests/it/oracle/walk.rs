@@ -72,24 +72,31 @@ fn is_index(step: &str) -> bool {
             && step.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Whether an object holds a key other than the governed one that equals it once both
-/// are folded.
+/// Whether an object holds a key other than the governed one that equals it once both are
+/// folded. A server may also stop at a NUL; that such a key counts, and what is folded
+/// beyond the page's case, blanks and NULs, are decisions taken since.
 fn has_look_alike(object: &Map<String, Value>, governed: &str) -> bool {
-    object.keys().any(|key| key != governed && fold(key) == fold(governed))
+    object.keys().filter(|key| *key != governed).any(|key| {
+        let cut = key.split('\0').next().unwrap_or_default();
+        fold(key) == fold(governed) || fold(cut) == fold(governed)
+    })
 }
 
-/// A key without NULs, without white space around it, and without case.
+/// A key without NULs, without blanks around it, and without case.
 fn fold(key: &str) -> String {
     let bare = key.replace('\0', "");
-    bare.trim().chars().map(fold_char).collect()
+    // Some programs trim control characters and the byte order mark as well.
+    let blank = |char: char| char.is_whitespace() || char.is_control() || char == '\u{feff}';
+    bare.trim_matches(blank).chars().map(fold_char).collect()
 }
 
 /// One character without case. Lower-casing alone misses the few characters that are
-/// lower case already and still fold.
+/// lower case already and still fold, and the Turkish letters that Java takes for `i`.
 fn fold_char(char: char) -> String {
     match char {
         '\u{17F}' => "s".to_owned(),
         '\u{212A}' => "k".to_owned(),
+        '\u{130}' | '\u{131}' => "i".to_owned(),
         'ß' | 'ẞ' => "ss".to_owned(),
         'ς' => "σ".to_owned(),
         other => other.to_lowercase().collect(),
