@@ -10,10 +10,21 @@
 //!     -- -dict=fuzz/json.dict -max_total_time=300
 //! ```
 
+pub mod paths;
+mod policy;
+pub mod policy_json;
+pub mod policy_yaml;
+pub mod urls;
 pub mod wire;
 
 /// Panics if the target's promises do not hold for the input.
 pub type Check = fn(&[u8]);
 
 /// Every target's name and its function.
-pub const TARGETS: &[(&str, Check)] = &[("wire", wire::check)];
+pub const TARGETS: &[(&str, Check)] = &[
+    ("paths", paths::check),
+    ("policy_json", policy_json::check),
+    ("policy_yaml", policy_yaml::check),
+    ("urls", urls::check),
+    ("wire", wire::check),
+];

@@ -66,8 +66,10 @@ impl Hosts {
         }
         let Some(host) = url.host_str() else { return Ok(false) };
         // `example.com.` is the same machine as `example.com` to some programs
-        // and another name to others.
-        if host.ends_with('.') {
+        // and another name to others. Schemes that browsers do not open keep
+        // their hosts as written, so `git://EVIL.example` would be one more.
+        let is_normal = Host::parse(host).is_ok_and(|normal| normal.to_string() == host);
+        if !is_normal || host.ends_with('.') {
             return Err(Unjudgeable::Type);
         }
         Ok(self.0.iter().any(|pattern| pattern.matches(host)))
@@ -126,6 +128,9 @@ mod tests {
             "https://api.example.com./",
             "//api.example.com",
             "https://",
+            "git://API.example.com/x",
+            "redis://0x7f.1/",
+            "ssh://api%2eexample.com/",
         ] {
             check(url, Err(Unjudgeable::Type));
         }

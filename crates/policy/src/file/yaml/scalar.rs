@@ -14,6 +14,9 @@ pub(super) fn resolve(text: &str) -> Result<Content, String> {
         _ if is_not_finite(text) => {
             return Err(format!("`{text}` is not a number a policy can compare with"));
         }
+        _ if is_too_large(text) => {
+            return Err(format!("`{text}` is too large: write it as a decimal number"));
+        }
         _ => match number(text) {
             Some(number) if number.len() > LONGEST_NUMBER => {
                 return Err(format!("number longer than {LONGEST_NUMBER} bytes"));
@@ -27,6 +30,16 @@ pub(super) fn resolve(text: &str) -> Result<Content, String> {
 fn is_not_finite(text: &str) -> bool {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     matches!(unsigned, ".inf" | ".Inf" | ".INF") || matches!(text, ".nan" | ".NaN" | ".NAN")
+}
+
+/// Whether this is a number in base 8 or 16 with more than 128 bits.
+fn is_too_large(text: &str) -> bool {
+    [("0o", 8), ("0x", 16)].iter().any(|(prefix, base)| {
+        text.strip_prefix(prefix).is_some_and(|digits| {
+            let well_formed = digits.chars().all(|digit| digit.is_digit(*base));
+            !digits.is_empty() && well_formed && radix(digits, *base).is_none()
+        })
+    })
 }
 
 /// The JSON spelling of a YAML number.
@@ -107,5 +120,8 @@ mod tests {
         check("1.2.3", "'1.2.3'");
         assert!(resolve(".nan").is_err());
         assert!(resolve("-.inf").is_err());
+        check("0x", "'0x'");
+        check("0xffffffffffffffffffffffffffffffff", "340282366920938463463374607431768211455");
+        assert!(resolve("0x100000000000000000000000000000000").is_err());
     }
 }

@@ -148,7 +148,8 @@ fn url_host_in(text: &str, patterns: &[String]) -> Result<bool, Problem> {
     let host = host.to_string();
     // A name with a dot at its end is the same machine to some programs and another to
     // others, so it is a decision taken since the page that it cannot be judged.
-    if host.ends_with('.') {
+    // The same goes for a host that is not spelt as a web URL would have it.
+    if host.ends_with('.') || plain_host(&host) != host || Host::parse(&host).is_err() {
         return Err(Problem::Type);
     }
     Ok(patterns.iter().any(|pattern| match pattern.strip_prefix("*.") {
