@@ -22,7 +22,9 @@ fn expected(pattern: &str, text: &str) -> Option<bool> {
     let Some(host) = url.host() else { return Some(false) };
     let name = host.to_string();
     let is_normal = Host::parse(&name).is_ok_and(|host| host.to_string() == name);
-    if name.ends_with('.') || !is_normal {
+    let odd = name.chars().any(|c| !c.is_ascii_alphanumeric() && !".-_[]:".contains(c));
+    let web = matches!(url.scheme(), "http" | "https" | "ws" | "wss" | "ftp" | "file");
+    if name.ends_with('.') || !(web || is_normal && !odd) {
         return None;
     }
     let normal = |text: &str| Host::parse(text).expect("a pattern that loads").to_string();

@@ -70,12 +70,16 @@ impl Access {
 
 /// Whether any segment of the URI is `..`, in plain or percent-encoded spelling.
 fn climbs(uri: &str) -> bool {
-    // URL parsers drop these three wherever they stand.
-    let mut plain = uri.replace(['\t', '\n', '\r'], "");
+    // URL parsers drop these three wherever they stand, and blanks and control
+    // characters at both ends.
+    let mut plain = uri.trim_matches(|c| c <= ' ').replace(['\t', '\n', '\r'], "");
     for (encoded, character) in
         [("%2e", "."), ("%2E", "."), ("%2f", "/"), ("%2F", "/"), ("%5c", "\\"), ("%5C", "\\")]
     {
         plain = plain.replace(encoded, character);
     }
-    plain.split(['/', '\\', '?', '#']).any(|segment| segment == "..")
+    // Some servers cut a segment at `;`.
+    plain
+        .split(['/', '\\', '?', '#', ';'])
+        .any(|segment| segment.trim_matches(|c| c <= ' ') == "..")
 }

@@ -9,6 +9,7 @@ use crate::{
     approval::Terms,
     decimal::Decimal,
     limit::Limit,
+    standing::Unavailable,
     time::{Timestamp, Window},
 };
 
@@ -59,12 +60,32 @@ pub struct Denial<'p> {
     pub message: Cow<'p, str>,
     /// When trying again may help, in milliseconds.
     pub retry_after: Option<u64>,
+    /// Set when the tool cannot be had at all, whatever the arguments.
+    pub(crate) unavailable: Option<Unavailable>,
 }
 
 impl Denial<'_> {
     /// `hide` for a hidden tool, else `deny`.
     pub fn outcome(&self) -> Outcome {
-        if self.rule == "(hidden)" { Outcome::Hide } else { Outcome::Deny }
+        match self.unavailable {
+            Some(Unavailable::Hidden) => Outcome::Hide,
+            _ => Outcome::Deny,
+        }
+    }
+
+    /// Whether the tool cannot be had at all. Callers see the same answer for
+    /// all of these, `(not available)`, and never the true rule.
+    pub fn is_unavailable(&self) -> bool {
+        self.unavailable.is_some()
+    }
+
+    /// Whether the call is refused in shadow mode too: the tool is hidden, may
+    /// be, or must look as if it were.
+    pub fn refuses_in_shadow(&self) -> bool {
+        matches!(
+            self.unavailable,
+            Some(Unavailable::Hidden | Unavailable::MaybeHidden | Unavailable::NotInList)
+        )
     }
 }
 
@@ -95,22 +116,24 @@ pub struct Charge<'p> {
 impl<'p> Allow<'p> {
     /// What the call adds to counters, each counter once.
     pub fn charges(&self) -> impl Iterator<Item = Charge<'p>> + '_ {
-        self.demands.iter().enumerate().filter(|(place, demand)| self.binds(*place, demand)).map(
-            |(_, demand)| Charge {
-                limit: demand.limit,
-                amount: demand.amount,
-                window_start: demand.limit.window.start(self.at),
-            },
-        )
+        self.binding().into_iter().filter_map(|place| {
+            let demand = self.demands.get(place)?;
+            let window_start = demand.limit.window.start(self.at);
+            Some(Charge { limit: demand.limit, amount: demand.amount, window_start })
+        })
     }
 
-    /// Whether no limit on the same counter is smaller, or equal and earlier.
-    fn binds(&self, place: usize, demand: &Demand<'p>) -> bool {
-        self.demands
-            .iter()
-            .enumerate()
-            .filter(|(_, other)| other.limit.counter_number == demand.limit.counter_number)
-            .all(|(other_place, other)| demand.rank(place) <= other.rank(other_place))
+    /// For each counter, the place of the demand with the smallest bound.
+    fn binding(&self) -> SmallVec<[usize; 8]> {
+        let mut places: SmallVec<[usize; 8]> = (0..self.demands.len()).collect();
+        let counter = |place: &usize| self.demands.get(*place).map(|d| d.limit.counter_number);
+        let rank = |place: &usize| self.demands.get(*place).map(|demand| demand.rank(*place));
+        places.sort_unstable_by(|a, b| {
+            counter(a).cmp(&counter(b)).then_with(|| rank(a).cmp(&rank(b)))
+        });
+        places.dedup_by_key(|place| counter(place));
+        places.sort_unstable();
+        places
     }
 
     /// May the charges be made, given what each counter reads now?
@@ -149,7 +172,7 @@ impl<'p> Demand<'p> {
             )),
         };
         let retry_after = fits_later.then_some(left);
-        Denial { rule: Cow::Borrowed(&limit.rule), message, retry_after }
+        Denial { rule: Cow::Borrowed(&limit.rule), message, retry_after, unavailable: None }
     }
 
     fn full(&self, used: Amount, left: u64) -> String {

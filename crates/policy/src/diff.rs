@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::{
     facts::{Facts, ToolFacts},
-    policy::{Mode, Policy, Posture, ServerRequest},
+    policy::{Mode, Policy, ServerRequest},
 };
 use summary::{Standing, Summary};
 
@@ -62,6 +62,11 @@ pub fn diff(before: &Policy, after: &Policy, tools: Option<&[ToolFacts]>) -> Pol
         complete: true,
         notes: Vec::new(),
     };
+    let changes = Summary::by_default(before).changes_to(&Summary::by_default(after));
+    result.other.extend(changes.into_iter().map(|change| Change {
+        detail: format!("tools that no entry names: {}", change.detail),
+        ..change
+    }));
     let named: BTreeSet<&str> = before.exact_names().chain(after.exact_names()).collect();
     let Some(tools) = tools else {
         for name in named {
@@ -125,15 +130,6 @@ fn other_changes(before: &Policy, after: &Policy) -> Vec<Change> {
     let mut note = |effect, rule: &str, detail: String| {
         changes.push(Change { effect, rule: rule.into(), detail });
     };
-    match (before.posture, after.posture) {
-        (Posture::Allow, Posture::Deny) => {
-            note("denied", "(default deny)", "tools that no entry names become denied".into());
-        }
-        (Posture::Deny, Posture::Allow) => {
-            note("allowed", "/default", "tools that no entry names become allowed".into());
-        }
-        _ => {}
-    }
     match (before.mode, after.mode) {
         (Mode::Enforce, Mode::Shadow) => {
             note("allowed", "/mode", "denials no longer take effect, only `hide` does".into());

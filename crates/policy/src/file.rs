@@ -1,9 +1,9 @@
 //! Policy text: reading it, finding everything wrong with it, and compiling it.
 //!
 //! JSON and YAML become one tree of nodes that know their place
-//! ([`node`], [`json`], [`yaml`]). The tree is compared with the language's own
-//! tables ([`grammar`], [`check`]), which also write the JSON Schema
-//! ([`schema`]), and is then lowered into a [`Policy`] ([`lower`]).
+//! (`node`, `json`, `yaml`). The tree is compared with the language's own tables
+//! (`grammar`, `check`), which also write the JSON Schema (`schema`), and is then
+//! lowered into a [`Policy`] (`lower`).
 
 pub(crate) mod check;
 pub(crate) mod grammar;

@@ -3,7 +3,7 @@
 //! [`import`] reads the text, compares it with the dialect's own tables
 //! ([`dialect`]) and writes a policy that allows and denies the same calls.
 //! Where that cannot be, or where something means a little more or less than it
-//! did, a [`Note`] says so. What the result means is left to [`load`]: nothing
+//! did, a [`Note`] says so. What the result means is left to [`load`](crate::load): nothing
 //! is handed out that it would refuse.
 //!
 //! The dialect's counters are gathered first ([`counter`]), because a condition

@@ -83,6 +83,7 @@ pub(crate) fn judge_watched<'p>(
             rule: Cow::Borrowed("(no policy)"),
             message: Cow::Borrowed("no policy is attached for this server, so nothing is allowed"),
             retry_after: None,
+            unavailable: None,
         });
     };
     let mut judgement = Judgement { policy, call, facts, witness };
@@ -121,9 +122,7 @@ impl<'p, W: Witness> Judgement<'p, '_, W> {
         for entry in entries {
             self.validate_by(&entry.validate)?;
         }
-        let by_default = self.policy.validate_args
-            && !entries.iter().any(|entry| matches!(entry.validate.by, ValidateBy::NotByDefault));
-        if !by_default {
+        if !self.policy.validates_by_default(entries) {
             return Ok(());
         }
         self.validated("/validate_args", None, self.own_schema_refusal())
@@ -165,8 +164,8 @@ impl<'p, W: Witness> Judgement<'p, '_, W> {
                 self.witness.condition("require", condition, self.call.args, holds);
                 match holds {
                     Ok(true) => {}
-                    // Conditions after the first failing one are still looked at
-                    // by a witness, and cannot change the answer.
+                    // Those after the first failing one are judged for the sake
+                    // of a witness; they cannot change the answer.
                     Ok(false) | Err(_) => failing = failing.or(Some((condition, holds.err()))),
                 }
             }
@@ -279,7 +278,7 @@ fn denial<'p>(
     own_words: impl FnOnce() -> String,
 ) -> Denial<'p> {
     let message = message.map_or_else(|| Cow::Owned(own_words()), Cow::Borrowed);
-    Denial { rule: Cow::Borrowed(rule), message, retry_after: None }
+    Denial { rule: Cow::Borrowed(rule), message, retry_after: None, unavailable: None }
 }
 
 fn unjudgeable<'p>(

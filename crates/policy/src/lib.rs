@@ -1,10 +1,14 @@
 //! The policy language, and the decision on one call.
 //!
 //! [`load`] turns a policy's text into a [`Policy`] or a list of everything that
-//! is wrong with it. [`judge`] decides one call by it: deny, hold for a human, or
+//! is wrong with it. [`judge()`] decides one call by it: deny, hold for a human, or
 //! allow with its [charges](Allow::charges), which [`Allow::admit`] then compares
 //! with what the counters read. All of it is pure: no I/O, no clock, no panic, and
 //! what cannot be judged is denied.
+//!
+//! The crate is larger than most because three things stand beside the engine
+//! that share its vocabulary and nothing else: reading policy text with every
+//! problem (`file`), comparing policies (`diff`) and importing them (`import`).
 //!
 //! `docs/policy.md` describes the language; `ARCHITECTURE.md` the way of a call.
 

@@ -218,6 +218,12 @@ impl Policy {
         !self.hide.is_empty()
     }
 
+    /// Whether the policy-level `validate_args` holds for a call to which these apply.
+    pub(crate) fn validates_by_default(&self, entries: &[&Entry]) -> bool {
+        let waived = |entry: &&Entry| matches!(entry.validate.by, ValidateBy::NotByDefault);
+        self.validate_args && !entries.iter().any(waived)
+    }
+
     /// The names of all counters, in order.
     pub fn counters(&self) -> BTreeSet<&str> {
         let entries = self.tools.entries.iter().chain(&self.all_tools);

@@ -16,10 +16,15 @@ use crate::{
 /// The entries that apply to a tool, in the order in which denials are named.
 pub(crate) type Applying<'p> = SmallVec<[&'p Entry; 8]>;
 
+/// Bytes of a tool's name. The protocol asks for at most 128 characters.
+const LONGEST_NAME: usize = 1024;
+
 /// Why a tool cannot be had, whatever the arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unavailable {
     Hidden,
+    /// Its name is longer than any tool's, and would only cost time to compare.
+    LongName,
     /// A category may hide it, and its category is not known.
     MaybeHidden,
     /// It is not in the server's list, and the policy hides something: the two
@@ -35,15 +40,17 @@ impl Unavailable {
         match self {
             Unavailable::Hidden => "(hidden)",
             Unavailable::Unlisted => "(default deny)",
-            Unavailable::MaybeHidden | Unavailable::NotInList | Unavailable::UnknownCategory => {
-                "(unknown tool)"
-            }
+            Unavailable::LongName
+            | Unavailable::MaybeHidden
+            | Unavailable::NotInList
+            | Unavailable::UnknownCategory => "(unknown tool)",
         }
     }
 
     pub(crate) fn why(self) -> &'static str {
         match self {
             Unavailable::Hidden => "the policy hides this tool",
+            Unavailable::LongName => "no tool has a name of more than 1,024 bytes",
             Unavailable::MaybeHidden => {
                 "a category is hidden, and this tool's definition is not known"
             }
@@ -59,10 +66,12 @@ impl Unavailable {
 
     /// All of them read the same to the caller.
     pub(crate) fn denial<'p>(self, tool: &str) -> Denial<'p> {
+        let shown: String = tool.chars().take(LONGEST_NAME).collect();
         Denial {
             rule: Cow::Borrowed(self.rule()),
-            message: Cow::Owned(format!("tool `{tool}` is not available")),
+            message: Cow::Owned(format!("tool `{shown}` is not available")),
             retry_after: None,
+            unavailable: Some(self),
         }
     }
 }
@@ -73,6 +82,9 @@ pub(crate) fn standing<'p>(
     tool: &str,
     facts: Facts<'_>,
 ) -> Result<Applying<'p>, Unavailable> {
+    if tool.len() > LONGEST_NAME {
+        return Err(Unavailable::LongName);
+    }
     let category = facts.category();
     if policy.hide.hides(tool, category) {
         return Err(Unavailable::Hidden);

@@ -21,15 +21,32 @@ impl Timestamp {
 
     /// Reads an RFC 3339 time such as `2026-01-31T12:00:00Z`.
     pub fn from_rfc3339(text: &str) -> Option<Timestamp> {
-        // RFC 3339 always has an offset; jiff also takes other forms, which are
-        // told apart by what follows the offset.
-        let offset_ends_it = text.ends_with(['Z', 'z'])
-            || text
-                .get(text.len().checked_sub(6)?..)
-                .is_some_and(|end| end.starts_with(['+', '-']) && end.get(3..4) == Some(":"));
-        let moment: jiff::Timestamp = offset_ends_it.then(|| text.parse().ok())??;
+        // jiff takes other forms too.
+        let moment: jiff::Timestamp = is_rfc3339(text).then(|| text.parse().ok())??;
         Some(Timestamp(moment.as_millisecond()))
     }
+}
+
+/// Whether the text has RFC 3339's shape, digit by digit.
+fn is_rfc3339(text: &str) -> bool {
+    let fits = |text: &str, shape: &str| {
+        text.len() == shape.len()
+            && text.bytes().zip(shape.bytes()).all(|(byte, wanted)| match wanted {
+                b'0' => byte.is_ascii_digit(),
+                b'T' => matches!(byte, b'T' | b't' | b' '),
+                b'+' => matches!(byte, b'+' | b'-'),
+                other => byte == other,
+            })
+    };
+    let Some((seconds, rest)) = text.split_at_checked(19) else { return false };
+    let offset = match rest.strip_prefix('.') {
+        Some(fraction) => fraction.trim_start_matches(|c: char| c.is_ascii_digit()),
+        None => rest,
+    };
+    let has_fraction = !rest.starts_with('.') || rest.len() - offset.len() > 1;
+    fits(seconds, "0000-00-00T00:00:00")
+        && has_fraction
+        && (matches!(offset, "Z" | "z") || fits(offset, "+00:00"))
 }
 
 /// How long a counter counts before it begins again at zero.
@@ -136,7 +153,19 @@ mod tests {
     #[test]
     fn only_rfc_3339_is_a_time() {
         assert_eq!(at("2026-01-01T01:00:00+01:00"), at("2026-01-01T00:00:00Z"));
-        for text in ["2026-01-01", "2026-01-01T00:00:00", "noon", "", "2026-01-01T00:00:00Z[UTC]"] {
+        for text in [
+            "2026-01-01",
+            "2026-01-01T00:00:00",
+            "2026-01-01T00:00Z",
+            "2026-01-01T00:00:00.Z",
+            "2026-01-01T00:00:00,5Z",
+            "20260101T000000Z",
+            "+002026-01-01T00:00:00Z",
+            "2026-13-01T00:00:00Z",
+            "2026-01-01T00:00:00Z[UTC]",
+            "noon",
+            "",
+        ] {
             assert_eq!(Timestamp::from_rfc3339(text), None, "{text}");
         }
     }

@@ -84,5 +84,5 @@ pub(crate) fn no_amount(path: &ArgPath, why: &str) -> String {
 }
 
 pub(crate) fn invalid_arguments(refusal: &str) -> String {
-    format!("the arguments do not fit the tool's schema: {refusal}")
+    format!("the arguments were refused: {refusal}")
 }

@@ -1,12 +1,12 @@
 //! A problem drawn at its place in the text.
 
-use std::{borrow::Cow, ops::Range};
+use std::ops::Range;
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use sluice_policy::Problem;
 use terminal_size::Width;
 
-use super::visible;
+use super::{steers, visible};
 
 /// The problem, the line it stands on with a caret, and what to do about it.
 pub(crate) fn problem(file: &str, text: &[u8], problem: &Problem) -> String {
@@ -14,8 +14,6 @@ pub(crate) fn problem(file: &str, text: &[u8], problem: &Problem) -> String {
     let title = visible(&problem.message);
     let hint = problem.hint.as_deref().map(visible);
     let file = visible(file);
-    // The renderer cuts long lines, and shows instead of sends what would steer
-    // the terminal.
     let snippet = Snippet::source(line)
         .path(&file)
         .line_start(problem.line)
@@ -34,16 +32,27 @@ pub(crate) fn problem(file: &str, text: &[u8], problem: &Problem) -> String {
 
 /// The line a range begins on, and the part of the range that stands on it: a
 /// problem with a whole object does not show all of it.
-fn line_of(text: &[u8], range: Range<usize>) -> (Cow<'_, str>, Range<usize>) {
+fn line_of(text: &[u8], range: Range<usize>) -> (String, Range<usize>) {
     let start = range.start.min(text.len());
     let (before, after) = text.split_at_checked(start).unwrap_or((text, &[]));
     let line_start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |place| place + 1);
     let line_end = start + after.iter().position(|byte| *byte == b'\n').unwrap_or(after.len());
     let end = range.end.clamp(start, line_end);
-    // A problem with the encoding stands at the first bad byte, so what comes
-    // before it is as long as it looks.
-    let line = String::from_utf8_lossy(text.get(line_start..line_end).unwrap_or_default());
-    (line, start - line_start..end - line_start)
+    let [head, marked, tail] =
+        [line_start..start, start..end, end..line_end].map(|part| harmless(text, part));
+    let caret = head.len()..head.len() + marked.len();
+    (head + &marked + &tail, caret)
+}
+
+/// A part of the text, one character for each of its own, none of which can
+/// steer the terminal.
+fn harmless(text: &[u8], part: Range<usize>) -> String {
+    let replaced = |character| match character {
+        '\t' => '\t',
+        steering if steers(steering) => char::REPLACEMENT_CHARACTER,
+        other => other,
+    };
+    String::from_utf8_lossy(text.get(part).unwrap_or_default()).chars().map(replaced).collect()
 }
 
 #[cfg(test)]
@@ -53,8 +62,8 @@ mod tests {
     #[test]
     fn only_the_line_of_the_problem_is_shown() {
         let (line, caret) = line_of(b"one\ntwo {\nthree }\n", 8..17);
-        assert_eq!((&*line, caret), ("two {", 4..5));
+        assert_eq!((line.as_str(), caret), ("two {", 4..5));
         let (line, caret) = line_of(b"", 0..0);
-        assert_eq!((&*line, caret), ("", 0..0));
+        assert_eq!((line.as_str(), caret), ("", 0..0));
     }
 }

@@ -59,6 +59,15 @@ impl<'p> Summary<'p> {
         Summary::open(policy, &entries)
     }
 
+    /// What the policy says of tools that nothing in it selects.
+    pub(super) fn by_default(policy: &'p Policy) -> Summary<'p> {
+        if policy.posture() == Posture::Deny {
+            let rule = Unavailable::Unlisted.rule().into();
+            return Summary::closed_off(Standing::Denied { rule });
+        }
+        Summary::open(policy, &policy.all_tools.iter().collect::<Vec<_>>())
+    }
+
     /// What the policy says of the tools that only this pattern selects.
     pub(super) fn by_pattern(policy: &'p Policy, pattern: &str) -> Summary<'p> {
         if policy.hide.has(pattern) {
@@ -69,11 +78,7 @@ impl<'p> Summary<'p> {
                 let entries: Vec<_> = std::iter::once(entry).chain(&policy.all_tools).collect();
                 Summary::open(policy, &entries)
             }
-            None if policy.posture() == Posture::Deny => {
-                let rule = Unavailable::Unlisted.rule().into();
-                Summary::closed_off(Standing::Denied { rule })
-            }
-            None => Summary::open(policy, &policy.all_tools.iter().collect::<Vec<_>>()),
+            None => Summary::by_default(policy),
         }
     }
 
@@ -88,19 +93,14 @@ impl<'p> Summary<'p> {
 
     fn open(policy: &'p Policy, entries: &[&'p Entry]) -> Summary<'p> {
         let mut summary = Summary::closed_off(Standing::Hidden);
-        summary.default_validation(policy, entries);
+        if policy.validates_by_default(entries) {
+            summary.conditions.insert(OWN_SCHEMA.into(), "/validate_args");
+        }
         for entry in entries {
             summary.take(entry);
         }
         summary.standing = summary.settle(entries);
         summary
-    }
-
-    fn default_validation(&mut self, policy: &'p Policy, entries: &[&'p Entry]) {
-        let waived = |entry: &&Entry| matches!(entry.validate.by, ValidateBy::NotByDefault);
-        if policy.validate_args && !entries.iter().any(waived) {
-            self.conditions.insert(OWN_SCHEMA.into(), "/validate_args");
-        }
     }
 
     fn take(&mut self, entry: &'p Entry) {

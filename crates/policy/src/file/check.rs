@@ -9,7 +9,7 @@ use std::collections::HashSet;
 
 use super::{
     grammar::{Choice, Field, OPERATORS, POLICY, Record, Type},
-    node::{Content, Node},
+    node::{Content, Node, Span},
     problem::Problems,
 };
 use crate::decimal::{Decimal, LARGEST_EXPONENT};
@@ -116,7 +116,7 @@ impl Checker<'_> {
         for member in node.members() {
             match field(record, &member.key) {
                 Some(field) => self.value(&member.key, &member.value, &field.of),
-                None => self.unknown_key(node, record, &member.key, member.key_span),
+                None => self.unknown_key(record, &member.key, member.key_span),
             }
         }
         for field in record.fields.iter().filter(|field| field.required) {
@@ -127,16 +127,9 @@ impl Checker<'_> {
         }
     }
 
-    fn unknown_key(
-        &mut self,
-        node: &Node,
-        record: &'static Record,
-        key: &str,
-        span: super::node::Span,
-    ) {
+    fn unknown_key(&mut self, record: &'static Record, key: &str, span: Span) {
         let names = || record.fields.iter().map(|field| field.name);
-        let unused = names().filter(|name| node.get(name).is_none());
-        let hint = did_you_mean(nearest(key, unused)).unwrap_or_else(|| {
+        let hint = did_you_mean(nearest(key, names())).unwrap_or_else(|| {
             let keys: Vec<_> = names().map(|name| format!("`{name}`")).collect();
             format!("keys known here: {}", keys.join(", "))
         });

@@ -5,7 +5,7 @@
 
 mod operators;
 
-pub(crate) use operators::{OPERATORS, Operator, ValueKind};
+pub(crate) use operators::{OPERATORS, Operator, Takes};
 
 /// A key of a record.
 pub(crate) struct Field {

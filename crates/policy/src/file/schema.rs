@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use super::grammar::{Field, OPERATORS, POLICY, Record, Type, ValueKind};
+use super::grammar::{Field, OPERATORS, POLICY, Record, Takes, Type};
 
 /// The JSON Schema of policies, for editors.
 pub fn json_schema() -> Json {
@@ -109,16 +109,21 @@ fn operator_values() -> Json {
         .iter()
         .map(|operator| {
             let scalar = json!({ "type": ["string", "number", "boolean"] });
-            let value = match operator.value {
-                ValueKind::Scalar => scalar,
-                ValueKind::Scalars => json!({ "type": "array", "items": scalar }),
-                ValueKind::Number => json!({ "type": "number" }),
-                ValueKind::Boolean => json!({ "type": "boolean", "default": true }),
-                ValueKind::Text => json!({ "type": "string" }),
-                ValueKind::Texts => json!({ "type": "array", "items": { "type": "string" } }),
+            let value = match operator.takes {
+                Takes::Scalar(_) => scalar,
+                Takes::Scalars(_) => json!({ "type": "array", "items": scalar }),
+                Takes::Number(_) => json!({ "type": "number" }),
+                Takes::Boolean(_) => json!({ "type": "boolean", "default": true }),
+                Takes::Text(_) | Takes::Pattern => json!({ "type": "string" }),
+                Takes::Directories => {
+                    json!({ "type": "array", "items": { "type": "string", "pattern": "^/" } })
+                }
+                Takes::Hosts => {
+                    json!({ "type": "array", "items": { "type": "string", "pattern": "^[^/]+$" } })
+                }
             };
             let mut then = json!({ "properties": { "value": value } });
-            if operator.value != ValueKind::Boolean
+            if !matches!(operator.takes, Takes::Boolean(_))
                 && let Json::Object(members) = &mut then
             {
                 members.insert("required".into(), json!(["value"]));

@@ -3,7 +3,7 @@
 
 mod scalar;
 
-use granit_parser::{Event, Options, Parser, ScalarStyle, options};
+use granit_parser::{ErrorKind, Event, Options, Parser, ScalarStyle, options};
 
 use super::{
     DEEPEST,
@@ -32,7 +32,12 @@ pub(crate) fn read(text: &[u8], problems: &mut Problems) -> Option<Node> {
             }
             Err(error) => {
                 let offset = error.marker().byte_offset().unwrap_or(text.len());
-                let message = format!("not valid YAML: {}", error.kind());
+                let message = match error.kind() {
+                    ErrorKind::RecursionLimitExceeded => {
+                        format!("the policy is nested deeper than {DEEPEST}")
+                    }
+                    kind => format!("not valid YAML: {kind}"),
+                };
                 match hint(text, offset) {
                     Some(hint) => {
                         builder.problems.add_with_hint(Span::at(offset), message, hint.into());

@@ -66,14 +66,19 @@ impl Hosts {
         }
         let Some(host) = url.host_str() else { return Ok(false) };
         // `example.com.` is the same machine as `example.com` to some programs
-        // and another name to others. Schemes that browsers do not open keep
-        // their hosts as written, so `git://EVIL.example` would be one more.
-        let is_normal = Host::parse(host).is_ok_and(|normal| normal.to_string() == host);
-        if !is_normal || host.ends_with('.') {
+        // and another name to others.
+        if host.ends_with('.') || !(url.is_special() || is_plain(host)) {
             return Err(Unjudgeable::Type);
         }
         Ok(self.0.iter().any(|pattern| pattern.matches(host)))
     }
+}
+
+/// Whether a host is spelt as a web URL would have it, with nothing odd in it.
+/// Other schemes keep a host as it was written: `git://EVIL.example`.
+fn is_plain(host: &str) -> bool {
+    let odd = |byte: u8| !byte.is_ascii_alphanumeric() && !b".-_[]:".contains(&byte);
+    !host.bytes().any(odd) && Host::parse(host).is_ok_and(|normal| normal.to_string() == host)
 }
 
 #[cfg(test)]
@@ -131,6 +136,7 @@ mod tests {
             "git://API.example.com/x",
             "redis://0x7f.1/",
             "ssh://api%2eexample.com/",
+            "postgresql://evil.net,a.example.org/db",
         ] {
             check(url, Err(Unjudgeable::Type));
         }

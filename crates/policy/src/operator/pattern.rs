@@ -43,10 +43,21 @@ impl PatternBudget {
         if source.len() > LONGEST_SOURCE {
             return Err(TextPatternError::LongSource);
         }
+        if self.left == 0 {
+            return Err(TextPatternError::TooLarge);
+        }
         let config = Config::new().nfa_size_limit(Some(self.left));
-        let regex = Regex::builder().configure(config).build(source).map_err(|e| explain(&e))?;
-        self.left =
-            self.left.checked_sub(regex.memory_usage()).ok_or(TextPatternError::TooLarge)?;
+        let built = Regex::builder().configure(config).build(source).map_err(|e| explain(&e));
+        let fits = built.and_then(|regex| {
+            let left = self.left.checked_sub(regex.memory_usage());
+            left.map(|left| (regex, left)).ok_or(TextPatternError::TooLarge)
+        });
+        // Once over, nothing more is built: trying takes the longest.
+        if matches!(fits, Err(TextPatternError::TooLarge)) {
+            self.left = 0;
+        }
+        let (regex, left) = fits?;
+        self.left = left;
         Ok(TextPattern(regex))
     }
 }

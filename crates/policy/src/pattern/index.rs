@@ -85,9 +85,8 @@ impl PatternIndex {
                 found.push(*number);
             }
         }
-        // A piece may occur twice in a name, and pieces are found in any order.
+        // Globs are numbered among names and categories.
         found.sort_unstable();
-        found.dedup();
         found
     }
 
@@ -125,12 +124,17 @@ impl Pieces {
         Some(Pieces { search, needed_by, always })
     }
 
+    /// Calls `each` for every glob that may match, once.
     fn candidates(&self, name: &str, each: &mut impl FnMut(usize)) {
-        self.always.iter().for_each(|place| each(*place as usize));
+        let mut found: SmallVec<[u32; 16]> = self.always.iter().copied().collect();
         for piece in self.search.find_overlapping_iter(name) {
             let globs = self.needed_by.get(piece.pattern().as_usize());
-            globs.into_iter().flatten().for_each(|place| each(*place as usize));
+            found.extend(globs.into_iter().flatten().copied());
         }
+        // A piece may occur many times in a name.
+        found.sort_unstable();
+        found.dedup();
+        found.iter().for_each(|place| each(*place as usize));
     }
 }
 

@@ -7,7 +7,7 @@ use sluice_policy::{Policy, Problem};
 use super::{counted, drawn, reported};
 use crate::{
     input::Source,
-    output::{Done, GOOD, print_json},
+    output::{Done, GOOD, print_json, visible},
 };
 
 #[derive(Debug, Args)]
@@ -42,7 +42,8 @@ impl Check {
                 0 => "no tests of its own".into(),
                 tests => format!("{} passed", counted(tests, "test")),
             };
-            return reported(&format!("{GOOD}ok{GOOD:#}: {} ({tests})\n", source.name), true);
+            let name = visible(&source.name);
+            return reported(&format!("{GOOD}ok{GOOD:#}: {name} ({tests})\n"), true);
         }
         reported(&drawn(&source, &problems), false)
     }

@@ -45,6 +45,7 @@ impl Import {
 }
 
 fn told(file: &str, notes: &[Note], lost: usize) -> String {
+    let file = visible(file);
     let line = |note: &Note| {
         let word =
             if note.lost { format!("{BAD}lost{BAD:#}") } else { format!("{HELD}note{HELD:#}") };

@@ -91,5 +91,6 @@ fn told(file: &str, results: &[TestResult]) -> String {
         (all, 0) => format!("{} passed", counted(all, "test")),
         (all, failed) => format!("{failed} of {} failed", counted(all, "test")),
     };
+    let file = visible(file);
     format!("{STRONG}{file}{STRONG:#}\n{lines}  {sum}\n")
 }

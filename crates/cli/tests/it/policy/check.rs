@@ -144,7 +144,7 @@ fn tests_may_not_make_loading_slow() {
 
 #[test]
 fn nothing_in_a_policy_can_steer_the_terminal() {
-    let folder = Folder::with("policy.json", "{ \"\\u001b[2J\": \"\u{202e}\" }");
-    let ran = folder.run(&["policy", "check", "policy.json"]).exits(1);
-    assert!(!ran.out.contains('\u{1b}') && !ran.out.contains('\u{202e}'), "{:?}", ran.out);
+    let text = "{ \"\\u001b[2J\": \"\u{202e}\u{9b}2J\", \"\u{9b}\": 1 }";
+    let ran = Folder::with("policy.json", text).run(&["policy", "check", "policy.json"]).exits(1);
+    assert!(!ran.out.contains(['\u{1b}', '\u{9b}', '\u{202e}']), "{:?}", ran.out);
 }

@@ -94,7 +94,7 @@ fn what_is_not_about_a_tool_is_compared_too() {
     );
     let rules: Vec<_> =
         report["other"].as_array().unwrap().iter().map(|c| c["rule"].clone()).collect();
-    assert_eq!(json!(rules), json!(["/default", "/mode", "/resources", "/server_requests"]));
+    assert_eq!(json!(rules), json!(["/mode", "/resources", "/server_requests", "(default deny)"]));
 }
 
 #[test]

@@ -2,6 +2,10 @@
 
 /// The nearest of `names` to `word`, if any is near enough to be meant.
 pub(crate) fn nearest<'n>(word: &str, names: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
+    // Nobody misspells a short word as a long one, and comparing takes time.
+    if word.len() > 64 {
+        return None;
+    }
     let plain = word.to_lowercase().replace(['-', ' '], "_");
     let squeezed = plain.replace('_', "");
     names

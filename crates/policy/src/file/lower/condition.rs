@@ -5,7 +5,7 @@ use crate::{
     condition::{Condition, Predicate},
     file::{
         check::is_number,
-        grammar::{OPERATORS, Operator, ValueKind},
+        grammar::{OPERATORS, Operator, Takes},
         node::{Content, Node},
     },
     operator::{Directories, HostPattern, Hosts, Number, Scalar, Test},
@@ -70,54 +70,35 @@ impl Lowering<'_> {
 
     fn test_of(&mut self, operator: &'static Operator, node: &Node) -> Option<Test> {
         let Some(value) = node.get("value") else {
-            if operator.value == ValueKind::Boolean {
-                return Some(Test::Exists(true));
+            if let Takes::Boolean(test) = operator.takes {
+                return Some(test(true));
             }
-            let wanted = wanted(operator.value);
+            let wanted = wanted(operator.takes);
             let message =
                 format!("`{}` needs {wanted} as its `value`, and has none", operator.name);
             self.problems.add(node.span, message);
             return None;
         };
-        match operator.value {
-            ValueKind::Scalar => self.scalar(operator, value).map(|scalar| match operator.name {
-                "contains" => Test::Contains(scalar),
-                "neq" => Test::NoneOf(Box::new([scalar])),
-                _ => Test::OneOf(Box::new([scalar])),
-            }),
-            ValueKind::Scalars => {
-                self.scalars(operator, value).map(|scalars| match operator.name {
-                    "not_in" => Test::NoneOf(scalars),
-                    _ => Test::OneOf(scalars),
-                })
+        let made = match (operator.takes, &value.content) {
+            (Takes::Scalar(test), _) => return self.scalar(operator, value).map(test),
+            (Takes::Scalars(test), Content::List(items)) => {
+                return self.scalars(operator, items).map(test);
             }
-            ValueKind::Number => self.bound(operator, value),
-            ValueKind::Boolean => match value.as_bool() {
-                Some(wanted) => Some(Test::Exists(wanted)),
-                None => self.wrong_value(operator, value),
-            },
-            ValueKind::Text => self.text_test(operator, value),
-            ValueKind::Texts => self.texts_test(operator, value),
-        }
+            (Takes::Directories, Content::List(items)) => {
+                return self.directories(operator, items);
+            }
+            (Takes::Hosts, Content::List(items)) => return self.hosts(operator, items),
+            (Takes::Pattern, Content::String(source)) => return self.regex(source, value),
+            (Takes::Number(test), Content::Number(number)) => test(Number::new(number)),
+            (Takes::Boolean(test), Content::Bool(truth)) => test(*truth),
+            (Takes::Text(test), Content::String(value)) => test(value.clone()),
+            _ => return self.wrong_value(operator, value),
+        };
+        Some(made)
     }
 
-    fn bound(&mut self, operator: &'static Operator, value: &Node) -> Option<Test> {
-        let Some(text) = value.as_number() else { return self.wrong_value(operator, value) };
-        let number = Number::new(text);
-        Some(match operator.name {
-            "lt" => Test::Less(number),
-            "lte" => Test::LessOrEqual(number),
-            "gt" => Test::Greater(number),
-            _ => Test::GreaterOrEqual(number),
-        })
-    }
-
-    fn text_test(&mut self, operator: &'static Operator, value: &Node) -> Option<Test> {
-        let Some(text) = value.as_str() else { return self.wrong_value(operator, value) };
-        if operator.name == "starts_with" {
-            return Some(Test::StartsWith(text.into()));
-        }
-        match self.patterns.compile(text) {
+    fn regex(&mut self, source: &str, value: &Node) -> Option<Test> {
+        match self.patterns.compile(source) {
             Ok(pattern) => Some(Test::Regex(pattern)),
             Err(error) => {
                 self.problems.add(value.span, error.to_string());
@@ -126,17 +107,15 @@ impl Lowering<'_> {
         }
     }
 
-    fn texts_test(&mut self, operator: &'static Operator, value: &Node) -> Option<Test> {
-        let Content::List(items) = &value.content else { return self.wrong_value(operator, value) };
-        if operator.name == "path_within" {
-            let directories =
-                self.each(operator, items, Directories::segments, "an absolute directory");
-            directories.map(|all| Test::PathWithin(Directories::new(all)))
-        } else {
-            let form = "a host such as `api.example.com` or `*.example.com`";
-            let hosts = self.each(operator, items, HostPattern::parse, form);
-            hosts.map(|all| Test::UrlHostIn(Hosts::new(all)))
-        }
+    fn directories(&mut self, operator: &'static Operator, items: &[Node]) -> Option<Test> {
+        let all = self.each(operator, items, Directories::segments, "an absolute directory")?;
+        Some(Test::PathWithin(Directories::new(all)))
+    }
+
+    fn hosts(&mut self, operator: &'static Operator, items: &[Node]) -> Option<Test> {
+        let form = "a host such as `api.example.com` or `*.example.com`";
+        let all = self.each(operator, items, HostPattern::parse, form)?;
+        Some(Test::UrlHostIn(Hosts::new(all)))
     }
 
     /// Reads each string of a list, reporting all that cannot be read.
@@ -184,8 +163,7 @@ impl Lowering<'_> {
         }
     }
 
-    fn scalars(&mut self, operator: &'static Operator, value: &Node) -> Option<Box<[Scalar]>> {
-        let Content::List(items) = &value.content else { return self.wrong_value(operator, value) };
+    fn scalars(&mut self, operator: &'static Operator, items: &[Node]) -> Option<Box<[Scalar]>> {
         let mut all = Vec::new();
         for item in items {
             match &item.content {
@@ -207,13 +185,14 @@ impl Lowering<'_> {
         if matches!(value.content, Content::Reported) {
             return None;
         }
-        let wanted = wanted(operator.value);
+        let wanted = wanted(operator.takes);
         let message =
             format!("`{}` needs {wanted} as its `value`, found {}", operator.name, value.kind());
-        let is_list_operator = matches!(operator.value, ValueKind::Scalars | ValueKind::Texts);
+        let is_list_operator =
+            matches!(operator.takes, Takes::Scalars(_) | Takes::Directories | Takes::Hosts);
         if is_list_operator && matches!(value.content, Content::String(_) | Content::Number(_)) {
             self.problems.add_with_hint(value.span, message, format!("write [{value}]"));
-        } else if let (ValueKind::Number, Some(text)) = (operator.value, value.as_str())
+        } else if let (Takes::Number(_), Some(text)) = (operator.takes, value.as_str())
             && is_number(text)
         {
             self.problems.add_with_hint(
@@ -228,12 +207,12 @@ impl Lowering<'_> {
     }
 }
 
-fn wanted(kind: ValueKind) -> &'static str {
-    match kind {
-        ValueKind::Scalar => "a string, number or boolean",
-        ValueKind::Scalars | ValueKind::Texts => "a list",
-        ValueKind::Number => "a number",
-        ValueKind::Boolean => "a boolean",
-        ValueKind::Text => "a string",
+fn wanted(takes: Takes) -> &'static str {
+    match takes {
+        Takes::Scalar(_) => "a string, number or boolean",
+        Takes::Scalars(_) | Takes::Directories | Takes::Hosts => "a list",
+        Takes::Number(_) => "a number",
+        Takes::Boolean(_) => "a boolean",
+        Takes::Text(_) | Takes::Pattern => "a string",
     }
 }

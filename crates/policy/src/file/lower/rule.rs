@@ -39,7 +39,7 @@ impl Lowering<'_> {
     ) -> Entry {
         let rule = Rule { key, base, node };
         self.count_conditions(&rule);
-        let except = self.except(node);
+        let except = self.except(&rule, &pattern);
         let action = text(node, "action");
         if action == Some("hide") {
             self.hide.push((pattern, except.clone()));
@@ -77,9 +77,14 @@ impl Lowering<'_> {
         }
     }
 
-    fn except(&mut self, node: &Node) -> Except {
+    fn except(&mut self, rule: &Rule<'_>, pattern: &Pattern) -> Except {
         let mut names = Vec::new();
-        for item in list(node, "except") {
+        if let (Pattern::Exact(_), Some(except)) = (pattern, rule.node.get("except")) {
+            let message = format!("`except` goes with a pattern, and `{}` is one tool", rule.key);
+            self.problems.add(except.span, message);
+            return Except::default();
+        }
+        for item in list(rule.node, "except") {
             let Some(name) = item.as_str() else { continue };
             if name.contains('*') || name.starts_with('@') {
                 let message = format!("`except` takes tool names, and `{name}` is a pattern");
@@ -142,9 +147,9 @@ impl Lowering<'_> {
         let Some((node, text)) = node.and_then(|node| Some((node, node.as_str()?))) else {
             return DEFAULT_EXPIRES_SECONDS;
         };
-        seconds(text).unwrap_or_else(|| {
+        seconds(text).filter(|seconds| *seconds > 0).unwrap_or_else(|| {
             let message = format!("`expires` must be a duration, found `{text}`");
-            let hint = "a whole number and `s`, `m`, `h` or `d`: `15m`".into();
+            let hint = "a whole number from 1 and `s`, `m`, `h` or `d`: `15m`".into();
             self.problems.add_with_hint(node.span, message, hint);
             DEFAULT_EXPIRES_SECONDS
         })

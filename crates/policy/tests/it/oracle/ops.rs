@@ -149,13 +149,20 @@ fn url_host_in(text: &str, patterns: &[String]) -> Result<bool, Problem> {
     // A name with a dot at its end is the same machine to some programs and another to
     // others, so it is a decision taken since the page that it cannot be judged.
     // The same goes for a host that is not spelt as a web URL would have it.
-    if host.ends_with('.') || plain_host(&host) != host || Host::parse(&host).is_err() {
+    let web = ["http", "https", "ws", "wss", "ftp", "file"].contains(&url.scheme());
+    let plain = Host::parse(&host).is_ok() && plain_host(&host) == host && !odd(&host);
+    if host.ends_with('.') || !(web || plain) {
         return Err(Problem::Type);
     }
     Ok(patterns.iter().any(|pattern| match pattern.strip_prefix("*.") {
         Some(parent) => is_name && is_below(&host, &plain_host(parent)),
         None => host == plain_host(pattern),
     }))
+}
+
+/// Whether a host has characters that no name of a machine has.
+fn odd(host: &str) -> bool {
+    host.chars().any(|c| !c.is_ascii_alphanumeric() && !".-_[]:".contains(c))
 }
 
 /// Whether there is user-info before the host. Parsing drops an empty one
