@@ -62,7 +62,7 @@ audit: ## known vulnerabilities in dependencies; needs the advisory database
 	.tools/bin/cargo-deny check advisories
 
 bench: setup ## speed, side by side in one run
-	$(CARGO) bench --workspace --benches --locked
+	$(CARGO) bench --workspace --bench '*' --locked
 
 fuzz: setup ## hostile input for every reader; needs the nightly toolchain
 	scripts/tool cargo-fuzz 0.13.2

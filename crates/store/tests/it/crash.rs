@@ -1,0 +1,76 @@
+//! `kill -9` at any instant: what was answered is there, and no more than the
+//! limit was let through.
+
+use std::{
+    io::{BufRead as _, BufReader, Write as _},
+    path::Path,
+    process::{Command, Stdio},
+};
+
+use sluice_policy::Amount;
+use sluice_store::Reservation;
+
+use crate::folder::{Folder, charge, open, record};
+
+const FOLDER: &str = "SLUICE_STORE_CRASH";
+const LIMIT: u64 = 2_000;
+
+/// Not a test of its own: the process that [`nothing_answered_is_lost`] kills.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[expect(clippy::disallowed_methods, reason = "how the parent tells the child what to do")]
+async fn child() {
+    let Ok(path) = std::env::var(FOLDER) else { return };
+    let store = open(Path::new(&path));
+    let tasks: Vec<_> = (0..8)
+        .map(|_| {
+            let store = store.clone();
+            tokio::spawn(async move {
+                loop {
+                    let reserved =
+                        store.reserve(vec![charge("eval", 1, LIMIT)], |_| record("allow")).await;
+                    if reserved != Ok(Reservation::Made) {
+                        return;
+                    }
+                    let mut out = std::io::stdout().lock();
+                    writeln!(out, "made").unwrap();
+                    out.flush().unwrap();
+                }
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn nothing_answered_is_lost() {
+    for round in 0..10_usize {
+        let folder = Folder::new();
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["crash::child", "--exact", "--nocapture"])
+            .env(FOLDER, folder.database())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let made = |line: &String| line.ends_with("made");
+        let mut answered = 0;
+        while answered < 20 + round * 37 {
+            answered += usize::from(made(&lines.next().unwrap().unwrap()));
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        answered += lines.map_while(Result::ok).filter(made).count();
+
+        let store = open(&folder.database());
+        let verified = store.verify().unwrap();
+        assert_eq!(verified.faults, []);
+        assert!(verified.records >= answered as u64, "{verified:?} {answered}");
+        // The counter and the log were written together.
+        let reserved =
+            store.reserve(vec![charge("eval", LIMIT + 1, LIMIT)], |_| record("deny")).await;
+        let reading = Amount::whole(verified.records);
+        assert_eq!(reserved, Ok(Reservation::Refused(vec![reading])));
+    }
+}

@@ -1,0 +1,61 @@
+//! A folder for one test, and the values tests are made of.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicUsize, Ordering},
+};
+
+use sluice_policy::{Amount, Scope, Timestamp};
+use sluice_store::{Charge, CounterKey, Durability, Kind, Record, Store};
+
+/// A folder that goes away with the test.
+pub(crate) struct Folder(PathBuf);
+
+impl Folder {
+    pub(crate) fn new() -> Folder {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("sluice-store-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+
+    pub(crate) fn database(&self) -> PathBuf {
+        self.0.join("sluice.db")
+    }
+
+    pub(crate) fn store(&self) -> Store {
+        open(&self.database())
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+pub(crate) fn open(path: &Path) -> Store {
+    Store::open(path, Durability::Process).unwrap()
+}
+
+pub(crate) const NOW: Timestamp = Timestamp::from_millis(1_700_000_040_000);
+
+/// A charge of `amount` to the minute of [`NOW`].
+pub(crate) fn charge(counter: &str, amount: u64, max: u64) -> Charge {
+    Charge {
+        key: CounterKey::new("demo", Scope::Grant, "alice", counter),
+        window_start: NOW,
+        window_seconds: 60,
+        amount: Amount::whole(amount),
+        max: Amount::whole(max),
+    }
+}
+
+pub(crate) fn record(outcome: &'static str) -> Record {
+    let mut record = Record::new(sluice_store::new_id(NOW).unwrap(), NOW, Kind::Decision);
+    record.outcome = Some(outcome);
+    record
+}

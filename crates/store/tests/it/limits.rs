@@ -1,0 +1,99 @@
+//! Reservations: all or none, and never one more than the limit.
+
+use sluice_policy::{Amount, Timestamp};
+use sluice_store::{Charge, Reservation, Store};
+
+use crate::folder::{Folder, NOW, charge, open, record};
+
+async fn reserve(store: &Store, charges: Vec<Charge>) -> Reservation {
+    let outcome =
+        |refused: Option<&[Amount]>| record(if refused.is_some() { "deny" } else { "allow" });
+    store.reserve(charges, outcome).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_limit_of_n_admits_exactly_n() {
+    let folder = Folder::new();
+    let store = folder.store();
+    for _ in 0..10 {
+        assert_eq!(reserve(&store, vec![charge("eval", 1, 10)]).await, Reservation::Made);
+    }
+    let refused = reserve(&store, vec![charge("eval", 1, 10)]).await;
+    assert_eq!(refused, Reservation::Refused(vec![Amount::whole(10)]));
+    // Nothing fits a full counter but nothing.
+    assert_eq!(reserve(&store, vec![charge("eval", 0, 10)]).await, Reservation::Made);
+}
+
+#[tokio::test]
+async fn charges_are_made_together_or_not_at_all() {
+    let folder = Folder::new();
+    let store = folder.store();
+    let both = || vec![charge("calls", 1, 100), charge("money", 60, 100)];
+    assert_eq!(reserve(&store, both()).await, Reservation::Made);
+    let refused = Reservation::Refused(vec![Amount::whole(1), Amount::whole(60)]);
+    assert_eq!(reserve(&store, both()).await, refused);
+    assert_eq!(reserve(&store, both()).await, refused);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn many_at_once_get_no_more() {
+    let folder = Folder::new();
+    let store = folder.store();
+    let tasks: Vec<_> = (0..500)
+        .map(|_| {
+            let store = store.clone();
+            tokio::spawn(async move { reserve(&store, vec![charge("eval", 1, 100)]).await })
+        })
+        .collect();
+    let mut made = 0;
+    for task in tasks {
+        made += usize::from(task.await.unwrap() == Reservation::Made);
+    }
+    assert_eq!(made, 100);
+    assert_eq!(store.verify().unwrap().records, 500);
+}
+
+/// Two processes on one data directory are two stores on one file.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn two_writers_share_one_limit() {
+    let folder = Folder::new();
+    let stores = [folder.store(), open(&folder.database())];
+    let tasks: Vec<_> = (0..300)
+        .map(|number| {
+            let store = stores[number % 2].clone();
+            tokio::spawn(async move { reserve(&store, vec![charge("eval", 1, 100)]).await })
+        })
+        .collect();
+    let mut made = 0;
+    for task in tasks {
+        made += usize::from(task.await.unwrap() == Reservation::Made);
+    }
+    assert_eq!(made, 100);
+    let verified = stores[0].verify().unwrap();
+    assert_eq!((verified.records, verified.faults.len()), (300, 0));
+}
+
+#[tokio::test]
+async fn windows_are_counted_apart_and_refunds_go_back_to_theirs() {
+    let folder = Folder::new();
+    let store = folder.store();
+    let later = || Charge {
+        window_start: Timestamp::from_millis(NOW.as_millis() + 60_000),
+        ..charge("eval", 1, 1)
+    };
+    assert_eq!(reserve(&store, vec![charge("eval", 1, 1)]).await, Reservation::Made);
+    assert_eq!(reserve(&store, vec![later()]).await, Reservation::Made);
+    // A call judged just before the edge may arrive after one judged behind it.
+    assert_ne!(reserve(&store, vec![charge("eval", 1, 1)]).await, Reservation::Made);
+    store.refund(vec![charge("eval", 1, 1)], record("error")).await.unwrap();
+    assert_ne!(reserve(&store, vec![later()]).await, Reservation::Made);
+    assert_eq!(reserve(&store, vec![charge("eval", 1, 1)]).await, Reservation::Made);
+}
+
+#[tokio::test]
+async fn readings_outlive_the_process() {
+    let folder = Folder::new();
+    assert_eq!(reserve(&folder.store(), vec![charge("eval", 7, 10)]).await, Reservation::Made);
+    let refused = reserve(&folder.store(), vec![charge("eval", 7, 10)]).await;
+    assert_eq!(refused, Reservation::Refused(vec![Amount::whole(7)]));
+}
