@@ -19,7 +19,8 @@ impl ToolFacts {
     pub fn from_definition(tool: Value<'_>) -> Option<ToolFacts> {
         let category = sluice_classify::from_hints(tool.get("annotations"));
         let schema = match tool.get("inputSchema") {
-            Some(schema) => ArgsSchema::compile(&to_serde(schema)),
+            Some(schema) => ArgsSchema::compile(&to_serde(schema))
+                .map_err(|why| format!("the tool's schema cannot be used: {why}")),
             None => Err("the tool has no `inputSchema`".into()),
         };
         Some(ToolFacts { name: tool.get("name")?.as_str()?.into(), category, schema })

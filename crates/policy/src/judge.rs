@@ -140,7 +140,7 @@ impl<'p, W: Witness> Judgement<'p, '_, W> {
     fn own_schema_refusal(&self) -> Option<String> {
         match self.facts.schema() {
             Ok(schema) => schema.refuse(self.call.args),
-            Err(why) => Some(format!("arguments cannot be checked: {why}")),
+            Err(why) => Some(format!("they cannot be checked, because {why}")),
         }
     }
 

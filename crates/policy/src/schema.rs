@@ -2,35 +2,189 @@
 //!
 //! Schemas may not refer to anything outside themselves, and their patterns are
 //! searched in linear time; one that cannot be compiled so denies every call.
+//! Both a schema and arguments may be hostile, so what checking can cost is known
+//! beforehand ([`cost`]), and what would cost too much is refused unchecked.
+
+mod cost;
+mod locations;
+mod unique;
 
 use jsonschema::{PatternOptions, Validator};
 use serde_json::{Map, Value as Json};
 use sluice_wire::json::{Kind, Value};
 
+use self::cost::Cost;
+use crate::decimal::Decimal;
+
+/// Bytes of a number's text, and the power of ten it stays below: numbers are
+/// compared with all of their digits.
+const LONGEST_NUMBER: usize = 400;
+const LARGEST_MAGNITUDE: u64 = 400;
+/// Bytes of text, and digits multiplied by themselves, that count as one more
+/// value: the time to reduce a fraction grows with their square.
+const TEXT_PIECE: usize = 32;
+const NUMBER_PIECE: usize = 256;
+/// Bytes of one compiled pattern, and of what its search may keep.
+const PATTERN_BYTES: usize = 256 << 10;
+const SEARCH_BYTES: usize = 1 << 20;
+
 /// A compiled schema for a tool's arguments.
 #[derive(Debug)]
-pub(crate) struct ArgsSchema(Validator);
+pub(crate) struct ArgsSchema {
+    validator: Validator,
+    cost: Cost,
+    outline: Outline,
+}
 
 impl ArgsSchema {
     /// Compiles a schema, or says why it cannot be.
     pub(crate) fn compile(schema: &Json) -> Result<ArgsSchema, String> {
-        jsonschema::options()
+        if has_huge_number(schema) {
+            return Err("a number in it is too long".into());
+        }
+        let cost = Cost::of(schema)?;
+        let patterns =
+            PatternOptions::regex().size_limit(PATTERN_BYTES).dfa_size_limit(SEARCH_BYTES);
+        let validator = jsonschema::options()
             .offline()
-            .with_pattern_options(PatternOptions::regex())
+            .with_pattern_options(patterns)
+            .with_keyword("uniqueItems", unique::keyword)
             .build(schema)
-            .map(ArgsSchema)
-            .map_err(|error| error.to_string())
+            .map_err(|error| cut(&error.masked().to_string(), LONGEST_TEXT))?;
+        Ok(ArgsSchema { validator, cost, outline: Outline::of(schema) })
     }
 
     /// What is wrong with the arguments, if anything.
+    ///
+    /// Only whether they fit is asked of the library: it explains a failure branch
+    /// by branch, which takes time without bound and copies values, and those may
+    /// be secret.
     pub(crate) fn refuse(&self, args: Option<Value<'_>>) -> Option<String> {
-        let args = args.map_or_else(|| Json::Object(Map::new()), to_serde);
-        let error = self.0.validate(&args).err()?;
-        let place = error.instance_path().to_string();
-        // The error is worded without the argument's value: it goes into
-        // answers and records, and values may be secret.
-        let problem = error.masked().to_string();
-        Some(if place.is_empty() { problem } else { format!("`{place}`: {problem}") })
+        let mut extent = Extent::default();
+        if let Some(args) = args
+            && let Err(problem) = extent.add(args, 0)
+        {
+            return Some(problem.into());
+        }
+        if let Some(problem) = self.cost.refuse(extent.depth, extent.size) {
+            return Some(problem.into());
+        }
+        let json = args.map_or_else(|| Json::Object(Map::new()), to_serde);
+        (!self.validator.is_valid(&json)).then(|| self.outline.explain(&json))
+    }
+}
+
+/// How deep and how large arguments are.
+#[derive(Default)]
+struct Extent {
+    depth: usize,
+    /// Values, long ones counting for several.
+    size: u64,
+}
+
+impl Extent {
+    fn add(&mut self, value: Value<'_>, depth: usize) -> Result<(), &'static str> {
+        self.depth = self.depth.max(depth);
+        self.count(value.as_str().map_or(0, |text| text.len() / TEXT_PIECE));
+        if let Some(number) = value.as_number() {
+            if is_huge(number) {
+                return Err("a number is too long to be checked");
+            }
+            self.count(digits(number).saturating_pow(2) / NUMBER_PIECE);
+        }
+        for item in value.items().into_iter().flatten() {
+            self.add(item, depth + 1)?;
+        }
+        for (key, value) in value.members().into_iter().flatten() {
+            self.count(key.as_str().map_or(0, |text| text.len() / TEXT_PIECE));
+            self.add(value, depth + 1)?;
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, pieces: usize) {
+        self.size = self.size.saturating_add(1 + u64::try_from(pieces).unwrap_or(u64::MAX));
+    }
+}
+
+/// Whether a number takes too long to write out.
+fn is_huge(text: &str) -> bool {
+    // Zero has no magnitude, but its exponent is written out all the same.
+    text.len() > LONGEST_NUMBER
+        || Decimal::read(text).magnitude().unsigned_abs() > LARGEST_MAGNITUDE
+        || digits(text) > 2 * LONGEST_NUMBER
+}
+
+/// About how many digits a number has when it is written out.
+fn digits(text: &str) -> usize {
+    let exponent = text.split_once(['e', 'E']).map_or(Ok(0), |(_, exponent)| exponent.parse());
+    exponent
+        .map_or(usize::MAX, |exponent: isize| exponent.unsigned_abs().saturating_add(text.len()))
+}
+
+fn has_huge_number(schema: &Json) -> bool {
+    match schema {
+        Json::Number(number) => is_huge(number.as_str()),
+        Json::Array(items) => items.iter().any(has_huge_number),
+        Json::Object(members) => members.values().any(has_huge_number),
+        _ => false,
+    }
+}
+
+/// What a schema's top level says about names: enough to explain most refusals.
+#[derive(Debug, Default)]
+struct Outline {
+    required: Box<[Box<str>]>,
+    /// The only names there may be, where others are refused.
+    only: Option<Box<[Box<str>]>>,
+}
+
+impl Outline {
+    fn of(schema: &Json) -> Outline {
+        // Beside `$ref`, older drafts read nothing.
+        if schema.get("$ref").is_some() {
+            return Outline::default();
+        }
+        let required = schema.get("required").and_then(Json::as_array).into_iter().flatten();
+        let known = schema.get("properties").and_then(Json::as_object).into_iter().flatten();
+        let closed = schema.get("additionalProperties") == Some(&Json::Bool(false))
+            && schema.get("patternProperties").is_none();
+        Outline {
+            required: required.filter_map(Json::as_str).map(Box::from).collect(),
+            only: closed.then(|| known.map(|(name, _)| name.as_str().into()).collect()),
+        }
+    }
+
+    /// Why arguments do not fit, as far as that is plain; values are not named.
+    fn explain(&self, args: &Json) -> String {
+        let Json::Object(args) = args else { return "they are not an object".into() };
+        if let Some(name) = self.required.iter().find(|name| !args.contains_key(&***name)) {
+            return format!("`{}` is missing", short(name));
+        }
+        let unknown = self
+            .only
+            .as_ref()
+            .and_then(|only| args.keys().find(|name| !only.iter().any(|known| **known == ***name)));
+        match unknown {
+            Some(name) => format!("`{}` is not an argument of this tool", short(name)),
+            None => "they do not fit the schema".into(),
+        }
+    }
+}
+
+/// Characters of a text for people, and of a name in it.
+const LONGEST_TEXT: usize = 300;
+const LONGEST_NAME: usize = 100;
+
+/// A name from outside, short enough to be shown.
+fn short(name: &str) -> String {
+    cut(name, LONGEST_NAME)
+}
+
+fn cut(text: &str, longest: usize) -> String {
+    match text.char_indices().nth(longest) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.into(),
     }
 }
 
@@ -60,3 +214,6 @@ pub(crate) fn to_serde(value: Value<'_>) -> Json {
 pub(crate) fn number(text: &str) -> Json {
     text.parse().map_or(Json::Null, Json::Number)
 }
+
+#[cfg(test)]
+mod tests;

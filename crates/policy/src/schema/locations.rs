@@ -1,0 +1,242 @@
+//! The places of a schema and the ways between them.
+//!
+//! Reading them refuses whatever cannot be followed by looking at the schema
+//! alone, so that [`cost`](super::cost) sees every step a validator can take.
+
+use std::{borrow::Cow, collections::HashMap};
+
+use regex_automata::{dfa::onepass, nfa::thompson};
+use serde_json::{Map, Value as Json};
+
+/// Places of one schema.
+const MOST_LOCATIONS: usize = 20_000;
+/// Patterns of one schema: each is compiled and kept.
+const MOST_PATTERNS: usize = 500;
+/// What a pattern counts for: a search looks at every byte of a piece of text.
+const PATTERN: u64 = 32;
+/// What one counts for that only the library can compile.
+const UNKNOWN_PATTERN: u64 = 65_536;
+/// States with which a pattern's searches never need many threads at once.
+const FEW_STATES: usize = 64;
+/// What `uniqueItems` counts for: it looks at all that is inside the list.
+const UNIQUE: u64 = 64;
+/// What comparing with a number counts for, more with many digits.
+const NUMBER: u64 = 16;
+/// What `multipleOf` counts for besides: it reduces a fraction.
+const MULTIPLE: u64 = 256;
+
+/// One subschema, and where validation goes from it; others are named by number.
+#[derive(Debug, Default)]
+pub(super) struct Location {
+    /// Steps for its own keywords.
+    pub(super) own: u64,
+    /// Checked against the same value.
+    pub(super) same: Vec<usize>,
+    /// Checked against members or items, at most one of these for each.
+    pub(super) one: Vec<usize>,
+    /// Checked against members or items, perhaps all of these for each.
+    pub(super) each: Vec<usize>,
+    /// Whether it must first find out what the others have looked at.
+    pub(super) unevaluated: bool,
+}
+
+/// All places that can be reached; the first is the whole schema.
+pub(super) fn locations(schema: &Json) -> Result<Vec<Location>, String> {
+    let mut reader = Reader { root: schema, numbers: HashMap::new(), found: vec![], patterns: 0 };
+    reader.number(schema);
+    let mut locations = Vec::new();
+    while let Some(next) = reader.found.get(locations.len()) {
+        locations.push(reader.read(next)?);
+        if reader.found.len() > MOST_LOCATIONS {
+            return Err(format!("it has more than {MOST_LOCATIONS} subschemas"));
+        }
+    }
+    Ok(locations)
+}
+
+struct Reader<'s> {
+    root: &'s Json,
+    /// By address: two references to one place are one location.
+    numbers: HashMap<*const Json, usize>,
+    found: Vec<&'s Json>,
+    patterns: usize,
+}
+
+impl<'s> Reader<'s> {
+    fn number(&mut self, schema: &'s Json) -> usize {
+        *self.numbers.entry(std::ptr::from_ref(schema)).or_insert_with(|| {
+            self.found.push(schema);
+            self.found.len() - 1
+        })
+    }
+
+    fn numbers(&mut self, schemas: impl IntoIterator<Item = &'s Json>) -> Vec<usize> {
+        schemas.into_iter().map(|schema| self.number(schema)).collect()
+    }
+
+    fn read(&mut self, schema: &'s Json) -> Result<Location, String> {
+        let mut location = Location { own: 1, ..Location::default() };
+        self.refuse_name(schema)?;
+        for (keyword, value) in schema.as_object().into_iter().flatten() {
+            self.follow(&mut location, keyword, value)?;
+            location.own = location.own.saturating_add(self.weigh(keyword, value)?);
+        }
+        Ok(location)
+    }
+
+    /// Adds the ways one keyword leads, whatever the schema's draft.
+    fn follow(&mut self, at: &mut Location, keyword: &str, value: &'s Json) -> Result<(), String> {
+        match keyword {
+            "$ref" => {
+                let target = self.resolve(value.as_str().unwrap_or_default())?;
+                at.same.push(self.number(target));
+            }
+            "$dynamicRef" | "$recursiveRef" => return Err(format!("it uses `{keyword}`")),
+            "allOf" | "anyOf" | "oneOf" => at.same.extend(self.numbers(items(value))),
+            "not" | "if" | "then" | "else" => at.same.push(self.number(value)),
+            "dependentSchemas" => at.same.extend(self.numbers(members(value))),
+            "dependencies" => {
+                at.same.extend(self.numbers(members(value).filter(|value| !value.is_array())));
+            }
+            "properties" => at.one.extend(self.numbers(members(value))),
+            "prefixItems" => at.one.extend(self.numbers(items(value))),
+            "items" if value.is_array() => at.one.extend(self.numbers(items(value))),
+            "patternProperties" => at.each.extend(self.numbers(members(value))),
+            "items" | "additionalItems" | "contains" | "additionalProperties" | "propertyNames" => {
+                at.each.push(self.number(value));
+            }
+            "unevaluatedProperties" | "unevaluatedItems" => {
+                at.each.push(self.number(value));
+                at.unevaluated = true;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The steps one keyword takes by itself.
+    fn weigh(&mut self, keyword: &str, value: &Json) -> Result<u64, String> {
+        Ok(match keyword {
+            "enum" | "const" | "required" | "dependentRequired" | "minimum" | "maximum"
+            | "exclusiveMinimum" | "exclusiveMaximum" => size(value),
+            "dependencies" => members(value).filter(|value| value.is_array()).map(size).sum(),
+            "properties" => count(members(value).count()),
+            "pattern" => self.pattern(value.as_str().unwrap_or_default())?,
+            "patternProperties" => {
+                let mut patterns = value.as_object().into_iter().flat_map(Map::keys);
+                patterns
+                    .try_fold(0, |sum, pattern| Ok::<_, String>(sum + self.pattern(pattern)?))?
+            }
+            "uniqueItems" => UNIQUE,
+            "multipleOf" => MULTIPLE + size(value),
+            _ => 0,
+        })
+    }
+
+    /// The steps one pattern takes for a piece of text.
+    fn pattern(&mut self, pattern: &str) -> Result<u64, String> {
+        self.patterns += 1;
+        if self.patterns > MOST_PATTERNS {
+            return Err(format!("it has more than {MOST_PATTERNS} patterns"));
+        }
+        Ok(search_steps(pattern).unwrap_or(UNKNOWN_PATTERN))
+    }
+
+    /// What a reference names.
+    fn resolve(&self, reference: &str) -> Result<&'s Json, String> {
+        let elsewhere = || format!("`{}` is not a reference within it", super::short(reference));
+        let fragment = reference.strip_prefix('#').ok_or_else(elsewhere)?;
+        let pointer = percent_decoded(fragment).ok_or_else(elsewhere)?;
+        let mut place = self.root;
+        if pointer.is_empty() {
+            return Ok(place);
+        }
+        for segment in pointer.strip_prefix('/').ok_or_else(elsewhere)?.split('/') {
+            let next = match place {
+                Json::Array(items) => segment.parse().ok().and_then(|at: usize| items.get(at)),
+                _ => place.get(segment.replace("~1", "/").replace("~0", "~")),
+            };
+            place = next.ok_or_else(|| format!("`{}` leads nowhere", super::short(reference)))?;
+            self.refuse_name(place)?;
+        }
+        Ok(place)
+    }
+
+    /// A name of its own below the root changes what references in it mean.
+    fn refuse_name(&self, place: &Json) -> Result<(), String> {
+        let named = |key| place.get(key).is_some_and(Json::is_string);
+        if !std::ptr::eq(place, self.root) && (named("$id") || named("id")) {
+            return Err("a subschema has an `$id`".into());
+        }
+        Ok(())
+    }
+}
+
+fn items(value: &Json) -> impl Iterator<Item = &Json> {
+    value.as_array().into_iter().flatten()
+}
+
+fn members(value: &Json) -> impl Iterator<Item = &Json> {
+    value.as_object().into_iter().flat_map(Map::values)
+}
+
+/// The steps it takes to compare with a value.
+fn size(value: &Json) -> u64 {
+    let number = value.as_number().map_or(0, |number| {
+        NUMBER + count(super::digits(number.as_str()).saturating_pow(2)) / NUMBER
+    });
+    1 + number + items(value).chain(members(value)).map(size).sum::<u64>()
+}
+
+fn count(many: usize) -> u64 {
+    u64::try_from(many).unwrap_or(u64::MAX)
+}
+
+/// The steps a search takes for a piece of text, if the pattern can be compiled.
+fn search_steps(pattern: &str) -> Option<u64> {
+    // These mean only ASCII in a schema, and the whole of Unicode to this compiler.
+    let pattern = pattern.replace(r"\w", "[0-9A-Za-z_]").replace(r"\d", "[0-9]");
+    let bounds = thompson::Config::new().nfa_size_limit(Some(super::PATTERN_BYTES));
+    let compiled = thompson::Compiler::new().configure(bounds).build(&pattern).ok()?;
+    let states = compiled.states().len();
+    let bounds = onepass::Config::new().size_limit(Some(super::SEARCH_BYTES));
+    // Otherwise each byte may be looked at in every state.
+    let is_plain = states <= FEW_STATES
+        || compiled.is_always_start_anchored()
+            && onepass::Builder::new().configure(bounds).build_from_nfa(compiled).is_ok();
+    Some(if is_plain { PATTERN } else { PATTERN.saturating_mul(count(states)) })
+}
+
+/// A URI fragment's text, if it is well formed.
+fn percent_decoded(fragment: &str) -> Option<Cow<'_, str>> {
+    if !fragment.contains('%') {
+        return Some(fragment.into());
+    }
+    let mut pieces = fragment.split('%');
+    let mut decoded = pieces.next()?.as_bytes().to_vec();
+    for piece in pieces {
+        let (digits, rest) = piece.split_at_checked(2)?;
+        if !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+            return None;
+        }
+        decoded.push(u8::from_str_radix(digits, 16).ok()?);
+        decoded.extend_from_slice(rest.as_bytes());
+    }
+    String::from_utf8(decoded).ok().map(Cow::Owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PATTERN, search_steps};
+
+    #[test]
+    fn only_patterns_with_many_threads_count_for_more() {
+        for plain in ["^[a-z]+$", r"^[\w-]{1,255}$", "a|b", r"\d{4}-\d{2}-\d{2}"] {
+            assert_eq!(search_steps(plain), Some(PATTERN), "{plain}");
+        }
+        for costly in ["[ab]*a[ab]{200}c", "^[ab]*a[ab]{200}c"] {
+            assert!(search_steps(costly).unwrap() > 200 * PATTERN, "{costly}");
+        }
+        assert_eq!(search_steps("(?=a)"), None);
+    }
+}
