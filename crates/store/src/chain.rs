@@ -9,7 +9,7 @@ use std::{collections::HashMap, fmt::Write as _};
 
 use sha2::{Digest as _, Sha256};
 
-use crate::record::Record;
+use crate::{grant::hex, record::Record};
 
 /// What a chain begins with.
 const START: &str = "0000000000000000000000000000000000000000000000000000000000000000";
@@ -43,10 +43,7 @@ impl Chain {
 }
 
 fn hash(text: &str) -> String {
-    Sha256::digest(text.as_bytes()).iter().fold(String::with_capacity(64), |mut hex, byte| {
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    })
+    hex(&Sha256::digest(text.as_bytes()))
 }
 
 /// Where a log is not what was written.

@@ -1,4 +1,4 @@
-//! Counters and the audit log.
+//! Counters, the audit log, and grants.
 //!
 //! A call may leave only when its charges are reserved and its decision is on
 //! disk, and both happen in one transaction here: [`Store::reserve`]. One thread
@@ -9,12 +9,16 @@
 
 mod chain;
 mod counter;
+mod grant;
 mod id;
+mod name;
 mod record;
 mod sqlite;
 
 pub use chain::{Fault, Verified};
 pub use counter::{Charge, CounterKey};
+pub use grant::{Grant, NewGrant, Token, TokenHash};
 pub use id::new_id;
+pub use name::{Name, NameError};
 pub use record::{GrantRef, Kind, PolicyRef, Record, UpstreamRef};
 pub use sqlite::{Durability, Filter, OpenError, Reservation, Store, StoreError};

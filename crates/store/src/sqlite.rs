@@ -1,10 +1,14 @@
 //! The embedded store: one SQLite file, one thread that writes it.
 
+mod grants;
 mod open;
 mod read;
 mod writer;
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use sluice_policy::Amount;
 use tokio::sync::{mpsc, oneshot};
@@ -13,7 +17,7 @@ use crate::{chain::Verified, counter::Charge, record::Record};
 
 pub use open::OpenError;
 pub use read::Filter;
-use writer::Command;
+use writer::{Finish, Work, Writer};
 
 /// Commands that may wait for the writer; past that, callers wait.
 const QUEUE: usize = 4096;
@@ -56,16 +60,18 @@ pub enum Reservation {
 #[derive(Debug, Clone)]
 pub struct Store {
     path: PathBuf,
-    commands: mpsc::Sender<Command>,
+    queue: mpsc::Sender<Work>,
+    failure: Arc<Mutex<Option<StoreError>>>,
 }
 
 impl Store {
     /// Opens or creates the database and starts its writer.
     pub fn open(path: &Path, durability: Durability) -> Result<Store, OpenError> {
         let connection = open::open(path, durability)?;
-        let (commands, queue) = mpsc::channel(QUEUE);
-        writer::start(connection, queue)?;
-        Ok(Store { path: path.to_owned(), commands })
+        let (queue, work) = mpsc::channel(QUEUE);
+        let failure = Arc::default();
+        writer::start(connection, work, Arc::clone(&failure))?;
+        Ok(Store { path: path.to_owned(), queue, failure })
     }
 
     /// Makes all charges or none, and writes the record that goes with it, in
@@ -77,9 +83,7 @@ impl Store {
         charges: Vec<Charge>,
         record: impl FnOnce(Option<&[Amount]>) -> Record + Send + 'static,
     ) -> Result<Reservation, StoreError> {
-        let (reply, answer) = oneshot::channel();
-        self.send(Command::Reserve { charges, record: Box::new(record), reply }).await?;
-        answer.await.map_err(|_| StoreError::Stopped)?
+        self.write(move |writer| writer.reserve(&charges, record)).await
     }
 
     /// Writes a record; when this returns, it is on disk.
@@ -90,9 +94,7 @@ impl Store {
     /// Gives charges back to the windows they came from, and writes the record
     /// that says so. Only for calls of which nothing was sent.
     pub async fn refund(&self, charges: Vec<Charge>, record: Record) -> Result<(), StoreError> {
-        let (reply, answer) = oneshot::channel();
-        self.send(Command::Refund { charges, record: Box::new(record), reply }).await?;
-        answer.await.map_err(|_| StoreError::Stopped)?
+        self.write(move |writer| writer.refund(&charges, &record)).await
     }
 
     /// Records from the newest on, as JSON text. Blocks the thread it runs on.
@@ -105,7 +107,24 @@ impl Store {
         read::verify(&self.path)
     }
 
-    async fn send(&self, command: Command) -> Result<(), StoreError> {
-        self.commands.send(command).await.map_err(|_| StoreError::Stopped)
+    /// Does a part of the next transaction; answers when that is on disk.
+    async fn write<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Writer) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let (reply, answer) = oneshot::channel();
+        let work: Work = Box::new(move |writer| {
+            let value = work(writer)?;
+            // Whoever has stopped waiting does not need the answer.
+            let finish: Finish = Box::new(move || drop(reply.send(value)));
+            Ok(finish)
+        });
+        self.queue.send(work).await.map_err(|_| StoreError::Stopped)?;
+        answer.await.map_err(|_| self.last_failure())
+    }
+
+    fn last_failure(&self) -> StoreError {
+        let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        failure.clone().unwrap_or(StoreError::Stopped)
     }
 }

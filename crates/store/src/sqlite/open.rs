@@ -25,6 +25,11 @@ const TABLES: &str = "
         key TEXT NOT NULL, window_start INTEGER NOT NULL, window_end INTEGER NOT NULL, used TEXT NOT NULL,
         PRIMARY KEY (key, window_start)
     ) STRICT, WITHOUT ROWID;
+    CREATE TABLE grants (
+        id TEXT PRIMARY KEY, label TEXT NOT NULL, servers TEXT NOT NULL, policy TEXT NOT NULL, principal TEXT,
+        token_sha256 TEXT NOT NULL UNIQUE,
+        created_at INTEGER NOT NULL, expires_at INTEGER, revoked_at INTEGER
+    ) STRICT, WITHOUT ROWID;
 ";
 
 /// Why a database cannot be used.

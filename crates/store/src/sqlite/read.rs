@@ -46,7 +46,7 @@ fn verify_after(connection: &Connection, after: i64) -> rusqlite::Result<Verifie
     Ok(verifier.finish())
 }
 
-fn reader(path: &Path) -> rusqlite::Result<Connection> {
+pub(super) fn reader(path: &Path) -> rusqlite::Result<Connection> {
     Connection::open_with_flags(
         path,
         OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX,

@@ -6,12 +6,14 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    io, thread,
+    io,
+    sync::{Arc, Mutex, PoisonError},
+    thread,
 };
 
 use rusqlite::{Connection, params};
 use sluice_policy::{Amount, Decimal, Timestamp};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 
 use super::{Reservation, StoreError};
 use crate::{
@@ -30,47 +32,35 @@ const FORGET_AFTER: i64 = 3_600_000;
 /// Readings kept in memory; past that all are read again.
 const MOST_KNOWN: usize = 16_384;
 
-/// Makes the record of a reservation, given what the counters read if it was refused.
-pub(super) type MakeRecord = Box<dyn FnOnce(Option<&[Amount]>) -> Record + Send>;
+/// A part of the next transaction. Whoever waits for it is answered by what it
+/// returns, which is called when the transaction is on disk and dropped if it
+/// failed.
+pub(super) type Work = Box<dyn FnOnce(&mut Writer) -> Result<Finish, StoreError> + Send>;
+pub(super) type Finish = Box<dyn FnOnce() + Send>;
 
-type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
-
-/// What the writer is asked to do.
-pub(super) enum Command {
-    Reserve { charges: Vec<Charge>, record: MakeRecord, reply: Answer<Reservation> },
-    Refund { charges: Vec<Charge>, record: Box<Record>, reply: Answer<()> },
-}
-
-impl std::fmt::Debug for Command {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Command::Reserve { .. } => "Reserve",
-            Command::Refund { .. } => "Refund",
-        })
-    }
-}
-
-/// An answer that may be given once the transaction is on disk.
-enum Waiting {
-    Reserve(Answer<Reservation>, Reservation),
-    Refund(Answer<()>),
-}
-
-/// Starts the thread; it ends when the last handle to the store is gone.
-pub(super) fn start(connection: Connection, queue: mpsc::Receiver<Command>) -> io::Result<()> {
+/// Starts the thread; it ends when the last handle to the store is gone. The last
+/// failure is left in `failure` for those who were not answered.
+pub(super) fn start(
+    connection: Connection,
+    queue: mpsc::Receiver<Work>,
+    failure: Arc<Mutex<Option<StoreError>>>,
+) -> io::Result<()> {
     let chain = id::new_id(Timestamp::from_millis(0))
         .map(Chain::new)
         .ok_or_else(|| io::Error::other("the system gives no randomness"))?;
-    let writer = Writer { connection, chain, counters: Counters::default(), forgotten: i64::MIN };
+    let counters = Counters::default();
+    let writer = Writer { connection, chain, counters, forgotten: i64::MIN, failure };
     thread::Builder::new().name("store".into()).spawn(move || writer.run(queue)).map(|_| ())
 }
 
-struct Writer {
+/// The one who writes.
+pub(super) struct Writer {
     connection: Connection,
     chain: Chain,
     counters: Counters,
     /// When ended windows were last forgotten.
     forgotten: i64,
+    failure: Arc<Mutex<Option<StoreError>>>,
 }
 
 /// What is known of counters without asking the database.
@@ -84,7 +74,7 @@ struct Counters {
 }
 
 impl Writer {
-    fn run(mut self, mut queue: mpsc::Receiver<Command>) {
+    fn run(mut self, mut queue: mpsc::Receiver<Work>) {
         let mut batch = Vec::with_capacity(BATCH);
         while queue.blocking_recv_many(&mut batch, BATCH) > 0 {
             self.commit(&mut batch);
@@ -92,60 +82,37 @@ impl Writer {
     }
 
     /// Carries a batch out in one transaction, and answers when it is on disk.
-    fn commit(&mut self, batch: &mut Vec<Command>) {
+    fn commit(&mut self, batch: &mut Vec<Work>) {
         let chain = self.chain.clone();
-        let mut waiting = Vec::with_capacity(batch.len());
-        match self.transaction(batch, &mut waiting) {
-            Ok(()) => waiting.into_iter().for_each(Waiting::answer),
+        match self.transaction(batch) {
+            Ok(finished) => finished.into_iter().for_each(|finish| finish()),
             Err(error) => {
                 // Nothing of it is on disk, so nothing of it has happened.
                 let _ = self.connection.execute_batch("ROLLBACK");
                 self.chain = chain;
                 self.counters = Counters::default();
-                for waiting in waiting {
-                    waiting.fail(&error);
-                }
-                for command in batch.drain(..) {
-                    command.fail(&error);
-                }
+                *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                batch.clear();
             }
         }
     }
 
-    fn transaction(
-        &mut self,
-        batch: &mut Vec<Command>,
-        waiting: &mut Vec<Waiting>,
-    ) -> Result<(), StoreError> {
+    fn transaction(&mut self, batch: &mut Vec<Work>) -> Result<Vec<Finish>, StoreError> {
         self.connection.execute_batch("BEGIN IMMEDIATE")?;
         self.counters.trust(&self.connection)?;
-        for command in batch.drain(..) {
-            match command {
-                Command::Reserve { charges, record, reply } => {
-                    match self.reserve(&charges, record) {
-                        Ok(made) => waiting.push(Waiting::Reserve(reply, made)),
-                        Err(error) => {
-                            waiting.push(Waiting::Reserve(reply, Reservation::Made));
-                            return Err(error);
-                        }
-                    }
-                }
-                Command::Refund { charges, record, reply } => {
-                    waiting.push(Waiting::Refund(reply));
-                    self.refund(&charges, &record)?;
-                }
-            }
-        }
+        let finished =
+            batch.drain(..).map(|work| work(self)).collect::<Result<Vec<_>, StoreError>>()?;
         self.counters.write(&self.connection)?;
         self.connection.execute_batch("COMMIT")?;
         self.counters.settle();
-        Ok(())
+        Ok(finished)
     }
 
-    fn reserve(
+    /// Makes all charges or none, with the record that goes with it.
+    pub(super) fn reserve(
         &mut self,
         charges: &[Charge],
-        record: MakeRecord,
+        record: impl FnOnce(Option<&[Amount]>) -> Record,
     ) -> Result<Reservation, StoreError> {
         let readings = charges
             .iter()
@@ -161,12 +128,24 @@ impl Writer {
         Ok(refused.map_or(Reservation::Made, Reservation::Refused))
     }
 
-    fn refund(&mut self, charges: &[Charge], record: &Record) -> Result<(), StoreError> {
+    /// Gives charges back, with the record that says so.
+    pub(super) fn refund(&mut self, charges: &[Charge], record: &Record) -> Result<(), StoreError> {
         for charge in charges {
             let reading = self.counters.reading(&self.connection, charge)?;
             self.counters.set(charge, reading.checked_sub(charge.amount).unwrap_or_default());
         }
         self.append(record)
+    }
+
+    /// Changes something else, with the record that says so.
+    pub(super) fn change<T>(
+        &mut self,
+        record: &Record,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, StoreError> {
+        let value = work(&self.connection)?;
+        self.append(record)?;
+        Ok(value)
     }
 
     fn append(&mut self, record: &Record) -> Result<(), StoreError> {
@@ -249,31 +228,5 @@ impl Counters {
         // written yet.
         self.known.retain(|place, _| self.changed.contains_key(place));
         Ok(())
-    }
-}
-
-impl Waiting {
-    fn answer(self) {
-        // Whoever has stopped waiting does not need the answer.
-        match self {
-            Waiting::Reserve(reply, reservation) => drop(reply.send(Ok(reservation))),
-            Waiting::Refund(reply) => drop(reply.send(Ok(()))),
-        }
-    }
-
-    fn fail(self, error: &StoreError) {
-        match self {
-            Waiting::Reserve(reply, _) => drop(reply.send(Err(error.clone()))),
-            Waiting::Refund(reply) => drop(reply.send(Err(error.clone()))),
-        }
-    }
-}
-
-impl Command {
-    fn fail(self, error: &StoreError) {
-        match self {
-            Command::Reserve { reply, .. } => drop(reply.send(Err(error.clone()))),
-            Command::Refund { reply, .. } => drop(reply.send(Err(error.clone()))),
-        }
     }
 }

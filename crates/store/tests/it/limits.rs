@@ -35,13 +35,11 @@ async fn charges_are_made_together_or_not_at_all() {
     assert_eq!(reserve(&store, both()).await, refused);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn many_at_once_get_no_more() {
-    let folder = Folder::new();
-    let store = folder.store();
-    let tasks: Vec<_> = (0..500)
-        .map(|_| {
-            let store = store.clone();
+/// How many of so many calls at once are admitted by a limit of 100.
+async fn admitted(stores: &[Store], calls: usize) -> usize {
+    let tasks: Vec<_> = (0..calls)
+        .map(|number| {
+            let store = stores[number % stores.len()].clone();
             tokio::spawn(async move { reserve(&store, vec![charge("eval", 1, 100)]).await })
         })
         .collect();
@@ -49,7 +47,14 @@ async fn many_at_once_get_no_more() {
     for task in tasks {
         made += usize::from(task.await.unwrap() == Reservation::Made);
     }
-    assert_eq!(made, 100);
+    made
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn many_at_once_get_no_more() {
+    let folder = Folder::new();
+    let store = folder.store();
+    assert_eq!(admitted(std::slice::from_ref(&store), 500).await, 100);
     assert_eq!(store.verify().unwrap().records, 500);
 }
 
@@ -58,17 +63,7 @@ async fn many_at_once_get_no_more() {
 async fn two_writers_share_one_limit() {
     let folder = Folder::new();
     let stores = [folder.store(), open(&folder.database())];
-    let tasks: Vec<_> = (0..300)
-        .map(|number| {
-            let store = stores[number % 2].clone();
-            tokio::spawn(async move { reserve(&store, vec![charge("eval", 1, 100)]).await })
-        })
-        .collect();
-    let mut made = 0;
-    for task in tasks {
-        made += usize::from(task.await.unwrap() == Reservation::Made);
-    }
-    assert_eq!(made, 100);
+    assert_eq!(admitted(&stores, 300).await, 100);
     let verified = stores[0].verify().unwrap();
     assert_eq!((verified.records, verified.faults.len()), (300, 0));
 }
@@ -96,4 +91,17 @@ async fn readings_outlive_the_process() {
     assert_eq!(reserve(&folder.store(), vec![charge("eval", 7, 10)]).await, Reservation::Made);
     let refused = reserve(&folder.store(), vec![charge("eval", 7, 10)]).await;
     assert_eq!(refused, Reservation::Refused(vec![Amount::whole(7)]));
+}
+
+#[tokio::test]
+async fn a_store_that_fails_refuses_and_says_why() {
+    let folder = Folder::new();
+    let store = folder.store();
+    let other = rusqlite::Connection::open(folder.database()).unwrap();
+    other.execute_batch("ALTER TABLE audit RENAME TO gone").unwrap();
+    let failed = store.reserve(vec![charge("eval", 1, 1)], |_| record("allow")).await.unwrap_err();
+    assert!(failed.to_string().contains("no such table"), "{failed}");
+    // Nothing was charged, and once the store is well it goes on.
+    other.execute_batch("ALTER TABLE gone RENAME TO audit").unwrap();
+    assert_eq!(reserve(&store, vec![charge("eval", 1, 1)]).await, Reservation::Made);
 }

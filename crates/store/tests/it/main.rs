@@ -4,6 +4,7 @@
 
 mod crash;
 mod folder;
+mod grants;
 mod limits;
 mod log;
 mod opening;

@@ -1,0 +1,116 @@
+//! Grants: what one agent may use, and the token that proves it is that agent.
+//!
+//! A token is shown once, when it is made; only its hash is kept.
+
+use std::fmt::{self, Write as _};
+
+use sha2::{Digest as _, Sha256};
+use sluice_policy::Timestamp;
+
+use crate::name::Name;
+
+/// A grant as it is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Grant {
+    pub id: String,
+    pub label: Name,
+    pub servers: Vec<Name>,
+    /// Looked up by name on each of the servers.
+    pub policy: Name,
+    /// Whom it is made out to.
+    pub principal: Option<String>,
+    pub created_at: Timestamp,
+    pub expires_at: Option<Timestamp>,
+    pub revoked_at: Option<Timestamp>,
+}
+
+/// What a new grant is to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewGrant {
+    pub label: Name,
+    pub servers: Vec<Name>,
+    pub policy: Name,
+    pub principal: Option<String>,
+    pub expires_at: Option<Timestamp>,
+}
+
+impl Grant {
+    /// Whether the grant may be used at a moment.
+    pub fn is_valid(&self, at: Timestamp) -> bool {
+        self.revoked_at.is_none() && self.expires_at.is_none_or(|end| at < end)
+    }
+}
+
+/// A token in the clear. It shows itself only when asked for its text.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Token(String);
+
+impl Token {
+    /// A new token; `None` if the system gives no randomness.
+    pub(crate) fn new() -> Option<Token> {
+        let mut random = [0; 32];
+        getrandom::fill(&mut random).ok()?;
+        Some(Token(format!("sg_{}", hex(&random))))
+    }
+
+    /// The text to hand over, once.
+    pub fn text(&self) -> &str {
+        &self.0
+    }
+
+    /// What is kept of it.
+    pub fn hash(&self) -> TokenHash {
+        TokenHash::of(&self.0)
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token(…)")
+    }
+}
+
+/// The SHA-256 of a token's whole text, in lower-case hexadecimal.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct TokenHash(String);
+
+impl TokenHash {
+    /// The hash of a token that a client has sent.
+    pub fn of(token: &str) -> TokenHash {
+        TokenHash(hex(&Sha256::digest(token.as_bytes())))
+    }
+
+    /// The hexadecimal digits.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Token, TokenHash};
+
+    #[test]
+    fn tokens_differ_and_do_not_show_themselves() {
+        let (one, other) = (Token::new().unwrap(), Token::new().unwrap());
+        assert_ne!(one.text(), other.text());
+        assert_eq!(one.text().len(), 67);
+        assert!(!format!("{one:?}").contains(one.text()));
+        assert_eq!(one.hash(), TokenHash::of(one.text()));
+    }
+
+    #[test]
+    fn a_hash_is_lower_case_hexadecimal() {
+        let hash = TokenHash::of("abc");
+        let expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!(hash.as_str(), expected);
+    }
+}

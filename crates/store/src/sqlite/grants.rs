@@ -1,0 +1,140 @@
+//! Grants in the database.
+
+use rusqlite::{Connection, OptionalExtension as _, Row, params, types::Type};
+use sluice_policy::Timestamp;
+
+use super::{Store, StoreError, read};
+use crate::{
+    grant::{Grant, NewGrant, Token, TokenHash},
+    id,
+    name::Name,
+    record::Record,
+};
+
+const COLUMNS: &str = "id, label, servers, policy, principal, created_at, expires_at, revoked_at";
+
+impl Store {
+    /// Makes a grant. The token is in the answer and nowhere else.
+    pub async fn create_grant(
+        &self,
+        new: NewGrant,
+        at: Timestamp,
+        record: Record,
+    ) -> Result<(Grant, Token), StoreError> {
+        let failed = || StoreError::Failed("the system gives no randomness".into());
+        let token = Token::new().ok_or_else(failed)?;
+        let NewGrant { label, servers, policy, principal, expires_at } = new;
+        let id = id::new_id(at).ok_or_else(failed)?;
+        let grant = Grant {
+            id,
+            label,
+            servers,
+            policy,
+            principal,
+            created_at: at,
+            expires_at,
+            revoked_at: None,
+        };
+        let (kept, hash) = (grant.clone(), token.hash());
+        self.write(move |writer| {
+            writer.change(&record, |connection| insert(connection, &kept, &hash))
+        })
+        .await?;
+        Ok((grant, token))
+    }
+
+    /// Gives a grant another token; the old one is worth nothing from then on.
+    /// `None` if there is no such grant, or it was revoked.
+    pub async fn rotate_grant(
+        &self,
+        id: &str,
+        record: Record,
+    ) -> Result<Option<(Grant, Token)>, StoreError> {
+        let token = Token::new()
+            .ok_or_else(|| StoreError::Failed("the system gives no randomness".into()))?;
+        let (id, hash) = (id.to_owned(), token.hash());
+        let rotate = move |connection: &Connection| {
+            let sql = format!(
+                "UPDATE grants SET token_sha256 = ?2 WHERE id = ?1 AND revoked_at IS NULL RETURNING {COLUMNS}"
+            );
+            connection.query_row(&sql, params![id, hash.as_str()], grant).optional()
+        };
+        let grant = self.write(move |writer| writer.change(&record, rotate)).await?;
+        Ok(grant.map(|grant| (grant, token)))
+    }
+
+    /// Revokes a grant for good. `None` if there is no such grant.
+    pub async fn revoke_grant(
+        &self,
+        id: &str,
+        at: Timestamp,
+        record: Record,
+    ) -> Result<Option<Grant>, StoreError> {
+        let id = id.to_owned();
+        let revoke = move |connection: &Connection| {
+            let sql = format!(
+                "UPDATE grants SET revoked_at = coalesce(revoked_at, ?2) WHERE id = ?1 RETURNING {COLUMNS}"
+            );
+            connection.query_row(&sql, params![id, at.as_millis()], grant).optional()
+        };
+        self.write(move |writer| writer.change(&record, revoke)).await
+    }
+
+    /// All grants, the oldest first. Blocks the thread it runs on.
+    pub fn grants(&self) -> Result<Vec<Grant>, StoreError> {
+        let connection = read::reader(&self.path)?;
+        let mut statement =
+            connection.prepare(&format!("SELECT {COLUMNS} FROM grants ORDER BY id"))?;
+        let rows = statement.query_map([], grant)?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// The grant a token belongs to, valid or not. Blocks the thread it runs on.
+    pub fn grant_of(&self, token: &TokenHash) -> Result<Option<Grant>, StoreError> {
+        let connection = read::reader(&self.path)?;
+        let sql = format!("SELECT {COLUMNS} FROM grants WHERE token_sha256 = ?1");
+        Ok(connection.query_row(&sql, [token.as_str()], grant).optional()?)
+    }
+}
+
+fn insert(connection: &Connection, grant: &Grant, hash: &TokenHash) -> rusqlite::Result<()> {
+    let servers: Vec<_> = grant.servers.iter().map(Name::as_str).collect();
+    connection.execute(
+        "INSERT INTO grants (id, label, servers, policy, principal, token_sha256, created_at, expires_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        params![
+            grant.id,
+            grant.label.as_str(),
+            servers.join(" "),
+            grant.policy.as_str(),
+            grant.principal,
+            hash.as_str(),
+            grant.created_at.as_millis(),
+            grant.expires_at.map(Timestamp::as_millis),
+        ],
+    )?;
+    Ok(())
+}
+
+fn grant(row: &Row<'_>) -> rusqlite::Result<Grant> {
+    let time = |column| -> rusqlite::Result<Option<Timestamp>> {
+        Ok(row.get::<_, Option<i64>>(column)?.map(Timestamp::from_millis))
+    };
+    let servers: String = row.get(2)?;
+    Ok(Grant {
+        id: row.get(0)?,
+        label: name(1, &row.get::<_, String>(1)?)?,
+        servers: servers.split(' ').map(|text| name(2, text)).collect::<Result<_, _>>()?,
+        policy: name(3, &row.get::<_, String>(3)?)?,
+        principal: row.get(4)?,
+        created_at: Timestamp::from_millis(row.get(5)?),
+        expires_at: time(6)?,
+        revoked_at: time(7)?,
+    })
+}
+
+fn name(column: usize, text: &str) -> rusqlite::Result<Name> {
+    Name::new(text).map_err(|error| {
+        rusqlite::Error::FromSqlConversionFailure(column, Type::Text, Box::new(error))
+    })
+}

@@ -1,0 +1,65 @@
+//! Grants and their tokens.
+
+use sluice_policy::Timestamp;
+use sluice_store::{Filter, Kind, Name, NewGrant, Record, Store, TokenHash, new_id};
+
+use crate::folder::{Folder, NOW};
+
+fn new(label: &str) -> NewGrant {
+    NewGrant {
+        label: Name::new(label).unwrap(),
+        servers: vec![Name::new("pharo").unwrap(), Name::new("files").unwrap()],
+        policy: Name::new("dev").unwrap(),
+        principal: Some("alice".into()),
+        expires_at: Some(Timestamp::from_millis(NOW.as_millis() + 1_000)),
+    }
+}
+
+fn admin() -> Record {
+    Record::new(new_id(NOW).unwrap(), NOW, Kind::Admin)
+}
+
+fn found(store: &Store, token: &str) -> Option<String> {
+    store.grant_of(&TokenHash::of(token)).unwrap().map(|grant| grant.id)
+}
+
+#[tokio::test]
+async fn a_token_finds_its_grant_and_is_not_kept() {
+    let folder = Folder::new();
+    let store = folder.store();
+    let (grant, token) = store.create_grant(new("laptop"), NOW, admin()).await.unwrap();
+    assert_eq!(store.grant_of(&token.hash()).unwrap(), Some(grant.clone()));
+    assert_eq!(store.grants().unwrap(), [grant]);
+    assert_eq!(found(&store, "sg_other"), None);
+    let file = std::fs::read(folder.database()).unwrap();
+    let log = std::fs::read(folder.database().with_extension("db-wal")).unwrap_or_default();
+    let kept = [file, log].concat();
+    assert!(!kept.windows(token.text().len()).any(|window| window == token.text().as_bytes()));
+    assert_eq!(store.records(&Filter::default()).unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_rotated_token_replaces_the_old_one() {
+    let folder = Folder::new();
+    let store = folder.store();
+    let (grant, old) = store.create_grant(new("laptop"), NOW, admin()).await.unwrap();
+    let (_, fresh) = store.rotate_grant(&grant.id, admin()).await.unwrap().unwrap();
+    assert_eq!(found(&store, old.text()), None);
+    assert_eq!(found(&store, fresh.text()), Some(grant.id));
+    assert_eq!(store.rotate_grant("nobody", admin()).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn a_revoked_or_expired_grant_is_not_valid() {
+    let folder = Folder::new();
+    let store = folder.store();
+    let (grant, token) = store.create_grant(new("laptop"), NOW, admin()).await.unwrap();
+    let end = grant.expires_at.unwrap();
+    assert!(grant.is_valid(Timestamp::from_millis(end.as_millis() - 1)));
+    assert!(!grant.is_valid(end));
+    let revoked = store.revoke_grant(&grant.id, NOW, admin()).await.unwrap().unwrap();
+    assert!(!revoked.is_valid(NOW));
+    assert_eq!(store.grant_of(&token.hash()).unwrap(), Some(revoked));
+    assert_eq!(store.rotate_grant(&grant.id, admin()).await.unwrap(), None);
+    assert_eq!(store.revoke_grant("nobody", NOW, admin()).await.unwrap(), None);
+}
