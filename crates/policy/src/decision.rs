@@ -177,15 +177,24 @@ impl<'p> Demand<'p> {
 
     fn full(&self, used: Amount, left: u64) -> String {
         let (max, per) = (&self.limit.max_text, per(self.limit.window));
-        let wait = left.div_ceil(1000);
+        let wait = wait(left);
         if self.limit.increment_from.is_none() {
-            format!("Rate limit reached: {max} {per}. Try again in {wait} s.")
-        } else {
-            let amount = self.amount;
-            format!(
-                "Limit reached: {max} {per}, {used} used, {amount} more asked for. Try again in {wait} s."
-            )
+            return format!("Rate limit reached: {max} {per}. Try again in {wait}.");
         }
+        let amount = self.amount;
+        format!(
+            "Limit reached: {max} {per}, {used} used, {amount} more asked for. Try again in {wait}."
+        )
+    }
+}
+
+/// A wait in the unit a person would use, never less than it is.
+fn wait(millis: u64) -> String {
+    let seconds = millis.div_ceil(1000);
+    match seconds {
+        0..=120 => format!("{seconds} s"),
+        121..=7_200 => format!("{} min", seconds.div_ceil(60)),
+        _ => format!("{} h", seconds.div_ceil(3_600)),
     }
 }
 

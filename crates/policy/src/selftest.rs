@@ -31,6 +31,9 @@ pub(crate) struct SelfTest {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TestResult {
     pub name: String,
+    /// What the last call came to, and by which rule.
+    pub outcome: Outcome,
+    pub rule: Option<String>,
     /// What went wrong, if it failed.
     pub failure: Option<String>,
     /// Where the test stands in the policy's text, in bytes.
@@ -44,40 +47,43 @@ impl Policy {
     pub fn run_tests(&self) -> Vec<TestResult> {
         self.tests
             .iter()
-            .map(|test| TestResult {
-                name: test.name.to_string(),
-                failure: test.failure(self),
-                offset: test.offset,
+            .map(|test| {
+                let (outcome, rule) = test.last_call(self);
+                let failure = test.failure(outcome, rule.as_deref());
+                TestResult {
+                    name: test.name.to_string(),
+                    outcome,
+                    rule,
+                    failure,
+                    offset: test.offset,
+                }
             })
             .collect()
     }
 }
 
 impl SelfTest {
-    fn failure(&self, policy: &Policy) -> Option<String> {
-        let args = self.args.as_ref().map(Document::root);
-        let call = match Call::new(&self.tool, args) {
-            Ok(call) => call,
-            Err(error) => return Some(error.to_string()),
+    /// What the last of the test's calls comes to.
+    fn last_call(&self, policy: &Policy) -> (Outcome, Option<String>) {
+        // Loading has seen to it that the arguments are an object.
+        let Ok(call) = Call::new(&self.tool, self.args.as_ref().map(Document::root)) else {
+            return (Outcome::Deny, None);
         };
         let mut counters = HashMap::new();
-        let mut last = (Outcome::Deny, None);
-        for _ in 0..self.times {
-            last = step(policy, &call, self.at, &mut counters);
-        }
-        let (outcome, rule) = last;
-        let by = rule.as_ref().map(|rule| format!(" by `{rule}`")).unwrap_or_default();
+        (0..self.times)
+            .map(|_| step(policy, &call, self.at, &mut counters))
+            .last()
+            .unwrap_or((Outcome::Deny, None))
+    }
+
+    fn failure(&self, outcome: Outcome, rule: Option<&str>) -> Option<String> {
+        let by = rule.map(|rule| format!(" by `{rule}`")).unwrap_or_default();
+        let got = format!("got `{}`{by}", outcome.name());
         if outcome != self.expect {
-            return Some(format!(
-                "expected `{}`, got `{}`{by}",
-                self.expect.name(),
-                outcome.name()
-            ));
+            return Some(format!("expected `{}`, {got}", self.expect.name()));
         }
-        let wanted = self.rule.as_deref();
-        (wanted.is_some() && wanted != rule.as_deref()).then(|| {
-            format!("expected rule `{}`, got `{}`{by}", wanted.unwrap_or_default(), outcome.name())
-        })
+        let wanted = self.rule.as_deref().filter(|wanted| Some(*wanted) != rule)?;
+        Some(format!("expected rule `{wanted}`, {got}"))
     }
 }
 

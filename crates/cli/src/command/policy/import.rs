@@ -2,7 +2,7 @@
 
 use clap::Args;
 use serde::Serialize;
-use sluice_policy::{Note, import};
+use sluice_policy::{Format, Note, import, load};
 
 use super::{counted, refused};
 use crate::{
@@ -30,7 +30,12 @@ impl Import {
         let source = Source::read(&self.file)?;
         let imported = match import(&source.text) {
             Ok(imported) => imported,
-            Err(problems) => return refused(&source, &problems, self.json),
+            Err(problems) => {
+                if load(&source.text, Format::Yaml).is_ok() {
+                    remark("note: this is a policy of ours already; there is nothing to import\n")?;
+                }
+                return refused(&source, &problems, self.json);
+            }
         };
         let lost = imported.notes.iter().filter(|note| note.lost).count();
         if self.json {

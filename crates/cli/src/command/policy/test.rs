@@ -2,7 +2,7 @@
 
 use clap::Args;
 use serde::Serialize;
-use sluice_policy::TestResult;
+use sluice_policy::{Problem, TestResult};
 
 use super::{counted, drawn, reported};
 use crate::{
@@ -31,7 +31,7 @@ struct FileReport {
     file: String,
     ok: bool,
     /// Why the tests could not be run, if they could not.
-    problems: Vec<sluice_policy::Problem>,
+    problems: Vec<Problem>,
     tests: Vec<TestReport>,
 }
 
@@ -39,6 +39,9 @@ struct FileReport {
 struct TestReport {
     name: String,
     ok: bool,
+    line: usize,
+    outcome: &'static str,
+    rule: Option<String>,
     failure: Option<String>,
 }
 
@@ -59,7 +62,7 @@ impl Test {
             } else {
                 drawn(&source, &problems)
             });
-            let tests = results.into_iter().map(TestReport::from).collect();
+            let tests = results.into_iter().map(|result| report_of(&source, result)).collect();
             report.files.push(FileReport { file: file.clone(), ok, problems, tests });
         }
         if self.json {
@@ -70,9 +73,14 @@ impl Test {
     }
 }
 
-impl From<TestResult> for TestReport {
-    fn from(result: TestResult) -> TestReport {
-        TestReport { ok: result.failure.is_none(), name: result.name, failure: result.failure }
+fn report_of(source: &Source, result: TestResult) -> TestReport {
+    TestReport {
+        ok: result.failure.is_none(),
+        line: Problem::at(&source.text, result.offset, String::new()).line,
+        outcome: result.outcome.name(),
+        rule: result.rule,
+        name: result.name,
+        failure: result.failure,
     }
 }
 

@@ -27,6 +27,13 @@ fn the_result_is_a_policy_that_checks() {
 }
 
 #[test]
+fn a_policy_of_ours_is_recognised() {
+    let text = "version: \"1\"\ndefault: deny\ntools:\n  x: { deny_if: [{ conditions: [] }] }\n";
+    let ran = Folder::with("ours.yaml", text).run(&["policy", "import", "ours.yaml"]).exits(1);
+    assert!(ran.err.contains("policy of ours already"), "{}", ran.err);
+}
+
+#[test]
 fn what_cannot_be_imported_is_shown_at_its_place() {
     let folder = Folder::with("old.yaml", "version: \"1\"\ntools:\n  x:\n    rulez: []\n");
     let ran = folder.run(&["policy", "import", "old.yaml"]).exits(1);

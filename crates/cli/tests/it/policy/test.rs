@@ -33,7 +33,7 @@ fn several_files_and_json() {
     assert_eq!(report["ok"], json!(false));
     assert_eq!(
         report["files"][0]["tests"][0],
-        json!({ "name": "two pass", "ok": true, "failure": null })
+        json!({ "name": "two pass", "ok": true, "line": 3, "outcome": "allow", "rule": null, "failure": null })
     );
     assert_eq!(report["files"][1]["ok"], json!(true));
     folder.run(&["policy", "test", "b.yaml"]).exits(0);
