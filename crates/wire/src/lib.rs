@@ -7,4 +7,5 @@
 
 pub mod json;
 pub mod look_alike;
+pub mod mcp;
 pub mod rpc;

@@ -1,0 +1,118 @@
+//! The methods a client may send, and which part of a policy each one meets.
+
+use super::revision::Revision::{self, V2024_11_05, V2025_11_25, V2026_07_28};
+
+/// Through which door of a server a method goes, so that a policy can stand in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Door {
+    /// Getting to know each other, liveness, cancellation, progress, logging:
+    /// always open.
+    Always,
+    /// `tools/list`: always open, and its answer is filtered.
+    ToolList,
+    /// `tools/call`: judged by the rules for the tool.
+    ToolCall,
+    /// A resource by its URI.
+    Resource,
+    /// A list of resources or of templates, whose answer is filtered.
+    ResourceList,
+    /// A prompt by its name.
+    Prompt,
+    /// A list of prompts, whose answer is filtered.
+    PromptList,
+    /// Completing an argument of a prompt or a resource template.
+    Completion,
+    /// Following a task that a call of the same grant has started.
+    Task,
+    /// A list of tasks, whose answer is filtered.
+    TaskList,
+    /// A stream of what changes on the server.
+    Listen,
+}
+
+/// A method that is known.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Method {
+    pub name: &'static str,
+    pub door: Door,
+    /// The first and the last revision that have it.
+    since: Revision,
+    until: Revision,
+}
+
+const fn method(name: &'static str, door: Door, since: Revision, until: Revision) -> Method {
+    Method { name, door, since, until }
+}
+
+static METHODS: [Method; 24] = [
+    method("initialize", Door::Always, V2024_11_05, V2025_11_25),
+    method("notifications/initialized", Door::Always, V2024_11_05, V2025_11_25),
+    method("server/discover", Door::Always, V2026_07_28, V2026_07_28),
+    method("ping", Door::Always, V2024_11_05, V2025_11_25),
+    method("notifications/cancelled", Door::Always, V2024_11_05, V2026_07_28),
+    method("notifications/progress", Door::Always, V2024_11_05, V2026_07_28),
+    method("notifications/roots/list_changed", Door::Always, V2024_11_05, V2025_11_25),
+    method("logging/setLevel", Door::Always, V2024_11_05, V2025_11_25),
+    method("tools/list", Door::ToolList, V2024_11_05, V2026_07_28),
+    method("tools/call", Door::ToolCall, V2024_11_05, V2026_07_28),
+    method("resources/list", Door::ResourceList, V2024_11_05, V2026_07_28),
+    method("resources/templates/list", Door::ResourceList, V2024_11_05, V2026_07_28),
+    method("resources/read", Door::Resource, V2024_11_05, V2026_07_28),
+    method("resources/subscribe", Door::Resource, V2024_11_05, V2025_11_25),
+    method("resources/unsubscribe", Door::Resource, V2024_11_05, V2025_11_25),
+    method("prompts/list", Door::PromptList, V2024_11_05, V2026_07_28),
+    method("prompts/get", Door::Prompt, V2024_11_05, V2026_07_28),
+    method("completion/complete", Door::Completion, V2024_11_05, V2026_07_28),
+    method("subscriptions/listen", Door::Listen, V2026_07_28, V2026_07_28),
+    method("tasks/get", Door::Task, V2025_11_25, V2026_07_28),
+    method("tasks/result", Door::Task, V2025_11_25, V2025_11_25),
+    method("tasks/cancel", Door::Task, V2025_11_25, V2026_07_28),
+    method("tasks/update", Door::Task, V2026_07_28, V2026_07_28),
+    method("tasks/list", Door::TaskList, V2025_11_25, V2025_11_25),
+];
+
+impl Method {
+    /// The method of that name, if the revision has it. Names are exact.
+    pub fn find(name: &str, revision: Revision) -> Option<&'static Method> {
+        METHODS
+            .iter()
+            .find(|method| method.name == name && (method.since..=method.until).contains(&revision))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Door, METHODS, Method, Revision};
+
+    fn check(name: &str, revision: Revision, expected: Option<Door>) {
+        let found = Method::find(name, revision).map(|method| method.door);
+        assert_eq!(found, expected, "{name} in {revision:?}");
+    }
+
+    #[test]
+    fn methods_belong_to_revisions() {
+        check("tools/call", Revision::V2024_11_05, Some(Door::ToolCall));
+        check("tools/call", Revision::V2026_07_28, Some(Door::ToolCall));
+        check("initialize", Revision::V2025_11_25, Some(Door::Always));
+        check("initialize", Revision::V2026_07_28, None);
+        check("server/discover", Revision::V2025_11_25, None);
+        check("tasks/list", Revision::V2025_06_18, None);
+        check("tasks/list", Revision::V2025_11_25, Some(Door::TaskList));
+        check("tasks/list", Revision::V2026_07_28, None);
+    }
+
+    #[test]
+    fn names_are_exact() {
+        for name in ["Tools/call", "tools/call ", "tools/call\0", "tools//call", "", "eval"] {
+            check(name, Revision::V2025_11_25, None);
+        }
+    }
+
+    #[test]
+    fn no_method_is_there_twice() {
+        for (place, method) in METHODS.iter().enumerate() {
+            assert!(METHODS[..place].iter().all(|other| other.name != method.name), "{method:?}");
+            assert!(method.since <= method.until, "{method:?}");
+        }
+    }
+}
