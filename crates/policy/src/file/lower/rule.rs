@@ -79,16 +79,15 @@ impl Lowering<'_> {
 
     fn except(&mut self, rule: &Rule<'_>, pattern: &Pattern) -> Except {
         let mut names = Vec::new();
-        if let (Pattern::Exact(_), Some(except)) = (pattern, rule.node.get("except")) {
-            let message = format!("`except` goes with a pattern, and `{}` is one tool", rule.key);
-            self.problems.add(except.span, message);
-            return Except::default();
-        }
         for item in list(rule.node, "except") {
             let Some(name) = item.as_str() else { continue };
             if name.contains('*') || name.starts_with('@') {
                 let message = format!("`except` takes tool names, and `{name}` is a pattern");
                 let hint = "name each tool that is taken out".into();
+                self.problems.add_with_hint(item.span, message, hint);
+            } else if *pattern == Pattern::Exact(name.into()) {
+                let message = format!("`except` takes out `{name}`, the only tool of this entry");
+                let hint = "take the entry away, or let it stand".into();
                 self.problems.add_with_hint(item.span, message, hint);
             }
             names.push(name.into());
@@ -147,9 +146,9 @@ impl Lowering<'_> {
         let Some((node, text)) = node.and_then(|node| Some((node, node.as_str()?))) else {
             return DEFAULT_EXPIRES_SECONDS;
         };
-        seconds(text).filter(|seconds| *seconds > 0).unwrap_or_else(|| {
+        seconds(text).unwrap_or_else(|| {
             let message = format!("`expires` must be a duration, found `{text}`");
-            let hint = "a whole number from 1 and `s`, `m`, `h` or `d`: `15m`".into();
+            let hint = "a whole number and `s`, `m`, `h` or `d`: `15m`".into();
             self.problems.add_with_hint(node.span, message, hint);
             DEFAULT_EXPIRES_SECONDS
         })

@@ -72,9 +72,9 @@ fn tools() -> BoxedStrategy<Value> {
         .prop_map(|entries| {
             let entries: BTreeMap<_, _> = entries.into_iter().collect();
             let entries = entries.into_iter().map(|(key, mut rule)| {
-                // `except` goes with patterns only.
-                if let (false, Value::Object(rule)) = (key.contains(['*', '@']), &mut rule) {
-                    rule.remove("except");
+                // `except` may not name the only tool of its entry.
+                if let Some(Value::Array(except)) = rule.get_mut("except") {
+                    except.retain(|name| name != key);
                 }
                 (key.to_owned(), rule)
             });
@@ -94,7 +94,7 @@ pub(crate) fn rule() -> BoxedStrategy<Value> {
         2 => Just(json!(true)),
         5 => record(vec![
             may("when", 70, predicates("when", 0..=2)),
-            may("expires", 50, text(&["15m", "30s", "2h", "1d", "001m"])),
+            may("expires", 50, text(&["15m", "30s", "2h", "1d", "0s", "001m"])),
             may("approvers", 50, number(&["1", "2", "3", "5"])),
             may("message", 50, words()),
         ]),
