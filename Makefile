@@ -64,7 +64,7 @@ audit: ## known vulnerabilities in dependencies; needs the advisory database
 bench: setup ## speed, side by side in one run
 	$(CARGO) bench --workspace --bench '*' --locked
 
-fuzz: setup ## hostile input for every reader; needs the nightly toolchain
+fuzz: setup ## hostile input, and two evaluators compared; needs the nightly toolchain
 	scripts/tool cargo-fuzz 0.13.2
 	@for target in $(FUZZ_TARGETS); do \
 		mkdir -p fuzz/corpus/$$target; \

@@ -66,7 +66,7 @@ pub(crate) fn tools(name: &str) -> anyhow::Result<Vec<ToolFacts>> {
     }
     ToolFacts::from_list(root).ok_or_else(|| {
         anyhow!(
-            "`{name}` is no list of named tools\nhint: save a server's answer to `tools/list` there"
+            "`{name}` is no list of tools, each with its own name\nhint: save a server's answer to `tools/list` there"
         )
     })
 }

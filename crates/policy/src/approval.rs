@@ -20,6 +20,18 @@ pub(crate) struct Approval {
     pub(crate) message: Option<Box<str>>,
 }
 
+impl Approval {
+    /// Whether every call needs approval, whatever its arguments.
+    pub(crate) fn holds_every_call(&self) -> bool {
+        self.always || self.when.iter().any(|predicate| predicate.conditions.is_empty())
+    }
+
+    /// Whether no call ever needs it: `when` is an empty list.
+    pub(crate) fn never_asks(&self) -> bool {
+        !self.always && self.when.is_empty()
+    }
+}
+
 /// What it takes to let one held call through.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Terms<'p> {

@@ -84,7 +84,12 @@ impl Denial<'_> {
     pub fn refuses_in_shadow(&self) -> bool {
         matches!(
             self.unavailable,
-            Some(Unavailable::Hidden | Unavailable::MaybeHidden | Unavailable::NotInList)
+            Some(
+                Unavailable::Hidden
+                    | Unavailable::MaybeHidden
+                    | Unavailable::LongName
+                    | Unavailable::NotInList
+            )
         )
     }
 }

@@ -103,7 +103,11 @@ impl PolicyDiff {
         }
         for pattern in patterns {
             let summary = |policy| Summary::by_pattern(policy, pattern);
+            let compared = self.tools.len();
             self.compare(pattern, &summary(before), &summary(after));
+            for change in self.tools.iter_mut().skip(compared).flat_map(|diff| &mut diff.changes) {
+                change.detail.insert_str(0, "this entry by itself: ");
+            }
         }
         self.complete = false;
         let note = "entries by pattern or category were compared each by itself, and categories \

@@ -1,5 +1,7 @@
 //! What is known of the tool a call names.
 
+use std::collections::HashSet;
+
 use sluice_classify::Category;
 use sluice_wire::json::Value;
 
@@ -27,11 +29,15 @@ impl ToolFacts {
     }
 
     /// Reads all tools of a `tools/list` answer: the JSON-RPC message, its
-    /// result, or the bare list. `None` if there is no list of named tools.
+    /// result, or the bare list. `None` if there is no list of named tools, or
+    /// two of them have one name.
     pub fn from_list(answer: Value<'_>) -> Option<Vec<ToolFacts>> {
         let result = answer.get("result").unwrap_or(answer);
         let tools = result.get("tools").unwrap_or(result);
-        tools.items()?.map(ToolFacts::from_definition).collect()
+        let tools: Vec<_> =
+            tools.items()?.map(ToolFacts::from_definition).collect::<Option<_>>()?;
+        let names: HashSet<_> = tools.iter().map(ToolFacts::name).collect();
+        (names.len() == tools.len()).then_some(tools)
     }
 
     /// The tool's exact name.

@@ -54,6 +54,11 @@ impl ArgsSchema {
         Ok(ArgsSchema { validator, cost, outline: Outline::of(schema) })
     }
 
+    /// Bytes of the patterns in it.
+    pub(crate) fn pattern_bytes(&self) -> usize {
+        self.cost.pattern_bytes
+    }
+
     /// What is wrong with the arguments, if anything.
     ///
     /// Only whether they fit is asked of the library: it explains a failure branch

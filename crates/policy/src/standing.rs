@@ -111,7 +111,7 @@ pub fn shows(policy: Option<&Policy>, tool: &str, facts: Facts<'_>) -> bool {
     let Some(policy) = policy else { return false };
     match standing(policy, tool, facts) {
         Ok(_) => true,
-        Err(Unavailable::Hidden | Unavailable::MaybeHidden) => false,
+        Err(Unavailable::Hidden | Unavailable::MaybeHidden | Unavailable::LongName) => false,
         Err(_) => policy.mode == Mode::Shadow,
     }
 }

@@ -122,7 +122,7 @@ impl<'p> Summary<'p> {
             let what = format!("calls where {} are denied", all_of(predicate));
             self.conditions.insert(what, &predicate.rule);
         }
-        if let Some(approval) = &entry.approval {
+        if let Some(approval) = entry.approval.as_ref().filter(|approval| !approval.never_asks()) {
             self.approvals.insert(when(approval), &approval.rule);
         }
         for limit in &entry.limits {
@@ -141,7 +141,7 @@ impl<'p> Summary<'p> {
         Standing::Open {
             held: entries
                 .iter()
-                .any(|entry| entry.approval.as_ref().is_some_and(|approval| approval.always)),
+                .any(|entry| entry.approval.as_ref().is_some_and(Approval::holds_every_call)),
             conditional: !self.conditions.is_empty() || !self.approvals.is_empty(),
             limited: !self.limits.is_empty(),
         }
@@ -253,7 +253,7 @@ fn when(approval: &Approval) -> String {
         approval.approvers,
         approval.expires_seconds
     );
-    if approval.always {
+    if approval.holds_every_call() {
         return format!("{terms}, for every call");
     }
     let any: Vec<_> = approval.when.iter().map(all_of).collect();
@@ -265,5 +265,12 @@ fn counter(limit: &Limit) -> String {
         Some(path) => format!(", adding `{}`", path.text()),
         None => String::new(),
     };
-    format!("counter `{}` ({}, per {}{adding})", limit.counter, limit.scope, limit.window)
+    // By length, because `minute` and 60 are the same window.
+    let window = match limit.window.seconds() {
+        60 => "minute".into(),
+        3_600 => "hour".into(),
+        86_400 => "day".into(),
+        seconds => format!("{seconds} s"),
+    };
+    format!("counter `{}` ({}, per {window}{adding})", limit.counter, limit.scope)
 }

@@ -62,15 +62,10 @@ impl Checker<'_> {
     fn value(&mut self, name: &str, node: &Node, of: &Type) {
         match (of, &node.content) {
             (_, Content::Reported) => {}
-            (
-                Type::Either([Type::Choice(words), Type::Whole { least, most }]),
-                Content::String(text),
-            ) if text.parse().is_ok_and(|number| (*least..=*most).contains(&number))
-                && !words.iter().any(|word| word.name == &**text) =>
+            (Type::Either([Type::Choice(words), Type::Whole { .. }]), Content::String(text))
+                if words.len() > 1 && !words.iter().any(|word| word.name == &**text) =>
             {
-                let message = format!("`{name}` must be {}, found string", expected(of));
-                let hint = format!("take the quotes away: {text}");
-                self.problems.add_with_hint(node.span, message, hint);
+                self.word_or_number(name, node, text, words);
             }
             (Type::Either(types), _) => match types.iter().find(|of| takes(of, node)) {
                 Some(of) => self.value(name, node, of),
@@ -110,6 +105,21 @@ impl Checker<'_> {
             }
             _ => {}
         }
+    }
+
+    /// A text where one of some words or a number should be, as for windows.
+    fn word_or_number(&mut self, name: &str, node: &Node, text: &str, words: &'static [Choice]) {
+        let names = || words.iter().map(|word| word.name);
+        let listed: Vec<_> = names().map(|name| format!("`{name}`")).collect();
+        let message =
+            format!("`{name}` must be {} or a whole number, found `{text}`", listed.join(", "));
+        let near = meant(text).filter(|word| names().any(|name| name == *word));
+        let hint = match near.or_else(|| nearest(text, names())) {
+            _ if is_number(text) => format!("take the quotes away: {text}"),
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "give other windows in seconds, without quotes: 30".into(),
+        };
+        self.problems.add_with_hint(node.span, message, hint);
     }
 
     fn record(&mut self, node: &Node, record: &'static Record) {
@@ -206,6 +216,9 @@ fn meant(word: &str) -> Option<&'static str> {
         "permit" | "accept" | "pass" => Some("allow"),
         "ask" | "hold" | "confirm" => Some("approve"),
         "audit" | "monitor" | "log" | "dry_run" | "report" => Some("shadow"),
+        "m" | "1m" | "mins" | "60s" => Some("minute"),
+        "h" | "1h" | "hr" | "hrs" | "60m" => Some("hour"),
+        "d" | "1d" | "daily" | "24h" => Some("day"),
         "user" | "agent" => Some("principal"),
         "global" | "all" => Some("server"),
         _ => None,

@@ -82,7 +82,7 @@ pub(crate) const fn word(name: &'static str, doc: &'static str) -> Choice {
 
 static PATTERN: Form = Form {
     pattern: "^([^@]|@(read|write|execute|destructive|financial|other)$|$)",
-    example: "eval, get_*, @read",
+    example: "get_*",
 };
 static TOOL_NAME: Form = Form { pattern: "^[^@*][^*]*$", example: "eval" };
 static PATH: Form = Form { pattern: r"^args(\.[^.]+)+$", example: "args.amount" };
@@ -99,6 +99,8 @@ static POSTURES: [Choice; 2] = [
     word("allow", "Tools that no entry names are allowed."),
     word("deny", "Tools that no entry names are denied."),
 ];
+static ACCESS_WORDS: [Choice; 2] =
+    [word("allow", "All of them."), word("deny", "None of them; lists answer empty.")];
 static MODES: [Choice; 2] = [
     word("enforce", "Denials take effect."),
     word("shadow", "Everything is judged and recorded; only hidden tools are refused."),
@@ -137,7 +139,7 @@ const WINDOW: Type = Type::Either(&[
     Type::Choice(&WINDOWS),
     Type::Whole { least: 1, most: crate::time::LONGEST_WINDOW as u64 },
 ]);
-const ACCESS: Type = Type::Either(&[Type::Choice(&POSTURES), Type::Record(&ACCESS_LIST)]);
+const ACCESS: Type = Type::Either(&[Type::Choice(&ACCESS_WORDS), Type::Record(&ACCESS_LIST)]);
 const PREDICATES: Type = Type::List(&Type::Record(&PREDICATE));
 
 static ACCESS_LIST: Record = Record {

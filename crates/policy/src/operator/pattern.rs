@@ -38,6 +38,13 @@ impl PatternBudget {
         PatternBudget { left: MOST_COMPILED }
     }
 
+    /// Takes the size of patterns that were compiled elsewhere off the budget.
+    pub(crate) fn spend(&mut self, bytes: usize) -> Result<(), TextPatternError> {
+        let left = self.left.checked_sub(bytes);
+        self.left = left.unwrap_or_default();
+        left.map(|_| ()).ok_or(TextPatternError::TooLarge)
+    }
+
     /// Compiles `source` and takes its size off the budget.
     pub(crate) fn compile(&mut self, source: &str) -> Result<TextPattern, TextPatternError> {
         if source.len() > LONGEST_SOURCE {

@@ -7,7 +7,7 @@
 
 use serde_json::Value as Json;
 
-use super::locations::{Location, locations};
+use super::locations::{Location, Locations, locations};
 
 /// Levels of arguments: more than the reader of messages lets through.
 const DEEPEST: usize = 64;
@@ -25,12 +25,14 @@ const MOST_WORK: u64 = 50_000_000;
 pub(super) struct Cost {
     /// Steps for one value, by the depth of the arguments.
     steps: Vec<u64>,
+    /// Bytes of its patterns.
+    pub(super) pattern_bytes: usize,
 }
 
 impl Cost {
     /// The cost of a schema, or why there is no saying or it is too high.
     pub(super) fn of(schema: &Json) -> Result<Cost, String> {
-        let locations = locations(schema)?;
+        let Locations { all: locations, pattern_bytes } = locations(schema)?;
         let order = order(&locations)?;
         let mut steps = Vec::new();
         let mut below = Vec::new();
@@ -46,7 +48,7 @@ impl Cost {
         if steps.len() < 2 {
             return Err("checking arguments could take too long".into());
         }
-        Ok(Cost { steps })
+        Ok(Cost { steps, pattern_bytes })
     }
 
     /// Why arguments `depth` levels deep and of this size are not checked.

@@ -12,6 +12,8 @@ use serde_json::{Map, Value as Json};
 const MOST_LOCATIONS: usize = 20_000;
 /// Patterns of one schema: each is compiled and kept.
 const MOST_PATTERNS: usize = 500;
+/// Bytes of all patterns of one schema, as far as compiling shows them.
+const MOST_PATTERN_BYTES: usize = 2 << 20;
 /// What a pattern counts for: a search looks at every byte of a piece of text.
 const PATTERN: u64 = 32;
 /// What one counts for that only the library can compile.
@@ -41,8 +43,14 @@ pub(super) struct Location {
 }
 
 /// All places that can be reached; the first is the whole schema.
-pub(super) fn locations(schema: &Json) -> Result<Vec<Location>, String> {
-    let mut reader = Reader { root: schema, numbers: HashMap::new(), found: vec![], patterns: 0 };
+pub(super) fn locations(schema: &Json) -> Result<Locations, String> {
+    let mut reader = Reader {
+        root: schema,
+        numbers: HashMap::new(),
+        found: vec![],
+        patterns: 0,
+        pattern_bytes: 0,
+    };
     reader.number(schema);
     let mut locations = Vec::new();
     while let Some(next) = reader.found.get(locations.len()) {
@@ -51,7 +59,14 @@ pub(super) fn locations(schema: &Json) -> Result<Vec<Location>, String> {
             return Err(format!("it has more than {MOST_LOCATIONS} subschemas"));
         }
     }
-    Ok(locations)
+    Ok(Locations { all: locations, pattern_bytes: reader.pattern_bytes })
+}
+
+/// A schema's places, and what its patterns take.
+#[derive(Debug)]
+pub(super) struct Locations {
+    pub(super) all: Vec<Location>,
+    pub(super) pattern_bytes: usize,
 }
 
 struct Reader<'s> {
@@ -60,6 +75,7 @@ struct Reader<'s> {
     numbers: HashMap<*const Json, usize>,
     found: Vec<&'s Json>,
     patterns: usize,
+    pattern_bytes: usize,
 }
 
 impl<'s> Reader<'s> {
@@ -139,7 +155,13 @@ impl<'s> Reader<'s> {
         if self.patterns > MOST_PATTERNS {
             return Err(format!("it has more than {MOST_PATTERNS} patterns"));
         }
-        Ok(search_steps(pattern).unwrap_or(UNKNOWN_PATTERN))
+        let (steps, bytes) =
+            search_cost(pattern).unwrap_or((UNKNOWN_PATTERN, super::PATTERN_BYTES));
+        self.pattern_bytes = self.pattern_bytes.saturating_add(bytes);
+        if self.pattern_bytes > MOST_PATTERN_BYTES {
+            return Err("its patterns take more than 2 MiB".into());
+        }
+        Ok(steps)
     }
 
     /// What a reference names.
@@ -192,19 +214,21 @@ fn count(many: usize) -> u64 {
     u64::try_from(many).unwrap_or(u64::MAX)
 }
 
-/// The steps a search takes for a piece of text, if the pattern can be compiled.
-fn search_steps(pattern: &str) -> Option<u64> {
+/// The steps a search takes for a piece of text, and the pattern's size, if it
+/// can be compiled.
+fn search_cost(pattern: &str) -> Option<(u64, usize)> {
     // These mean only ASCII in a schema, and the whole of Unicode to this compiler.
     let pattern = pattern.replace(r"\w", "[0-9A-Za-z_]").replace(r"\d", "[0-9]");
     let bounds = thompson::Config::new().nfa_size_limit(Some(super::PATTERN_BYTES));
     let compiled = thompson::Compiler::new().configure(bounds).build(&pattern).ok()?;
-    let states = compiled.states().len();
+    let (states, bytes) = (compiled.states().len(), compiled.memory_usage());
     let bounds = onepass::Config::new().size_limit(Some(super::SEARCH_BYTES));
     // Otherwise each byte may be looked at in every state.
     let is_plain = states <= FEW_STATES
         || compiled.is_always_start_anchored()
             && onepass::Builder::new().configure(bounds).build_from_nfa(compiled).is_ok();
-    Some(if is_plain { PATTERN } else { PATTERN.saturating_mul(count(states)) })
+    let steps = if is_plain { PATTERN } else { PATTERN.saturating_mul(count(states)) };
+    Some((steps, bytes))
 }
 
 /// A URI fragment's text, if it is well formed.
@@ -227,10 +251,11 @@ fn percent_decoded(fragment: &str) -> Option<Cow<'_, str>> {
 
 #[cfg(test)]
 mod tests {
-    use super::{PATTERN, search_steps};
+    use super::{PATTERN, search_cost};
 
     #[test]
     fn only_patterns_with_many_threads_count_for_more() {
+        let search_steps = |pattern| search_cost(pattern).map(|(steps, _)| steps);
         for plain in ["^[a-z]+$", r"^[\w-]{1,255}$", "a|b", r"\d{4}-\d{2}-\d{2}"] {
             assert_eq!(search_steps(plain), Some(PATTERN), "{plain}");
         }

@@ -19,7 +19,7 @@ use proptest::{
     prelude::*,
     test_runner::{Config, RngAlgorithm, RngSeed, TestCaseError, TestRunner},
 };
-use serde_json::{Value, json};
+use serde_json::Value;
 use sluice_policy::{
     Allow, Amount, Call, Consent, Decimal, Decision, Denial, Facts, Format, Limit, Policy,
     Timestamp, ToolFacts, judge, load,
@@ -71,8 +71,11 @@ struct World {
 impl World {
     fn new() -> World {
         let definitions = definitions();
-        let text = json!(definitions).to_string();
-        let engine = ToolFacts::from_list(document(&text).root()).unwrap();
+        // One by one, because they are of one tool as it might be, not a list.
+        let read = |definition: &Value| {
+            ToolFacts::from_definition(document(&definition.to_string()).root()).unwrap()
+        };
+        let engine: Vec<_> = definitions.iter().map(read).collect();
         let known = |(facts, tool): (&ToolFacts, Value)| oracle::Facts::Known {
             category: facts.category().name().to_owned(),
             input_schema: tool.get("inputSchema").cloned(),

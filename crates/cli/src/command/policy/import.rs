@@ -28,14 +28,12 @@ struct Report<'r> {
 impl Import {
     pub(crate) fn run(&self) -> anyhow::Result<Done> {
         let source = Source::read(&self.file)?;
+        if load(&source.text, Format::Yaml).is_ok() {
+            remark("note: this is a policy of ours already, and need not be imported\n")?;
+        }
         let imported = match import(&source.text) {
             Ok(imported) => imported,
-            Err(problems) => {
-                if load(&source.text, Format::Yaml).is_ok() {
-                    remark("note: this is a policy of ours already; there is nothing to import\n")?;
-                }
-                return refused(&source, &problems, self.json);
-            }
+            Err(problems) => return refused(&source, &problems, self.json),
         };
         let lost = imported.notes.iter().filter(|note| note.lost).count();
         if self.json {

@@ -103,6 +103,26 @@ fn usual_mistakes_in_the_text_have_a_hint() {
         ("a.yaml", "tools:\n  @read: {}\n", "in quotes"),
         ("a.yaml", "tools:\n  *_x: {}\n", "in quotes"),
         ("a.yaml", "version: \"1\"\ndefault: deny\ntools:\n  eval:\n", "write {}"),
+        (
+            "a.yaml",
+            "all_tools: { limits: [{ counter: c, window: hr, max: 1 }] }",
+            "did you mean `hour`?",
+        ),
+        (
+            "a.yaml",
+            "all_tools: { limits: [{ counter: c, window: fortnight, max: 1 }] }",
+            "in seconds",
+        ),
+        (
+            "a.yaml",
+            "all_tools: { limits: [{ counter: c, window: \"30\", max: 1 }] }",
+            "take the quotes away",
+        ),
+        (
+            "a.yaml",
+            "all_tools: { deny_if: [{ conditions: [{ path: Args.x, op: exists }] }] }",
+            "write `args.x`",
+        ),
         ("a.yaml", "default: block", "did you mean `deny`?"),
     ] {
         let ran = Folder::with(name, text).run(&["policy", "check", name]).exits(1);

@@ -75,6 +75,32 @@ fn without_a_list_patterns_are_compared_and_names_by_their_own_entries() {
 }
 
 #[test]
+fn approval_is_compared_by_what_it_asks() {
+    let policy = |approval: &str| {
+        format!(
+            r#"{{ "version": "1", "default": "deny", "tools": {{ "a": {{ "approval": {approval} }} }} }}"#
+        )
+    };
+    let compare = |a: &str, b: &str| diff(&policy(a), &policy(b), r#"[{"name": "a"}]"#);
+    // An empty `when` asks for nothing, and one without conditions for every call.
+    let report = compare("true", r#"{ "when": [] }"#);
+    assert_eq!(report["tools"][0]["after"], json!("allowed"));
+    let report = compare("true", r#"{ "when": [{ "conditions": [] }] }"#);
+    assert_eq!(report["tools"], json!([]));
+}
+
+#[test]
+fn windows_of_one_length_are_the_same() {
+    let policy = |rate: &str| {
+        format!(
+            r#"{{ "version": "1", "default": "deny", "tools": {{ "a": {{ "rate_limit": "{rate}" }} }} }}"#
+        )
+    };
+    let report = diff(&policy("5/minute"), &policy("5/60"), r#"[{"name": "a"}]"#);
+    assert_eq!(report["tools"], json!([]));
+}
+
+#[test]
 fn tools_that_the_list_lacks_are_named() {
     let report = diff(
         r#"{ "version": "1", "default": "deny", "tools": { "a": {}, "b": {} } }"#,

@@ -90,7 +90,7 @@ fn wrong_use_says_what_is_wrong() {
         (&["--used", "monet=1"], "the policy has no counter `monet`"),
         (&["--used", "money=-1"], "must not be negative"),
         (&["--at", "noon"], "2026-01-31T12:00:00Z"),
-        (&["--tools", "policy.json"], "no list of named tools"),
+        (&["--tools", "policy.json"], "no list of tools"),
     ] {
         let fixed = ["policy", "explain", "policy.json", "--tool", "pay"];
         let ran = folder.run(&[&fixed, arguments].concat()).exits(2);

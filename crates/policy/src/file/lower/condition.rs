@@ -53,8 +53,11 @@ impl Lowering<'_> {
         if path.is_none() {
             let message =
                 format!("`{key}` must begin with `args.` and name an argument, found `{text}`");
-            let name =
-                text.trim_start_matches(['$', '.']).trim_start_matches("args").trim_matches('.');
+            let plain = text.replace(' ', "");
+            let plain = plain.trim_start_matches(['$', '.']);
+            let (head, rest) = plain.split_once('.').unwrap_or((plain, ""));
+            let is_args = ["args", "arg", "arguments", "params"].contains(&&*head.to_lowercase());
+            let name = if is_args { rest } else { plain }.trim_matches('.');
             let usable = !name.is_empty() && !name.contains("..") && !name.contains(['/', '[']);
             let hint = match name {
                 counter if counter.starts_with("state.") => {

@@ -106,6 +106,9 @@ impl Lowering<'_> {
             }
             Some((None, node)) => match ArgsSchema::compile(&node.to_serde()) {
                 Ok(schema) => {
+                    if let Err(error) = self.patterns.spend(schema.pattern_bytes()) {
+                        self.problems.add(node.span, error.to_string());
+                    }
                     ValidateBy::Schema { schema: Box::new(schema), text: node.to_string().into() }
                 }
                 Err(why) => {
