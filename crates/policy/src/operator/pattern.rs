@@ -38,6 +38,11 @@ impl PatternBudget {
         PatternBudget { left: MOST_COMPILED }
     }
 
+    /// Whether nothing more fits, which has been reported then.
+    pub(crate) fn is_spent(&self) -> bool {
+        self.left == 0
+    }
+
     /// Takes the size of patterns that were compiled elsewhere off the budget.
     pub(crate) fn spend(&mut self, bytes: usize) -> Result<(), TextPatternError> {
         let left = self.left.checked_sub(bytes);

@@ -101,7 +101,10 @@ impl Lowering<'_> {
             None => ValidateBy::Default,
             Some((Some(true), _)) => ValidateBy::Own,
             Some((Some(false), _)) => ValidateBy::NotByDefault,
-            Some((None, node)) if !matches!(node.content, Content::Object(_)) => {
+            // A policy over the bound is refused; compiling more only takes time.
+            Some((None, node))
+                if !matches!(node.content, Content::Object(_)) || self.patterns.is_spent() =>
+            {
                 ValidateBy::Default
             }
             Some((None, node)) => match ArgsSchema::compile(&node.to_serde()) {
