@@ -2,6 +2,7 @@
 // Tells clippy that helpers here are test code too.
 #![cfg(test)]
 
+mod callers;
 mod cases;
 mod docs;
 mod generate;
