@@ -5,10 +5,7 @@ mod open;
 mod read;
 mod writer;
 
-use std::{
-    path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::path::{Path, PathBuf};
 
 use sluice_policy::Amount;
 use tokio::sync::{mpsc, oneshot};
@@ -17,7 +14,7 @@ use crate::{chain::Verified, counter::Charge, record::Record};
 
 pub use open::OpenError;
 pub use read::Filter;
-use writer::{Finish, Work, Writer};
+use writer::{Task, Work, Writer};
 
 /// Commands that may wait for the writer; past that, callers wait.
 const QUEUE: usize = 4096;
@@ -60,8 +57,7 @@ pub enum Reservation {
 #[derive(Debug, Clone)]
 pub struct Store {
     path: PathBuf,
-    queue: mpsc::Sender<Work>,
-    failure: Arc<Mutex<Option<StoreError>>>,
+    queue: mpsc::Sender<Box<dyn Work>>,
 }
 
 impl Store {
@@ -69,9 +65,8 @@ impl Store {
     pub fn open(path: &Path, durability: Durability) -> Result<Store, OpenError> {
         let connection = open::open(path, durability)?;
         let (queue, work) = mpsc::channel(QUEUE);
-        let failure = Arc::default();
-        writer::start(connection, work, Arc::clone(&failure))?;
-        Ok(Store { path: path.to_owned(), queue, failure })
+        writer::start(connection, work)?;
+        Ok(Store { path: path.to_owned(), queue })
     }
 
     /// Makes all charges or none, and writes the record that goes with it, in
@@ -113,18 +108,7 @@ impl Store {
         work: impl FnOnce(&mut Writer) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let (reply, answer) = oneshot::channel();
-        let work: Work = Box::new(move |writer| {
-            let value = work(writer)?;
-            // Whoever has stopped waiting does not need the answer.
-            let finish: Finish = Box::new(move || drop(reply.send(value)));
-            Ok(finish)
-        });
-        self.queue.send(work).await.map_err(|_| StoreError::Stopped)?;
-        answer.await.map_err(|_| self.last_failure())
-    }
-
-    fn last_failure(&self) -> StoreError {
-        let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
-        failure.clone().unwrap_or(StoreError::Stopped)
+        self.queue.send(Box::new(Task { work, reply })).await.map_err(|_| StoreError::Stopped)?;
+        answer.await.map_err(|_| StoreError::Stopped)?
     }
 }

@@ -6,14 +6,12 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    io,
-    sync::{Arc, Mutex, PoisonError},
-    thread,
+    io, thread,
 };
 
 use rusqlite::{Connection, params};
 use sluice_policy::{Amount, Decimal, Timestamp};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use super::{Reservation, StoreError};
 use crate::{
@@ -32,24 +30,53 @@ const FORGET_AFTER: i64 = 3_600_000;
 /// Readings kept in memory; past that all are read again.
 const MOST_KNOWN: usize = 16_384;
 
-/// A part of the next transaction. Whoever waits for it is answered by what it
-/// returns, which is called when the transaction is on disk and dropped if it
-/// failed.
-pub(super) type Work = Box<dyn FnOnce(&mut Writer) -> Result<Finish, StoreError> + Send>;
-pub(super) type Finish = Box<dyn FnOnce() + Send>;
+/// A part of the next transaction, and whoever waits for it.
+pub(super) trait Work: Send {
+    /// Does its part. What it returns answers once the transaction's fate is known.
+    fn run(self: Box<Self>, writer: &mut Writer) -> Result<Finish, StoreError>;
+    /// Answers that it was not come to.
+    fn refuse(self: Box<Self>, error: &StoreError);
+}
 
-/// Starts the thread; it ends when the last handle to the store is gone. The last
-/// failure is left in `failure` for those who were not answered.
+pub(super) type Finish = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
+
+/// Work that answers with what it found.
+pub(super) struct Task<T, F> {
+    pub(super) work: F,
+    pub(super) reply: oneshot::Sender<Result<T, StoreError>>,
+}
+
+impl<T, F> Work for Task<T, F>
+where
+    T: Send + 'static,
+    F: FnOnce(&mut Writer) -> Result<T, StoreError> + Send + 'static,
+{
+    fn run(self: Box<Self>, writer: &mut Writer) -> Result<Finish, StoreError> {
+        let Task { work, reply } = *self;
+        // Whoever has stopped waiting does not need an answer.
+        match work(writer) {
+            Ok(value) => Ok(Box::new(move |fate| drop(reply.send(fate.map(|()| value))))),
+            Err(error) => {
+                drop(reply.send(Err(error.clone())));
+                Err(error)
+            }
+        }
+    }
+
+    fn refuse(self: Box<Self>, error: &StoreError) {
+        drop(self.reply.send(Err(error.clone())));
+    }
+}
+
+/// Starts the thread; it ends when the last handle to the store is gone.
 pub(super) fn start(
     connection: Connection,
-    queue: mpsc::Receiver<Work>,
-    failure: Arc<Mutex<Option<StoreError>>>,
+    queue: mpsc::Receiver<Box<dyn Work>>,
 ) -> io::Result<()> {
     let chain = id::new_id(Timestamp::from_millis(0))
         .map(Chain::new)
         .ok_or_else(|| io::Error::other("the system gives no randomness"))?;
-    let counters = Counters::default();
-    let writer = Writer { connection, chain, counters, forgotten: i64::MIN, failure };
+    let writer = Writer { connection, chain, counters: Counters::default(), forgotten: i64::MIN };
     thread::Builder::new().name("store".into()).spawn(move || writer.run(queue)).map(|_| ())
 }
 
@@ -60,7 +87,6 @@ pub(super) struct Writer {
     counters: Counters,
     /// When ended windows were last forgotten.
     forgotten: i64,
-    failure: Arc<Mutex<Option<StoreError>>>,
 }
 
 /// What is known of counters without asking the database.
@@ -74,38 +100,44 @@ struct Counters {
 }
 
 impl Writer {
-    fn run(mut self, mut queue: mpsc::Receiver<Work>) {
+    fn run(mut self, mut queue: mpsc::Receiver<Box<dyn Work>>) {
         let mut batch = Vec::with_capacity(BATCH);
         while queue.blocking_recv_many(&mut batch, BATCH) > 0 {
-            self.commit(&mut batch);
+            self.commit(batch.drain(..));
         }
     }
 
     /// Carries a batch out in one transaction, and answers when it is on disk.
-    fn commit(&mut self, batch: &mut Vec<Work>) {
+    fn commit(&mut self, mut batch: impl Iterator<Item = Box<dyn Work>>) {
         let chain = self.chain.clone();
-        match self.transaction(batch) {
-            Ok(finished) => finished.into_iter().for_each(|finish| finish()),
-            Err(error) => {
-                // Nothing of it is on disk, so nothing of it has happened.
-                let _ = self.connection.execute_batch("ROLLBACK");
-                self.chain = chain;
-                self.counters = Counters::default();
-                *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-                batch.clear();
-            }
+        let mut done = Vec::new();
+        let fate = self.transaction(&mut batch, &mut done);
+        if let Err(error) = &fate {
+            // Nothing of it is on disk, so nothing of it has happened.
+            let _ = self.connection.execute_batch("ROLLBACK");
+            self.chain = chain;
+            self.counters = Counters::default();
+            batch.for_each(|work| work.refuse(error));
+        }
+        for finish in done {
+            finish(fate.clone());
         }
     }
 
-    fn transaction(&mut self, batch: &mut Vec<Work>) -> Result<Vec<Finish>, StoreError> {
+    fn transaction(
+        &mut self,
+        batch: &mut impl Iterator<Item = Box<dyn Work>>,
+        done: &mut Vec<Finish>,
+    ) -> Result<(), StoreError> {
         self.connection.execute_batch("BEGIN IMMEDIATE")?;
         self.counters.trust(&self.connection)?;
-        let finished =
-            batch.drain(..).map(|work| work(self)).collect::<Result<Vec<_>, StoreError>>()?;
+        for work in batch {
+            done.push(work.run(self)?);
+        }
         self.counters.write(&self.connection)?;
         self.connection.execute_batch("COMMIT")?;
         self.counters.settle();
-        Ok(finished)
+        Ok(())
     }
 
     /// Makes all charges or none, with the record that goes with it.
