@@ -13,6 +13,7 @@ mod grant;
 mod id;
 mod name;
 mod record;
+mod server;
 mod sqlite;
 
 pub use chain::{Fault, Verified};
@@ -21,4 +22,5 @@ pub use grant::{Grant, NewGrant, Token, TokenHash};
 pub use id::new_id;
 pub use name::{Name, NameError};
 pub use record::{GrantRef, Kind, PolicyRef, Record, UpstreamRef};
+pub use server::{AttachedPolicy, Secret, Server, Source, Transport};
 pub use sqlite::{Durability, Filter, OpenError, Reservation, Store, StoreError};

@@ -1,0 +1,1 @@
+//! A notes-and-ledger server for trying things.
