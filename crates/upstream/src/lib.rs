@@ -1,5 +1,10 @@
-//! Speaking to MCP servers, which are trusted no further than their clients.
+//! Speaking to MCP servers: sending one HTTP request, and reading event streams.
 //!
-//! So far only the event streams that answers may come as.
+//! Whoever asks here has judged already; nothing in this crate knows policies.
 
+pub mod address;
+mod connect;
+mod http;
 pub mod sse;
+
+pub use crate::http::{AnswerBody, HttpUpstream, SendError, Upstream, UrlError};

@@ -5,6 +5,8 @@
 //! parsers could read differently is refused. Nothing here does I/O, and no
 //! member is lost because this crate does not know it.
 
+pub mod answer;
+pub mod edit;
 pub mod json;
 pub mod look_alike;
 pub mod mcp;

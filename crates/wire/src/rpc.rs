@@ -156,6 +156,26 @@ fn failure<'d>(id: Option<Value<'d>>, error: Value<'d>) -> Result<Message<'d>, E
     Ok(Message::Failure { id, error })
 }
 
+/// Whether a key would be taken for one of the envelope's by some other reader.
+pub(crate) fn resembles_member(key: &str) -> bool {
+    MEMBERS.iter().any(|(_, governed)| governed.resembles(key))
+}
+
+impl Id {
+    /// Reads an id: a string or an integer.
+    pub fn read(id: Value<'_>) -> Result<Id, EnvelopeError> {
+        read_id(id)
+    }
+
+    /// The id as JSON.
+    pub fn to_json(&self) -> String {
+        match self {
+            Id::Integer(text) => text.clone(),
+            Id::String(text) => crate::edit::quoted(text),
+        }
+    }
+}
+
 fn read_id(id: Value<'_>) -> Result<Id, EnvelopeError> {
     if let Some(text) = id.as_str() {
         return Ok(Id::String(text.into()));

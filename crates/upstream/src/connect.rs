@@ -1,0 +1,189 @@
+//! Making a connection: to an address that was checked, by TLS where the URL says so.
+
+use std::{
+    io,
+    net::SocketAddr,
+    pin::Pin,
+    sync::{Arc, OnceLock},
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use http::Uri;
+use hyper::rt::{Read, ReadBufCursor, Write};
+use hyper_util::{
+    client::legacy::connect::{Connected, Connection},
+    rt::TokioIo,
+};
+use rustls::{ClientConfig, RootCertStore, pki_types::ServerName};
+use tokio::net::{TcpStream, lookup_host};
+use tokio_rustls::{TlsConnector, client::TlsStream};
+
+use crate::address::Reach;
+
+/// How long making one connection may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Makes connections for one server.
+#[derive(Debug, Clone)]
+pub(crate) struct Connector {
+    pub(crate) reach: Arc<Reach>,
+}
+
+/// A connection, in the clear or not.
+#[derive(Debug)]
+pub(crate) enum Stream {
+    Plain(TokioIo<TcpStream>),
+    Tls(Box<TokioIo<TlsStream<TcpStream>>>),
+}
+
+impl tower::Service<Uri> for Connector {
+    type Response = Stream;
+    type Error = io::Error;
+    type Future = Pin<Box<dyn Future<Output = io::Result<Stream>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, url: Uri) -> Self::Future {
+        let reach = Arc::clone(&self.reach);
+        Box::pin(async move {
+            tokio::time::timeout(PATIENCE, connect(&reach, &url)).await.unwrap_or_else(|_| {
+                Err(io::Error::new(io::ErrorKind::TimedOut, "no connection within 10 s"))
+            })
+        })
+    }
+}
+
+async fn connect(reach: &Reach, url: &Uri) -> io::Result<Stream> {
+    let host = url.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
+    let is_tls = url.scheme_str() == Some("https");
+    let port = url.port_u16().unwrap_or(if is_tls { 443 } else { 80 });
+    let stream = reached(reach, host, port).await?;
+    stream.set_nodelay(true)?;
+    if !is_tls {
+        return Ok(Stream::Plain(TokioIo::new(stream)));
+    }
+    let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
+    let stream = TlsConnector::from(tls()?).connect(name, stream).await?;
+    Ok(Stream::Tls(Box::new(TokioIo::new(stream))))
+}
+
+/// Connects to the first of the host's addresses that may be called and answers.
+async fn reached(reach: &Reach, host: &str, port: u16) -> io::Result<TcpStream> {
+    let mut last = io::Error::new(io::ErrorKind::NotFound, format!("`{host}` has no address"));
+    for address in lookup_host((host, port)).await? {
+        match one(reach, host, address).await {
+            Ok(stream) => return Ok(stream),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+async fn one(reach: &Reach, host: &str, address: SocketAddr) -> io::Result<TcpStream> {
+    if !reach.permits(address.ip()) {
+        let ip = address.ip();
+        return Err(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            format!("`{host}` leads to {ip}, which `upstreams.allow_private` does not list"),
+        ));
+    }
+    TcpStream::connect(address).await
+}
+
+/// What is trusted: the system's certificates, read when first needed.
+fn tls() -> io::Result<Arc<ClientConfig>> {
+    static TLS: OnceLock<Result<Arc<ClientConfig>, String>> = OnceLock::new();
+    TLS.get_or_init(|| trusting_the_system().map(Arc::new)).clone().map_err(io::Error::other)
+}
+
+fn trusting_the_system() -> Result<ClientConfig, String> {
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    if roots.is_empty() {
+        return Err("this machine has no trusted certificates\nhint: install `ca-certificates`, or name a file in SSL_CERT_FILE".into());
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(config)
+}
+
+impl Connection for Stream {
+    fn connected(&self) -> Connected {
+        match self {
+            Stream::Plain(_) => Connected::new(),
+            Stream::Tls(stream) => {
+                let (_, session) = stream.inner().get_ref();
+                match session.alpn_protocol() {
+                    Some(b"h2") => Connected::new().negotiated_h2(),
+                    _ => Connected::new(),
+                }
+            }
+        }
+    }
+}
+
+impl Read for Stream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: ReadBufCursor<'_>,
+    ) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Stream::Plain(stream) => Pin::new(stream).poll_read(context, buffer),
+            Stream::Tls(stream) => Pin::new(stream).poll_read(context, buffer),
+        }
+    }
+}
+
+impl Write for Stream {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Stream::Plain(stream) => Pin::new(stream).poll_write(context, bytes),
+            Stream::Tls(stream) => Pin::new(stream).poll_write(context, bytes),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Stream::Plain(stream) => Pin::new(stream).poll_flush(context),
+            Stream::Tls(stream) => Pin::new(stream).poll_flush(context),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Stream::Plain(stream) => Pin::new(stream).poll_shutdown(context),
+            Stream::Tls(stream) => Pin::new(stream).poll_shutdown(context),
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        match self {
+            Stream::Plain(stream) => stream.is_write_vectored(),
+            Stream::Tls(stream) => stream.is_write_vectored(),
+        }
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Stream::Plain(stream) => Pin::new(stream).poll_write_vectored(context, bytes),
+            Stream::Tls(stream) => Pin::new(stream).poll_write_vectored(context, bytes),
+        }
+    }
+}

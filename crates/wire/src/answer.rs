@@ -1,0 +1,200 @@
+//! Checking an answer while it streams: that it is one JSON-RPC response, to the
+//! request that waits, without holding more of it than its outline.
+//!
+//! Answers that must be changed are read whole elsewhere; this is for those that
+//! pass as they are, however long they get.
+
+mod scan;
+
+use std::sync::LazyLock;
+
+use crate::{
+    json::{Bounds, Document},
+    look_alike::Governed,
+    rpc::{self, Id},
+};
+use scan::{Scanner, Sink};
+
+/// Why an answer is not what it must be.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AnswerError {
+    #[error("it is not valid JSON at byte {0}")]
+    Json(u64),
+    #[error("it is nested deeper than {0}")]
+    TooDeep(usize),
+    #[error("it ends before it is complete")]
+    Incomplete,
+    #[error("it is no JSON-RPC response")]
+    Envelope,
+    #[error("it answers another request")]
+    OtherId,
+    #[error("a member stands twice, or looks like one that matters")]
+    Ambiguous,
+}
+
+/// What is known of an answer's content so far.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Outline {
+    /// Whether it is an error of the protocol.
+    pub is_failure: bool,
+    /// What the result says of itself in `isError`.
+    pub is_error: Option<bool>,
+    /// `resultType` of a modern result.
+    pub result_type: Option<String>,
+    /// Whether the result asks the client for something, or names a task:
+    /// then it cannot pass unchanged.
+    pub is_special: bool,
+}
+
+/// Follows one answer.
+#[derive(Debug)]
+pub struct AnswerCheck {
+    scanner: Scanner,
+    envelope: Envelope,
+}
+
+#[derive(Debug)]
+struct Envelope {
+    expected: Id,
+    /// Names of the outermost object and of the result that have been met.
+    seen: Vec<String>,
+    seen_in_result: Vec<String>,
+    outline: Outline,
+}
+
+/// Members of a result that keep it from passing unchanged.
+const SPECIAL: [&str; 4] = ["inputRequests", "requestState", "task", "taskId"];
+
+/// Members that no other may resemble.
+static GOVERNED: LazyLock<Vec<Governed>> = LazyLock::new(|| {
+    SPECIAL.into_iter().chain(["resultType", "isError"]).map(Governed::new).collect()
+});
+
+/// More members of the outermost object or the result than any answer has; the
+/// names of these few are kept to find repeated ones.
+const MOST_MEMBERS: usize = 64;
+
+impl AnswerCheck {
+    /// Waits for the answer to `expected`.
+    pub fn new(expected: Id, depth: usize) -> AnswerCheck {
+        let envelope = Envelope {
+            expected,
+            seen: Vec::new(),
+            seen_in_result: Vec::new(),
+            outline: Outline::default(),
+        };
+        AnswerCheck { scanner: Scanner::new(depth), envelope }
+    }
+
+    /// Reads the next bytes.
+    pub fn push(&mut self, bytes: &[u8]) -> Result<(), AnswerError> {
+        self.scanner.push(bytes, &mut self.envelope)
+    }
+
+    /// What is known so far.
+    pub fn outline(&self) -> &Outline {
+        &self.envelope.outline
+    }
+
+    /// The answer has ended: was it all there?
+    pub fn finish(&self) -> Result<&Outline, AnswerError> {
+        self.scanner.finish()?;
+        // The values of `jsonrpc` and `id` were checked when they were met.
+        let has = |name: &str| self.envelope.seen.iter().any(|seen| seen == name);
+        if !has("jsonrpc") || has("result") == has("error") {
+            return Err(AnswerError::Envelope);
+        }
+        if !has("id") {
+            return Err(AnswerError::OtherId);
+        }
+        Ok(&self.envelope.outline)
+    }
+}
+
+impl Sink for Envelope {
+    fn key(&mut self, in_result: bool, raw: &str) -> Result<bool, AnswerError> {
+        let key = decoded(raw)?;
+        let seen = if in_result { &self.seen_in_result } else { &self.seen };
+        if seen.contains(&key) {
+            return Err(AnswerError::Ambiguous);
+        }
+        if seen.len() >= MOST_MEMBERS {
+            return Err(AnswerError::Envelope);
+        }
+        let wanted = if in_result {
+            if GOVERNED.iter().any(|governed| governed.resembles(&key)) {
+                return Err(AnswerError::Ambiguous);
+            }
+            self.outline.is_special |= SPECIAL.contains(&key.as_str());
+            matches!(key.as_str(), "isError" | "resultType")
+        } else {
+            self.member(&key)?
+        };
+        let seen = if in_result { &mut self.seen_in_result } else { &mut self.seen };
+        seen.push(key);
+        Ok(wanted)
+    }
+
+    fn is_result(&self) -> bool {
+        self.seen.last().is_some_and(|key| key == "result")
+    }
+
+    fn scalar(&mut self, in_result: bool, raw: &str) -> Result<(), AnswerError> {
+        let key = if in_result { self.seen_in_result.last() } else { self.seen.last() };
+        match (in_result, key.map(String::as_str)) {
+            (false, Some("jsonrpc")) => {
+                let is_known = decoded(raw)? == "2.0";
+                is_known.then_some(()).ok_or(AnswerError::Envelope)
+            }
+            (false, Some("id")) => self.id(raw),
+            (true, Some("isError")) => {
+                self.outline.is_error = Some(raw == "true");
+                Ok(())
+            }
+            (true, Some("resultType")) => {
+                let kind = decoded(raw)?;
+                self.outline.is_special |= kind != "complete";
+                self.outline.result_type = Some(kind);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Envelope {
+    /// Takes note of a member of the outermost object; whether its value is wanted.
+    fn member(&mut self, key: &str) -> Result<bool, AnswerError> {
+        match key {
+            "jsonrpc" | "id" => return Ok(true),
+            "result" => {}
+            "error" => self.outline.is_failure = true,
+            "method" | "params" => return Err(AnswerError::Envelope),
+            _ if rpc::resembles_member(key) => return Err(AnswerError::Ambiguous),
+            _ => {}
+        }
+        Ok(false)
+    }
+
+    fn id(&self, raw: &str) -> Result<(), AnswerError> {
+        let document =
+            Document::parse(raw, &Bounds::default()).map_err(|_| AnswerError::OtherId)?;
+        let is_expected = Id::read(document.root()).is_ok_and(|id| id == self.expected);
+        is_expected.then_some(()).ok_or(AnswerError::OtherId)
+    }
+}
+
+/// A JSON string's content.
+fn decoded(raw: &str) -> Result<String, AnswerError> {
+    // Nearly every name is plain.
+    if let Some(plain) = raw.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'))
+        && !plain.contains('\\')
+    {
+        return Ok(plain.to_owned());
+    }
+    let document = Document::parse(raw, &Bounds::default()).map_err(|_| AnswerError::Envelope)?;
+    document.root().as_str().map(str::to_owned).ok_or(AnswerError::Envelope)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,368 @@
+//! A JSON scanner that is fed piece by piece and keeps nothing but its place.
+
+use super::AnswerError;
+
+/// Longest name or value that is looked at; longer names are nobody's.
+const MOST_KEPT: usize = 64 << 10;
+
+/// Who wants to know about the outermost object and its `result`.
+pub(super) trait Sink {
+    /// A name was met; whether its value, if it is no object or list, is wanted.
+    fn key(&mut self, in_result: bool, raw: &str) -> Result<bool, AnswerError>;
+    /// Whether the object that begins now, in the outermost one, is the result.
+    fn is_result(&self) -> bool;
+    /// A wanted value.
+    fn scalar(&mut self, in_result: bool, raw: &str) -> Result<(), AnswerError>;
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Expect {
+    Value,
+    /// A value, or the end of an empty list.
+    ValueOrEnd,
+    Key,
+    /// A name, or the end of an empty object.
+    KeyOrEnd,
+    Colon,
+    /// A comma, or the end of what is open.
+    CommaOrEnd,
+    /// Only blanks.
+    Nothing,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Token {
+    None,
+    /// A string; whether it is a name.
+    String {
+        is_key: bool,
+    },
+    /// After a backslash.
+    Escape {
+        is_key: bool,
+    },
+    /// In `\u`, with so many digits to come.
+    Hex {
+        is_key: bool,
+        left: u8,
+    },
+    Number(Digits),
+    /// The rest of `true`, `false` or `null`.
+    Word(&'static [u8]),
+}
+
+/// How far a number has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Digits {
+    Minus,
+    Zero,
+    Whole,
+    Point,
+    Fraction,
+    Exponent,
+    Sign,
+    Power,
+}
+
+#[derive(Debug)]
+pub(super) struct Scanner {
+    depth: usize,
+    /// What is open; `true` for objects.
+    open: Vec<bool>,
+    /// Whether the second of these is the result.
+    in_result: bool,
+    expect: Expect,
+    token: Token,
+    /// The token's text so far, where somebody may want it.
+    kept: Option<Vec<u8>>,
+    /// Whether the value that comes is wanted.
+    wanted: bool,
+    /// Bytes of a character that is not complete.
+    partial: Vec<u8>,
+    /// Bytes read before this push.
+    read: u64,
+}
+
+impl Scanner {
+    pub(super) fn new(depth: usize) -> Scanner {
+        Scanner {
+            depth,
+            open: Vec::with_capacity(8),
+            in_result: false,
+            expect: Expect::Value,
+            token: Token::None,
+            kept: None,
+            wanted: false,
+            partial: Vec::new(),
+            read: 0,
+        }
+    }
+
+    pub(super) fn push(&mut self, bytes: &[u8], sink: &mut impl Sink) -> Result<(), AnswerError> {
+        self.utf8(bytes)?;
+        let mut rest = bytes;
+        while let Some((&byte, after)) = rest.split_first() {
+            let place = self.read + (bytes.len() - rest.len()) as u64;
+            rest = match self.token {
+                Token::String { is_key } => self.string(rest, is_key, sink, place)?,
+                _ => {
+                    if self.byte(byte, sink).ok_or(AnswerError::Json(place))?? {
+                        after
+                    } else {
+                        // The byte ended a number and belongs to what follows.
+                        continue;
+                    }
+                }
+            };
+        }
+        self.read += bytes.len() as u64;
+        Ok(())
+    }
+
+    pub(super) fn finish(&self) -> Result<(), AnswerError> {
+        let is_whole =
+            self.expect == Expect::Nothing && self.token == Token::None && self.partial.is_empty();
+        if is_whole { Ok(()) } else { Err(AnswerError::Incomplete) }
+    }
+
+    /// Checks the encoding, also of characters cut in two.
+    fn utf8(&mut self, bytes: &[u8]) -> Result<(), AnswerError> {
+        let mut bytes = bytes;
+        while !self.partial.is_empty() {
+            let Some((first, rest)) = bytes.split_first() else { return Ok(()) };
+            self.partial.push(*first);
+            bytes = rest;
+            match std::str::from_utf8(&self.partial) {
+                Ok(_) => self.partial.clear(),
+                Err(error) if error.error_len().is_none() => {}
+                Err(_) => return Err(AnswerError::Json(self.read)),
+            }
+        }
+        match std::str::from_utf8(bytes) {
+            Ok(_) => Ok(()),
+            Err(error) if error.error_len().is_none() => {
+                self.partial
+                    .extend_from_slice(bytes.get(error.valid_up_to()..).unwrap_or_default());
+                Ok(())
+            }
+            Err(error) => Err(AnswerError::Json(self.read + error.valid_up_to() as u64)),
+        }
+    }
+
+    /// Reads on in a string, as far as it goes.
+    fn string<'b>(
+        &mut self,
+        bytes: &'b [u8],
+        is_key: bool,
+        sink: &mut impl Sink,
+        place: u64,
+    ) -> Result<&'b [u8], AnswerError> {
+        let end = memchr::memchr2(b'"', b'\\', bytes).unwrap_or(bytes.len());
+        let (content, rest) = bytes.split_at_checked(end).unwrap_or((bytes, &[]));
+        if has_control(content) {
+            return Err(AnswerError::Json(place));
+        }
+        self.keep(content)?;
+        let Some((&byte, after)) = rest.split_first() else { return Ok(rest) };
+        self.keep(&[byte])?;
+        if byte == b'\\' {
+            self.token = Token::Escape { is_key };
+        } else {
+            self.token = Token::None;
+            self.string_ends(is_key, sink)?;
+        }
+        Ok(after)
+    }
+
+    fn string_ends(&mut self, is_key: bool, sink: &mut impl Sink) -> Result<(), AnswerError> {
+        if is_key {
+            self.expect = Expect::Colon;
+            self.wanted = match self.kept.take() {
+                Some(raw) => sink.key(self.in_result, text(&raw)?)?,
+                None => false,
+            };
+            Ok(())
+        } else {
+            self.value_ends(sink)
+        }
+    }
+
+    /// Takes one byte outside of a string; `false` if it is still to be taken,
+    /// `None` if it cannot stand here.
+    fn byte(&mut self, byte: u8, sink: &mut impl Sink) -> Option<Result<bool, AnswerError>> {
+        match self.token {
+            Token::None => self.structure(byte, sink),
+            Token::String { .. } => None,
+            Token::Escape { is_key } => {
+                self.token = match byte {
+                    b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => {
+                        Token::String { is_key }
+                    }
+                    b'u' => Token::Hex { is_key, left: 4 },
+                    _ => return None,
+                };
+                Some(self.keep(&[byte]).map(|()| true))
+            }
+            Token::Hex { is_key, left } => {
+                if !byte.is_ascii_hexdigit() {
+                    return None;
+                }
+                self.token = match left {
+                    1 => Token::String { is_key },
+                    left => Token::Hex { is_key, left: left - 1 },
+                };
+                Some(self.keep(&[byte]).map(|()| true))
+            }
+            Token::Number(digits) => self.number(digits, byte, sink),
+            Token::Word(rest) => self.word(rest, byte, sink),
+        }
+    }
+
+    fn word(
+        &mut self,
+        rest: &'static [u8],
+        byte: u8,
+        sink: &mut impl Sink,
+    ) -> Option<Result<bool, AnswerError>> {
+        let (expected, rest) = rest.split_first()?;
+        if byte != *expected {
+            return None;
+        }
+        if let Err(error) = self.keep(&[byte]) {
+            return Some(Err(error));
+        }
+        if rest.is_empty() {
+            self.token = Token::None;
+            return Some(self.value_ends(sink).map(|()| true));
+        }
+        self.token = Token::Word(rest);
+        Some(Ok(true))
+    }
+
+    fn number(
+        &mut self,
+        digits: Digits,
+        byte: u8,
+        sink: &mut impl Sink,
+    ) -> Option<Result<bool, AnswerError>> {
+        let next = match (digits, byte) {
+            (Digits::Minus, b'0') => Digits::Zero,
+            (Digits::Minus, b'1'..=b'9') | (Digits::Whole, b'0'..=b'9') => Digits::Whole,
+            (Digits::Zero | Digits::Whole, b'.') => Digits::Point,
+            (Digits::Zero | Digits::Whole | Digits::Fraction, b'e' | b'E') => Digits::Exponent,
+            (Digits::Point | Digits::Fraction, b'0'..=b'9') => Digits::Fraction,
+            (Digits::Exponent, b'+' | b'-') => Digits::Sign,
+            (Digits::Exponent | Digits::Sign | Digits::Power, b'0'..=b'9') => Digits::Power,
+            (Digits::Zero | Digits::Whole | Digits::Fraction | Digits::Power, _) => {
+                self.token = Token::None;
+                return Some(self.value_ends(sink).map(|()| false));
+            }
+            _ => return None,
+        };
+        self.token = Token::Number(next);
+        Some(self.keep(&[byte]).map(|()| true))
+    }
+
+    fn structure(&mut self, byte: u8, sink: &mut impl Sink) -> Option<Result<bool, AnswerError>> {
+        use Expect::{Colon, CommaOrEnd, Key, KeyOrEnd, Nothing, Value, ValueOrEnd};
+        match (self.expect, byte) {
+            (_, b' ' | b'\t' | b'\n' | b'\r') => {}
+            (Value | ValueOrEnd, b'{' | b'[') => {
+                return Some(self.begin(byte == b'{', sink).map(|()| true));
+            }
+            (Value | ValueOrEnd, _) if byte != b']' => return self.scalar(byte),
+            (ValueOrEnd, b']') | (KeyOrEnd, b'}') => return Some(self.end(sink).map(|()| true)),
+            (Key | KeyOrEnd, b'"') => {
+                self.kept = self.is_watched().then(|| vec![byte]);
+                self.token = Token::String { is_key: true };
+            }
+            (Colon, b':') => self.expect = Value,
+            (CommaOrEnd, b',') => {
+                self.expect = if self.open.last() == Some(&true) { Key } else { Value };
+            }
+            (CommaOrEnd, b'}' | b']') if self.open.last() == Some(&(byte == b'}')) => {
+                return Some(self.end(sink).map(|()| true));
+            }
+            (Nothing | Value | ValueOrEnd | Key | KeyOrEnd | Colon | CommaOrEnd, _) => return None,
+        }
+        Some(Ok(true))
+    }
+
+    /// Whether names and values here are the outermost object's or the result's.
+    fn is_watched(&self) -> bool {
+        self.open.len() == 1 || (self.open.len() == 2 && self.in_result)
+    }
+
+    fn scalar(&mut self, byte: u8) -> Option<Result<bool, AnswerError>> {
+        // Only an object can be an answer.
+        if self.open.is_empty() {
+            return Some(Err(AnswerError::Envelope));
+        }
+        self.token = match byte {
+            b'"' => Token::String { is_key: false },
+            b'-' => Token::Number(Digits::Minus),
+            b'0' => Token::Number(Digits::Zero),
+            b'1'..=b'9' => Token::Number(Digits::Whole),
+            b't' => Token::Word(b"rue"),
+            b'f' => Token::Word(b"alse"),
+            b'n' => Token::Word(b"ull"),
+            _ => return None,
+        };
+        self.kept = (self.wanted && self.is_watched()).then(|| vec![byte]);
+        Some(Ok(true))
+    }
+
+    fn begin(&mut self, is_object: bool, sink: &impl Sink) -> Result<(), AnswerError> {
+        // A wanted value must be a scalar.
+        if (self.open.is_empty() && !is_object) || (self.wanted && self.is_watched()) {
+            return Err(AnswerError::Envelope);
+        }
+        if self.open.len() >= self.depth {
+            return Err(AnswerError::TooDeep(self.depth));
+        }
+        if self.open.len() == 1 {
+            self.in_result = is_object && sink.is_result();
+        }
+        self.wanted = false;
+        self.open.push(is_object);
+        self.expect = if is_object { Expect::KeyOrEnd } else { Expect::ValueOrEnd };
+        Ok(())
+    }
+
+    fn end(&mut self, sink: &mut impl Sink) -> Result<(), AnswerError> {
+        self.open.pop();
+        if self.open.len() == 1 {
+            self.in_result = false;
+        }
+        self.kept = None;
+        self.value_ends(sink)
+    }
+
+    fn value_ends(&mut self, sink: &mut impl Sink) -> Result<(), AnswerError> {
+        self.expect = if self.open.is_empty() { Expect::Nothing } else { Expect::CommaOrEnd };
+        self.wanted = false;
+        match self.kept.take() {
+            Some(raw) => sink.scalar(self.in_result && self.open.len() == 2, text(&raw)?),
+            None => Ok(()),
+        }
+    }
+
+    fn keep(&mut self, bytes: &[u8]) -> Result<(), AnswerError> {
+        let Some(kept) = &mut self.kept else { return Ok(()) };
+        if kept.len() + bytes.len() > MOST_KEPT {
+            return Err(AnswerError::Envelope);
+        }
+        kept.extend_from_slice(bytes);
+        Ok(())
+    }
+}
+
+/// Whether a character stands there that a string must write as an escape.
+fn has_control(bytes: &[u8]) -> bool {
+    // One pass without a branch per byte, which the compiler makes wide.
+    bytes.iter().fold(0, |found, byte| found | u8::from(*byte < 0x20)) != 0
+}
+
+fn text(raw: &[u8]) -> Result<&str, AnswerError> {
+    std::str::from_utf8(raw).map_err(|_| AnswerError::Envelope)
+}
