@@ -3,6 +3,7 @@
 //! Whoever asks here has judged already; nothing in this crate knows policies.
 
 pub mod address;
+pub mod builtin;
 mod connect;
 mod http;
 pub mod sse;

@@ -12,7 +12,7 @@ mod refusal;
 mod tape;
 
 pub use bounds::Bounds;
-pub use print::write_string;
+pub use print::{Quoted, write_string};
 pub use refusal::{Reason, Refusal};
 pub use tape::{Document, Items, Kind, Members, Value};
 

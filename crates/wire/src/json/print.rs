@@ -52,3 +52,13 @@ pub fn write_string(out: &mut dyn fmt::Write, text: &str) -> fmt::Result {
     }
     out.write_char('"')
 }
+
+/// Text that shows as a JSON string, for writing JSON by `format!`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Quoted<'t>(pub &'t str);
+
+impl fmt::Display for Quoted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_string(f, self.0)
+    }
+}

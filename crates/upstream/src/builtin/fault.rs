@@ -1,0 +1,98 @@
+//! What is wrong with a request, as JSON-RPC and HTTP say it.
+
+use std::fmt::Display;
+
+use http::StatusCode;
+use sluice_wire::{
+    json::{Quoted, Refusal},
+    mcp::{Era, Revision},
+    rpc::Id,
+};
+
+/// An error that is answered instead of a result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Fault {
+    pub(super) status: StatusCode,
+    code: i32,
+    message: String,
+    /// One JSON value.
+    data: Option<String>,
+}
+
+impl Fault {
+    fn new(status: StatusCode, code: i32, message: String) -> Self {
+        Fault { status, code, message, data: None }
+    }
+
+    /// The body is not JSON that has one meaning.
+    pub(super) fn unreadable(refusal: &Refusal) -> Self {
+        Fault::new(StatusCode::BAD_REQUEST, -32700, refusal.to_string())
+    }
+
+    /// The body is JSON, but no message this server takes.
+    pub(super) fn invalid(problem: &dyn Display) -> Self {
+        Fault::new(StatusCode::BAD_REQUEST, -32600, problem.to_string())
+    }
+
+    /// A modern request without what every modern request carries.
+    pub(super) fn unsaid(problem: String) -> Self {
+        Fault::new(StatusCode::BAD_REQUEST, -32602, problem)
+    }
+
+    /// A method's own parameters are wrong. The message as such was in order,
+    /// so that HTTP has nothing to complain of.
+    pub(super) fn params(problem: &dyn Display) -> Self {
+        Fault::new(StatusCode::OK, -32602, problem.to_string())
+    }
+
+    /// The revision, or this server, has no such method.
+    pub(super) fn method(name: &str, era: Era) -> Self {
+        let status = match era {
+            Era::Legacy => StatusCode::OK,
+            Era::Modern => StatusCode::NOT_FOUND,
+        };
+        Fault::new(status, -32601, format!("method `{name}` is not known here"))
+    }
+
+    /// A header is missing, repeated, or says something else than the body.
+    pub(super) fn header(problem: String) -> Self {
+        Fault::new(StatusCode::BAD_REQUEST, -32020, problem)
+    }
+
+    /// A revision this server does not speak in that way.
+    pub(super) fn version(requested: &str) -> Self {
+        let message = format!("protocol version `{requested}` is not supported");
+        let supported = modern_versions();
+        let requested = Quoted(requested);
+        let data = format!("{{\"supported\":{supported},\"requested\":{requested}}}");
+        let data = Some(data);
+        Fault { data, ..Fault::new(StatusCode::BAD_REQUEST, -32022, message) }
+    }
+
+    /// The answer to the request of this id. Without one the member is left
+    /// out: MCP knows no `null` there.
+    pub(super) fn body(&self, id: Option<&Id>) -> String {
+        let id = id.map(|id| format!("\"id\":{},", id_text(id))).unwrap_or_default();
+        let data = self.data.as_ref().map(|data| format!(",\"data\":{data}")).unwrap_or_default();
+        let (code, message) = (self.code, Quoted(&self.message));
+        format!(
+            "{{\"jsonrpc\":\"2.0\",{id}\"error\":{{\"code\":{code},\"message\":{message}{data}}}}}"
+        )
+    }
+}
+
+/// An id as JSON, of the type it came with.
+pub(super) fn id_text(id: &Id) -> String {
+    match id {
+        Id::Integer(text) => text.clone(),
+        Id::String(text) => Quoted(text).to_string(),
+    }
+}
+
+/// The revisions a request may name in its `_meta`, as a JSON list. Legacy ones
+/// are not among them: those are agreed on by `initialize`.
+pub(super) fn modern_versions() -> String {
+    let modern = Revision::ALL.into_iter().rev().filter(|revision| revision.era() == Era::Modern);
+    let names: Vec<String> = modern.map(|revision| Quoted(revision.name()).to_string()).collect();
+    format!("[{}]", names.join(","))
+}

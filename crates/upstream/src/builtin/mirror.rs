@@ -1,0 +1,103 @@
+//! Which revision a request speaks, and whether its headers say what it says.
+//!
+//! A modern request names its revision itself and mirrors what it asks for in
+//! headers; both must agree, because something on the way may have gone by the
+//! headers. Of a legacy request only the version header counts.
+
+use data_encoding::BASE64;
+use http::HeaderMap;
+use sluice_wire::{
+    json::{Kind, Value},
+    mcp::{Era, Revision},
+};
+
+use super::fault::Fault;
+
+const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+
+/// The revision of a request whose headers are in order.
+pub(super) fn revision(
+    headers: &HeaderMap,
+    method: &str,
+    params: Option<Value<'_>>,
+) -> Result<Revision, Fault> {
+    let meta = params.and_then(|params| params.get("_meta"));
+    let says_modern = meta.is_some_and(|meta| meta.get(VERSION).is_some());
+    if method == "initialize" && !says_modern {
+        // It opens a legacy conversation, and only its parameters say which.
+        return Ok(Revision::UNSAID);
+    }
+    let header = only(headers, "mcp-protocol-version")?;
+    if says_modern {
+        return modern(headers, method, params, meta);
+    }
+    match header.map(|name| (name, Revision::from_name(name))) {
+        None => Ok(Revision::UNSAID),
+        Some((name, None)) => Err(Fault::version(name)),
+        Some((_, Some(named))) => match named.era() {
+            Era::Legacy => Ok(named),
+            Era::Modern => modern(headers, method, params, meta),
+        },
+    }
+}
+
+fn modern(
+    headers: &HeaderMap,
+    method: &str,
+    params: Option<Value<'_>>,
+    meta: Option<Value<'_>>,
+) -> Result<Revision, Fault> {
+    let said = |key: &str| meta.and_then(|meta| meta.get(key));
+    let version = said(VERSION)
+        .and_then(Value::as_str)
+        .ok_or_else(|| Fault::unsaid(format!("`params._meta[\"{VERSION}\"]` must be a string")))?;
+    if said(CAPABILITIES).map(Value::kind) != Some(Kind::Object) {
+        let problem = format!("`params._meta[\"{CAPABILITIES}\"]` must be an object");
+        return Err(Fault::unsaid(problem));
+    }
+    mirrored(headers, "MCP-Protocol-Version", version)?;
+    mirrored(headers, "Mcp-Method", method)?;
+    let name = match method {
+        "tools/call" | "prompts/get" => params.and_then(|params| params.get("name")),
+        "resources/read" => params.and_then(|params| params.get("uri")),
+        _ => None,
+    };
+    if let Some(name) = name.and_then(Value::as_str) {
+        mirrored(headers, "Mcp-Name", name)?;
+    }
+    Revision::from_name(version)
+        .filter(|revision| revision.era() == Era::Modern)
+        .ok_or_else(|| Fault::version(version))
+}
+
+/// Whether the header is there once and says what the body says.
+fn mirrored(headers: &HeaderMap, name: &'static str, body: &str) -> Result<(), Fault> {
+    let Some(header) = only(headers, name)? else {
+        return Err(Fault::header(format!("header `{name}` is missing")));
+    };
+    // Only a name can hold what a header cannot.
+    let agrees = match header.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?=")) {
+        Some(encoded) if name == "Mcp-Name" => {
+            BASE64.decode(encoded.as_bytes()).is_ok_and(|decoded| decoded == body.as_bytes())
+        }
+        _ => header == body,
+    };
+    if agrees {
+        return Ok(());
+    }
+    Err(Fault::header(format!("header `{name}` does not say what the body says")))
+}
+
+/// The header's value, if it is there. Of two, each reader might take another.
+fn only<'h>(headers: &'h HeaderMap, name: &'static str) -> Result<Option<&'h str>, Fault> {
+    let mut values = headers.get_all(name).iter();
+    let value = values.next();
+    if values.next().is_some() {
+        return Err(Fault::header(format!("header `{name}` is there more than once")));
+    }
+    let text = value.map(|value| {
+        value.to_str().map_err(|_| Fault::header(format!("header `{name}` is not plain ASCII")))
+    });
+    text.transpose()
+}

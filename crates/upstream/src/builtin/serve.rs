@@ -1,0 +1,100 @@
+//! The methods a built-in server has: opening, liveness, and tools.
+
+use http::HeaderMap;
+use sluice_wire::{
+    json::{Quoted, Value},
+    mcp::{Door, Era, Method, Revision, Target},
+};
+
+use super::{Builtin, Identity, fault, fault::Fault, mirror};
+
+/// How long a client may keep what it was told of the server, and for whom:
+/// nothing in it changes while the process runs, and nothing depends on who asks.
+const CACHING: &str = ",\"ttlMs\":300000,\"cacheScope\":\"public\"";
+
+/// Neither lists that change, nor logs, nor anything but tools.
+const CAPABILITIES: &str = "\"capabilities\":{\"tools\":{}}";
+
+/// The result object of one request.
+pub(super) async fn result(
+    server: &dyn Builtin,
+    headers: &HeaderMap,
+    method: &str,
+    params: Option<Value<'_>>,
+) -> Result<String, Fault> {
+    let revision = mirror::revision(headers, method, params)?;
+    let era = revision.era();
+    let known = Method::find(method, revision).ok_or_else(|| Fault::method(method, era))?;
+    let members = match (known.name, known.door) {
+        ("initialize", _) => initialize(server, params)?,
+        ("server/discover", _) => discover(server),
+        ("ping", _) => String::new(),
+        (_, Door::ToolList) => list(server, params, era)?,
+        (_, Door::ToolCall) => call(server, params).await?,
+        _ => return Err(Fault::method(method, era)),
+    };
+    Ok(match era {
+        Era::Legacy => format!("{{{members}}}"),
+        Era::Modern => {
+            let info = info(&server.identity());
+            format!(
+                "{{{members},\"resultType\":\"complete\",\
+                 \"_meta\":{{\"io.modelcontextprotocol/serverInfo\":{info}}}}}"
+            )
+        }
+    })
+}
+
+/// Agrees on a legacy revision: the one asked for, or the newest there is.
+fn initialize(server: &dyn Builtin, params: Option<Value<'_>>) -> Result<String, Fault> {
+    let asked = params
+        .and_then(|params| params.get("protocolVersion"))
+        .and_then(Value::as_str)
+        .ok_or_else(|| Fault::params(&"`params.protocolVersion` must be a string"))?;
+    let is_legacy = |revision: &Revision| revision.era() == Era::Legacy;
+    let agreed = Revision::from_name(asked)
+        .filter(is_legacy)
+        .or_else(|| Revision::ALL.into_iter().rev().find(is_legacy))
+        .unwrap_or(Revision::UNSAID);
+    let identity = server.identity();
+    Ok(format!(
+        "\"protocolVersion\":{},{CAPABILITIES},\"serverInfo\":{},\"instructions\":{}",
+        Quoted(agreed.name()),
+        info(&identity),
+        Quoted(identity.instructions),
+    ))
+}
+
+fn discover(server: &dyn Builtin) -> String {
+    let versions = fault::modern_versions();
+    let instructions = Quoted(server.identity().instructions);
+    format!(
+        "\"supportedVersions\":{versions},{CAPABILITIES},\"instructions\":{instructions}{CACHING}"
+    )
+}
+
+fn list(server: &dyn Builtin, params: Option<Value<'_>>, era: Era) -> Result<String, Fault> {
+    if params.and_then(|params| params.get("cursor")).is_some() {
+        return Err(Fault::params(&"there is one page only: leave `params.cursor` out"));
+    }
+    let caching = if era == Era::Modern { CACHING } else { "" };
+    Ok(format!("\"tools\":{}{caching}", server.tools()))
+}
+
+async fn call(server: &dyn Builtin, params: Option<Value<'_>>) -> Result<String, Fault> {
+    let target = Target::read(Door::ToolCall, params).map_err(|error| Fault::params(&error))?;
+    let Target::Tool { name, arguments } = target else {
+        return Err(Fault::params(&"`params.name` must name a tool"));
+    };
+    match server.call(name, arguments).await {
+        Ok(result) => Ok(result.members()),
+        Err(_) => Err(Fault::params(&format_args!("unknown tool `{name}`"))),
+    }
+}
+
+/// What MCP calls an implementation.
+fn info(identity: &Identity<'_>) -> String {
+    let (name, title) = (Quoted(identity.name), Quoted(identity.title));
+    let version = Quoted(identity.version);
+    format!("{{\"name\":{name},\"title\":{title},\"version\":{version}}}")
+}
