@@ -14,6 +14,8 @@ mod streams;
 mod target;
 mod upstream;
 
+use std::process::ExitCode;
+
 use clap::{Parser, Subcommand};
 
 #[derive(Debug, Parser)]
@@ -37,10 +39,19 @@ enum Command {
     Compare(compare::Arguments),
 }
 
-fn main() -> anyhow::Result<()> {
-    let arguments = Arguments::parse();
+fn main() -> ExitCode {
+    match run(Arguments::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: Command) -> anyhow::Result<()> {
     process::raise_descriptor_limit()?;
-    match arguments.command {
+    match command {
         Command::Upstream(arguments) => upstream::run(&arguments),
         Command::Passthrough(arguments) => passthrough::run(&arguments),
         Command::Load(arguments) => load::run(&arguments),

@@ -65,6 +65,11 @@ impl Installation {
         self.folder.join("data")
     }
 
+    /// Deletes it; some are too large to be left lying about.
+    pub(super) fn remove(self) -> anyhow::Result<()> {
+        Ok(fs::remove_dir_all(&self.folder)?)
+    }
+
     /// Starts it and waits until it is ready.
     pub(super) fn start(&self) -> anyhow::Result<Gateway> {
         let log = self.folder.join("log");

@@ -3,7 +3,7 @@
 
 use std::{
     fs,
-    io::{Read as _, Write as _},
+    io::{self, IsTerminal as _, Read as _},
     path::{Path, PathBuf},
 };
 
@@ -25,12 +25,10 @@ pub(super) fn fill(data: &Path, rows: usize) -> anyhow::Result<()> {
             let batch = from..rows.min(from + BATCH);
             let records: Vec<_> = batch.map(record).collect::<anyhow::Result<_>>()?;
             try_join_all(records.into_iter().map(|record| store.append(record))).await?;
-            if from.is_multiple_of(BATCH * 64) {
-                eprint!("\rfilling the audit log: {from} of {rows}");
-                std::io::stderr().flush()?;
+            if from.is_multiple_of(BATCH * 64) && io::stderr().is_terminal() {
+                eprint!("filling the audit log: {from} of {rows}\r");
             }
         }
-        eprintln!("\rfilling the audit log: {rows} of {rows}");
         Ok(())
     })
 }

@@ -58,7 +58,7 @@ impl Answers {
     pub(super) fn discover(&self, id: &[u8]) -> Reply {
         let version = self.era.version();
         let result = format!(
-            r#""result":{{"resultType":"complete","supportedVersions":["{version}"],"capabilities":{{"tools":{{"listChanged":true}}}},"serverInfo":{{"name":"bench","version":"1"}},"ttlMs":60000,"cacheScope":"public"}}}}"#
+            r#""result":{{"resultType":"complete","supportedVersions":["{version}"],"capabilities":{{"tools":{{"listChanged":true}}}},"ttlMs":60000,"cacheScope":"public","_meta":{{"io.modelcontextprotocol/serverInfo":{{"name":"bench","version":"1"}}}}}}}}"#
         );
         answer(id, Bytes::from(result))
     }

@@ -7,9 +7,9 @@ use super::{
         Arguments,
         config::ORDINARY,
         gateway::Installation,
-        parts,
+        parts::{self, Part},
         rounds::{self, Side},
-        row::{Promise, Row},
+        row::{Promise, Row, Series},
     },
     calls::SMALL,
 };
@@ -39,7 +39,7 @@ fn idle(arguments: &Arguments) -> anyhow::Result<Row> {
     Ok(Row::alone(SCENARIO, "idle", "MiB", [resident].into_iter().collect()))
 }
 
-/// The most that was resident at any time.
+/// The most that was resident at any time; the pass-through's beside it.
 fn loaded(
     arguments: &Arguments,
     what: &str,
@@ -47,10 +47,14 @@ fn loaded(
     connections: usize,
 ) -> anyhow::Result<Row> {
     let upstream = parts::upstream(arguments, arguments.era, bytes, ORDINARY.tools)?;
+    let passthrough = parts::passthrough(&upstream)?;
     let gateway = Installation::new(arguments, "memory", ORDINARY, &upstream)?.start()?;
-    let side = Side { part: &gateway.part, tool: &ORDINARY.tool() };
-    rounds::load(arguments, Pattern::Closed { connections }, side, arguments.span() * 2)?;
-    let peak = process::memory(gateway.part.process.id())?.peak;
+    let peak = |part: &Part| -> anyhow::Result<Series> {
+        let side = Side { part, tool: &ORDINARY.tool() };
+        rounds::load(arguments, Pattern::Closed { connections }, side, arguments.span() * 2)?;
+        Ok([process::memory(part.process.id())?.peak].into_iter().collect())
+    };
+    let beside = Some(peak(&passthrough)?);
     let what = format!("peak, {what}, {connections} conn.");
-    Ok(Row::alone(SCENARIO, what, "MiB", [peak].into_iter().collect()))
+    Ok(Row { beside, ..Row::alone(SCENARIO, what, "MiB", peak(&gateway.part)?) })
 }

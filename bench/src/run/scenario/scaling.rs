@@ -72,6 +72,8 @@ pub(super) fn run(
     let samples = rounds::measure(arguments, Pattern::Closed { connections: CONNECTIONS }, sides)?;
     let mut rows = call_rows(scenario, &growth.count(arguments), &samples);
     rows.push(memory_row(scenario, &growth.count(arguments), sides)?);
+    drop(grown);
+    installation.remove()?;
     Ok(rows)
 }
 
