@@ -3,6 +3,7 @@
 
 use std::{
     fs,
+    io::{self, Write as _},
     path::{Path, PathBuf},
 };
 
@@ -19,15 +20,20 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let (before, after) = (read(&arguments.before)?, read(&arguments.after)?);
-    println!(
+    let head = format!(
         "{:<11} {:<30} {:>8} {:>10} {:>10} {:>8} {:>14} {:>14}",
         "scenario", "what", "unit", "before", "after", "change", "ratio before", "ratio after"
     );
-    for row in rows(&after) {
-        let Some(old) = rows(&before).iter().find(|old| same(old, row)) else { continue };
-        print(old, row);
+    let lines = rows(&after).iter().filter_map(|new| {
+        let old = rows(&before).iter().find(|old| same(old, new))?;
+        Some(line(old, new))
+    });
+    let table: Vec<_> = [head].into_iter().chain(lines).collect();
+    match writeln!(io::stdout(), "{}", table.join("\n")) {
+        // Whoever reads only the beginning wants no more.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => Ok(written?),
     }
-    Ok(())
 }
 
 fn read(path: &Path) -> anyhow::Result<Value> {
@@ -43,12 +49,12 @@ fn same(one: &Value, other: &Value) -> bool {
     ["scenario", "what"].iter().all(|key| one.get(key) == other.get(key))
 }
 
-fn print(old: &Value, new: &Value) {
+fn line(old: &Value, new: &Value) -> String {
     let word = |key: &str| new.get(key).and_then(Value::as_str).unwrap_or_default();
     let (before, after) = (median(old, "gateway"), median(new, "gateway"));
     let change = before.zip(after).map(|(before, after)| (after / before - 1.0) * 100.0);
     let shown = |number: Option<f64>| number.map(|n| format!("{n:.2}")).unwrap_or_default();
-    println!(
+    format!(
         "{:<11} {:<30} {:>8} {:>10} {:>10} {:>8} {:>14} {:>14}",
         word("scenario"),
         word("what"),
@@ -58,7 +64,7 @@ fn print(old: &Value, new: &Value) {
         change.map(|percent| format!("{percent:+.1}%")).unwrap_or_default(),
         shown(median(old, "ratio")),
         shown(median(new, "ratio"))
-    );
+    )
 }
 
 fn median(row: &Value, column: &str) -> Option<f64> {
