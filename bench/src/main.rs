@@ -1,0 +1,61 @@
+//! `sluice-bench`: how fast the whole gateway is, beside a proxy that only passes on.
+//!
+//! Each part can be started by itself; `run` starts them all and measures.
+
+mod clock;
+mod compare;
+mod era;
+mod listen;
+mod load;
+mod passthrough;
+mod process;
+mod run;
+mod streams;
+mod target;
+mod upstream;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Debug, Parser)]
+#[command(name = "sluice-bench", about, version)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// An MCP server that answers at once and costs little
+    Upstream(upstream::Arguments),
+    /// A proxy that parses nothing: the limit to approach
+    Passthrough(passthrough::Arguments),
+    /// Sends calls to one target and checks every answer
+    Load(load::Arguments),
+    /// Starts everything, measures round by round, prints a table and writes JSON
+    Run(run::Arguments),
+    /// Shows two results of `run` side by side
+    Compare(compare::Arguments),
+}
+
+fn main() -> ExitCode {
+    match run(Arguments::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: Command) -> anyhow::Result<()> {
+    process::raise_descriptor_limit()?;
+    match command {
+        Command::Upstream(arguments) => upstream::run(&arguments),
+        Command::Passthrough(arguments) => passthrough::run(&arguments),
+        Command::Load(arguments) => load::run(&arguments),
+        Command::Run(arguments) => run::run(&arguments),
+        Command::Compare(arguments) => compare::run(&arguments),
+    }
+}

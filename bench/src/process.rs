@@ -1,0 +1,145 @@
+//! Processes: starting and ending them, and what they use.
+
+use std::{
+    fs,
+    io::{BufRead as _, BufReader},
+    path::Path,
+    process::{Child, Command, Stdio},
+    thread,
+    time::Duration,
+};
+
+use anyhow::{Context as _, bail};
+use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, setrlimit};
+
+use crate::{clock, listen::READY};
+
+/// How long a process may take to end by itself.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A process of ours; it ends with this value.
+#[derive(Debug)]
+pub(crate) struct Process {
+    child: Child,
+}
+
+/// In MiB.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Memory {
+    pub(crate) resident: f64,
+    pub(crate) peak: f64,
+}
+
+impl Process {
+    /// Starts this program again as one of its parts; answers where it listens.
+    pub(crate) fn part(arguments: &[&str]) -> anyhow::Result<(Process, String)> {
+        let mut child = Command::new(std::env::current_exe()?)
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("`{}` does not start", arguments.join(" ")))?;
+        let out = child.stdout.take();
+        let process = Process { child };
+        let mut line = String::new();
+        BufReader::new(out.context("no output to read")?).read_line(&mut line)?;
+        let address = line.trim().strip_prefix(READY);
+        let address = address.with_context(|| format!("`{}` ended", arguments.join(" ")))?;
+        Ok((process, address.to_owned()))
+    }
+
+    /// Starts a program whose output goes into a file.
+    pub(crate) fn logged(command: &mut Command, log: &Path) -> anyhow::Result<Process> {
+        let out = fs::File::create(log)?;
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(out.try_clone()?)
+            .stderr(out)
+            .spawn()
+            .with_context(|| format!("`{}` does not start", command.get_program().display()))?;
+        Ok(Process { child })
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Fails if the process has ended.
+    pub(crate) fn check_running(&mut self) -> anyhow::Result<()> {
+        match self.child.try_wait()? {
+            None => Ok(()),
+            Some(status) => bail!("the process has ended: {status}"),
+        }
+    }
+
+    /// Asks the process to end, and waits until it has.
+    pub(crate) fn stop(mut self) -> anyhow::Result<()> {
+        let pid = i32::try_from(self.id()).ok().and_then(Pid::from_raw).context("no process id")?;
+        kill_process(pid, Signal::TERM)?;
+        let asked = clock::now();
+        while self.child.try_wait()?.is_none() {
+            if asked.elapsed() > PATIENCE {
+                bail!("the process does not end when asked to");
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It may have ended already, which is as good.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// CPU time a process has used so far, all its threads together.
+pub(crate) fn cpu(pid: u32) -> anyhow::Result<Duration> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat"))
+        .with_context(|| format!("no process {pid}"))?;
+    // The name, in brackets, may hold spaces; after it come state and numbers.
+    let (_, rest) = stat.rsplit_once(')').context("no name in `stat`")?;
+    let ticks = rest
+        .split_ascii_whitespace()
+        .skip(11)
+        .take(2)
+        .map(str::parse::<u64>)
+        .sum::<Result<u64, _>>()?;
+    let per_second = rustix::param::clock_ticks_per_second();
+    Ok(Duration::from_millis(ticks * 1000 / per_second))
+}
+
+/// Memory a process holds now, and held at most.
+pub(crate) fn memory(pid: u32) -> anyhow::Result<Memory> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status"))
+        .with_context(|| format!("no process {pid}"))?;
+    let mebibytes = |key: &str| -> anyhow::Result<f64> {
+        let line = status.lines().find_map(|line| line.strip_prefix(key));
+        let line = line.with_context(|| format!("no `{key}` in `status`"))?;
+        Ok(line.trim().trim_end_matches(" kB").parse::<f64>()? / 1024.0)
+    };
+    Ok(Memory { resident: mebibytes("VmRSS:")?, peak: mebibytes("VmHWM:")? })
+}
+
+/// Waits until a process is as good as idle, so that what it does at start or
+/// behind a call's back is not counted as a call's cost.
+pub(crate) fn wait_until_idle(pid: u32) -> anyhow::Result<()> {
+    const LOOK: Duration = Duration::from_millis(500);
+    let mut before = cpu(pid)?;
+    for _ in 0..600 {
+        thread::sleep(LOOK);
+        let after = cpu(pid)?;
+        if after.saturating_sub(before) <= LOOK / 25 {
+            return Ok(());
+        }
+        before = after;
+    }
+    bail!("process {pid} is still busy after five minutes without a call");
+}
+
+/// Allows this process, and those it starts, as many descriptors as it may have.
+pub(crate) fn raise_descriptor_limit() -> anyhow::Result<()> {
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    Ok(setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })?)
+}

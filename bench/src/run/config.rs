@@ -1,0 +1,113 @@
+//! The gateway's configuration for one run: a policy that denies what it does
+//! not name, with one limit on every call that no run can reach.
+
+use std::{fmt::Write as _, fs, net::SocketAddr, path::Path};
+
+use sluice_store::TokenHash;
+
+use crate::upstream::tool;
+
+/// How much the gateway is told of.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Shape {
+    pub(super) grants: usize,
+    pub(super) policies: usize,
+    /// Tools that each policy names, and the upstream has.
+    pub(super) tools: usize,
+}
+
+/// What an ordinary gateway is told of.
+pub(super) const ORDINARY: Shape = Shape { grants: 1, policies: 1, tools: 20 };
+
+/// Where the gateway listens.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Listeners {
+    pub(super) agents: SocketAddr,
+    pub(super) people: SocketAddr,
+}
+
+impl Shape {
+    /// Calls are made with the last grant, under the last policy, to the last
+    /// tool: whoever searches from the front has to go all the way.
+    pub(super) fn token(self) -> String {
+        token(self.grants - 1)
+    }
+
+    pub(super) fn tool(self) -> String {
+        tool(self.tools - 1)
+    }
+}
+
+/// Writes `sluice.toml` and its policies.
+pub(super) fn write(
+    folder: &Path,
+    shape: Shape,
+    upstream: &str,
+    listeners: Listeners,
+) -> anyhow::Result<()> {
+    let policy = policy(shape.tools);
+    for n in 0..shape.policies {
+        fs::write(folder.join(format!("policy-{n}.json")), &policy)?;
+    }
+    Ok(fs::write(folder.join("sluice.toml"), declared(shape, upstream, listeners))?)
+}
+
+fn declared(shape: Shape, upstream: &str, listeners: Listeners) -> String {
+    let Listeners { agents, people } = listeners;
+    let mut text = format!(
+        "listen = \"{agents}\"\nadmin = \"{people}\"\n\n[servers.bench]\nurl = \"{upstream}\"\n"
+    );
+    // Writing to a string cannot fail.
+    for n in 0..shape.policies {
+        let _ = write!(
+            text,
+            "\n[policies.policy-{n}]\nservers = [\"bench\"]\nfile = \"policy-{n}.json\"\n"
+        );
+    }
+    let last = shape.policies - 1;
+    for n in 0..shape.grants {
+        let hash = TokenHash::of(&token(n));
+        let hash = hash.as_str();
+        let _ = write!(
+            text,
+            "\n[grants.grant-{n}]\nservers = [\"bench\"]\npolicy = \"policy-{last}\"\ntoken_sha256 = \"{hash}\"\n"
+        );
+    }
+    text
+}
+
+fn policy(tools: usize) -> String {
+    let entries: Vec<_> = (0..tools)
+        .map(|n| {
+            let name = tool(n);
+            format!(
+                r#""{name}":{{"limits":[{{"counter":"{name}_calls","window":"day","max":1000000000000,"scope":"grant"}}]}}"#
+            )
+        })
+        .collect();
+    format!(r#"{{"version":"1","default":"deny","tools":{{{}}}}}"#, entries.join(","))
+}
+
+/// The `n`th grant's token: of the form that tokens have, and always the same.
+fn token(n: usize) -> String {
+    format!("sg_{}", TokenHash::of(&format!("benchmark {n}")).as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ORDINARY, Shape, policy};
+
+    #[test]
+    fn the_largest_policy_is_within_the_language_s_bounds() {
+        assert!(policy(5_000).len() < 1 << 20);
+        let document: serde_json::Value = serde_json::from_str(&policy(2)).unwrap();
+        assert_eq!(document["tools"].as_object().unwrap().len(), 2);
+    }
+
+    #[test]
+    fn grants_have_tokens_of_their_own() {
+        let more = Shape { grants: 2, ..ORDINARY };
+        assert_ne!(ORDINARY.token(), more.token());
+        assert_eq!(more.token().len(), 67);
+    }
+}

@@ -1,0 +1,121 @@
+//! The gateway under measurement: configured, started, ready, ended.
+
+use std::{
+    fs,
+    io::{Read as _, Write as _},
+    net::{SocketAddr, TcpListener, TcpStream},
+    path::{Path, PathBuf},
+    process::Command,
+    thread,
+    time::Duration,
+};
+
+use anyhow::{Context as _, bail};
+
+use super::{
+    Arguments,
+    config::{self, Listeners, Shape},
+    parts::Part,
+};
+use crate::{clock, process::Process, target::Target};
+
+/// How long a gateway with a very large configuration may take to be ready.
+const PATIENCE: Duration = Duration::from_mins(2);
+/// How often it is asked whether it is.
+const LOOK: Duration = Duration::from_micros(500);
+
+/// A configured gateway, running or not.
+#[derive(Debug)]
+pub(super) struct Installation {
+    sluice: PathBuf,
+    folder: PathBuf,
+    listeners: Listeners,
+    token: String,
+}
+
+/// A gateway that takes calls.
+#[derive(Debug)]
+pub(super) struct Gateway {
+    pub(super) part: Part,
+    /// From start to ready.
+    pub(super) ready_after: Duration,
+}
+
+impl Installation {
+    /// A new one, in a folder of its own that is emptied first.
+    pub(super) fn new(
+        arguments: &Arguments,
+        name: &str,
+        shape: Shape,
+        upstream: &Part,
+    ) -> anyhow::Result<Installation> {
+        let folder = arguments.work.join(name);
+        if folder.exists() {
+            fs::remove_dir_all(&folder)?;
+        }
+        fs::create_dir_all(&folder)?;
+        let listeners = Listeners { agents: free_address()?, people: free_address()? };
+        config::write(&folder, shape, &upstream.url(), listeners)?;
+        let sluice = fs::canonicalize(&arguments.sluice)
+            .with_context(|| format!("no gateway at `{}`", arguments.sluice.display()))?;
+        Ok(Installation { sluice, folder, listeners, token: shape.token() })
+    }
+
+    pub(super) fn data(&self) -> PathBuf {
+        self.folder.join("data")
+    }
+
+    /// Deletes it; some are too large to be left lying about.
+    pub(super) fn remove(self) -> anyhow::Result<()> {
+        Ok(fs::remove_dir_all(&self.folder)?)
+    }
+
+    /// Starts it and waits until it is ready.
+    pub(super) fn start(&self) -> anyhow::Result<Gateway> {
+        let log = self.folder.join("log");
+        let mut command = Command::new(&self.sluice);
+        command.arg("up").arg("--config").arg(self.folder.join("sluice.toml"));
+        command.arg("--data").arg(self.data());
+        let started = clock::now();
+        let mut process = Process::logged(&mut command, &log)?;
+        while !is_ready(self.listeners.agents) {
+            process.check_running().with_context(|| said(&log))?;
+            if started.elapsed() > PATIENCE {
+                bail!("the gateway is not ready after {PATIENCE:?}; {}", said(&log));
+            }
+            thread::sleep(LOOK);
+        }
+        let ready_after = started.elapsed();
+        let target = Target {
+            address: self.listeners.agents,
+            path: "/mcp/bench".into(),
+            token: Some(self.token.clone()),
+        };
+        Ok(Gateway { part: Part { process, target }, ready_after })
+    }
+}
+
+/// The end of what the gateway said.
+fn said(log: &Path) -> String {
+    let text = fs::read_to_string(log).unwrap_or_default();
+    let lines: Vec<_> = text.lines().rev().take(10).collect();
+    let lines: Vec<_> = lines.into_iter().rev().collect();
+    format!("the gateway said:\n{}", lines.join("\n"))
+}
+
+/// An address that nobody listens on. Someone else could take it before the
+/// gateway does; then the gateway says so and the run ends.
+fn free_address() -> anyhow::Result<SocketAddr> {
+    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?)
+}
+
+fn is_ready(address: SocketAddr) -> bool {
+    let ask = || -> std::io::Result<bool> {
+        let mut stream = TcpStream::connect(address)?;
+        write!(stream, "GET /readyz HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")?;
+        let mut status = [0; 12];
+        stream.read_exact(&mut status)?;
+        Ok(status == *b"HTTP/1.1 200")
+    };
+    ask().unwrap_or(false)
+}

@@ -1,0 +1,44 @@
+//! What stands around the gateway: upstreams, and the pass-through beside it.
+
+use crate::{era::Era, process::Process, target::Target};
+
+use super::Arguments;
+
+/// A process and where it takes calls.
+#[derive(Debug)]
+pub(super) struct Part {
+    pub(super) process: Process,
+    pub(super) target: Target,
+}
+
+impl Part {
+    fn start(arguments: &[&str]) -> anyhow::Result<Part> {
+        let (process, address) = Process::part(arguments)?;
+        let target = format!("http://{address}/mcp").parse()?;
+        Ok(Part { process, target })
+    }
+
+    pub(super) fn url(&self) -> String {
+        format!("http://{}{}", self.target.address, self.target.path)
+    }
+}
+
+/// An upstream with answers of this size and so many tools.
+pub(super) fn upstream(
+    arguments: &Arguments,
+    era: Era,
+    size: usize,
+    tools: usize,
+) -> anyhow::Result<Part> {
+    let (size, tools) = (size.to_string(), tools.to_string());
+    let mut words =
+        vec!["upstream", "--era", era.word(), "--size", size.as_str(), "--tools", tools.as_str()];
+    if arguments.sse {
+        words.push("--sse");
+    }
+    Part::start(&words)
+}
+
+pub(super) fn passthrough(upstream: &Part) -> anyhow::Result<Part> {
+    Part::start(&["passthrough", "--upstream", &upstream.url()])
+}

@@ -1,0 +1,92 @@
+//! An audit log that is old already: records appended through the store itself,
+//! so that they are chained and laid out as the gateway's own.
+
+use std::{
+    fs,
+    io::{self, IsTerminal as _, Read as _},
+    path::{Path, PathBuf},
+};
+
+use anyhow::Context as _;
+use futures_util::future::try_join_all;
+use sluice_policy::Timestamp;
+use sluice_store::{Durability, GrantRef, Kind, PolicyRef, Record, Store, UpstreamRef, new_id};
+
+use crate::{clock, listen, upstream::tool};
+
+/// Appended together; the store makes few transactions of them.
+const BATCH: usize = 4096;
+
+/// Appends so many records to the database of a data directory.
+pub(super) fn fill(data: &Path, rows: usize) -> anyhow::Result<()> {
+    let store = Store::open(&database(data)?, Durability::Process)?;
+    listen::runtime(1)?.block_on(async {
+        for from in (0..rows).step_by(BATCH) {
+            let batch = from..rows.min(from + BATCH);
+            let records: Vec<_> = batch.map(record).collect::<anyhow::Result<_>>()?;
+            try_join_all(records.into_iter().map(|record| store.append(record))).await?;
+            if from.is_multiple_of(BATCH * 64) && io::stderr().is_terminal() {
+                eprint!("filling the audit log: {from} of {rows}\r");
+            }
+        }
+        Ok(())
+    })
+}
+
+/// The one SQLite file that the gateway has made, whatever its name is.
+fn database(data: &Path) -> anyhow::Result<PathBuf> {
+    const MAGIC: &[u8; 16] = b"SQLite format 3\0";
+    for entry in fs::read_dir(data)? {
+        let path = entry?.path();
+        let mut start = [0; 16];
+        let read = fs::File::open(&path).and_then(|mut file| file.read_exact(&mut start));
+        if read.is_ok() && start == *MAGIC {
+            return Ok(path);
+        }
+    }
+    anyhow::bail!("no SQLite database in `{}`", data.display())
+}
+
+/// Decisions and their outcomes by turns, as calls leave them.
+fn record(n: usize) -> anyhow::Result<Record> {
+    let at = Timestamp::from_millis(clock::epoch_millis());
+    let is_outcome = n % 2 == 1;
+    let kind = if is_outcome { Kind::Outcome } else { Kind::Decision };
+    let name = tool(n % 20);
+    let upstream = UpstreamRef { status: Some(200), is_error: Some(false), micros: 180 };
+    Ok(Record {
+        request: Some(format!("{:026}", n / 2)),
+        server: Some("bench".into()),
+        grant: Some(GrantRef { id: "file:grant-0".into(), label: "grant-0".into() }),
+        method: Some("tools/call".into()),
+        tool: Some(name),
+        outcome: Some("allow"),
+        policy: Some(PolicyRef { name: "policy-0".into(), version: "0".repeat(64) }),
+        arg_keys: vec!["count".into(), "tags".into(), "text".into()],
+        arg_digest: Some("0".repeat(64)),
+        upstream: is_outcome.then_some(upstream),
+        micros: Some(20),
+        ..Record::new(new_id(at).context("the system gives no randomness")?, at, kind)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use sluice_store::{Durability, Filter, Store};
+
+    use super::fill;
+
+    #[test]
+    fn a_filled_log_is_one_the_store_accepts() {
+        let folder = std::env::temp_dir().join(format!("sluice-bench-fill-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("any-name");
+        drop(Store::open(&path, Durability::Process).unwrap());
+        fill(&folder, 5_000).unwrap();
+        let store = Store::open(&path, Durability::Process).unwrap();
+        let verified = store.verify().unwrap();
+        assert_eq!((verified.records, verified.faults.len()), (5_000, 0));
+        assert!(!store.records(&Filter::default()).unwrap().is_empty());
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}
