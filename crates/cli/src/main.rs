@@ -3,6 +3,8 @@
 
 mod clock;
 mod command;
+mod config;
+mod environment;
 mod input;
 mod output;
 
