@@ -4,6 +4,8 @@
 mod clock;
 mod command;
 mod config;
+#[cfg_attr(not(test), expect(dead_code, unused_imports, reason = "`sluice up` opens it"))]
+mod data;
 mod environment;
 mod input;
 mod output;
