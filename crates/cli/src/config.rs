@@ -15,6 +15,7 @@ mod section;
 mod server;
 mod settings;
 mod show;
+mod syntax;
 mod value;
 
 use std::{
@@ -26,7 +27,6 @@ use std::{
 use clap::Args;
 use ipnet::IpNet;
 use sluice_store::{AttachedPolicy, Grant, Server, TokenHash};
-use toml::de::DeTable;
 
 pub(crate) use problem::FileProblems;
 pub(crate) use settings::{Audit, Limits, Tls};
@@ -112,7 +112,7 @@ impl Config {
         let folder = path.parent().unwrap_or(Path::new("")).to_owned();
         let mut loader = Loader::new(&folder, environment);
         loader.files.push(path.clone());
-        let read = with_root(&text, &mut loader, read_all);
+        let read = syntax::with_root(&text, &mut loader, read_all);
         let files = std::mem::take(&mut loader.files);
         let Some(read) = read.filter(|_| loader.findings.is_empty()) else {
             let source = Source { name: path.display().to_string(), text };
@@ -135,7 +135,7 @@ pub(crate) fn data_directory(
     let (path, text) = file_text(overrides)?;
     let folder = path.parent().unwrap_or(Path::new("")).to_owned();
     let mut loader = Loader::new(&folder, environment);
-    let data = with_root(&text, &mut loader, settings::data).flatten();
+    let data = syntax::with_root(&text, &mut loader, settings::data).flatten();
     if loader.findings.is_empty() {
         return data.or_else(|| home_data(environment)).ok_or(LoadError::NoData);
     }
@@ -153,34 +153,6 @@ fn file_text(overrides: &Overrides) -> Result<(PathBuf, Vec<u8>), LoadError> {
         }
         Err(error) => Err(LoadError::Unreadable(path, error)),
     }
-}
-
-/// What `read` makes of the file's text, if it is TOML.
-fn with_root<T>(
-    text: &[u8],
-    loader: &mut Loader<'_>,
-    read: impl Fn(&Section<'_>, &mut Loader<'_>) -> T,
-) -> Option<T> {
-    let text = match std::str::from_utf8(text) {
-        Ok(text) => text,
-        Err(error) => {
-            let place = error.valid_up_to();
-            loader.findings.add(place..place + 1, "the file is not valid UTF-8");
-            return None;
-        }
-    };
-    let (table, errors) = DeTable::parse_recoverable(text);
-    let result = read(&Section::root(table.get_ref()), loader);
-    if errors.is_empty() {
-        return Some(result);
-    }
-    // What follows from a mistake in the syntax says nothing; what was found to
-    // be a secret stays one.
-    loader.findings.forget_problems();
-    for error in errors {
-        loader.findings.add(error.span().unwrap_or(0..0), error.message());
-    }
-    None
 }
 
 /// What the file says, not yet overlaid.

@@ -84,6 +84,9 @@ impl DataDirectory {
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(false).mode(0o600);
         let file = options.open(&path).map_err(|error| DataError::Write(path.clone(), error))?;
+        let metadata = file.metadata().map_err(|error| DataError::Read(path.clone(), error))?;
+        // Whoever can open the file could keep the gateway from starting.
+        guard::check(&path, &metadata, 0o600)?;
         match file.try_lock() {
             Ok(()) => Ok(Lock { _file: file }),
             Err(TryLockError::WouldBlock) => {

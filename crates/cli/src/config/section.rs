@@ -65,10 +65,8 @@ impl<'t> Section<'t> {
     }
 
     /// Every key with what it holds.
-    pub(super) fn entries(&self) -> impl Iterator<Item = (Spanned<&'t str>, Entry<'t>)> {
-        self.table.iter().map(|(key, value)| {
-            (Spanned::new(key.span(), key.get_ref().as_ref()), (key.span(), value))
-        })
+    pub(super) fn entries(&self) -> impl Iterator<Item = (&'t str, Entry<'t>)> {
+        self.table.iter().map(|(key, value)| (key.get_ref().as_ref(), (key.span(), value)))
     }
 
     /// Puts down a key that must be there and is not.
@@ -142,8 +140,8 @@ impl<'t> Section<'t> {
         let Some(outer) = self.table(key, findings) else { return Vec::new() };
         let mut sections = Vec::new();
         for (name, (span, _)) in outer.entries() {
-            let section = outer.table(name.get_ref(), findings);
-            match Name::new(name.get_ref()) {
+            let section = outer.table(name, findings);
+            match Name::new(name) {
                 Ok(name) => {
                     sections.extend(section.map(|section| (Spanned::new(span, name), section)));
                 }

@@ -176,7 +176,7 @@ fn json(options: &Section<'_>, findings: &mut super::problem::Findings) -> Optio
     for (key, (_, value)) in options.entries() {
         match super::options::json(value.get_ref()) {
             Some(json) => {
-                members.insert((*key.get_ref()).to_owned(), json);
+                members.insert(key.to_owned(), json);
             }
             None => findings.add(value.span(), "an option must be something JSON can write"),
         }
@@ -203,8 +203,8 @@ fn headers(section: &Section<'_>, loader: &mut Loader<'_>) -> Vec<(String, Secre
     let Some(section) = section.table("headers", &mut loader.findings) else { return Vec::new() };
     let mut headers: Vec<(String, Secret)> = Vec::new();
     for (key, (span, value)) in section.entries() {
-        let secret = secret::resolve(&section.path_to(key.get_ref()), value, loader);
-        let name = match header_name(key.get_ref()) {
+        let secret = secret::resolve(&section.path_to(key), value, loader);
+        let name = match header_name(key) {
             Ok(name) if headers.iter().any(|(known, _)| known == name.as_str()) => {
                 loader.findings.add(span, format!("header `{name}` is there twice"));
                 continue;

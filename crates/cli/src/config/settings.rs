@@ -1,6 +1,6 @@
 //! The parts of the file that are about the gateway itself.
 
-use std::{fmt, net::SocketAddr, path::PathBuf, time::Duration};
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use ipnet::IpNet;
 use sluice_store::Durability;
@@ -62,16 +62,10 @@ impl Default for Audit {
 }
 
 /// Files for TLS to clients. They can be read; what they hold is not looked at here.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Tls {
     pub(crate) cert: PathBuf,
     pub(crate) key: PathBuf,
-}
-
-impl fmt::Debug for Tls {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Tls({}, {})", self.cert.display(), self.key.display())
-    }
 }
 
 /// What the file says of the gateway; what it leaves out is `None` or empty.

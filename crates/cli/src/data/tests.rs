@@ -169,6 +169,8 @@ fn one_gateway_at_a_time() {
     check(data.lock(), &[&format!("another gateway (process {}) uses", std::process::id())]);
     drop((lock, run));
     data.lock().unwrap();
+    loosen(&data.path().join("lock"), 0o644);
+    check(data.lock(), &["mode 0644", "hint: chmod 600 '"]);
 }
 
 #[test]
