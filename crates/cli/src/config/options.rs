@@ -1,4 +1,4 @@
-//! TOML values as JSON, for the options of built-in servers.
+//! Options of built-in servers: TOML in the file, JSON inside, TOML when shown.
 
 use serde_json::{Number, Value};
 use toml::de::DeValue;
@@ -25,12 +25,33 @@ pub(super) fn json(value: &DeValue<'_>) -> Option<Value> {
     })
 }
 
+/// Such a value in TOML again. Numbers are taken apart by hand, because
+/// `serde_json` hands those of any precision on in a form of its own.
+pub(super) fn toml(value: &Value) -> Option<toml::Value> {
+    Some(match value {
+        Value::Null => return None,
+        Value::String(text) => toml::Value::String(text.clone()),
+        Value::Bool(word) => toml::Value::Boolean(*word),
+        Value::Number(number) => match number.as_i64() {
+            Some(whole) => toml::Value::Integer(whole),
+            None => toml::Value::Float(number.as_f64()?),
+        },
+        Value::Array(list) => toml::Value::Array(list.iter().map(toml).collect::<Option<_>>()?),
+        Value::Object(members) => toml::Value::Table(
+            members
+                .iter()
+                .map(|(key, one)| Some((key.clone(), toml(one)?)))
+                .collect::<Option<_>>()?,
+        ),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json as expected;
     use toml::de::DeValue;
 
-    use super::json;
+    use super::{json, toml};
 
     #[test]
     fn options_become_json() {
@@ -40,6 +61,9 @@ mod tests {
         let found = json(value.get_ref()).unwrap().to_string();
         let written = expected!({ "list": [1.5, "a"], "on": true, "port": 31, "t": "2026-01-01" });
         assert_eq!(found, written.to_string());
+        let again = toml(&json(value.get_ref()).unwrap()).unwrap();
+        assert_eq!(again["port"].as_integer(), Some(31));
+        assert_eq!(again["list"][0].as_float(), Some(1.5));
         assert!(json(DeValue::parse("[nan]").unwrap().get_ref()).is_none());
     }
 }

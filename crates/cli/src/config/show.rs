@@ -69,7 +69,7 @@ struct ShownServer {
     #[serde(skip_serializing_if = "Option::is_none")]
     anonymous_policy: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    options: Option<serde_json::Value>,
+    options: Option<toml::Value>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     headers: BTreeMap<String, &'static str>,
 }
@@ -158,7 +158,7 @@ fn server(server: &Server) -> ShownServer {
         },
         Transport::Builtin { name, options } => ShownServer {
             builtin: Some(name.clone()),
-            options: serde_json::from_str(options).ok(),
+            options: serde_json::from_str(options).ok().as_ref().and_then(super::options::toml),
             ..common
         },
     }

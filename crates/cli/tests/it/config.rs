@@ -112,6 +112,19 @@ fn flags_win_over_the_file() {
     assert!(ran.err.contains("cannot share the address `127.0.0.1:1`"), "{}", ran.err);
 }
 
+#[test]
+fn what_is_shown_can_be_read_again() {
+    let options = "{ a = [1, 2.5, \"b\"], c = { d = true } }";
+    let text = format!("data = \"d\"\n[servers.demo]\nbuiltin = \"demo\"\noptions = {options}\n");
+    let folder = Folder::with("sluice.toml", &text);
+    let shown = folder.run(&["config"]).exits(0).out;
+    folder.write("sluice.toml", &shown);
+    assert_eq!(folder.run(&["config"]).exits(0).out, shown);
+    let options =
+        &folder.run(&["config", "--json"]).exits(0).json()["config"]["servers"]["demo"]["options"];
+    assert_eq!(*options, json!({ "a": [1, 2.5, "b"], "c": { "d": true } }));
+}
+
 fn reference() -> String {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/config.md");
     fs::read_to_string(page).unwrap()
