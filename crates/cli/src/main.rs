@@ -9,6 +9,8 @@ mod data;
 mod environment;
 mod input;
 mod output;
+#[cfg(test)]
+mod scratch;
 
 use std::process::ExitCode;
 

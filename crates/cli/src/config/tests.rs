@@ -3,41 +3,34 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    sync::atomic::{AtomicUsize, Ordering},
 };
 
 use sluice_store::{Durability, Transport};
 
 use super::{Config, LoadError, Overrides, data_directory};
-use crate::environment::Environment;
+use crate::{environment::Environment, scratch::Scratch};
 
 const POLICY: &str = r#"{ "version": "1", "default": "deny" }"#;
 const TOKEN: &str = "sg_0123456789abcdef";
 
-/// A folder with a configuration and a policy; it goes away with the test.
-struct Folder(PathBuf);
+/// A folder with a configuration, a policy and a secret.
+struct Folder(Scratch);
 
 impl Folder {
     fn with(config: &str) -> Folder {
-        static NEXT: AtomicUsize = AtomicUsize::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("sluice-config-{}-{number}", std::process::id());
-        let folder = Folder(std::env::temp_dir().join(name));
-        fs::create_dir_all(&folder.0).unwrap();
-        fs::write(folder.0.join("sluice.toml"), config).unwrap();
-        fs::write(folder.0.join("policy.json"), POLICY).unwrap();
-        fs::write(folder.0.join("secret"), format!("{TOKEN}\n")).unwrap();
+        let folder = Folder(Scratch::new());
+        fs::write(folder.join("sluice.toml"), config).unwrap();
+        fs::write(folder.join("policy.json"), POLICY).unwrap();
+        fs::write(folder.join("secret"), format!("{TOKEN}\n")).unwrap();
         folder
     }
 
-    fn overrides(&self) -> Overrides {
-        Overrides { config: Some(self.0.join("sluice.toml")), ..Overrides::default() }
+    fn join(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
     }
-}
 
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
+    fn overrides(&self) -> Overrides {
+        Overrides { config: Some(self.join("sluice.toml")), ..Overrides::default() }
     }
 }
 
@@ -65,7 +58,7 @@ fn check(config: &str, expected: &[&str]) {
         .iter()
         .flat_map(|file| &file.problems)
         .map(|one| format!("{}:{} {}", one.line, one.column, one.message))
-        .map(|line| line.replace(&format!("{}/", folder.0.display()), ""))
+        .map(|line| line.replace(&format!("{}/", folder.0.path().display()), ""))
         .collect();
     assert_eq!(found, expected, "{config}");
 }
@@ -276,7 +269,7 @@ fn flags_win_over_the_file_and_the_file_over_defaults() {
         config
     };
     let config = load(&folder.overrides(), &environment());
-    assert_eq!((config.listen.port(), config.data), (1, folder.0.join("here")));
+    assert_eq!((config.listen.port(), config.data), (1, folder.join("here")));
     let from_variable = Environment::from([("SLUICE_DATA", "there")]);
     assert_eq!(load(&folder.overrides(), &from_variable).data, Path::new("there"));
     let overrides = Overrides {
@@ -314,5 +307,5 @@ fn one_address_is_not_for_both() {
 #[test]
 fn finding_the_data_directory_needs_no_secrets() {
     let folder = Folder::with("data = \"d\"\n[grants.x]\ntoken = \"env:NOPE\"\n");
-    assert_eq!(data_directory(&folder.overrides(), &environment()).unwrap(), folder.0.join("d"));
+    assert_eq!(data_directory(&folder.overrides(), &environment()).unwrap(), folder.join("d"));
 }

@@ -5,39 +5,27 @@ use std::{
     net::{SocketAddr, TcpListener},
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
-    sync::atomic::{AtomicUsize, Ordering},
 };
 
 use sluice_policy::Timestamp;
 
 use super::{DataDirectory, DataError, FindError, Running};
-use crate::environment::Environment;
+use crate::{environment::Environment, scratch::Scratch};
 
-/// A folder that goes away with the test, and a data directory in it.
-struct Folder(PathBuf);
+/// A folder with room for a data directory in it.
+struct Folder(Scratch);
 
 impl Folder {
     fn new() -> Folder {
-        static NEXT: AtomicUsize = AtomicUsize::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("sluice-data-{}-{number}", std::process::id());
-        let folder = Folder(std::env::temp_dir().join(name));
-        fs::create_dir_all(&folder.0).unwrap();
-        folder
+        Folder(Scratch::new())
     }
 
     fn path(&self) -> PathBuf {
-        self.0.join("above/data")
+        self.0.path().join("above/data")
     }
 
     fn open(&self) -> DataDirectory {
         DataDirectory::open(&self.path()).unwrap()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 
@@ -134,7 +122,7 @@ fn a_place_that_cannot_be_written_is_named() {
 #[test]
 fn what_is_no_directory_or_key_is_said_to_be_none() {
     let folder = Folder::new();
-    let file = folder.0.join("file");
+    let file = folder.0.path().join("file");
     fs::write(&file, "").unwrap();
     check(DataDirectory::open(&file), &["is no directory", "--data"]);
     check(DataDirectory::open(&file.join("below")), &["cannot read `"]);
