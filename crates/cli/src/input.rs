@@ -13,12 +13,13 @@ use crate::output::{remark, visible};
 
 /// Bytes of a policy that are read: one more than a policy may have, so that a
 /// longer one is told from the longest.
-const MOST_POLICY: u64 = (1 << 20) + 1;
+pub(crate) const MOST_POLICY: u64 = (1 << 20) + 1;
 /// Bytes of a list of tools. It is larger than a call, and comes from the
 /// user's own disk.
 const MOST_TOOLS: u64 = 64 << 20;
 
 /// A policy's file name and text.
+#[derive(Debug)]
 pub(crate) struct Source {
     pub(crate) name: String,
     pub(crate) text: Vec<u8>,
@@ -38,6 +39,21 @@ impl Source {
             name => Format::of_file_name(name),
         };
         load(&self.text, format)
+    }
+
+    /// The policy's own tests that fail, as problems at their places, and how
+    /// many tests there are.
+    pub(crate) fn failing_tests(&self, policy: &Policy) -> (Vec<Problem>, usize) {
+        let results = policy.run_tests();
+        let problems = results
+            .iter()
+            .filter_map(|test| {
+                let failure = test.failure.as_ref()?;
+                let message = format!("test `{}` fails: {failure}", test.name);
+                Some(Problem::at(&self.text, test.offset, message))
+            })
+            .collect();
+        (problems, results.len())
     }
 }
 

@@ -3,8 +3,14 @@
 
 mod clock;
 mod command;
+mod config;
+#[cfg_attr(not(test), expect(dead_code, unused_imports, reason = "`sluice up` opens it"))]
+mod data;
+mod environment;
 mod input;
 mod output;
+#[cfg(test)]
+mod scratch;
 
 use std::process::ExitCode;
 

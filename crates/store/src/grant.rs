@@ -80,6 +80,13 @@ impl TokenHash {
         TokenHash(hex(&Sha256::digest(token.as_bytes())))
     }
 
+    /// The hash that 64 lower-case hexadecimal digits write.
+    pub fn from_hex(digits: &str) -> Option<TokenHash> {
+        let is_digit = |byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        let is_hash = digits.len() == 64 && digits.bytes().all(is_digit);
+        is_hash.then(|| TokenHash(digits.to_owned()))
+    }
+
     /// The hexadecimal digits.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -112,5 +119,8 @@ mod tests {
         let hash = TokenHash::of("abc");
         let expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         assert_eq!(hash.as_str(), expected);
+        assert_eq!(TokenHash::from_hex(expected), Some(hash));
+        assert_eq!(TokenHash::from_hex(&expected.to_uppercase()), None);
+        assert_eq!(TokenHash::from_hex("ba78"), None);
     }
 }

@@ -67,13 +67,13 @@ fn refused(source: &Source, problems: &[Problem], json: bool) -> anyhow::Result<
 const MOST_DRAWN: usize = 50;
 
 /// Problems at their places, and how many there are.
-fn drawn(source: &Source, problems: &[Problem]) -> String {
+pub(super) fn drawn(source: &Source, problems: &[Problem]) -> String {
     let shown = problems.iter().take(MOST_DRAWN);
     let text: String = shown.map(|one| problem(&source.name, &source.text, one)).collect();
     let more = problems.len().saturating_sub(MOST_DRAWN);
     let more = match more {
         0 => String::new(),
-        more => format!("… and {more} more; `check --json` lists all\n"),
+        more => format!("… and {more} more; `--json` lists all\n"),
     };
     let count = counted(problems.len(), "problem");
     format!("{text}{more}{BAD}{count}{BAD:#} in {}\n", visible(&source.name))

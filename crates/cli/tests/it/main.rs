@@ -3,6 +3,7 @@
 #![cfg(test)]
 
 mod completions;
+mod config;
 mod policy;
 mod readme;
 mod sluice;

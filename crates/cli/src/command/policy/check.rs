@@ -2,7 +2,7 @@
 
 use clap::Args;
 use serde::Serialize;
-use sluice_policy::{Policy, Problem};
+use sluice_policy::Problem;
 
 use super::{counted, drawn, reported};
 use crate::{
@@ -29,7 +29,7 @@ impl Check {
     pub(crate) fn run(&self) -> anyhow::Result<Done> {
         let source = Source::read(&self.file)?;
         let (problems, tests) = match source.policy() {
-            Ok(policy) => failing_tests(&source, &policy),
+            Ok(policy) => source.failing_tests(&policy),
             Err(problems) => (problems, 0),
         };
         let ok = problems.is_empty();
@@ -47,18 +47,4 @@ impl Check {
         }
         reported(&drawn(&source, &problems), false)
     }
-}
-
-/// The policy's own tests that fail, as problems at their places, and how many there are.
-fn failing_tests(source: &Source, policy: &Policy) -> (Vec<Problem>, usize) {
-    let results = policy.run_tests();
-    let problems = results
-        .iter()
-        .filter_map(|test| {
-            let failure = test.failure.as_ref()?;
-            let message = format!("test `{}` fails: {failure}", test.name);
-            Some(Problem::at(&source.text, test.offset, message))
-        })
-        .collect();
-    (problems, results.len())
 }

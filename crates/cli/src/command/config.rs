@@ -1,0 +1,83 @@
+//! `sluice config`: the configuration that `sluice up` would run with.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde::Serialize;
+
+use super::policy::drawn;
+use crate::{
+    config::{Config, FileProblems, LoadError, Overrides, Shown},
+    environment::Environment,
+    output::{Done, print, print_json, remark},
+};
+
+#[derive(Debug, Args)]
+pub(crate) struct Show {
+    #[command(flatten)]
+    overrides: Overrides,
+    /// Print {"ok", "problems", "config", "files"} as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Report<'r> {
+    ok: bool,
+    problems: Vec<PlacedProblem<'r>>,
+    config: Option<Shown>,
+    /// What is watched for changes.
+    files: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct PlacedProblem<'r> {
+    file: &'r str,
+    line: usize,
+    column: usize,
+    message: &'r str,
+    hint: Option<&'r str>,
+}
+
+impl Show {
+    pub(crate) fn run(self, data: Option<PathBuf>) -> anyhow::Result<Done> {
+        let overrides = Overrides { data, ..self.overrides };
+        match Config::load(&overrides, &Environment::of_process()) {
+            Ok(config) => show(&config, self.json),
+            Err(LoadError::Problems(files)) => refuse(&files, self.json),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+fn show(config: &Config, json: bool) -> anyhow::Result<Done> {
+    let shown = Shown::of(config);
+    if json {
+        let files = config.files.iter().map(|file| file.display().to_string()).collect();
+        print_json(&Report { ok: true, problems: Vec::new(), config: Some(shown), files })?;
+    } else {
+        print(&toml::to_string(&shown)?)?;
+    }
+    Ok(Done::Well)
+}
+
+fn refuse(files: &[FileProblems], json: bool) -> anyhow::Result<Done> {
+    if json {
+        let problems = files.iter().flat_map(placed).collect();
+        print_json(&Report { ok: false, problems, config: None, files: Vec::new() })?;
+    } else {
+        let text: String = files.iter().map(|file| drawn(&file.source, &file.problems)).collect();
+        remark(&text)?;
+    }
+    Ok(Done::Misused)
+}
+
+fn placed(file: &FileProblems) -> impl Iterator<Item = PlacedProblem<'_>> {
+    file.problems.iter().map(|one| PlacedProblem {
+        file: &file.source.name,
+        line: one.line,
+        column: one.column,
+        message: &one.message,
+        hint: one.hint.as_deref(),
+    })
+}

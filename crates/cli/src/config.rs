@@ -1,0 +1,227 @@
+//! The configuration: `sluice.toml`, overlaid by flags and the environment.
+//!
+//! A file is read table by table (`section`, `value`), each part by the module
+//! named after it, and everything wrong with it and the policies it names is put
+//! down (`problem`). What comes out is valid: names exist, policies compile and
+//! pass their own tests, secrets are at hand. Opening and listening is left to others.
+
+mod grant;
+mod loader;
+mod options;
+mod policy;
+mod problem;
+mod secret;
+mod section;
+mod server;
+mod settings;
+mod show;
+mod syntax;
+mod value;
+
+use std::{
+    io,
+    net::{Ipv4Addr, SocketAddr},
+    path::{Path, PathBuf},
+};
+
+use clap::Args;
+use ipnet::IpNet;
+use sluice_store::{AttachedPolicy, Grant, Server, TokenHash};
+
+pub(crate) use problem::FileProblems;
+pub(crate) use settings::{Audit, Limits, Tls};
+pub(crate) use show::Shown;
+
+use self::{loader::Loader, section::Section, settings::Settings};
+use crate::{environment::Environment, input::Source};
+
+/// The file that is read when none is named.
+const DEFAULT_FILE: &str = "sluice.toml";
+/// Bytes of the file.
+const LONGEST_FILE: u64 = 4 << 20;
+
+/// What the command line says of the configuration; it wins over the file.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct Overrides {
+    /// The configuration file [default: sluice.toml, if there is one]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Where agents connect to [default: 127.0.0.1:8787]
+    #[arg(long, value_name = "ADDR", value_parser = address)]
+    pub(crate) listen: Option<SocketAddr>,
+    /// Where people and commands connect to [default: 127.0.0.1:8788]
+    #[arg(long, value_name = "ADDR", value_parser = address)]
+    pub(crate) admin: Option<SocketAddr>,
+    /// The data directory, which is a flag of every command.
+    #[arg(skip)]
+    pub(crate) data: Option<PathBuf>,
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    value::network::socket_address(text).map_err(|wrong| {
+        let hint = wrong.hint.map(|hint| format!("; {hint}")).unwrap_or_default();
+        format!("it must be {}{hint}", wrong.expected)
+    })
+}
+
+/// A whole and valid configuration.
+#[derive(Debug, Clone)]
+pub(crate) struct Config {
+    pub(crate) listen: SocketAddr,
+    pub(crate) admin: SocketAddr,
+    pub(crate) data: PathBuf,
+    /// Hosts, some with a port, besides the listeners' own.
+    pub(crate) allowed_hosts: Vec<String>,
+    pub(crate) allowed_origins: Vec<String>,
+    pub(crate) tls: Option<Tls>,
+    pub(crate) limits: Limits,
+    pub(crate) audit: Audit,
+    pub(crate) allow_private: Vec<IpNet>,
+    pub(crate) servers: Vec<Server>,
+    pub(crate) policies: Vec<AttachedPolicy>,
+    pub(crate) grants: Vec<(TokenHash, Grant)>,
+    /// Every file that was read or looked for: a change in one of them is a
+    /// change of the configuration.
+    pub(crate) files: Vec<PathBuf>,
+}
+
+/// Why there is no configuration.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum LoadError {
+    #[error("cannot read configuration file `{}`", .0.display())]
+    Unreadable(PathBuf, #[source] io::Error),
+    #[error("the configuration has problems")]
+    Problems(Vec<FileProblems>),
+    #[error(
+        "agents and people cannot share the address `{0}`\nhint: give `--admin` or `--listen` another port"
+    )]
+    SameAddress(SocketAddr),
+    #[error(
+        "there is no place for the data directory\nhint: name one with `--data` or `SLUICE_DATA`"
+    )]
+    NoData,
+}
+
+impl Config {
+    /// Reads the configuration, or reports everything that is wrong with it.
+    pub(crate) fn load(
+        overrides: &Overrides,
+        environment: &Environment,
+    ) -> Result<Config, LoadError> {
+        let (path, text) = file_text(overrides)?;
+        let folder = path.parent().unwrap_or(Path::new("")).to_owned();
+        let mut loader = Loader::new(&folder, environment);
+        loader.files.push(path.clone());
+        let read = syntax::with_root(&text, &mut loader, read_all);
+        let files = std::mem::take(&mut loader.files);
+        let Some(read) = read.filter(|_| loader.findings.is_empty()) else {
+            let source = Source { name: path.display().to_string(), text };
+            return Err(LoadError::Problems(loader.findings.into_files(source)));
+        };
+        read.overlaid(overrides, environment, files)
+    }
+}
+
+/// The data directory alone, for commands that only need to find a running
+/// gateway: the rest of the file may be about secrets they do not have.
+#[cfg_attr(not(test), expect(dead_code, reason = "the commands on a running gateway need it"))]
+pub(crate) fn data_directory(
+    overrides: &Overrides,
+    environment: &Environment,
+) -> Result<PathBuf, LoadError> {
+    if let Some(data) = overrides.data.clone().or_else(|| environment.path("SLUICE_DATA")) {
+        return Ok(data);
+    }
+    let (path, text) = file_text(overrides)?;
+    let folder = path.parent().unwrap_or(Path::new("")).to_owned();
+    let mut loader = Loader::new(&folder, environment);
+    let data = syntax::with_root(&text, &mut loader, settings::data).flatten();
+    if loader.findings.is_empty() {
+        return data.or_else(|| home_data(environment)).ok_or(LoadError::NoData);
+    }
+    let source = Source { name: path.display().to_string(), text };
+    Err(LoadError::Problems(loader.findings.into_files(source)))
+}
+
+/// The file's path and text; nothing if it is the default one and not there.
+fn file_text(overrides: &Overrides) -> Result<(PathBuf, Vec<u8>), LoadError> {
+    let path = overrides.config.clone().unwrap_or_else(|| DEFAULT_FILE.into());
+    match loader::read(&path, LONGEST_FILE) {
+        Ok(text) => Ok((path, text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound && overrides.config.is_none() => {
+            Ok((path, Vec::new()))
+        }
+        Err(error) => Err(LoadError::Unreadable(path, error)),
+    }
+}
+
+/// What the file says, not yet overlaid.
+struct Read {
+    settings: Settings,
+    servers: Vec<Server>,
+    policies: Vec<AttachedPolicy>,
+    grants: Vec<(TokenHash, Grant)>,
+}
+
+fn read_all(root: &Section<'_>, loader: &mut Loader<'_>) -> Read {
+    let settings = Settings::read(root, loader);
+    let servers = server::read(root, loader);
+    let names: Vec<_> = servers.iter().map(|one| one.name.clone()).collect();
+    let policies = policy::read(root, &names, loader);
+    server::check_anonymous(&servers, &policies.names, loader);
+    let grants = grant::read(root, &names, loader);
+    let servers = servers.into_iter().filter_map(|one| one.server).collect();
+    Read { settings, servers, policies: policies.attached, grants }
+}
+
+impl Read {
+    /// The flags, then the environment, then the file, then the defaults.
+    fn overlaid(
+        self,
+        overrides: &Overrides,
+        environment: &Environment,
+        files: Vec<PathBuf>,
+    ) -> Result<Config, LoadError> {
+        let Read { settings, servers, policies, grants } = self;
+        let at = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let listen = overrides.listen.or(settings.listen).unwrap_or(at(8787));
+        let admin = overrides.admin.or(settings.admin).unwrap_or(at(8788));
+        if listen == admin && listen.port() != 0 {
+            return Err(LoadError::SameAddress(listen));
+        }
+        let data = overrides
+            .data
+            .clone()
+            .or_else(|| environment.path("SLUICE_DATA"))
+            .or(settings.data)
+            .or_else(|| home_data(environment))
+            .ok_or(LoadError::NoData)?;
+        Ok(Config {
+            listen,
+            admin,
+            data,
+            allowed_hosts: settings.allowed_hosts,
+            allowed_origins: settings.allowed_origins,
+            tls: settings.tls,
+            limits: settings.limits,
+            audit: settings.audit,
+            allow_private: settings.allow_private,
+            servers,
+            policies,
+            grants,
+            files,
+        })
+    }
+}
+
+/// Where users' programs keep their data. A relative `XDG_DATA_HOME` is to be
+/// passed over, as its specification says.
+fn home_data(environment: &Environment) -> Option<PathBuf> {
+    let absolute = |name| environment.path(name).filter(|path| path.is_absolute());
+    absolute("XDG_DATA_HOME")
+        .or_else(|| Some(absolute("HOME")?.join(".local/share")))
+        .map(|folder| folder.join("sluice"))
+}
+
+#[cfg(test)]
+mod tests;

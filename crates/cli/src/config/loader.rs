@@ -1,0 +1,49 @@
+//! What reading a configuration needs: where relative paths begin, the
+//! environment, what was found wrong so far, and which files were looked at.
+
+use std::{
+    fs::File,
+    io::{self, Read as _},
+    path::{Path, PathBuf},
+};
+
+use super::problem::Findings;
+use crate::environment::Environment;
+
+pub(super) struct Loader<'l> {
+    /// The folder of the configuration file.
+    folder: &'l Path,
+    pub(super) environment: &'l Environment,
+    pub(super) findings: Findings,
+    /// Every file whose content matters, also those that are missing.
+    pub(super) files: Vec<PathBuf>,
+}
+
+impl<'l> Loader<'l> {
+    pub(super) fn new(folder: &'l Path, environment: &'l Environment) -> Loader<'l> {
+        Loader { folder, environment, findings: Findings::default(), files: Vec::new() }
+    }
+
+    /// A path as the file writes it, from the file's own folder.
+    pub(super) fn path(&self, written: &str) -> PathBuf {
+        self.folder.join(written)
+    }
+
+    /// Reads a file that the configuration names.
+    pub(super) fn read(&mut self, path: &Path, most: u64) -> io::Result<Vec<u8>> {
+        if !self.files.iter().any(|known| known == path) {
+            self.files.push(path.to_owned());
+        }
+        read(path, most)
+    }
+}
+
+/// Reads a file's first `most` bytes. Pipes and devices are not waited for.
+pub(super) fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    if !path.metadata()?.is_file() {
+        return Err(io::Error::other("it is no regular file"));
+    }
+    let mut text = Vec::new();
+    File::open(path)?.take(most).read_to_end(&mut text)?;
+    Ok(text)
+}

@@ -1,0 +1,145 @@
+//! `[policies.NAME]`: policies in files, each attached to servers.
+
+use sluice_policy::Format;
+use sluice_store::{AttachedPolicy, Name, Source as Origin};
+use toml::{Spanned, de::DeValue};
+
+use super::{
+    loader::Loader,
+    problem::FileProblems,
+    section::Section,
+    value::{self, Parsed},
+};
+use crate::input::{MOST_POLICY, Source};
+
+/// What the file says of policies.
+#[derive(Default)]
+pub(super) struct Declared {
+    /// Those that compile, one for each server they are for.
+    pub(super) attached: Vec<AttachedPolicy>,
+    /// All of them, each after its server.
+    pub(super) names: Vec<(Name, Name)>,
+}
+
+/// The policies that the file declares.
+pub(super) fn read(root: &Section<'_>, servers: &[Name], loader: &mut Loader<'_>) -> Declared {
+    let mut declared = Declared::default();
+    for (name, section) in root.named("policies", &mut loader.findings) {
+        let name = name.get_ref();
+        section.check_keys(&["servers", "server", "file"], &mut loader.findings);
+        section.require("file", &mut loader.findings);
+        let servers = servers_of(&section, servers, loader);
+        declared.names.extend(servers.iter().map(|server| (server.clone(), name.clone())));
+        if let Some((text, format)) = policy(&section, loader) {
+            declared.attached.extend(attached(name, servers, &text, format));
+        }
+    }
+    declared
+}
+
+fn attached<'a>(
+    name: &'a Name,
+    servers: Vec<Name>,
+    text: &'a str,
+    format: Format,
+) -> impl Iterator<Item = AttachedPolicy> + 'a {
+    let version = version(text);
+    servers.into_iter().map(move |server| AttachedPolicy {
+        server,
+        name: name.clone(),
+        text: text.to_owned(),
+        format,
+        version: version.clone(),
+        source: Origin::File,
+    })
+}
+
+/// A digest of a policy's text.
+fn version(text: &str) -> String {
+    sluice_store::TokenHash::of(text).as_str().to_owned()
+}
+
+/// The servers a policy is for, in either spelling.
+fn servers_of(section: &Section<'_>, names: &[Name], loader: &mut Loader<'_>) -> Vec<Name> {
+    let findings = &mut loader.findings;
+    match (section.has("server"), section.has("servers")) {
+        (true, true) => {
+            let message = "a policy has either `servers` or `server`, not both";
+            findings.add(section.span.clone(), message);
+            Vec::new()
+        }
+        (true, false) => {
+            let server = section.read("server", server_name, findings);
+            known_servers(server.into_iter().collect(), names, loader)
+        }
+        (false, _) => server_list(section, names, loader),
+    }
+}
+
+/// The list `servers` of a policy or a grant.
+pub(super) fn server_list(
+    section: &Section<'_>,
+    names: &[Name],
+    loader: &mut Loader<'_>,
+) -> Vec<Name> {
+    section.require("servers", &mut loader.findings);
+    if let Some((_, value)) = section.entry("servers")
+        && value.get_ref().as_array().is_some_and(|list| list.is_empty())
+    {
+        let message = format!("`{}` must name a server", section.path_to("servers"));
+        loader.findings.add(value.span(), message);
+    }
+    let list = section.list("servers", server_name, &mut loader.findings);
+    known_servers(list, names, loader)
+}
+
+fn server_name(value: &DeValue<'_>) -> Parsed<Name> {
+    value.as_str().and_then(|text| Name::new(text).ok()).ok_or_else(|| "a server's name".into())
+}
+
+/// Those that are declared, each once.
+fn known_servers(list: Vec<Spanned<Name>>, names: &[Name], loader: &mut Loader<'_>) -> Vec<Name> {
+    let mut found = Vec::new();
+    for server in list {
+        let (span, server) = (server.span(), server.into_inner());
+        if found.contains(&server) {
+            loader.findings.add(span, format!("server `{server}` is there twice"));
+        } else if names.contains(&server) {
+            found.push(server);
+        } else {
+            let texts: Vec<_> = names.iter().map(Name::as_str).collect();
+            let hint = match super::section::nearest(server.as_str(), &texts) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("declare it as `[servers.{server}]`"),
+            };
+            loader.findings.add_with_hint(span, format!("no server is named `{server}`"), hint);
+        }
+    }
+    found
+}
+
+/// A policy's text, if it compiles and its own tests pass.
+fn policy(section: &Section<'_>, loader: &mut Loader<'_>) -> Option<(String, Format)> {
+    let file = section.read("file", value::text, &mut loader.findings)?;
+    let path = loader.path(file.get_ref());
+    let name = path.display().to_string();
+    let text = match loader.read(&path, MOST_POLICY) {
+        Ok(text) => text,
+        Err(error) => {
+            let message = format!("cannot read policy file `{name}`: {error}");
+            loader.findings.add(file.span(), message);
+            return None;
+        }
+    };
+    let format = Format::of_file_name(&name);
+    let source = Source { name, text };
+    let problems = match sluice_policy::load(&source.text, format) {
+        Ok(policy) => source.failing_tests(&policy).0,
+        Err(problems) => problems,
+    };
+    if problems.is_empty() {
+        return Some((String::from_utf8(source.text).ok()?, format));
+    }
+    loader.findings.add_file(FileProblems { source, problems });
+    None
+}

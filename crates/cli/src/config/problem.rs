@@ -1,0 +1,109 @@
+//! What is wrong with a configuration, file by file, and what of a file is not
+//! to be shown when a problem is drawn at its place.
+
+use std::ops::Range;
+
+use sluice_policy::Problem;
+
+use crate::input::Source;
+
+/// Everything wrong with one file.
+#[derive(Debug)]
+pub(crate) struct FileProblems {
+    /// The file as it may be shown: secrets are starred out.
+    pub(crate) source: Source,
+    pub(crate) problems: Vec<Problem>,
+}
+
+/// Problems as they are found, and the secrets met on the way.
+#[derive(Default)]
+pub(super) struct Findings {
+    found: Vec<(Range<usize>, String, Option<String>)>,
+    hidden: Vec<Range<usize>>,
+    /// Files that the configuration names, with problems of their own.
+    others: Vec<FileProblems>,
+}
+
+impl Findings {
+    pub(super) fn add(&mut self, span: Range<usize>, message: impl Into<String>) {
+        self.found.push((span, message.into(), None));
+    }
+
+    pub(super) fn add_with_hint(
+        &mut self,
+        span: Range<usize>,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) {
+        self.found.push((span, message.into(), Some(hint.into())));
+    }
+
+    /// Keeps a part of the file from being shown.
+    pub(super) fn hide(&mut self, span: Range<usize>) {
+        self.hidden.push(span);
+    }
+
+    /// Takes over the problems of another file, once if it is named twice.
+    pub(super) fn add_file(&mut self, file: FileProblems) {
+        if self.others.iter().all(|known| known.source.name != file.source.name) {
+            self.others.push(file);
+        }
+    }
+
+    /// Forgets what is wrong, not what is secret.
+    pub(super) fn forget_problems(&mut self) {
+        self.found.clear();
+        self.others.clear();
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.found.is_empty() && self.others.is_empty()
+    }
+
+    /// The problems of `source` in order of place, then those of other files.
+    pub(super) fn into_files(mut self, source: Source) -> Vec<FileProblems> {
+        self.found.sort_by_key(|(span, ..)| span.start);
+        let problems: Vec<_> = self
+            .found
+            .into_iter()
+            .map(|(span, message, hint)| {
+                let place = Problem::at(&source.text, span.start, message);
+                Problem { hint, bytes: span, ..place }
+            })
+            .collect();
+        let source = Source { text: starred(source.text, &self.hidden), ..source };
+        let own = (!problems.is_empty()).then_some(FileProblems { source, problems });
+        own.into_iter().chain(self.others).collect()
+    }
+}
+
+/// The text with its secrets starred out, line breaks kept.
+fn starred(mut text: Vec<u8>, hidden: &[Range<usize>]) -> Vec<u8> {
+    for span in hidden {
+        let part = text.get_mut(span.clone()).unwrap_or_default();
+        part.iter_mut().filter(|byte| **byte != b'\n').for_each(|byte| *byte = b'*');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Findings;
+    use crate::input::Source;
+
+    #[test]
+    fn problems_come_in_order_and_secrets_do_not_come_at_all() {
+        let mut findings = Findings::default();
+        findings.add(9..14, "second");
+        findings.add_with_hint(0..1, "first", "do it");
+        findings.hide(4..8);
+        let source = Source { name: "a.toml".into(), text: b"a = \"xy\"\ntoken".to_vec() };
+        let files = findings.into_files(source);
+        assert_eq!(files.len(), 1);
+        assert_eq!(files[0].source.text, b"a = ****\ntoken");
+        let places: Vec<_> =
+            files[0].problems.iter().map(|one| (one.line, one.column, &*one.message)).collect();
+        assert_eq!(places, [(1, 1, "first"), (2, 1, "second")]);
+        assert_eq!(files[0].problems[0].hint.as_deref(), Some("do it"));
+    }
+}

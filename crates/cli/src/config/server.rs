@@ -1,0 +1,236 @@
+//! `[servers.NAME]`: what calls can be forwarded to.
+
+use std::time::Duration;
+
+use http::{HeaderName, HeaderValue};
+use sluice_store::{Name, Secret, Server, Source, Transport};
+use toml::Spanned;
+
+use super::{
+    loader::Loader,
+    secret,
+    section::{Section, nearest},
+    value::{self, network},
+};
+
+const KEYS: &[&str] = &[
+    "builtin",
+    "options",
+    "url",
+    "headers",
+    "timeout",
+    "anonymous_policy",
+    "command",
+    "env",
+    "instances",
+    "start",
+    "bridge",
+    "pin",
+];
+/// Servers that are part of this program.
+const BUILT_IN: &[&str] = &["demo"];
+/// Those that will be.
+const LATER_BUILT_IN: &[&str] = &["pharo"];
+const TIMEOUT: Duration = Duration::from_mins(1);
+/// Headers that the gateway makes itself for every request.
+const OWN_HEADERS: &[&str] = &[
+    "accept",
+    "accept-encoding",
+    "connection",
+    "content-encoding",
+    "content-length",
+    "content-type",
+    "expect",
+    "host",
+    "keep-alive",
+    "last-event-id",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// What the file says of a server, which may be wrong.
+pub(super) struct Declared {
+    pub(super) name: Name,
+    /// `None` if something is wrong with it, which has been said.
+    pub(super) server: Option<Server>,
+    /// Where the file names the policy for callers without a token.
+    pub(super) anonymous_policy: Option<Spanned<Name>>,
+}
+
+/// The servers that the file declares.
+pub(super) fn read(root: &Section<'_>, loader: &mut Loader<'_>) -> Vec<Declared> {
+    let sections = root.named("servers", &mut loader.findings);
+    sections
+        .into_iter()
+        .map(|(name, section)| declared(name.into_inner(), &section, loader))
+        .collect()
+}
+
+fn declared(name: Name, section: &Section<'_>, loader: &mut Loader<'_>) -> Declared {
+    let findings = &mut loader.findings;
+    section.check_keys(KEYS, findings);
+    let later = "servers started as a command come with a later version; give a `url`";
+    section.refuse(&["command", "env", "instances", "start"], later, findings);
+    section.refuse(&["bridge", "pin"], "leave it out", findings);
+    let timeout = section.read("timeout", value::duration, findings);
+    let anonymous_policy = section.read("anonymous_policy", policy_name, findings);
+    let server = transport(section, loader).map(|transport| Server {
+        name: name.clone(),
+        transport,
+        timeout: timeout.map_or(TIMEOUT, Spanned::into_inner),
+        anonymous_policy: anonymous_policy.as_ref().map(|policy| policy.get_ref().clone()),
+        source: Source::File,
+    });
+    Declared { name, server, anonymous_policy }
+}
+
+/// Puts down policies for callers without a token that are not there.
+/// `policies` are the declared ones, each after its server.
+pub(super) fn check_anonymous(
+    servers: &[Declared],
+    policies: &[(Name, Name)],
+    loader: &mut Loader<'_>,
+) {
+    for Declared { name: server, anonymous_policy, .. } in servers {
+        let Some(policy) = anonymous_policy else { continue };
+        let (span, policy) = (policy.span(), policy.get_ref());
+        if !policies.iter().any(|(on, name)| on == server && name == policy) {
+            let message = format!("server `{server}` has no policy named `{policy}`");
+            let hint = format!("declare `[policies.{policy}]` with `servers = [\"{server}\"]`");
+            loader.findings.add_with_hint(span, message, hint);
+        }
+    }
+}
+
+/// A policy's name.
+pub(super) fn policy_name(value: &toml::de::DeValue<'_>) -> value::Parsed<Name> {
+    value.as_str().and_then(|text| Name::new(text).ok()).ok_or_else(|| "a policy's name".into())
+}
+
+fn transport(section: &Section<'_>, loader: &mut Loader<'_>) -> Option<Transport> {
+    let span = section.span.clone();
+    match (section.has("builtin"), section.has("url")) {
+        (true, false) => {
+            refuse_with(section, "headers", "url", loader);
+            builtin(section, loader)
+        }
+        (false, true) => {
+            refuse_with(section, "options", "builtin", loader);
+            http(section, loader)
+        }
+        (true, true) => {
+            let message = "a server has either `url` or `builtin`, not both";
+            loader.findings.add(span, message);
+            None
+        }
+        (false, false) => {
+            // What is wrong with a command has been said.
+            if !section.has("command") {
+                let hint = "give its `url`, or `builtin = \"demo\"`";
+                loader.findings.add_with_hint(span, "nothing says where this server is", hint);
+            }
+            None
+        }
+    }
+}
+
+/// Refuses a key that belongs to another kind of server.
+fn refuse_with(section: &Section<'_>, key: &str, owner: &str, loader: &mut Loader<'_>) {
+    if let Some((span, value)) = section.entry(key) {
+        loader.findings.hide(value.span());
+        loader.findings.add(span, format!("`{key}` is only for servers with `{owner}`"));
+    }
+}
+
+fn builtin(section: &Section<'_>, loader: &mut Loader<'_>) -> Option<Transport> {
+    let findings = &mut loader.findings;
+    let options = match section.entry("options") {
+        Some(_) => section.table("options", findings).and_then(|options| json(&options, findings)),
+        None => Some("{}".to_owned()),
+    };
+    let name = section.read("builtin", value::text, findings)?;
+    let word = name.get_ref();
+    if BUILT_IN.contains(&word.as_str()) {
+        return Some(Transport::Builtin { name: name.into_inner(), options: options? });
+    }
+    if LATER_BUILT_IN.contains(&word.as_str()) {
+        findings.add(name.span(), format!("built-in server `{word}` is not in this version"));
+    } else {
+        let hint = match nearest(word, BUILT_IN) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("there is: {}", BUILT_IN.join(", ")),
+        };
+        findings.add_with_hint(name.span(), format!("no built-in server is `{word}`"), hint);
+    }
+    None
+}
+
+/// A table of options as one JSON object.
+fn json(options: &Section<'_>, findings: &mut super::problem::Findings) -> Option<String> {
+    let mut members = serde_json::Map::new();
+    for (key, (_, value)) in options.entries() {
+        match super::options::json(value.get_ref()) {
+            Some(json) => {
+                members.insert(key.to_owned(), json);
+            }
+            None => findings.add(value.span(), "an option must be something JSON can write"),
+        }
+    }
+    serde_json::to_string(&members).ok()
+}
+
+fn http(section: &Section<'_>, loader: &mut Loader<'_>) -> Option<Transport> {
+    let headers = headers(section, loader);
+    let (_, value) = section.entry("url")?;
+    let url = value.get_ref().as_str().map_or(Err("must be a text"), network::server_url);
+    match url {
+        Ok(url) => Some(Transport::Http { url: url.into(), headers }),
+        Err(message) => {
+            loader.findings.hide(value.span());
+            let message = format!("`{}` {message}", section.path_to("url"));
+            loader.findings.add(value.span(), message);
+            None
+        }
+    }
+}
+
+fn headers(section: &Section<'_>, loader: &mut Loader<'_>) -> Vec<(String, Secret)> {
+    let Some(section) = section.table("headers", &mut loader.findings) else { return Vec::new() };
+    let mut headers: Vec<(String, Secret)> = Vec::new();
+    for (key, (span, value)) in section.entries() {
+        let secret = secret::resolve(&section.path_to(key), value, loader);
+        let name = match header_name(key) {
+            Ok(name) if headers.iter().any(|(known, _)| known == name.as_str()) => {
+                loader.findings.add(span, format!("header `{name}` is there twice"));
+                continue;
+            }
+            Ok(name) => name,
+            Err(message) => {
+                loader.findings.add(span, message);
+                continue;
+            }
+        };
+        let Some(secret) = secret else { continue };
+        if HeaderValue::from_str(secret.get_ref().expose()).is_ok() {
+            headers.push((name.to_string(), secret.into_inner()));
+        } else {
+            let message =
+                format!("the value for header `{name}` has characters no header can have");
+            loader.findings.add(value.span(), message);
+        }
+    }
+    headers
+}
+
+fn header_name(text: &str) -> Result<HeaderName, String> {
+    let name = HeaderName::try_from(text).map_err(|_| format!("`{text}` is no header's name"))?;
+    if OWN_HEADERS.contains(&name.as_str()) || name.as_str().starts_with("mcp-") {
+        return Err(format!("header `{name}` is the gateway's own to set"));
+    }
+    Ok(name)
+}

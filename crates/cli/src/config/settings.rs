@@ -1,0 +1,207 @@
+//! The parts of the file that are about the gateway itself.
+
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
+
+use ipnet::IpNet;
+use sluice_store::Durability;
+use toml::Spanned;
+
+use super::{
+    loader::{self, Loader},
+    section::Section,
+    value::{self, network},
+};
+
+/// A size that is not a mistake. Bodies and answers are held in memory.
+const LARGEST_BODY: u64 = 1 << 30;
+/// JSON libraries that clients and servers use stop here.
+const DEEPEST: u64 = 128;
+const MOST_NODES: u64 = 100_000_000;
+
+/// What the gateway takes in before it refuses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Limits {
+    /// Bytes of a request's body.
+    pub(crate) body: u64,
+    /// Bytes of an answer that must be read whole.
+    pub(crate) answer: u64,
+    /// Containers within containers.
+    pub(crate) depth: u64,
+    /// Values in one message.
+    pub(crate) nodes: u64,
+    /// Bytes of one string.
+    pub(crate) string: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits { body: 4 << 20, answer: 16 << 20, depth: 64, nodes: 100_000, string: 1 << 20 }
+    }
+}
+
+/// How the audit log is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Audit {
+    pub(crate) durability: Durability,
+    pub(crate) keep: Duration,
+    /// Bytes.
+    pub(crate) max_size: u64,
+    /// Paths of arguments whose values are recorded; no others are.
+    pub(crate) values: Vec<String>,
+}
+
+impl Default for Audit {
+    fn default() -> Audit {
+        Audit {
+            durability: Durability::Process,
+            keep: Duration::from_hours(90 * 24),
+            max_size: 10 << 30,
+            values: Vec::new(),
+        }
+    }
+}
+
+/// Files for TLS to clients. They can be read; what they hold is not looked at here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Tls {
+    pub(crate) cert: PathBuf,
+    pub(crate) key: PathBuf,
+}
+
+/// What the file says of the gateway; what it leaves out is `None` or empty.
+#[derive(Default)]
+pub(super) struct Settings {
+    pub(super) listen: Option<SocketAddr>,
+    pub(super) admin: Option<SocketAddr>,
+    pub(super) data: Option<PathBuf>,
+    pub(super) allowed_hosts: Vec<String>,
+    pub(super) allowed_origins: Vec<String>,
+    pub(super) tls: Option<Tls>,
+    pub(super) limits: Limits,
+    pub(super) audit: Audit,
+    pub(super) allow_private: Vec<IpNet>,
+}
+
+const ROOT: &[&str] = &[
+    "listen",
+    "admin",
+    "data",
+    "allowed_hosts",
+    "allowed_origins",
+    "tls",
+    "store",
+    "limits",
+    "audit",
+    "upstreams",
+    "telemetry",
+    "servers",
+    "policies",
+    "grants",
+];
+
+impl Settings {
+    pub(super) fn read(root: &Section<'_>, loader: &mut Loader<'_>) -> Settings {
+        root.check_keys(ROOT, &mut loader.findings);
+        refuse_later(root, loader);
+        let data = data(root, loader);
+        let tls = tls(root, loader);
+        let findings = &mut loader.findings;
+        let upstreams = root.table("upstreams", findings);
+        let allow_private = upstreams.map_or_else(Vec::new, |section| {
+            section.check_keys(&["allow_private"], findings);
+            plain(section.list("allow_private", network::range, findings))
+        });
+        Settings {
+            listen: root.read("listen", network::address, findings).map(Spanned::into_inner),
+            admin: root.read("admin", network::address, findings).map(Spanned::into_inner),
+            data,
+            allowed_hosts: plain(root.list("allowed_hosts", network::host, findings)),
+            allowed_origins: plain(root.list("allowed_origins", network::origin, findings)),
+            tls,
+            limits: limits(root, loader),
+            audit: audit(root, loader),
+            allow_private,
+        }
+    }
+}
+
+/// The data directory, from the file's own folder.
+pub(super) fn data(root: &Section<'_>, loader: &mut Loader<'_>) -> Option<PathBuf> {
+    let data = root.read("data", value::text, &mut loader.findings)?;
+    Some(loader.path(data.get_ref()))
+}
+
+fn plain<T>(list: Vec<Spanned<T>>) -> Vec<T> {
+    list.into_iter().map(Spanned::into_inner).collect()
+}
+
+fn refuse_later(root: &Section<'_>, loader: &mut Loader<'_>) {
+    let findings = &mut loader.findings;
+    for (name, keys, why) in [
+        ("store", &["url", "counters"][..], "leave it out: everything is kept in `data`"),
+        ("telemetry", &["otlp"][..], "leave it out; `/metrics` has Prometheus metrics"),
+    ] {
+        if let Some(section) = root.table(name, findings) {
+            section.check_keys(keys, findings);
+            section.refuse(keys, why, findings);
+        }
+    }
+}
+
+fn tls(root: &Section<'_>, loader: &mut Loader<'_>) -> Option<Tls> {
+    let section = root.table("tls", &mut loader.findings)?;
+    section.check_keys(&["cert", "key"], &mut loader.findings);
+    if !section.has("cert") && !section.has("key") {
+        return None;
+    }
+    let cert = readable(&section, "cert", loader);
+    let key = readable(&section, "key", loader);
+    Some(Tls { cert: cert?, key: key? })
+}
+
+/// The file that a key names.
+fn readable(section: &Section<'_>, key: &str, loader: &mut Loader<'_>) -> Option<PathBuf> {
+    section.require(key, &mut loader.findings);
+    let written = section.read(key, value::text, &mut loader.findings)?;
+    let path = loader.path(written.get_ref());
+    loader.files.push(path.clone());
+    if let Err(error) = loader::read(&path, 1) {
+        let message = format!("cannot read `{}`: {error}", path.display());
+        loader.findings.add(written.span(), message);
+    }
+    Some(path)
+}
+
+fn limits(root: &Section<'_>, loader: &mut Loader<'_>) -> Limits {
+    let mut limits = Limits::default();
+    let findings = &mut loader.findings;
+    let Some(section) = root.table("limits", findings) else { return limits };
+    section.check_keys(&["body", "answer", "depth", "nodes", "string"], findings);
+    for (key, size) in
+        [("body", &mut limits.body), ("answer", &mut limits.answer), ("string", &mut limits.string)]
+    {
+        set(size, section.read(key, value::size_up_to(LARGEST_BODY), findings));
+    }
+    set(&mut limits.depth, section.read("depth", value::count(DEEPEST), findings));
+    set(&mut limits.nodes, section.read("nodes", value::count(MOST_NODES), findings));
+    limits
+}
+
+fn audit(root: &Section<'_>, loader: &mut Loader<'_>) -> Audit {
+    let mut audit = Audit::default();
+    let findings = &mut loader.findings;
+    let Some(section) = root.table("audit", findings) else { return audit };
+    section.check_keys(&["durability", "keep", "max_size", "values"], findings);
+    set(&mut audit.durability, section.read("durability", value::durability, findings));
+    set(&mut audit.keep, section.read("keep", value::duration, findings));
+    set(&mut audit.max_size, section.read("max_size", value::size, findings));
+    audit.values = plain(section.list("values", value::argument_path, findings));
+    audit
+}
+
+/// Puts a value that was read in a default's place.
+fn set<T>(place: &mut T, read: Option<Spanned<T>>) {
+    if let Some(read) = read {
+        *place = read.into_inner();
+    }
+}

@@ -1,0 +1,187 @@
+//! The configuration as it is shown: in the file's own words, secrets masked.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use sluice_store::{Durability, Grant, Server, Transport};
+
+use super::{
+    Config,
+    value::{written_duration, written_size},
+};
+
+/// What stands in a secret's place.
+const MASK: &str = "…";
+
+/// A configuration that can be printed. Its shape is that of the file.
+#[derive(Serialize)]
+pub(crate) struct Shown {
+    listen: String,
+    admin: String,
+    data: String,
+    allowed_hosts: Vec<String>,
+    allowed_origins: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tls: Option<ShownTls>,
+    limits: ShownLimits,
+    audit: ShownAudit,
+    upstreams: ShownUpstreams,
+    servers: BTreeMap<String, ShownServer>,
+    policies: BTreeMap<String, ShownPolicy>,
+    grants: BTreeMap<String, ShownGrant>,
+}
+
+#[derive(Serialize)]
+struct ShownTls {
+    cert: String,
+    key: String,
+}
+
+#[derive(Serialize)]
+struct ShownLimits {
+    body: String,
+    answer: String,
+    depth: u64,
+    nodes: u64,
+    string: String,
+}
+
+#[derive(Serialize)]
+struct ShownAudit {
+    durability: &'static str,
+    keep: String,
+    max_size: String,
+    values: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct ShownUpstreams {
+    allow_private: Vec<String>,
+}
+
+#[derive(Serialize, Default)]
+struct ShownServer {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    builtin: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    url: Option<String>,
+    timeout: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    anonymous_policy: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    options: Option<toml::Value>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    headers: BTreeMap<String, &'static str>,
+}
+
+#[derive(Serialize, Default)]
+struct ShownPolicy {
+    servers: Vec<String>,
+    /// In the place of the file: what its content is.
+    version: String,
+}
+
+#[derive(Serialize)]
+struct ShownGrant {
+    id: String,
+    servers: Vec<String>,
+    policy: String,
+    token: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    principal: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expires: Option<String>,
+}
+
+impl Shown {
+    pub(crate) fn of(config: &Config) -> Shown {
+        let text = |path: &std::path::Path| path.display().to_string();
+        Shown {
+            listen: config.listen.to_string(),
+            admin: config.admin.to_string(),
+            data: text(&config.data),
+            allowed_hosts: config.allowed_hosts.clone(),
+            allowed_origins: config.allowed_origins.clone(),
+            tls: config
+                .tls
+                .as_ref()
+                .map(|tls| ShownTls { cert: text(&tls.cert), key: text(&tls.key) }),
+            limits: ShownLimits {
+                body: written_size(config.limits.body),
+                answer: written_size(config.limits.answer),
+                depth: config.limits.depth,
+                nodes: config.limits.nodes,
+                string: written_size(config.limits.string),
+            },
+            audit: audit(config),
+            upstreams: ShownUpstreams {
+                allow_private: config.allow_private.iter().map(ToString::to_string).collect(),
+            },
+            servers: config.servers.iter().map(|one| (one.name.to_string(), server(one))).collect(),
+            policies: policies(config),
+            grants: config
+                .grants
+                .iter()
+                .map(|(_, one)| (one.label.to_string(), grant(one)))
+                .collect(),
+        }
+    }
+}
+
+fn audit(config: &Config) -> ShownAudit {
+    ShownAudit {
+        durability: match config.audit.durability {
+            Durability::Process => "process",
+            Durability::Power => "power",
+        },
+        keep: written_duration(config.audit.keep),
+        max_size: written_size(config.audit.max_size),
+        values: config.audit.values.clone(),
+    }
+}
+
+fn server(server: &Server) -> ShownServer {
+    let common = ShownServer {
+        timeout: written_duration(server.timeout),
+        anonymous_policy: server.anonymous_policy.as_ref().map(ToString::to_string),
+        ..ShownServer::default()
+    };
+    match &server.transport {
+        Transport::Http { url, headers } => ShownServer {
+            // Keys are passed in queries too.
+            url: Some(match url.split_once('?') {
+                Some((place, _)) => format!("{place}?{MASK}"),
+                None => url.clone(),
+            }),
+            headers: headers.iter().map(|(name, _)| (name.clone(), MASK)).collect(),
+            ..common
+        },
+        Transport::Builtin { name, options } => ShownServer {
+            builtin: Some(name.clone()),
+            options: serde_json::from_str(options).ok().as_ref().and_then(super::options::toml),
+            ..common
+        },
+    }
+}
+
+fn policies(config: &Config) -> BTreeMap<String, ShownPolicy> {
+    let mut shown: BTreeMap<String, ShownPolicy> = BTreeMap::new();
+    for policy in &config.policies {
+        let one = shown.entry(policy.name.to_string()).or_default();
+        one.servers.push(policy.server.to_string());
+        one.version.clone_from(&policy.version);
+    }
+    shown
+}
+
+fn grant(grant: &Grant) -> ShownGrant {
+    let moment = |at: sluice_policy::Timestamp| jiff::Timestamp::from_millisecond(at.as_millis());
+    ShownGrant {
+        id: grant.id.clone(),
+        servers: grant.servers.iter().map(ToString::to_string).collect(),
+        policy: grant.policy.to_string(),
+        token: MASK,
+        principal: grant.principal.clone(),
+        expires: grant.expires_at.and_then(|at| moment(at).ok()).map(|at| at.to_string()),
+    }
+}

@@ -1,0 +1,85 @@
+//! From a file's bytes to its tables, and what is wrong when they are no TOML.
+
+use std::ops::Range;
+
+use toml::de::DeTable;
+
+use super::{loader::Loader, section::Section};
+
+/// What `read` makes of the file's text, if it is TOML.
+pub(super) fn with_root<T>(
+    text: &[u8],
+    loader: &mut Loader<'_>,
+    read: impl Fn(&Section<'_>, &mut Loader<'_>) -> T,
+) -> Option<T> {
+    let text = match std::str::from_utf8(text) {
+        Ok(text) => text,
+        Err(error) => {
+            let place = error.valid_up_to();
+            loader.findings.add(place..place + 1, "the file is not valid UTF-8");
+            loader.findings.hide(0..text.len());
+            return None;
+        }
+    };
+    let (table, errors) = DeTable::parse_recoverable(text);
+    let result = read(&Section::root(table.get_ref()), loader);
+    if errors.is_empty() {
+        return Some(result);
+    }
+    // What follows from a mistake in the syntax says nothing; what was found to
+    // be a secret stays one.
+    loader.findings.forget_problems();
+    for error in errors {
+        let span = error.span().unwrap_or(0..0);
+        if let Some(secret) = perhaps_secret(text, span.start) {
+            loader.findings.hide(secret);
+        }
+        loader.findings.add(span, error.message());
+    }
+    None
+}
+
+/// The part of the line at `place` that may be a secret which the mistake on it
+/// keeps from being recognised: all after the key, where secrets are written.
+fn perhaps_secret(text: &str, place: usize) -> Option<Range<usize>> {
+    let before = text.get(..place)?;
+    let start = before.rfind('\n').map_or(0, |end| end + 1);
+    let line = text.get(start..)?.lines().next().unwrap_or_default();
+    let header = before.lines().rfind(|line| line.trim_start().starts_with('['));
+    if !holds_secrets(line) && !header.is_some_and(holds_secrets) {
+        return None;
+    }
+    let indent = line.len() - line.trim_start().len();
+    let key = line.trim_start().find(|c: char| !c.is_alphanumeric() && !"_-.\"'".contains(c))?;
+    Some(start + indent + key..start + line.len())
+}
+
+/// Whether a line is about something that has secrets in it.
+fn holds_secrets(line: &str) -> bool {
+    let line = line.to_lowercase();
+    ["token", "grant", "header", "auth", "key", "secret", "password", "url"]
+        .iter()
+        .any(|word| line.contains(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::perhaps_secret;
+
+    #[track_caller]
+    fn check(text: &str, expected: &str) {
+        let hidden = perhaps_secret(text, text.len()).unwrap_or(0..0);
+        assert_eq!(text.get(hidden).unwrap(), expected, "{text}");
+    }
+
+    #[test]
+    fn only_lines_that_may_hold_a_secret_are_hidden() {
+        check("listen = 127.0.0.1", "");
+        check("token = sg_bare", " = sg_bare");
+        check("  token sg_bare", " sg_bare");
+        check("[servers.a]\nheaders = { X = \"a\"", " = { X = \"a\"");
+        check("[servers.a.headers]\nX-Own: a", ": a");
+        check("[grants.a]\ntokn = a", " = a");
+        check("[grants.a]\ntoken = a\n[limits]\nbody = 4 MiB", "");
+    }
+}

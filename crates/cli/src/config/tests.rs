@@ -1,0 +1,311 @@
+//! Configurations as users write them, and what becomes of them.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use sluice_store::{Durability, Transport};
+
+use super::{Config, LoadError, Overrides, data_directory};
+use crate::{environment::Environment, scratch::Scratch};
+
+const POLICY: &str = r#"{ "version": "1", "default": "deny" }"#;
+const TOKEN: &str = "sg_0123456789abcdef";
+
+/// A folder with a configuration, a policy and a secret.
+struct Folder(Scratch);
+
+impl Folder {
+    fn with(config: &str) -> Folder {
+        let folder = Folder(Scratch::new());
+        fs::write(folder.join("sluice.toml"), config).unwrap();
+        fs::write(folder.join("policy.json"), POLICY).unwrap();
+        fs::write(folder.join("secret"), format!("{TOKEN}\n")).unwrap();
+        folder
+    }
+
+    fn join(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn overrides(&self) -> Overrides {
+        Overrides { config: Some(self.join("sluice.toml")), ..Overrides::default() }
+    }
+}
+
+fn environment() -> Environment {
+    Environment::from([
+        ("HOME", "/home/me"),
+        ("TOKEN", TOKEN),
+        ("EMPTY", ""),
+        ("CRLF", "a\r\nb: c"),
+    ])
+}
+
+#[track_caller]
+fn loaded(config: &str) -> Config {
+    Config::load(&Folder::with(config).overrides(), &environment()).unwrap()
+}
+
+/// Checks the problems of a configuration, as `line:column message`.
+#[track_caller]
+fn check(config: &str, expected: &[&str]) {
+    let folder = Folder::with(config);
+    let error = Config::load(&folder.overrides(), &environment()).unwrap_err();
+    let LoadError::Problems(files) = error else { panic!("{error:?}") };
+    let found: Vec<_> = files
+        .iter()
+        .flat_map(|file| &file.problems)
+        .map(|one| format!("{}:{} {}", one.line, one.column, one.message))
+        .map(|line| line.replace(&format!("{}/", folder.0.path().display()), ""))
+        .collect();
+    assert_eq!(found, expected, "{config}");
+}
+
+#[test]
+fn an_empty_file_is_the_defaults() {
+    let config = loaded("");
+    assert_eq!(config.listen.to_string(), "127.0.0.1:8787");
+    assert_eq!(config.admin.to_string(), "127.0.0.1:8788");
+    assert_eq!(config.data, Path::new("/home/me/.local/share/sluice"));
+    assert_eq!(config.limits.body, 4 << 20);
+    assert_eq!(config.audit.durability, Durability::Process);
+    assert_eq!(config.audit.keep.as_secs(), 90 * 86_400);
+    assert!(config.servers.is_empty() && config.tls.is_none());
+    // Tables may stand there with nothing in them.
+    loaded("[tls]\n[store]\n[limits]\n[audit]\n[upstreams]\n[telemetry]\n[servers]\n");
+}
+
+#[test]
+fn everything_is_lowered() {
+    let config = loaded(&format!(
+        r#"
+        [servers.remote]
+        url = "https://mcp.example.com/mcp"
+        headers = {{ Authorization = "env:TOKEN", X-Key = "file:secret" }}
+        anonymous_policy = "open"
+        timeout = "5m"
+        [servers.demo]
+        builtin = "demo"
+        options = {{ notes = 3 }}
+        [policies.open]
+        servers = ["remote", "demo"]
+        file = "policy.json"
+        [grants.alice]
+        servers = ["demo"]
+        policy = "elsewhere"
+        token = "file:secret"
+        principal = "Alice"
+        expires = 2030-01-01T00:00:00Z
+        [grants.bob]
+        servers = ["demo", "remote"]
+        policy = "open"
+        token_sha256 = "{}"
+        "#,
+        "0a".repeat(32)
+    ));
+    let [demo, remote] = &config.servers[..] else { panic!("{config:?}") };
+    assert_eq!(
+        demo.transport,
+        Transport::Builtin { name: "demo".into(), options: r#"{"notes":3}"#.into() }
+    );
+    let Transport::Http { url, headers } = &remote.transport else { panic!("{remote:?}") };
+    assert_eq!(url, "https://mcp.example.com/mcp");
+    let headers: Vec<_> =
+        headers.iter().map(|(name, value)| (name.as_str(), value.expose())).collect();
+    assert_eq!(headers, [("authorization", TOKEN), ("x-key", TOKEN)]);
+    assert_eq!(remote.timeout.as_secs(), 300);
+    assert_eq!(config.policies.len(), 2);
+    assert_eq!(config.policies[0].text, POLICY);
+    let [(alices, alice), (_, bob)] = &config.grants[..] else { panic!("{config:?}") };
+    assert_eq!(*alices, sluice_store::TokenHash::of(TOKEN));
+    assert_eq!((alice.id.as_str(), bob.id.as_str()), ("file:alice", "file:bob"));
+    assert_eq!(alice.expires_at.unwrap().as_millis(), 1_893_456_000_000);
+    let names: Vec<_> = config.files.iter().map(|file| file.file_name().unwrap()).collect();
+    assert_eq!(names, ["sluice.toml", "secret", "policy.json"]);
+}
+
+#[test]
+fn unknown_keys_are_found_everywhere() {
+    check(
+        "lisen = 1\n[audit]\nkepe = 2\n[servers.a]\nbuiltin = \"demo\"\nurls = 3\n[grant.b]\n",
+        &[
+            "1:1 unknown key `lisen`",
+            "3:1 unknown key `audit.kepe`",
+            "6:1 unknown key `servers.a.urls`",
+            "7:2 unknown key `grant`",
+        ],
+    );
+}
+
+#[test]
+fn what_comes_later_is_said_to() {
+    check(
+        "[store]\nurl = \"postgres://x\"\n[telemetry]\notlp = \"http://x\"\n[servers.a]\ncommand = [\"npx\"]\n[servers.b]\nbuiltin = \"pharo\"\n",
+        &[
+            "2:1 `store.url` is not in this version",
+            "4:1 `telemetry.otlp` is not in this version",
+            "6:1 `servers.a.command` is not in this version",
+            "8:11 built-in server `pharo` is not in this version",
+        ],
+    );
+}
+
+#[test]
+fn servers_are_of_one_kind() {
+    check("[servers.a]\n", &["1:10 nothing says where this server is"]);
+    check(
+        "[servers.a]\nurl = \"https://a/\"\nbuiltin = \"demo\"\n",
+        &["1:10 a server has either `url` or `builtin`, not both"],
+    );
+    check(
+        "[servers.a]\nbuiltin = \"demo\"\nheaders = {}\n[servers.b]\nurl = \"https://b/\"\noptions = {}\n",
+        &[
+            "3:1 `headers` is only for servers with `url`",
+            "6:1 `options` is only for servers with `builtin`",
+        ],
+    );
+    check("servers = 3", &["1:11 `servers` must be a table, found a number"]);
+}
+
+#[test]
+fn headers_can_be_sent() {
+    check(
+        "[servers.a]\nurl = \"https://a/\"\n[servers.a.headers]\nHost = \"x\"\nmcp-name = \"x\"\n\"a b\" = \"x\"\nA = \"x\"\na = \"y\"\nB = \"env:CRLF\"\nC = \"env:EMPTY\"\nD = 3\n",
+        &[
+            "4:1 header `host` is the gateway's own to set",
+            "5:1 header `mcp-name` is the gateway's own to set",
+            "6:1 `a b` is no header's name",
+            "8:1 header `a` is there twice",
+            "9:5 the value for header `b` has characters no header can have",
+            "10:5 the secret for `servers.a.headers.C` is empty",
+            "11:5 `servers.a.headers.D` must be a text: `env:NAME`, `file:PATH`, or the secret itself",
+        ],
+    );
+}
+
+#[test]
+fn secrets_that_are_not_there_are_named() {
+    check(
+        "[servers.a]\nurl = \"https://a/\"\nheaders = { A = \"env:NOPE\", B = \"file:nope\" }\n",
+        &[
+            "3:17 environment variable `NOPE` is not set",
+            "3:33 cannot read secret file `nope`: No such file or directory (os error 2)",
+        ],
+    );
+}
+
+#[test]
+fn tokens_are_long_and_each_grants_own() {
+    let grant = "servers = [\"a\"]\npolicy = \"p\"\n";
+    let server = "[servers.a]\nbuiltin = \"demo\"\n";
+    check(
+        &format!("[grants.x]\n{grant}token = \"sg_short\"\n{server}"),
+        &["4:9 a token has at least 16 characters, all visible ASCII, no spaces"],
+    );
+    check(
+        &format!(
+            "[grants.x]\n{grant}token = \"env:TOKEN\"\n[grants.y]\n{grant}token = \"{TOKEN}\"\n{server}"
+        ),
+        &["8:9 grant `y` has the same token as grant `x`"],
+    );
+    check(&format!("[grants.x]\n{grant}{server}"), &["1:9 `grants.x.token` is missing"]);
+    check(
+        &format!("[grants.x]\n{grant}token_sha256 = \"{}\"\n{server}", "0A".repeat(32)),
+        &[
+            "4:16 `grants.x.token_sha256` must be the SHA-256 of the whole token, as 64 lower-case hexadecimal digits",
+        ],
+    );
+}
+
+#[test]
+fn what_is_named_exists() {
+    check(
+        "[servers.a]\nbuiltin = \"demo\"\nanonymous_policy = \"q\"\n[policies.p]\nservers = [\"a\", \"b\", \"a\"]\nfile = \"policy.json\"\n[grants.g]\nservers = []\npolicy = \"p\"\ntoken = \"env:TOKEN\"\n",
+        &[
+            "3:20 server `a` has no policy named `q`",
+            "5:17 no server is named `b`",
+            "5:22 server `a` is there twice",
+            "8:11 `grants.g.servers` must name a server",
+        ],
+    );
+    check(
+        "[policies.p]\n[policies.q]\nserver = \"a\"\nservers = [\"a\"]\nfile = \"nope.json\"\n",
+        &[
+            "1:11 `policies.p.file` is missing",
+            "1:11 `policies.p.servers` is missing",
+            "2:11 a policy has either `servers` or `server`, not both",
+            "5:8 cannot read policy file `nope.json`: No such file or directory (os error 2)",
+        ],
+    );
+}
+
+#[test]
+fn a_server_with_a_problem_is_still_declared() {
+    check(
+        "[servers.a]\nurl = \"ftp://a/\"\n[policies.p]\nserver = \"a\"\nfile = \"policy.json\"\n",
+        &["2:7 `servers.a.url` must begin with `https://` or `http://`"],
+    );
+}
+
+#[test]
+fn certificates_come_with_their_key() {
+    check("[tls]\ncert = \"secret\"\n", &["1:2 `tls.key` is missing"]);
+    check(
+        "[tls]\ncert = \"secret\"\nkey = \"nope\"\n",
+        &["3:7 cannot read `nope`: No such file or directory (os error 2)"],
+    );
+    assert!(loaded("[tls]\ncert = \"secret\"\nkey = \"secret\"\n").tls.is_some());
+}
+
+#[test]
+fn flags_win_over_the_file_and_the_file_over_defaults() {
+    let folder =
+        Folder::with("listen = \"127.0.0.1:1\"\nadmin = \"127.0.0.1:2\"\ndata = \"here\"\n");
+    let load = |overrides: &Overrides, environment: &Environment| {
+        let config = Config::load(overrides, environment).unwrap();
+        assert_eq!(config.data, data_directory(overrides, environment).unwrap());
+        config
+    };
+    let config = load(&folder.overrides(), &environment());
+    assert_eq!((config.listen.port(), config.data), (1, folder.join("here")));
+    let from_variable = Environment::from([("SLUICE_DATA", "there")]);
+    assert_eq!(load(&folder.overrides(), &from_variable).data, Path::new("there"));
+    let overrides = Overrides {
+        listen: Some(([127, 0, 0, 1], 9).into()),
+        data: Some("given".into()),
+        ..folder.overrides()
+    };
+    let config = load(&overrides, &from_variable);
+    assert_eq!((config.listen.port(), config.admin.port()), (9, 2));
+    assert_eq!(config.data, Path::new("given"));
+}
+
+#[test]
+fn without_a_setting_data_is_where_the_user_keeps_it() {
+    let data = |variables: &Environment| {
+        Config::load(&Folder::with("").overrides(), variables).map(|config| config.data)
+    };
+    let home = Path::new("/home/me/.local/share/sluice");
+    assert_eq!(data(&environment()).unwrap(), home);
+    let both = Environment::from([("HOME", "/home/me"), ("XDG_DATA_HOME", "/xdg")]);
+    assert_eq!(data(&both).unwrap(), Path::new("/xdg/sluice"));
+    let relative = Environment::from([("HOME", "/home/me"), ("XDG_DATA_HOME", "xdg")]);
+    assert_eq!(data(&relative).unwrap(), home);
+    assert!(matches!(data(&Environment::from([])), Err(LoadError::NoData)));
+}
+
+#[test]
+fn one_address_is_not_for_both() {
+    let folder = Folder::with("listen = \"127.0.0.1:8788\"");
+    let error = Config::load(&folder.overrides(), &environment()).unwrap_err();
+    assert!(matches!(error, LoadError::SameAddress(_)));
+    loaded("listen = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"");
+}
+
+#[test]
+fn finding_the_data_directory_needs_no_secrets() {
+    let folder = Folder::with("data = \"d\"\n[grants.x]\ntoken = \"env:NOPE\"\n");
+    assert_eq!(data_directory(&folder.overrides(), &environment()).unwrap(), folder.join("d"));
+}

@@ -1,0 +1,141 @@
+//! The data directory: private to its owner, with the gateway's secrets and what
+//! a running gateway says of itself.
+//!
+//! Everything in it is checked before it is believed: a directory or file that
+//! others could have read or written is refused, with what to do about it.
+
+mod guard;
+pub(crate) mod running;
+mod secret;
+
+use std::{
+    fs::{DirBuilder, File, OpenOptions, TryLockError},
+    io,
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
+    path::{Path, PathBuf},
+};
+
+use sluice_store::Secret;
+
+pub(crate) use running::{FindError, Running};
+
+use crate::environment::Environment;
+
+/// A data directory that is there and private.
+#[derive(Debug, Clone)]
+pub(crate) struct DataDirectory {
+    path: PathBuf,
+}
+
+/// Keeps other gateways off the directory for as long as it lives.
+#[derive(Debug)]
+pub(crate) struct Lock {
+    _file: File,
+}
+
+/// Why a data directory cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum DataError {
+    #[error("cannot make data directory `{}`\nhint: make it yourself, or choose another with `--data`", .0.display())]
+    Create(PathBuf, #[source] io::Error),
+    #[error("`{}` is no directory\nhint: choose another with `--data`", .0.display())]
+    NoDirectory(PathBuf),
+    #[error("`{}` is no regular file", .0.display())]
+    NoFile(PathBuf),
+    #[error("cannot read `{}`", .0.display())]
+    Read(PathBuf, #[source] io::Error),
+    #[error("cannot write `{}`\nhint: make its folder writable, or choose another data directory with `--data`", .0.display())]
+    Write(PathBuf, #[source] io::Error),
+    #[error("others have access to `{}` (mode {mode:04o})\nhint: chmod {wanted:o} '{}'", path.display(), path.display())]
+    Mode { path: PathBuf, mode: u32, wanted: u32 },
+    #[error("`{}` belongs to another user (uid {owner}, not {user})\nhint: sudo chown -R {user} '{}'", path.display(), path.display())]
+    Owner { path: PathBuf, owner: u32, user: u32 },
+    #[error("`{}` does not hold what belongs there\nhint: restore it, or remove it and a new one is made at the next start", .0.display())]
+    Content(PathBuf),
+    #[error("`SLUICE_ADMIN_TOKEN` must be visible ASCII characters without spaces")]
+    AdminToken,
+    #[error("the system gives no random numbers")]
+    Random,
+    #[error("{} uses data directory `{}`\nhint: stop it, or choose another directory with `--data`", user(*pid), path.display())]
+    Locked { path: PathBuf, pid: Option<u32> },
+}
+
+fn user(pid: Option<u32>) -> String {
+    match pid {
+        Some(pid) => format!("another gateway (process {pid})"),
+        None => "another gateway".into(),
+    }
+}
+
+impl DataDirectory {
+    /// Opens the directory, making it if it is not there.
+    pub(crate) fn open(path: &Path) -> Result<DataDirectory, DataError> {
+        make_private(path)?;
+        Ok(DataDirectory { path: path.to_owned() })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Takes the directory for one gateway.
+    pub(crate) fn lock(&self) -> Result<Lock, DataError> {
+        let path = self.path.join("lock");
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(false).mode(0o600);
+        let file = options.open(&path).map_err(|error| DataError::Write(path.clone(), error))?;
+        let metadata = file.metadata().map_err(|error| DataError::Read(path.clone(), error))?;
+        // Whoever can open the file could keep the gateway from starting.
+        guard::check(&path, &metadata, 0o600)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Lock { _file: file }),
+            Err(TryLockError::WouldBlock) => {
+                let pid = running::read(&self.path).ok().flatten().map(|run| run.pid);
+                Err(DataError::Locked { path: self.path.clone(), pid })
+            }
+            Err(TryLockError::Error(error)) => Err(DataError::Write(path, error)),
+        }
+    }
+
+    /// The token for the people's plane: the environment's, else the one kept
+    /// here, which is made if there is none.
+    pub(crate) fn admin_token(&self, environment: &Environment) -> Result<Secret, DataError> {
+        match secret::of_environment(environment)? {
+            Some(token) => Ok(token),
+            None => secret::kept_token(&self.path.join("admin-token"), "sga_"),
+        }
+    }
+
+    /// The token of the demo's grant, made if there is none.
+    pub(crate) fn demo_token(&self) -> Result<Secret, DataError> {
+        secret::kept_token(&self.path.join("demo-token"), "sg_")
+    }
+
+    /// The key from which all others are derived, made if there is none.
+    pub(crate) fn master_key(&self) -> Result<[u8; 32], DataError> {
+        let keys = self.path.join("keys");
+        make_private(&keys)?;
+        secret::kept_key(&keys.join("master"))
+    }
+}
+
+/// Makes a directory that only its owner can enter, or checks that it is one.
+fn make_private(path: &Path) -> Result<(), DataError> {
+    match path.metadata() {
+        Ok(metadata) if !metadata.is_dir() => Err(DataError::NoDirectory(path.to_owned())),
+        Ok(metadata) => guard::check(path, &metadata, 0o700),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            // Those above are made as any other directory would be.
+            if let Some(parent) = path.parent() {
+                std::fs::create_dir_all(parent)
+                    .map_err(|error| DataError::Create(path.to_owned(), error))?;
+            }
+            let made = DirBuilder::new().mode(0o700).create(path);
+            made.map_err(|error| DataError::Create(path.to_owned(), error))
+        }
+        Err(error) => Err(DataError::Read(path.to_owned(), error)),
+    }
+}
+
+#[cfg(test)]
+mod tests;

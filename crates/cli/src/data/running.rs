@@ -1,0 +1,158 @@
+//! `run.json`: what a running gateway says of itself, and finding one by it.
+
+use std::{
+    fs,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use serde::{Deserialize, Serialize};
+use sluice_policy::Timestamp;
+use sluice_store::Secret;
+
+use super::{DataDirectory, DataError, guard, secret};
+use crate::environment::Environment;
+
+const NAME: &str = "run.json";
+/// How long a gateway on this machine may take to accept a connection.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What `run.json` holds. Fields may be added; readers pass over what they do not know.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Run {
+    pub(super) pid: u32,
+    listen: SocketAddr,
+    admin: SocketAddr,
+    version: String,
+    started_at: String,
+}
+
+/// A `run.json` that goes away with its gateway.
+#[derive(Debug)]
+pub(crate) struct RunFile {
+    path: PathBuf,
+}
+
+impl DataDirectory {
+    /// Says where this process listens, also for port 0.
+    pub(crate) fn announce(
+        &self,
+        listen: SocketAddr,
+        admin: SocketAddr,
+        at: Timestamp,
+    ) -> Result<RunFile, DataError> {
+        let path = self.path.join(NAME);
+        let moment = jiff::Timestamp::from_millisecond(at.as_millis()).unwrap_or_default();
+        let run = Run {
+            pid: std::process::id(),
+            listen,
+            admin,
+            version: env!("CARGO_PKG_VERSION").into(),
+            started_at: moment.to_string(),
+        };
+        let text = serde_json::to_string(&run)
+            .map_err(|error| DataError::Write(path.clone(), error.into()))?;
+        secret::write(&path, &text)?;
+        Ok(RunFile { path })
+    }
+}
+
+impl Drop for RunFile {
+    fn drop(&mut self) {
+        // One that is left behind is found out by its process, which is gone.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// What the directory's `run.json` says, if it has one.
+pub(super) fn read(directory: &Path) -> Result<Option<Run>, DataError> {
+    let path = directory.join(NAME);
+    let Some(text) = secret::read(&path)? else { return Ok(None) };
+    serde_json::from_str(&text).map(Some).map_err(|_| DataError::Content(path))
+}
+
+/// Where a running gateway's API is, and the token for it.
+#[derive(Debug)]
+pub(crate) struct Running {
+    /// Without a path.
+    pub(crate) url: String,
+    pub(crate) token: Secret,
+}
+
+/// Why no running gateway was found.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum FindError {
+    #[error("no gateway is running on data directory `{}`\nhint: start one with `sluice up`", .0.display())]
+    NotRunning(PathBuf),
+    #[error(
+        "`SLUICE_URL` is set and `SLUICE_TOKEN` is not\nhint: set both, or neither for the gateway on this machine"
+    )]
+    NoToken,
+    #[error("`{0}` must be visible ASCII characters without spaces")]
+    Variable(&'static str),
+    #[error(transparent)]
+    Data(#[from] DataError),
+}
+
+impl Running {
+    /// The gateway that `SLUICE_URL` and `SLUICE_TOKEN` name, else the one on
+    /// this data directory. The directory's token goes to no other address than
+    /// the one that its own `run.json` gives.
+    pub(crate) fn find(directory: &Path, environment: &Environment) -> Result<Running, FindError> {
+        let token = variable("SLUICE_TOKEN", environment)?.map(Secret::new);
+        match (variable("SLUICE_URL", environment)?, token) {
+            (Some(url), Some(token)) => {
+                Ok(Running { url: url.trim_end_matches('/').to_owned(), token })
+            }
+            (Some(_), None) => Err(FindError::NoToken),
+            (None, token) => local(directory, token, environment),
+        }
+    }
+}
+
+fn variable(name: &'static str, environment: &Environment) -> Result<Option<String>, FindError> {
+    let Some(value) = environment.setting(name) else { return Ok(None) };
+    match value.to_str().filter(|text| text.bytes().all(|byte| byte.is_ascii_graphic())) {
+        Some(text) => Ok(Some(text.to_owned())),
+        None => Err(FindError::Variable(name)),
+    }
+}
+
+fn local(
+    directory: &Path,
+    token: Option<Secret>,
+    environment: &Environment,
+) -> Result<Running, FindError> {
+    let not_running = || FindError::NotRunning(directory.to_owned());
+    let metadata = directory.metadata().map_err(|_| not_running())?;
+    guard::check(directory, &metadata, 0o700)?;
+    let run = read(directory)?.filter(|run| is_alive(run.pid)).ok_or_else(not_running)?;
+    let address = reachable(run.admin);
+    TcpStream::connect_timeout(&address, PATIENCE).map_err(|_| not_running())?;
+    let token = match token {
+        Some(token) => Some(token),
+        None => secret::of_environment(environment)?,
+    };
+    let token = match token {
+        Some(token) => token,
+        None => secret::token(&directory.join("admin-token"))?.ok_or_else(not_running)?,
+    };
+    Ok(Running { url: format!("http://{address}"), token })
+}
+
+/// The address by which this machine reaches a listener of its own.
+fn reachable(bound: SocketAddr) -> SocketAddr {
+    let ip = match bound.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    SocketAddr::new(ip, bound.port())
+}
+
+fn is_alive(pid: u32) -> bool {
+    let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
+    // A process that may not be signalled is there all the same.
+    pid.is_some_and(|pid| rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH))
+}
