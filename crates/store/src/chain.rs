@@ -3,145 +3,115 @@
 //!
 //! A record is stored as JSON text whose last member is its hash, over all of
 //! the text before that member. There is one chain per writer, because several
-//! processes may write one database.
+//! processes may write one database. Pruning leaves an [`Anchor`] in the log,
+//! which says where the chains go on.
 
-use std::{collections::HashMap, fmt::Write as _};
+mod verify;
 
-use sha2::{Digest as _, Sha256};
+use std::{collections::BTreeMap, fmt::Write as _, sync::Arc};
 
-use crate::{grant::hex, record::Record};
+use crate::{
+    digest::{from_hex, push_hex, sha256},
+    record::Line,
+};
+
+pub(crate) use verify::Verifier;
+pub use verify::{Fault, Verified};
 
 /// What a chain begins with.
-const START: &str = "0000000000000000000000000000000000000000000000000000000000000000";
+const START: [u8; 32] = [0; 32];
 
 /// The end of one writer's chain.
 #[derive(Debug, Clone)]
 pub(crate) struct Chain {
-    writer: String,
-    last: String,
+    writer: Arc<str>,
+    last: [u8; 32],
 }
 
 impl Chain {
     /// A chain that begins now.
-    pub(crate) fn new(writer: String) -> Chain {
-        Chain { writer, last: START.into() }
+    pub(crate) fn new(writer: &str) -> Chain {
+        Chain { writer: writer.into(), last: START }
     }
 
-    /// The record's text, linked to the one before; the chain moves on.
-    pub(crate) fn link(&mut self, record: &Record) -> Result<String, serde_json::Error> {
-        let mut text = serde_json::to_string(record)?;
-        // A record is an object with members, so this closes it again.
-        text.pop();
-        let (writer, last) = (&self.writer, &self.last);
-        // Writing to a string cannot fail.
-        let _ = write!(text, r#","chain":"{writer}","prev":"{last}""#);
-        let hash = hash(&text);
-        let _ = write!(text, r#","hash":"{hash}"}}"#);
-        self.last = hash;
-        Ok(text)
+    /// Completes the record's text by linking it to the one before; the chain moves on.
+    pub(crate) fn link(&mut self, line: &mut Line) {
+        line.complete(|text| {
+            text.push_str(r#","chain":""#);
+            text.push_str(&self.writer);
+            text.push_str(r#"","prev":""#);
+            push_hex(text, &self.last);
+            text.push('"');
+            self.last = sha256(text.as_bytes());
+            text.push_str(r#","hash":""#);
+            push_hex(text, &self.last);
+            text.push_str("\"}");
+        });
     }
 }
 
-fn hash(text: &str) -> String {
-    hex(&Sha256::digest(text.as_bytes()))
+/// What a record's text says of its place in a chain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Link<'t> {
+    pub(crate) writer: &'t str,
+    previous: [u8; 32],
+    pub(crate) hash: [u8; 32],
+    /// What the hash is over.
+    covered: &'t str,
 }
 
-/// Where a log is not what was written.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
-    #[error("record {0} is not in the form it was written in")]
-    Form(i64),
-    #[error("record {0} was changed after it was written")]
-    Changed(i64),
-    #[error("before record {0} something of its chain is missing")]
-    Missing(i64),
+impl<'t> Link<'t> {
+    /// `None` if the text is not as [`Chain::link`] leaves it.
+    pub(crate) fn of(text: &'t str) -> Option<Link<'t>> {
+        let (covered, hash) = text.strip_suffix("\"}")?.rsplit_once(r#","hash":""#)?;
+        let (rest, previous) = covered.strip_suffix('"')?.rsplit_once(r#"","prev":""#)?;
+        let (_, writer) = rest.rsplit_once(r#","chain":""#)?;
+        Some(Link { writer, previous: from_hex(previous)?, hash: from_hex(hash)?, covered })
+    }
+
+    fn is_true(&self) -> bool {
+        sha256(self.covered.as_bytes()) == self.hash
+    }
 }
 
-/// What checking a log found.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Verified {
-    pub records: u64,
-    pub faults: Vec<Fault>,
+/// Where the chains go on after the oldest records were pruned.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Anchor {
+    /// The last record that was pruned.
+    pub(crate) through: i64,
+    /// By writer: its last pruned record, and that record's hash in hexadecimal.
+    pub(crate) chains: BTreeMap<String, (i64, String)>,
 }
 
-/// Checks records in the order they were written.
-#[derive(Debug, Default)]
-pub(crate) struct Verifier {
-    /// By writer: the hash of its last record seen.
-    last: HashMap<String, String>,
-    records: u64,
-    faults: Vec<Fault>,
-}
+/// How an anchor begins in a record's text. No string in a record can hold this,
+/// because its quotes would be escaped.
+const ANCHOR: &str = r#","anchor":{"through":"#;
 
-impl Verifier {
-    pub(crate) fn check(&mut self, sequence: i64, text: &str) {
-        self.records += 1;
-        let Some((writer, previous, stated, computed)) = taken_apart(text) else {
-            self.faults.push(Fault::Form(sequence));
-            return;
+impl Anchor {
+    /// The member that makes a record an anchor, from its comma on.
+    pub(crate) fn member(&self) -> String {
+        let mut text = format!("{ANCHOR}{},\"chains\":{{", self.through);
+        for (place, (writer, (sequence, hash))) in self.chains.iter().enumerate() {
+            let comma = if place == 0 { "" } else { "," };
+            // Writing to a string cannot fail. A writer's name is an id of ours.
+            let _ = write!(text, r#"{comma}"{writer}":{{"seq":{sequence},"hash":"{hash}"}}"#);
+        }
+        text.push_str("}}");
+        text
+    }
+
+    /// The anchor in a record's text, if it is one.
+    fn of(text: &str) -> Option<Anchor> {
+        if !text.contains(ANCHOR) {
+            return None;
+        }
+        let record: serde_json::Value = serde_json::from_str(text).ok()?;
+        let anchor = record.get("anchor")?;
+        let chain = |(writer, end): (&String, &serde_json::Value)| {
+            let (sequence, hash) = (end.get("seq")?.as_i64()?, end.get("hash")?.as_str()?);
+            Some((writer.clone(), (sequence, hash.to_owned())))
         };
-        if stated != computed {
-            self.faults.push(Fault::Changed(sequence));
-        }
-        // The first record seen of a writer is where checking begins: older
-        // ones may have been pruned.
-        let expected = self.last.insert(writer.to_owned(), stated.to_owned());
-        if expected.is_some_and(|expected| expected != previous) {
-            self.faults.push(Fault::Missing(sequence));
-        }
-    }
-
-    pub(crate) fn finish(self) -> Verified {
-        Verified { records: self.records, faults: self.faults }
-    }
-}
-
-/// Writer, previous hash, stated hash, and the hash it should be.
-fn taken_apart(text: &str) -> Option<(&str, &str, &str, String)> {
-    let (covered, stated) = text.strip_suffix("\"}")?.rsplit_once(r#","hash":""#)?;
-    let (rest, previous) = covered.strip_suffix('"')?.rsplit_once(r#"","prev":""#)?;
-    let (_, writer) = rest.rsplit_once(r#","chain":""#)?;
-    Some((writer, previous, stated, hash(covered)))
-}
-
-#[cfg(test)]
-mod tests {
-    use sluice_policy::Timestamp;
-
-    use super::{Chain, Fault, Verifier};
-    use crate::record::{Kind, Record};
-
-    fn linked(count: i64) -> Vec<String> {
-        let mut chain = Chain::new("writer".into());
-        let record = |n| Record::new(format!("r{n}"), Timestamp::from_millis(n), Kind::Decision);
-        (0..count).map(|n| chain.link(&record(n)).unwrap()).collect()
-    }
-
-    fn faults(records: &[String]) -> Vec<Fault> {
-        let mut verifier = Verifier::default();
-        for (sequence, text) in (1..).zip(records) {
-            verifier.check(sequence, text);
-        }
-        verifier.finish().faults
-    }
-
-    #[test]
-    fn what_was_written_verifies() {
-        assert_eq!(faults(&linked(5)), []);
-        // Pruned from the front, it still does.
-        assert_eq!(faults(&linked(5)[2..]), []);
-    }
-
-    #[test]
-    fn what_was_changed_or_taken_out_shows() {
-        let mut records = linked(5);
-        records[2] = records[2].replace("r2", "rX");
-        assert_eq!(faults(&records), [Fault::Changed(3)]);
-        let mut records = linked(5);
-        records.remove(2);
-        assert_eq!(faults(&records), [Fault::Missing(3)]);
-        let mut records = linked(5);
-        records[1] = "{}".into();
-        assert_eq!(faults(&records), [Fault::Form(2), Fault::Missing(3)]);
+        let chains = anchor.get("chains")?.as_object()?.iter().map(chain).collect::<Option<_>>()?;
+        Some(Anchor { through: anchor.get("through")?.as_i64()?, chains })
     }
 }

@@ -1,10 +1,13 @@
 //! Counters: whose they are, and what is charged to them.
 
+use std::sync::Arc;
+
 use sluice_policy::{Amount, Scope, Timestamp};
 
-/// One counter: a name on a server, belonging to whoever its scope says.
+/// One counter: a name on a server, belonging to whoever its scope says. Clones
+/// share their text.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct CounterKey(Box<str>);
+pub struct CounterKey(Arc<str>);
 
 impl CounterKey {
     /// The counter `name` of `owner` on `server`. Parts are kept apart by a
@@ -32,5 +35,10 @@ impl Charge {
     /// Whether the charge fits once the counter reads `reading`, and the sum if it does.
     pub(crate) fn fits(&self, reading: Amount) -> Option<Amount> {
         reading.checked_add(self.amount).filter(|sum| *sum <= self.max)
+    }
+
+    /// When its window ends, in milliseconds.
+    pub(crate) fn window_end(&self) -> i64 {
+        self.window_start.as_millis().saturating_add(i64::from(self.window_seconds) * 1000)
     }
 }

@@ -2,12 +2,14 @@
 //!
 //! A token is shown once, when it is made; only its hash is kept.
 
-use std::fmt::{self, Write as _};
+use std::fmt;
 
-use sha2::{Digest as _, Sha256};
 use sluice_policy::Timestamp;
 
-use crate::name::Name;
+use crate::{
+    digest::{from_hex, hex, sha256},
+    name::Name,
+};
 
 /// A grant as it is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,35 +72,40 @@ impl fmt::Debug for Token {
     }
 }
 
-/// The SHA-256 of a token's whole text, in lower-case hexadecimal.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct TokenHash(String);
+/// The SHA-256 of a token's whole text. Tokens are long and random, so a hash is
+/// as good as its token for looking one up, and says nothing about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TokenHash([u8; 32]);
 
 impl TokenHash {
     /// The hash of a token that a client has sent.
     pub fn of(token: &str) -> TokenHash {
-        TokenHash(hex(&Sha256::digest(token.as_bytes())))
+        TokenHash(sha256(token.as_bytes()))
     }
 
-    /// The hash that 64 lower-case hexadecimal digits write.
-    pub fn from_hex(digits: &str) -> Option<TokenHash> {
-        let is_digit = |byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
-        let is_hash = digits.len() == 64 && digits.bytes().all(is_digit);
-        is_hash.then(|| TokenHash(digits.to_owned()))
+    /// Reads 64 lower-case hexadecimal digits.
+    pub fn from_hex(text: &str) -> Option<TokenHash> {
+        from_hex(text).map(TokenHash)
     }
 
-    /// The hexadecimal digits.
-    pub fn as_str(&self) -> &str {
+    /// Lower-case hexadecimal digits.
+    pub fn as_hex(&self) -> String {
+        hex(&self.0)
+    }
+
+    /// A number that spreads hashes evenly.
+    pub fn shard(&self) -> u8 {
+        let [first, ..] = self.0;
+        first
+    }
+
+    pub(crate) fn from_bytes(bytes: [u8; 32]) -> TokenHash {
+        TokenHash(bytes)
+    }
+
+    pub(crate) fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
-}
-
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 #[cfg(test)]
@@ -118,9 +125,8 @@ mod tests {
     fn a_hash_is_lower_case_hexadecimal() {
         let hash = TokenHash::of("abc");
         let expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
-        assert_eq!(hash.as_str(), expected);
+        assert_eq!(hash.as_hex(), expected);
         assert_eq!(TokenHash::from_hex(expected), Some(hash));
-        assert_eq!(TokenHash::from_hex(&expected.to_uppercase()), None);
-        assert_eq!(TokenHash::from_hex("ba78"), None);
+        assert_eq!(hash.shard(), 0xba);
     }
 }

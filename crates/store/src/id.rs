@@ -1,36 +1,116 @@
 //! Ids that sort by the time they were made: 48 bits of milliseconds and 80
-//! random ones, in the 26 letters and digits of a ULID.
+//! more, in the 26 letters and digits of a ULID.
+//!
+//! The 80 bits count up from a place that each process chooses at random, so an
+//! id costs no system call and no two processes make the same.
+
+use std::{
+    fmt,
+    hash::{BuildHasher as _, RandomState},
+    sync::{
+        LazyLock,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 use sluice_policy::Timestamp;
 
 const ALPHABET: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+const LENGTH: usize = 26;
+/// The bits that are not time.
+const REST: u32 = 80;
+const MASK: u128 = (1 << REST) - 1;
 
-/// A new id for something that happens at `at`; `None` if the system gives no randomness.
-pub fn new_id(at: Timestamp) -> Option<String> {
-    let mut random = [0; 16];
-    getrandom::fill(random.get_mut(6..)?).ok()?;
+/// One id.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Id(u128);
+
+/// A new id for something that happens at `at`.
+pub fn new_id(at: Timestamp) -> Id {
+    static START: LazyLock<u128> = LazyLock::new(random);
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let count = u128::from(NEXT.fetch_add(1, Ordering::Relaxed));
     let millis = u64::try_from(at.as_millis()).unwrap_or(0);
-    let number = u128::from(millis) << 80 | u128::from_be_bytes(random);
-    let letter = |place: u32| {
-        let digit = usize::try_from(number >> (place * 5) & 31).ok()?;
-        ALPHABET.get(digit).map(|letter| char::from(*letter))
-    };
-    (0..26).rev().map(letter).collect()
+    Id(u128::from(millis) << REST | (START.wrapping_add(count) & MASK))
+}
+
+/// Random bits by way of the standard library, which takes them from the system
+/// for its hash maps and cannot fail to.
+fn random() -> u128 {
+    let state = RandomState::new();
+    u128::from(state.hash_one(0)) << 64 | u128::from(state.hash_one(1))
+}
+
+impl Id {
+    /// Reads an id as it is written.
+    pub fn read(text: &str) -> Option<Id> {
+        if text.len() != LENGTH {
+            return None;
+        }
+        let add = |number: u128, byte: u8| {
+            let digit = ALPHABET.iter().position(|letter| *letter == byte)?;
+            number.checked_mul(32)?.checked_add(u128::try_from(digit).ok()?)
+        };
+        text.bytes().try_fold(0, add).map(Id)
+    }
+
+    /// When it was made.
+    pub fn at(self) -> Timestamp {
+        Timestamp::from_millis(i64::try_from(self.0 >> REST).unwrap_or(i64::MAX))
+    }
+
+    pub(crate) fn push(self, text: &mut String) {
+        let mut rest = self.0;
+        let mut letters = [b'0'; LENGTH];
+        for letter in letters.iter_mut().rev() {
+            let digit = usize::try_from(rest & 31).unwrap_or_default();
+            *letter = ALPHABET.get(digit).copied().unwrap_or(b'0');
+            rest >>= 5;
+        }
+        text.push_str(str::from_utf8(&letters).unwrap_or_default());
+    }
+}
+
+impl fmt::Display for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = String::with_capacity(LENGTH);
+        self.push(&mut text);
+        f.pad(&text)
+    }
+}
+
+impl fmt::Debug for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Id({self})")
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use sluice_policy::Timestamp;
 
-    use super::new_id;
+    use super::{Id, new_id};
 
     #[test]
     fn ids_sort_by_time_and_differ() {
-        let id = |millis| new_id(Timestamp::from_millis(millis)).unwrap();
-        assert_eq!(id(1_700_000_000_000).len(), 26);
-        assert!(id(1_700_000_000_000) < id(1_700_000_000_001));
-        assert_ne!(id(1), id(1));
+        let id = |millis| new_id(Timestamp::from_millis(millis));
+        assert_eq!(id(1_700_000_000_000).to_string().len(), 26);
+        assert!(id(1_700_000_000_000).to_string() < id(1_700_000_000_001).to_string());
+        let many: HashSet<_> = (0..10_000).map(|_| id(1)).collect();
+        assert_eq!(many.len(), 10_000);
         // The first ten letters are the time.
-        assert!(id(1_469_918_176_385).starts_with("01ARYZ6S41"));
+        assert!(id(1_469_918_176_385).to_string().starts_with("01ARYZ6S41"));
+    }
+
+    #[test]
+    fn an_id_can_be_read_again() {
+        let id = new_id(Timestamp::from_millis(1_700_000_000_000));
+        assert_eq!(Id::read(&id.to_string()), Some(id));
+        assert_eq!(id.at(), Timestamp::from_millis(1_700_000_000_000));
+        for bad in ["", "01ARYZ6S41", "01ARYZ6S41TSV4RRFFQ69G5FAU", "ZZZZZZZZZZZZZZZZZZZZZZZZZZ"] {
+            assert_eq!(Id::read(bad), None, "{bad}");
+        }
     }
 }

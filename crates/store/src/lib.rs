@@ -1,26 +1,38 @@
-//! Counters, the audit log, and grants.
+//! Counters, the audit log, and what people set up: servers, policies, grants,
+//! approvals.
 //!
 //! A call may leave only when its charges are reserved and its decision is on
 //! disk, and both happen in one transaction here: [`Store::reserve`]. One thread
 //! writes, and calls that arrive together share one commit. What was answered
 //! survives `kill -9`, and power loss where [`Durability::Power`] is asked for.
+//! How a call came out follows by [`Store::append_later`], which nobody waits for.
+//!
+//! The log is append-only and chained by hashes; [`Store::records`] finds its way
+//! in it by an index that is built behind it, and [`Store::prune`] leaves an anchor
+//! from which [`Store::verify`] goes on. What is secret is sealed with a [`Key`].
 //!
 //! Nothing here judges: limits arrive as numbers, decisions as [`Record`]s.
 
+mod approval;
 mod chain;
 mod counter;
+mod digest;
 mod grant;
 mod id;
+mod key;
+mod moment;
 mod name;
 mod record;
 mod server;
 mod sqlite;
 
+pub use approval::{Approval, Pending};
 pub use chain::{Fault, Verified};
 pub use counter::{Charge, CounterKey};
 pub use grant::{Grant, NewGrant, Token, TokenHash};
-pub use id::new_id;
+pub use id::{Id, new_id};
+pub use key::Key;
 pub use name::{Name, NameError};
 pub use record::{GrantRef, Kind, PolicyRef, Record, UpstreamRef};
-pub use server::{AttachedPolicy, Secret, Server, Source, Transport};
-pub use sqlite::{Durability, Filter, OpenError, Reservation, Store, StoreError};
+pub use server::{AttachedPolicy, PolicyVersion, Secret, Server, Source, Transport};
+pub use sqlite::{Durability, Filter, Health, OpenError, Reservation, Store, StoreError};

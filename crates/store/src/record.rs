@@ -1,14 +1,18 @@
 //! Audit records: what happened, in the words of the contract.
 //!
-//! Argument values are never part of a record here; who wants some recorded
-//! puts them into the message itself.
+//! A record's text is written by hand: every call writes two. What is not known
+//! is left out. Argument values are never part of a record here; who wants some
+//! recorded puts them into the message.
 
-use serde::Serialize;
+use std::sync::Arc;
+
 use sluice_policy::Timestamp;
+use sluice_wire::json;
+
+use crate::{id::Id, moment};
 
 /// What a record is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Decision,
     Outcome,
@@ -18,47 +22,59 @@ pub enum Kind {
     Drift,
 }
 
+impl Kind {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Kind::Decision => "decision",
+            Kind::Outcome => "outcome",
+            Kind::Auth => "auth",
+            Kind::Approval => "approval",
+            Kind::Admin => "admin",
+            Kind::Drift => "drift",
+        }
+    }
+}
+
 /// A grant, as records name it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GrantRef {
-    pub id: String,
-    pub label: String,
+    pub id: Arc<str>,
+    pub label: Arc<str>,
 }
 
 /// The policy that decided.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PolicyRef {
-    pub name: String,
-    pub version: String,
+    pub name: Arc<str>,
+    pub version: Arc<str>,
 }
 
 /// What came back from the upstream.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UpstreamRef {
     pub status: Option<u16>,
     pub is_error: Option<bool>,
     pub micros: u64,
 }
 
-/// One record, before it is chained.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+/// One record, before it is chained. Texts that many records have in common are
+/// shared.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
-    pub id: String,
-    /// Milliseconds since the Unix epoch.
-    #[serde(serialize_with = "millis")]
+    pub id: Id,
     pub at: Timestamp,
     pub kind: Kind,
     /// The request a decision and its outcome have in common.
-    pub request: Option<String>,
-    pub server: Option<String>,
+    pub request: Option<Id>,
+    pub server: Option<Arc<str>>,
     pub grant: Option<GrantRef>,
-    pub principal: Option<String>,
-    pub session: Option<String>,
-    pub method: Option<String>,
-    pub tool: Option<String>,
+    pub principal: Option<Arc<str>>,
+    pub session: Option<Arc<str>>,
+    pub method: Option<Arc<str>>,
+    pub tool: Option<Arc<str>>,
     /// `allow`, `deny`, `hide`, `approve`, `shadow_deny` or `error`.
     pub outcome: Option<&'static str>,
-    pub rule: Option<String>,
+    pub rule: Option<Arc<str>>,
     pub message: Option<String>,
     pub policy: Option<PolicyRef>,
     /// Sorted.
@@ -70,7 +86,7 @@ pub struct Record {
 
 impl Record {
     /// A record of something at a moment, with nothing else said yet.
-    pub fn new(id: String, at: Timestamp, kind: Kind) -> Record {
+    pub fn new(id: Id, at: Timestamp, kind: Kind) -> Record {
         Record {
             id,
             at,
@@ -92,9 +108,199 @@ impl Record {
             micros: None,
         }
     }
+
+    /// The record as one line of JSON, open at its end for what chains it.
+    pub(crate) fn line(&self) -> Line {
+        let mut text = String::with_capacity(1024);
+        self.write_head(&mut text);
+        self.write_call(&mut text);
+        self.write_tail(&mut text);
+        Line { open: text.len(), text, at: self.at }
+    }
+
+    fn write_head(&self, out: &mut String) {
+        out.push_str(r#"{"id":""#);
+        self.id.push(out);
+        out.push_str(r#"","at":""#);
+        moment::push(out, self.at);
+        out.push_str(r#"","kind":""#);
+        out.push_str(self.kind.as_str());
+        out.push('"');
+        if let Some(request) = self.request {
+            out.push_str(r#","request":""#);
+            request.push(out);
+            out.push('"');
+        }
+    }
+
+    fn write_call(&self, out: &mut String) {
+        member(out, r#","server":"#, self.server.as_deref());
+        if let Some(GrantRef { id, label }) = &self.grant {
+            member(out, r#","grant":{"id":"#, Some(id));
+            member(out, r#","label":"#, Some(label));
+            out.push('}');
+        }
+        member(out, r#","principal":"#, self.principal.as_deref());
+        member(out, r#","session":"#, self.session.as_deref());
+        member(out, r#","method":"#, self.method.as_deref());
+        member(out, r#","tool":"#, self.tool.as_deref());
+        member(out, r#","outcome":"#, self.outcome);
+        member(out, r#","rule":"#, self.rule.as_deref());
+        member(out, r#","message":"#, self.message.as_deref());
+        if let Some(PolicyRef { name, version }) = &self.policy {
+            member(out, r#","policy":{"name":"#, Some(name));
+            member(out, r#","version":"#, Some(version));
+            out.push('}');
+        }
+    }
+
+    fn write_tail(&self, out: &mut String) {
+        // A decision says so even when there were no arguments.
+        if self.kind == Kind::Decision || !self.arg_keys.is_empty() {
+            out.push_str(r#","arg_keys":["#);
+            for (place, key) in self.arg_keys.iter().enumerate() {
+                out.push_str(if place == 0 { "" } else { "," });
+                string(out, key);
+            }
+            out.push(']');
+        }
+        member(out, r#","arg_digest":"#, self.arg_digest.as_deref());
+        if let Some(upstream) = &self.upstream {
+            upstream.write(out);
+        }
+        if let Some(micros) = self.micros {
+            out.push_str(r#","micros":"#);
+            number(out, micros);
+        }
+    }
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature serde asks for")]
-fn millis<S: serde::Serializer>(at: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_i64(at.as_millis())
+impl UpstreamRef {
+    fn write(&self, out: &mut String) {
+        out.push_str(r#","upstream":{"#);
+        if let Some(status) = self.status {
+            out.push_str(r#""status":"#);
+            number(out, u64::from(status));
+            out.push(',');
+        }
+        if let Some(is_error) = self.is_error {
+            out.push_str(if is_error { r#""is_error":true,"# } else { r#""is_error":false,"# });
+        }
+        out.push_str(r#""micros":"#);
+        number(out, self.micros);
+        out.push('}');
+    }
+}
+
+/// A record's text, which the chain completes.
+#[derive(Debug, Clone)]
+pub(crate) struct Line {
+    text: String,
+    /// How much of it there was before it was chained.
+    open: usize,
+    pub(crate) at: Timestamp,
+}
+
+impl Line {
+    /// The text so far, without its closing brace.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Adds a member, given as JSON from its comma on.
+    pub(crate) fn extend(&mut self, member: &str) {
+        self.text.push_str(member);
+        self.open = self.text.len();
+    }
+
+    /// Completes the text, again if a failed transaction has done so before.
+    pub(crate) fn complete(&mut self, complete: impl FnOnce(&mut String)) {
+        self.text.truncate(self.open);
+        complete(&mut self.text);
+    }
+}
+
+fn member(out: &mut String, before: &str, text: Option<&str>) {
+    if let Some(text) = text {
+        out.push_str(before);
+        string(out, text);
+    }
+}
+
+/// Nearly all texts need no escapes and can be copied.
+fn string(out: &mut String, text: &str) {
+    if text.bytes().any(|byte| byte < b' ' || byte == b'"' || byte == b'\\') {
+        // Writing to a string cannot fail.
+        let _ = json::write_string(out, text);
+    } else {
+        out.push('"');
+        out.push_str(text);
+        out.push('"');
+    }
+}
+
+fn number(out: &mut String, number: u64) {
+    use std::fmt::Write as _;
+    // Writing to a string cannot fail.
+    let _ = write!(out, "{number}");
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::json;
+    use sluice_policy::Timestamp;
+
+    use super::{GrantRef, Kind, PolicyRef, Record, UpstreamRef};
+    use crate::id::new_id;
+
+    const AT: Timestamp = Timestamp::from_millis(1_794_724_708_123);
+
+    fn read(record: &Record) -> serde_json::Value {
+        serde_json::from_str(&format!("{}}}", record.line().text())).unwrap()
+    }
+
+    #[test]
+    fn every_member_is_written_and_escaped() {
+        let text = |text: &str| Some(Arc::<str>::from(text));
+        let name = |text: &str| Arc::<str>::from(text);
+        let mut record = Record::new(new_id(AT), AT, Kind::Decision);
+        record.request = Some(record.id);
+        record.server = text("notes");
+        record.grant = Some(GrantRef { id: name("g"), label: name("lap\"top") });
+        record.principal = text("a\\b\n\u{1}é");
+        record.session = text("s");
+        record.method = text("tools/call");
+        record.tool = text("add");
+        record.outcome = Some("allow");
+        record.rule = text("r");
+        record.message = Some("m".into());
+        record.policy = Some(PolicyRef { name: name("p"), version: name("v") });
+        record.arg_keys = vec!["a".into(), "b\"".into()];
+        record.arg_digest = Some("d".into());
+        record.upstream = Some(UpstreamRef { status: Some(200), is_error: Some(true), micros: 5 });
+        record.micros = Some(u64::MAX);
+        let id = record.id.to_string();
+        let expected = json!({
+            "id": id, "at": "2026-11-15T06:38:28.123Z", "kind": "decision", "request": id,
+            "server": "notes", "grant": {"id": "g", "label": "lap\"top"},
+            "principal": "a\\b\n\u{1}é", "session": "s", "method": "tools/call", "tool": "add",
+            "outcome": "allow", "rule": "r", "message": "m", "policy": {"name": "p", "version": "v"},
+            "arg_keys": ["a", "b\""], "arg_digest": "d",
+            "upstream": {"status": 200, "is_error": true, "micros": 5}, "micros": u64::MAX,
+        });
+        assert_eq!(read(&record), expected);
+    }
+
+    #[test]
+    fn what_is_not_known_is_left_out() {
+        let mut record = Record::new(new_id(AT), AT, Kind::Outcome);
+        record.upstream = Some(UpstreamRef { status: None, is_error: None, micros: 1 });
+        let expected = json!({
+            "id": record.id.to_string(), "at": "2026-11-15T06:38:28.123Z", "kind": "outcome",
+            "upstream": {"micros": 1},
+        });
+        assert_eq!(read(&record), expected);
+    }
 }

@@ -3,9 +3,12 @@
 
 use std::{fmt, time::Duration};
 
-use sluice_policy::Format;
+use sluice_policy::{Format, Timestamp};
 
-use crate::name::Name;
+use crate::{
+    digest::{hex, sha256},
+    name::Name,
+};
 
 /// Where something was declared. What a file declares is changed only there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,9 +45,26 @@ pub struct AttachedPolicy {
     pub name: Name,
     pub text: String,
     pub format: Format,
-    /// A digest of the text.
+    /// A digest of the text: [`AttachedPolicy::version_of`].
     pub version: String,
     pub source: Source,
+}
+
+impl AttachedPolicy {
+    /// The version of a policy with this text: the first 16 hexadecimal digits of
+    /// its SHA-256, which is short enough to read out and too long to repeat by chance.
+    pub fn version_of(text: &str) -> String {
+        let hash = sha256(text.as_bytes());
+        hash.first_chunk::<8>().map(|start| hex(start)).unwrap_or_default()
+    }
+}
+
+/// A policy as it was from some moment on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PolicyVersion {
+    pub policy: AttachedPolicy,
+    /// When it was put into force.
+    pub at: Timestamp,
 }
 
 /// A text that is never shown.
@@ -65,5 +85,16 @@ impl Secret {
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Secret(…)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{AttachedPolicy, Secret};
+
+    #[test]
+    fn a_version_is_a_digest_and_a_secret_does_not_show_itself() {
+        assert_eq!(AttachedPolicy::version_of("abc"), "ba7816bf8f01cfea");
+        assert!(!format!("{:?}", Secret::new("hush".into())).contains("hush"));
     }
 }

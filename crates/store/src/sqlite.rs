@@ -1,23 +1,34 @@
 //! The embedded store: one SQLite file, one thread that writes it.
 
+mod approvals;
+mod counters;
 mod grants;
+mod index;
 mod open;
+mod policies;
+mod prune;
+mod queue;
 mod read;
+mod servers;
 mod writer;
 
-use std::path::{Path, PathBuf};
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
+use rusqlite::types::Type;
 use sluice_policy::Amount;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 
-use crate::{chain::Verified, counter::Charge, record::Record};
+use crate::{chain::Verified, counter::Charge, key::Key, name::Name, record::Record};
 
 pub use open::OpenError;
+pub use queue::Health;
+use queue::{Command, Queue, Reserve};
 pub use read::Filter;
-use writer::{Task, Work, Writer};
-
-/// Commands that may wait for the writer; past that, callers wait.
-const QUEUE: usize = 4096;
+use writer::{Task, Writer};
 
 /// What an answered write survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,8 +44,16 @@ pub enum Durability {
 pub enum StoreError {
     #[error("the store failed: {0}")]
     Failed(String),
+    #[error("the store cannot keep up with what it is asked to write")]
+    Overloaded,
     #[error("the store has stopped")]
     Stopped,
+    #[error("server `{0}` is built in: it can only be declared in the configuration file")]
+    NotStorable(String),
+    #[error(
+        "header `{header}` of server `{server}` cannot be unsealed: it was changed, or sealed with another key\nhint: set the header again"
+    )]
+    Unsealable { server: String, header: String },
 }
 
 impl From<rusqlite::Error> for StoreError {
@@ -43,47 +62,87 @@ impl From<rusqlite::Error> for StoreError {
     }
 }
 
-/// How a reservation came out. Either way its record is on disk.
+/// How a reservation came out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reservation {
-    /// All charges were made.
+    /// All charges were made, and the record is on disk.
     Made,
-    /// At least one did not fit, and none was made. What each counter reads, in
-    /// the order of the charges.
+    /// At least one did not fit; none was made, and nothing was written. What each
+    /// counter reads, in the order of the charges.
     Refused(Vec<Amount>),
 }
 
-/// A handle to the store; clones share it.
+/// A handle to the store; clones share it. The writer ends with the last one.
 #[derive(Debug, Clone)]
 pub struct Store {
     path: PathBuf,
-    queue: mpsc::Sender<Box<dyn Work>>,
+    /// What headers are sealed with.
+    key: Key,
+    queue: Arc<Handle>,
+}
+
+/// Closes the queue when nobody is left to fill it.
+struct Handle(Arc<Queue>);
+
+impl fmt::Debug for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Queue").field(&self.0.health()).finish()
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.0.close();
+    }
 }
 
 impl Store {
-    /// Opens or creates the database and starts its writer.
-    pub fn open(path: &Path, durability: Durability) -> Result<Store, OpenError> {
-        let connection = open::open(path, durability)?;
-        let (queue, work) = mpsc::channel(QUEUE);
-        writer::start(connection, work)?;
-        Ok(Store { path: path.to_owned(), queue })
+    /// Opens or creates the database and starts its writer. The key is the one the
+    /// database was created with; what is secret in it is sealed with a key
+    /// derived from that.
+    pub fn open(path: &Path, durability: Durability, key: &Key) -> Result<Store, OpenError> {
+        let key = key.derive("sluicegate store");
+        let connection = open::open(path, durability, &key)?;
+        let queue = Arc::new(Queue::default());
+        writer::start(connection, Arc::clone(&queue))?;
+        Ok(Store { path: path.to_owned(), key, queue: Arc::new(Handle(queue)) })
     }
 
-    /// Makes all charges or none, and writes the record that goes with it, in
-    /// one transaction. When this returns, both are on disk.
-    ///
-    /// `record` is given what the counters read if the charges do not fit.
+    /// Makes all charges and writes the record, in one transaction; when this
+    /// returns, both are on disk. If the charges do not fit, nothing is written.
     pub async fn reserve(
         &self,
         charges: Vec<Charge>,
-        record: impl FnOnce(Option<&[Amount]>) -> Record + Send + 'static,
+        record: Record,
     ) -> Result<Reservation, StoreError> {
-        self.write(move |writer| writer.reserve(&charges, record)).await
+        let (reply, answer) = oneshot::channel();
+        self.push(Command::Reserve(Reserve { charges, line: record.line(), reply }))?;
+        answer.await.map_err(|_| StoreError::Stopped)?
     }
 
     /// Writes a record; when this returns, it is on disk.
     pub async fn append(&self, record: Record) -> Result<(), StoreError> {
-        self.reserve(Vec::new(), |_| record).await.map(|_| ())
+        self.reserve(Vec::new(), record).await.map(|_| ())
+    }
+
+    /// Writes a record soon: with the next transaction, or within a few hundredths
+    /// of a second. For outcomes, which nobody waits for: such a record is lost if
+    /// the process is killed before, and dropped if very many wait already.
+    pub fn append_later(&self, record: &Record) {
+        self.queue.0.pile(record.line());
+    }
+
+    /// Waits until everything that was to be written later is on disk.
+    pub async fn flush(&self) -> Result<(), StoreError> {
+        // Whatever is on the pile goes along with this transaction.
+        self.write(|_| Ok(())).await
+    }
+
+    /// Writes what is left and stops, for every clone of the handle.
+    pub async fn close(self) -> Result<(), StoreError> {
+        let flushed = self.flush().await;
+        self.queue.0.close();
+        flushed
     }
 
     /// Gives charges back to the windows they came from, and writes the record
@@ -92,8 +151,9 @@ impl Store {
         self.write(move |writer| writer.refund(&charges, &record)).await
     }
 
-    /// Records from the newest on, as JSON text. Blocks the thread it runs on.
-    pub fn records(&self, filter: &Filter) -> Result<Vec<String>, StoreError> {
+    /// Records that pass a filter, as JSON text, each with its place in the log.
+    /// Blocks the thread it runs on.
+    pub fn records(&self, filter: &Filter) -> Result<Vec<(i64, String)>, StoreError> {
         read::records(&self.path, filter)
     }
 
@@ -102,13 +162,32 @@ impl Store {
         read::verify(&self.path)
     }
 
+    /// How the store is doing. Cheap.
+    pub fn health(&self) -> Health {
+        self.queue.0.health()
+    }
+
     /// Does a part of the next transaction; answers when that is on disk.
     async fn write<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Writer) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let (reply, answer) = oneshot::channel();
-        self.queue.send(Box::new(Task { work, reply })).await.map_err(|_| StoreError::Stopped)?;
+        self.push(Command::Task(Box::new(Task { work, reply })))?;
         answer.await.map_err(|_| StoreError::Stopped)?
     }
+
+    fn push(&self, command: Command) -> Result<(), StoreError> {
+        self.queue.0.push(command)
+    }
+}
+
+fn no_randomness() -> StoreError {
+    StoreError::Failed("the system gives no randomness".into())
+}
+
+/// A name that was checked before it was written.
+fn name(text: &str) -> rusqlite::Result<Name> {
+    Name::new(text)
+        .map_err(|error| rusqlite::Error::FromSqlConversionFailure(0, Type::Text, error.into()))
 }

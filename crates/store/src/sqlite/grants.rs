@@ -1,15 +1,23 @@
 //! Grants in the database.
 
-use rusqlite::{Connection, OptionalExtension as _, Row, params, types::Type};
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use sluice_policy::Timestamp;
 
-use super::{Store, StoreError, read};
+use super::{Store, StoreError, name, no_randomness, read};
 use crate::{
     grant::{Grant, NewGrant, Token, TokenHash},
     id,
     name::Name,
     record::Record,
 };
+
+pub(super) const TABLES: &str = "
+    CREATE TABLE grants (
+        id TEXT PRIMARY KEY, label TEXT NOT NULL, servers TEXT NOT NULL, policy TEXT NOT NULL, principal TEXT,
+        token_sha256 BLOB NOT NULL UNIQUE,
+        created_at INTEGER NOT NULL, expires_at INTEGER, revoked_at INTEGER
+    ) STRICT, WITHOUT ROWID;
+";
 
 const COLUMNS: &str = "id, label, servers, policy, principal, created_at, expires_at, revoked_at";
 
@@ -21,12 +29,10 @@ impl Store {
         at: Timestamp,
         record: Record,
     ) -> Result<(Grant, Token), StoreError> {
-        let failed = || StoreError::Failed("the system gives no randomness".into());
-        let token = Token::new().ok_or_else(failed)?;
+        let token = Token::new().ok_or_else(no_randomness)?;
         let NewGrant { label, servers, policy, principal, expires_at } = new;
-        let id = id::new_id(at).ok_or_else(failed)?;
         let grant = Grant {
-            id,
+            id: id::new_id(at).to_string(),
             label,
             servers,
             policy,
@@ -37,7 +43,7 @@ impl Store {
         };
         let (kept, hash) = (grant.clone(), token.hash());
         self.write(move |writer| {
-            writer.change(&record, |connection| insert(connection, &kept, &hash))
+            writer.change(&record, |connection| insert(connection, &kept, &hash).map(Some))
         })
         .await?;
         Ok((grant, token))
@@ -50,14 +56,13 @@ impl Store {
         id: &str,
         record: Record,
     ) -> Result<Option<(Grant, Token)>, StoreError> {
-        let token = Token::new()
-            .ok_or_else(|| StoreError::Failed("the system gives no randomness".into()))?;
+        let token = Token::new().ok_or_else(no_randomness)?;
         let (id, hash) = (id.to_owned(), token.hash());
         let rotate = move |connection: &Connection| {
             let sql = format!(
                 "UPDATE grants SET token_sha256 = ?2 WHERE id = ?1 AND revoked_at IS NULL RETURNING {COLUMNS}"
             );
-            connection.query_row(&sql, params![id, hash.as_str()], grant).optional()
+            connection.query_row(&sql, params![id, hash.as_bytes()], grant).optional()
         };
         let grant = self.write(move |writer| writer.change(&record, rotate)).await?;
         Ok(grant.map(|grant| (grant, token)))
@@ -89,11 +94,21 @@ impl Store {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
+    /// All grants by the hashes of their tokens. Blocks the thread it runs on.
+    pub fn grants_by_token(&self) -> Result<Vec<(TokenHash, Grant)>, StoreError> {
+        let connection = read::reader(&self.path)?;
+        let sql = format!("SELECT {COLUMNS}, token_sha256 FROM grants ORDER BY id");
+        let mut statement = connection.prepare(&sql)?;
+        let by_token = |row: &Row<'_>| Ok((TokenHash::from_bytes(row.get(8)?), grant(row)?));
+        let rows = statement.query_map([], by_token)?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
     /// The grant a token belongs to, valid or not. Blocks the thread it runs on.
     pub fn grant_of(&self, token: &TokenHash) -> Result<Option<Grant>, StoreError> {
         let connection = read::reader(&self.path)?;
         let sql = format!("SELECT {COLUMNS} FROM grants WHERE token_sha256 = ?1");
-        Ok(connection.query_row(&sql, [token.as_str()], grant).optional()?)
+        Ok(connection.query_row(&sql, [token.as_bytes()], grant).optional()?)
     }
 }
 
@@ -108,7 +123,7 @@ fn insert(connection: &Connection, grant: &Grant, hash: &TokenHash) -> rusqlite:
             servers.join(" "),
             grant.policy.as_str(),
             grant.principal,
-            hash.as_str(),
+            hash.as_bytes(),
             grant.created_at.as_millis(),
             grant.expires_at.map(Timestamp::as_millis),
         ],
@@ -123,18 +138,12 @@ fn grant(row: &Row<'_>) -> rusqlite::Result<Grant> {
     let servers: String = row.get(2)?;
     Ok(Grant {
         id: row.get(0)?,
-        label: name(1, &row.get::<_, String>(1)?)?,
-        servers: servers.split(' ').map(|text| name(2, text)).collect::<Result<_, _>>()?,
-        policy: name(3, &row.get::<_, String>(3)?)?,
+        label: name(&row.get::<_, String>(1)?)?,
+        servers: servers.split_whitespace().map(name).collect::<Result<_, _>>()?,
+        policy: name(&row.get::<_, String>(3)?)?,
         principal: row.get(4)?,
         created_at: Timestamp::from_millis(row.get(5)?),
         expires_at: time(6)?,
         revoked_at: time(7)?,
-    })
-}
-
-fn name(column: usize, text: &str) -> rusqlite::Result<Name> {
-    Name::new(text).map_err(|error| {
-        rusqlite::Error::FromSqlConversionFailure(column, Type::Text, Box::new(error))
     })
 }

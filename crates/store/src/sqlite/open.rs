@@ -8,27 +8,31 @@ use std::{
     time::Duration,
 };
 
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension as _, params};
 
-use super::{Durability, read};
+use super::{Durability, approvals, grants, index, policies, read, servers};
+use crate::key::Key;
 
 /// Marks a file as ours: "Slui" in ASCII.
 const APPLICATION: i32 = 0x536c_7569;
-/// The layout of the tables below.
+/// The layout of all tables.
 const VERSION: i32 = 1;
 /// Records checked against their chain at start; the rest are checked on demand.
 const CHECKED_AT_START: u32 = 1_000;
+/// How long another process may keep the database to itself. Whoever waits may
+/// wait for the transaction before theirs too, so for twice as long.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// A text that is sealed when a database is created, to know its key by.
+const KEY_CHECK: &str = "the key of this database";
 
+/// The log has no index, so that appending to it costs the same at any size.
 const TABLES: &str = "
+    CREATE TABLE meta (name TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID;
     CREATE TABLE audit (seq INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT;
+    CREATE TABLE pruned (chain TEXT PRIMARY KEY, seq INTEGER NOT NULL, hash TEXT NOT NULL) STRICT, WITHOUT ROWID;
     CREATE TABLE counters (
         key TEXT NOT NULL, window_start INTEGER NOT NULL, window_end INTEGER NOT NULL, used TEXT NOT NULL,
         PRIMARY KEY (key, window_start)
-    ) STRICT, WITHOUT ROWID;
-    CREATE TABLE grants (
-        id TEXT PRIMARY KEY, label TEXT NOT NULL, servers TEXT NOT NULL, policy TEXT NOT NULL, principal TEXT,
-        token_sha256 TEXT NOT NULL UNIQUE,
-        created_at INTEGER NOT NULL, expires_at INTEGER, revoked_at INTEGER
     ) STRICT, WITHOUT ROWID;
 ";
 
@@ -49,27 +53,50 @@ pub enum OpenError {
         "`{path}` is damaged: {what}\nhint: restore it from a backup, or move it away to start anew"
     )]
     Damaged { path: String, what: String },
+    #[error("`{path}` was created with another key\nhint: put back the key that belongs to it")]
+    Key { path: String },
+    #[error("`{path}` cannot be written\nhint: see who owns it, and whether its disk is read-only")]
+    ReadOnly { path: String },
+    #[error("`{path}` is kept locked by another program\nhint: end that program, or try again")]
+    Locked { path: String },
+    #[error("the disk of `{path}` is full")]
+    Full { path: String },
+    #[error("the system gives no randomness")]
+    Randomness,
     #[error("the store's thread cannot be started: {0}")]
     Thread(#[from] io::Error),
 }
 
 /// Opens `path` for writing, creating it if it is not there.
-pub(super) fn open(path: &Path, durability: Durability) -> Result<Connection, OpenError> {
+pub(super) fn open(
+    path: &Path,
+    durability: Durability,
+    key: &Key,
+) -> Result<Connection, OpenError> {
     make_private(path)?;
-    let damaged =
-        |error: rusqlite::Error| OpenError::Damaged { path: shown(path), what: error.to_string() };
-    let connection = Connection::open_with_flags(
-        path,
-        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
-    )
-    .map_err(damaged)?;
-    settle(&connection, durability).map_err(damaged)?;
-    prepare(&connection, path)?;
-    let verified = read::verify_last(&connection, CHECKED_AT_START)
-        .map_err(|error| OpenError::Damaged { path: shown(path), what: error.to_string() })?;
+    let failed = |error| told(path, &error);
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
+    connection.busy_timeout(PATIENCE).map_err(failed)?;
+    prepare(&connection, path, key)?;
+    settle(&connection, durability).map_err(failed)?;
+    let verified = read::verify_last(&connection, CHECKED_AT_START).map_err(failed)?;
     match verified.faults.first() {
         Some(fault) => Err(OpenError::Damaged { path: shown(path), what: fault.to_string() }),
         None => Ok(connection),
+    }
+}
+
+/// What an error of SQLite means for whoever wants the database opened.
+fn told(path: &Path, error: &rusqlite::Error) -> OpenError {
+    let path = shown(path);
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => OpenError::Locked { path },
+        Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen) => {
+            OpenError::ReadOnly { path }
+        }
+        Some(ErrorCode::DiskFull) => OpenError::Full { path },
+        _ => OpenError::Damaged { path, what: error.to_string() },
     }
 }
 
@@ -90,7 +117,6 @@ fn make_private(path: &Path) -> Result<(), OpenError> {
 }
 
 fn settle(connection: &Connection, durability: Durability) -> rusqlite::Result<()> {
-    connection.busy_timeout(Duration::from_secs(5))?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
     let synchronous = match durability {
         Durability::Process => "NORMAL",
@@ -102,29 +128,95 @@ fn settle(connection: &Connection, durability: Durability) -> rusqlite::Result<(
 }
 
 /// Creates the tables of a new database, or checks that an old one is ours.
-fn prepare(connection: &Connection, path: &Path) -> Result<(), OpenError> {
-    let damaged =
-        |error: rusqlite::Error| OpenError::Damaged { path: shown(path), what: error.to_string() };
+fn prepare(connection: &Connection, path: &Path, key: &Key) -> Result<(), OpenError> {
+    let failed = |error| told(path, &error);
+    if connection.is_readonly("main").map_err(failed)? {
+        return Err(OpenError::ReadOnly { path: shown(path) });
+    }
+    if is_new(connection).map_err(failed)? {
+        let check = key.seal(KEY_CHECK, KEY_CHECK).ok_or(OpenError::Randomness)?;
+        create(connection, &check).map_err(failed)?;
+    }
     let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
-    let application = number("application_id").map_err(damaged)?;
-    let version = number("user_version").map_err(damaged)?;
-    let tables: i32 = connection
-        .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
-        .map_err(damaged)?;
-    match (application, version) {
-        (0, 0) if tables == 0 => create(connection).map_err(damaged),
-        (APPLICATION, VERSION) => Ok(()),
+    let application = number("application_id").map_err(failed)?;
+    match (application, number("user_version").map_err(failed)?) {
+        (APPLICATION, VERSION) => check_key(connection, path, key),
         (APPLICATION, version) if version > VERSION => Err(OpenError::Newer { path: shown(path) }),
         _ => Err(OpenError::Foreign { path: shown(path) }),
     }
 }
 
-fn create(connection: &Connection) -> rusqlite::Result<()> {
-    connection.execute_batch(&format!(
-        "BEGIN IMMEDIATE; {TABLES} PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION}; COMMIT;"
-    ))
+/// Whether nothing was ever put into the database.
+fn is_new(connection: &Connection) -> rusqlite::Result<bool> {
+    let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
+    let tables: i32 =
+        connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    Ok(tables == 0 && number("application_id")? == 0 && number("user_version")? == 0)
+}
+
+fn create(connection: &Connection, key_check: &[u8]) -> rusqlite::Result<()> {
+    // Changing the mode later, with two processes at it, can find the database locked.
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    connection.execute_batch("BEGIN IMMEDIATE")?;
+    // Another process may have been quicker.
+    let created = is_new(connection).and_then(|is_new| {
+        if is_new {
+            let parts = [
+                TABLES,
+                index::TABLES,
+                grants::TABLES,
+                servers::TABLES,
+                policies::TABLES,
+                approvals::TABLES,
+            ];
+            connection.execute_batch(&parts.concat())?;
+            connection.execute("INSERT INTO meta (name, value) VALUES ('key', ?1)", [key_check])?;
+            connection.pragma_update(None, "application_id", APPLICATION)?;
+            connection.pragma_update(None, "user_version", VERSION)?;
+        }
+        connection.execute_batch("COMMIT")
+    });
+    if created.is_err() {
+        let _ = connection.execute_batch("ROLLBACK");
+    }
+    created
+}
+
+fn check_key(connection: &Connection, path: &Path, key: &Key) -> Result<(), OpenError> {
+    let check: Option<Vec<u8>> = connection
+        .query_row("SELECT value FROM meta WHERE name = ?1", params!["key"], |row| row.get(0))
+        .optional()
+        .map_err(|error| told(path, &error))?;
+    match check.and_then(|check| key.open(KEY_CHECK, &check)) {
+        Some(_) => Ok(()),
+        None => Err(OpenError::Key { path: shown(path) }),
+    }
 }
 
 fn shown(path: &Path) -> String {
     path.display().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use rusqlite::{Connection, OpenFlags};
+
+    use super::{OpenError, prepare};
+    use crate::key::Key;
+
+    #[test]
+    fn a_database_that_cannot_be_written_is_refused() {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY;
+        let connection = Connection::open_with_flags(":memory:", flags).unwrap();
+        let refused = prepare(&connection, Path::new("x.db"), &Key::from_bytes([0; 32]));
+        assert!(matches!(refused, Err(OpenError::ReadOnly { .. })), "{refused:?}");
+    }
+
+    /// Older ones can damage a log that several processes write.
+    #[test]
+    fn the_library_is_new_enough() {
+        assert!(rusqlite::version_number() >= 3_051_003, "{}", rusqlite::version());
+    }
 }

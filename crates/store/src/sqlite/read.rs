@@ -1,41 +1,221 @@
 //! Reading the log, beside the writer and without holding it up.
 
-use std::path::Path;
+use std::{path::Path, time::Duration};
 
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, OpenFlags, Transaction, types::Value};
+use sluice_policy::Timestamp;
 
-use super::StoreError;
-use crate::chain::{Verified, Verifier};
+use super::{
+    StoreError,
+    index::{self, Seen, Term},
+};
+use crate::{
+    chain::{Verified, Verifier},
+    id::Id,
+    moment,
+    record::Kind,
+};
 
-/// Which records to read.
+/// How long an outcome may come after its request and still be found by it, in
+/// milliseconds.
+const LONGEST_REQUEST: i64 = 24 * 3_600_000;
+
+/// Which records to read. What is not said does not matter.
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
-    /// At most so many, the newest ones.
-    pub limit: Option<u32>,
+    /// Made at this moment or later.
+    pub since: Option<Timestamp>,
+    /// Made before this moment.
+    pub until: Option<Timestamp>,
+    pub server: Option<String>,
+    /// A grant's id or label.
+    pub grant: Option<String>,
+    pub tool: Option<String>,
+    pub outcome: Option<String>,
+    pub kind: Option<Kind>,
+    /// Records of one request, made within a day of it.
+    pub request: Option<Id>,
+    /// Behind this record in the log.
+    pub after: Option<i64>,
+    /// Before this record in the log.
+    pub before: Option<i64>,
+    /// From the newest on; else from the oldest.
+    pub newest_first: bool,
+    /// At most so many.
+    pub limit: Option<usize>,
 }
 
-/// Records from the newest on.
-pub(super) fn records(path: &Path, filter: &Filter) -> Result<Vec<String>, StoreError> {
-    let connection = reader(path)?;
-    let mut statement = connection.prepare("SELECT body FROM audit ORDER BY seq DESC LIMIT ?1")?;
-    let limit = filter.limit.map_or(-1, i64::from);
-    let rows = statement.query_map([limit], |row| row.get(0))?;
-    Ok(rows.collect::<Result<_, _>>()?)
+/// A filter, ready to be held against records.
+struct Sieve<'f> {
+    filter: &'f Filter,
+    since: Option<String>,
+    until: Option<String>,
+    request: Option<String>,
+    terms: Vec<Term<'f>>,
+    found: Vec<(i64, String)>,
+}
+
+/// The records that pass the filter, each with its place in the log.
+pub(super) fn records(path: &Path, filter: &Filter) -> Result<Vec<(i64, String)>, StoreError> {
+    let mut connection = reader(path)?;
+    // One transaction, so that the index and the log are of one moment.
+    let moment = connection.transaction()?;
+    let mut sieve = Sieve::new(filter);
+    for (first, last) in sieve.stretches(&moment)? {
+        sieve.read(&moment, first, last)?;
+        if sieve.is_full() {
+            break;
+        }
+    }
+    Ok(sieve.found)
+}
+
+impl<'f> Sieve<'f> {
+    fn new(filter: &'f Filter) -> Sieve<'f> {
+        let made = filter.request.map(|request| request.at().as_millis());
+        let after = |millis| made.map(|made| Timestamp::from_millis(made.saturating_add(millis)));
+        // Both ends of time are the narrower of what is asked for and what the
+        // request's own time allows.
+        let since = filter.since.max(after(0));
+        let until = [filter.until, after(LONGEST_REQUEST)].into_iter().flatten().min();
+        Sieve {
+            filter,
+            since: since.map(moment::text),
+            until: until.map(moment::text),
+            request: filter.request.map(|request| request.to_string()),
+            terms: terms(filter),
+            found: Vec::new(),
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.filter.limit.is_some_and(|limit| self.found.len() >= limit)
+    }
+
+    /// Which parts of the log to read, in order: first and last record of each.
+    fn stretches(&self, connection: &Transaction<'_>) -> rusqlite::Result<Vec<(i64, i64)>> {
+        let first = self.filter.after.map_or(0, |after| after.saturating_add(1)).max(0);
+        let last = self.filter.before.map_or(i64::MAX, |before| before.saturating_sub(1));
+        if self.takes_all() {
+            return Ok(vec![(first, last)]);
+        }
+        let (next, _) = index::next(connection)?;
+        let mut stretches: Vec<_> = self
+            .blocks(connection, index::block_of(first), index::block_of(last))?
+            .into_iter()
+            .map(|block| (index::start_of(block), index::start_of(block + 1) - 1))
+            .chain([(index::start_of(next), i64::MAX)])
+            .map(|(start, end)| (start.max(first), end.min(last)))
+            .collect();
+        if self.filter.newest_first {
+            stretches.reverse();
+        }
+        Ok(stretches)
+    }
+
+    fn takes_all(&self) -> bool {
+        self.since.is_none() && self.until.is_none() && self.terms.is_empty()
+    }
+
+    /// The blocks of the index that may hold what is asked for.
+    fn blocks(
+        &self,
+        connection: &Transaction<'_>,
+        first: i64,
+        last: i64,
+    ) -> rusqlite::Result<Vec<i64>> {
+        let mut sql = String::from("SELECT block FROM blocks WHERE block BETWEEN ? AND ?");
+        let mut values = vec![Value::from(first), Value::from(last)];
+        if let Some(since) = &self.since {
+            sql.push_str(" AND last_at >= ?");
+            values.push(since.clone().into());
+        }
+        if let Some(until) = &self.until {
+            sql.push_str(" AND first_at < ?");
+            values.push(until.clone().into());
+        }
+        for term in &self.terms {
+            sql.push_str(" AND block IN (SELECT block FROM terms WHERE term = ?)");
+            values.push(term.number().into());
+        }
+        sql.push_str(" ORDER BY block");
+        let mut statement = connection.prepare(&sql)?;
+        let rows = statement.query_map(rusqlite::params_from_iter(values), |row| row.get(0))?;
+        rows.collect()
+    }
+
+    fn read(
+        &mut self,
+        connection: &Transaction<'_>,
+        first: i64,
+        last: i64,
+    ) -> rusqlite::Result<()> {
+        let order = if self.filter.newest_first { "DESC" } else { "ASC" };
+        let sql =
+            format!("SELECT seq, body FROM audit WHERE seq BETWEEN ?1 AND ?2 ORDER BY seq {order}");
+        let mut statement = connection.prepare_cached(&sql)?;
+        let mut rows = statement.query([first, last])?;
+        while !self.is_full()
+            && let Some(row) = rows.next()?
+        {
+            let text = row.get_ref(1)?.as_str()?;
+            if self.passes(text) {
+                self.found.push((row.get(0)?, text.to_owned()));
+            }
+        }
+        Ok(())
+    }
+
+    fn passes(&self, text: &str) -> bool {
+        if self.takes_all() {
+            return true;
+        }
+        let Some(seen) = Seen::of(text) else { return false };
+        let Filter { server, grant, tool, outcome, kind, .. } = self.filter;
+        let fits =
+            |wanted: &Option<String>, value: &Option<String>| wanted.is_none() || wanted == value;
+        let fits_grant = |wanted: &String| {
+            seen.grant.as_ref().is_some_and(|grant| grant.id == *wanted || grant.label == *wanted)
+        };
+        self.since.as_ref().is_none_or(|since| seen.at >= *since)
+            && self.until.as_ref().is_none_or(|until| seen.at < *until)
+            && kind.is_none_or(|kind| seen.kind == kind.as_str())
+            && fits(server, &seen.server)
+            && fits(tool, &seen.tool)
+            && fits(outcome, &seen.outcome)
+            && fits(&self.request, &seen.request)
+            && grant.as_ref().is_none_or(fits_grant)
+    }
+}
+
+/// What a filter asks for that the index knows.
+fn terms(filter: &Filter) -> Vec<Term<'_>> {
+    let Filter { server, grant, tool, outcome, kind, .. } = filter;
+    [
+        server.as_deref().map(Term::Server),
+        grant.as_deref().map(Term::Grant),
+        tool.as_deref().map(Term::Tool),
+        outcome.as_deref().map(Term::Outcome),
+        kind.map(|kind| Term::Kind(kind.as_str())),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 /// Checks the whole log.
 pub(super) fn verify(path: &Path) -> Result<Verified, StoreError> {
-    Ok(verify_after(&reader(path)?, 0)?)
+    Ok(verifier_after(&reader(path)?, 0)?.finish())
 }
 
 /// Checks the newest records.
 pub(super) fn verify_last(connection: &Connection, count: u32) -> rusqlite::Result<Verified> {
     let newest: i64 =
         connection.query_row("SELECT coalesce(max(seq), 0) FROM audit", [], |row| row.get(0))?;
-    verify_after(connection, newest - i64::from(count))
+    Ok(verifier_after(connection, newest - i64::from(count))?.finish_part())
 }
 
-fn verify_after(connection: &Connection, after: i64) -> rusqlite::Result<Verified> {
+fn verifier_after(connection: &Connection, after: i64) -> rusqlite::Result<Verifier> {
     let mut verifier = Verifier::default();
     let mut statement =
         connection.prepare("SELECT seq, body FROM audit WHERE seq > ?1 ORDER BY seq")?;
@@ -43,12 +223,14 @@ fn verify_after(connection: &Connection, after: i64) -> rusqlite::Result<Verifie
     while let Some(row) = rows.next()? {
         verifier.check(row.get(0)?, row.get_ref(1)?.as_str()?);
     }
-    Ok(verifier.finish())
+    Ok(verifier)
 }
 
 pub(super) fn reader(path: &Path) -> rusqlite::Result<Connection> {
-    Connection::open_with_flags(
+    let connection = Connection::open_with_flags(
         path,
         OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX,
-    )
+    )?;
+    connection.busy_timeout(Duration::from_secs(2))?;
+    Ok(connection)
 }

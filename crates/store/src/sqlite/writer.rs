@@ -1,39 +1,41 @@
 //! The thread that writes. Commands that have arrived together share one
-//! transaction, so that many calls cost one commit.
-//!
-//! Counters are kept in memory as well, for as long as the database shows that
-//! nobody else has written to it.
+//! transaction, so that many calls cost one commit. When there is nothing else
+//! to do, it builds the index.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    io, thread,
+use std::{io, mem, panic::AssertUnwindSafe, sync::Arc, thread, time::Duration};
+
+use rusqlite::Connection;
+use sluice_policy::{Amount, Timestamp};
+use tokio::sync::oneshot;
+
+use super::{
+    Reservation, StoreError,
+    counters::Counters,
+    index,
+    queue::{Command, Queue, Reserve, Turn},
 };
-
-use rusqlite::{Connection, params};
-use sluice_policy::{Amount, Decimal, Timestamp};
-use tokio::sync::{mpsc, oneshot};
-
-use super::{Reservation, StoreError};
 use crate::{
     chain::Chain,
-    counter::{Charge, CounterKey},
+    counter::Charge,
     id,
-    record::Record,
+    record::{Line, Record},
 };
 
-/// Commands in one transaction.
-const BATCH: usize = 512;
 /// Windows that ended this long ago are forgotten, in milliseconds. Kept for a
 /// while because a slow call may still be refunded.
 const FORGET_AFTER: i64 = 3_600_000;
-
-/// Readings kept in memory; past that all are read again.
-const MOST_KNOWN: usize = 16_384;
+/// How long nothing must have come before the index is built on.
+const QUIET: Duration = Duration::from_millis(100);
+/// Blocks the index may be behind; past that it is built even in busy times.
+const MOST_BEHIND: i64 = 1_024;
+/// How often it is tried whether a failing store is well again.
+const PROBE: Duration = Duration::from_secs(1);
 
 /// A part of the next transaction, and whoever waits for it.
 pub(super) trait Work: Send {
-    /// Does its part. What it returns answers once the transaction's fate is known.
-    fn run(self: Box<Self>, writer: &mut Writer) -> Result<Finish, StoreError>;
+    /// Does its part, and says how that went and what answers once the
+    /// transaction's fate is known.
+    fn run(self: Box<Self>, writer: &mut Writer) -> (Finish, Result<(), StoreError>);
     /// Answers that it was not come to.
     fn refuse(self: Box<Self>, error: &StoreError);
 }
@@ -51,16 +53,12 @@ where
     T: Send + 'static,
     F: FnOnce(&mut Writer) -> Result<T, StoreError> + Send + 'static,
 {
-    fn run(self: Box<Self>, writer: &mut Writer) -> Result<Finish, StoreError> {
+    fn run(self: Box<Self>, writer: &mut Writer) -> (Finish, Result<(), StoreError>) {
         let Task { work, reply } = *self;
+        let found = work(writer);
+        let went = found.as_ref().map(|_| ()).map_err(StoreError::clone);
         // Whoever has stopped waiting does not need an answer.
-        match work(writer) {
-            Ok(value) => Ok(Box::new(move |fate| drop(reply.send(fate.map(|()| value))))),
-            Err(error) => {
-                drop(reply.send(Err(error.clone())));
-                Err(error)
-            }
-        }
+        (Box::new(move |fate| drop(reply.send(fate.and(found)))), went)
     }
 
     fn refuse(self: Box<Self>, error: &StoreError) {
@@ -68,197 +66,306 @@ where
     }
 }
 
-/// Starts the thread; it ends when the last handle to the store is gone.
-pub(super) fn start(
-    connection: Connection,
-    queue: mpsc::Receiver<Box<dyn Work>>,
-) -> io::Result<()> {
-    let chain = id::new_id(Timestamp::from_millis(0))
-        .map(Chain::new)
-        .ok_or_else(|| io::Error::other("the system gives no randomness"))?;
-    let writer = Writer { connection, chain, counters: Counters::default(), forgotten: i64::MIN };
-    thread::Builder::new().name("store".into()).spawn(move || writer.run(queue)).map(|_| ())
+impl Command {
+    fn refuse(self, error: &StoreError) {
+        match self {
+            Command::Reserve(reserve) => drop(reserve.reply.send(Err(error.clone()))),
+            Command::Task(work) => work.refuse(error),
+        }
+    }
+}
+
+/// A command that was carried out, and waits for the transaction's fate.
+enum Done {
+    Reserve(oneshot::Sender<Result<Reservation, StoreError>>, Result<Reservation, StoreError>),
+    Task(Finish),
+}
+
+impl Done {
+    fn answer(self, fate: Result<(), StoreError>) {
+        match self {
+            Done::Reserve(reply, found) => drop(reply.send(fate.and(found))),
+            Done::Task(finish) => finish(fate),
+        }
+    }
+}
+
+/// Starts the thread; it ends when the queue is closed.
+pub(super) fn start(connection: Connection, queue: Arc<Queue>) -> io::Result<()> {
+    let mut writer = Writer {
+        connection,
+        chain: new_chain(),
+        chained: 0,
+        counters: Counters::default(),
+        forgotten: i64::MIN,
+        newest: 0,
+        next_block: None,
+        is_failing: false,
+    };
+    let run = move || {
+        // A bug must not leave callers waiting: they are told the store has stopped.
+        let ended = std::panic::catch_unwind(AssertUnwindSafe(|| writer.run(&queue)));
+        queue.end();
+        if ended.is_err() {
+            tracing::error!("the store's thread has ended by a fault of its own");
+        }
+    };
+    thread::Builder::new().name("store".into()).spawn(run).map(|_| ())
+}
+
+/// A chain of this writer's own, named by what no other has.
+fn new_chain() -> Chain {
+    Chain::new(&id::new_id(Timestamp::from_millis(0)).to_string())
 }
 
 /// The one who writes.
 pub(super) struct Writer {
-    connection: Connection,
+    pub(super) connection: Connection,
     chain: Chain,
+    /// The last record of the chain, or zero.
+    chained: i64,
     counters: Counters,
     /// When ended windows were last forgotten.
     forgotten: i64,
-}
-
-/// What is known of counters without asking the database.
-#[derive(Default)]
-struct Counters {
-    known: HashMap<(CounterKey, Timestamp), Amount>,
-    /// Changed in this transaction and not yet written, with the window's end.
-    changed: BTreeMap<(CounterKey, Timestamp), (Amount, i64)>,
-    /// SQLite's mark of what other connections have written.
-    version: Option<i64>,
+    /// The newest record this writer knows of.
+    pub(super) newest: i64,
+    /// The block the index goes on with; unknown until it is first asked for.
+    pub(super) next_block: Option<i64>,
+    is_failing: bool,
 }
 
 impl Writer {
-    fn run(mut self, mut queue: mpsc::Receiver<Box<dyn Work>>) {
-        let mut batch = Vec::with_capacity(BATCH);
-        while queue.blocking_recv_many(&mut batch, BATCH) > 0 {
-            self.commit(batch.drain(..));
+    fn run(&mut self, queue: &Queue) {
+        let (mut commands, mut pile) = (Vec::new(), Vec::new());
+        let mut patience = Some(QUIET);
+        loop {
+            match queue.take(&mut commands, &mut pile, patience) {
+                Turn::Write => {
+                    self.commit(queue, &mut commands, &mut pile);
+                    if self.behind() > MOST_BEHIND {
+                        self.index_apart();
+                    }
+                    patience = self.next_block.is_none_or(|_| self.behind() > 0).then_some(QUIET);
+                }
+                Turn::Idle => patience = self.idle(queue),
+                Turn::End => return self.commit(queue, &mut commands, &mut pile),
+            }
+            if self.is_failing {
+                patience = Some(PROBE);
+            }
         }
     }
 
+    /// Does what can wait; how long to be idle until the next of it.
+    fn idle(&mut self, queue: &Queue) -> Option<Duration> {
+        if self.is_failing {
+            self.commit(queue, &mut Vec::new(), &mut Vec::new());
+            return Some(PROBE);
+        }
+        if self.next_block.is_none() {
+            let next = index::next(&self.connection).inspect_err(|error| {
+                tracing::warn!(%error, "the log's index cannot be read");
+            });
+            let (next, newest) = next.ok()?;
+            (self.next_block, self.newest) = (Some(next), newest);
+        }
+        (self.behind() > 0 && self.index_apart()).then_some(Duration::ZERO)
+    }
+
+    /// Full blocks that are not in the index.
+    pub(super) fn behind(&self) -> i64 {
+        self.next_block.map_or(0, |next| index::block_of(self.newest + 1) - next)
+    }
+
+    /// Builds one block of the index in a transaction of its own.
+    fn index_apart(&mut self) -> bool {
+        let built = self.connection.execute_batch("BEGIN IMMEDIATE").and_then(|()| {
+            self.index()?;
+            self.connection.execute_batch("COMMIT")
+        });
+        if let Err(error) = &built {
+            let _ = self.connection.execute_batch("ROLLBACK");
+            self.next_block = None;
+            tracing::warn!(%error, "the log's index cannot be built on");
+        }
+        built.is_ok()
+    }
+
+    /// Builds one block of the index in the transaction that runs.
+    pub(super) fn index(&mut self) -> rusqlite::Result<()> {
+        let Some(block) = self.next_block else { return Ok(()) };
+        self.next_block = Some(index::build(&self.connection, block)?);
+        Ok(())
+    }
+
     /// Carries a batch out in one transaction, and answers when it is on disk.
-    fn commit(&mut self, mut batch: impl Iterator<Item = Box<dyn Work>>) {
-        let chain = self.chain.clone();
-        let mut done = Vec::new();
-        let fate = self.transaction(&mut batch, &mut done);
+    fn commit(&mut self, queue: &Queue, commands: &mut Vec<Command>, pile: &mut Vec<Line>) {
+        let (chain, chained) = (self.chain.clone(), self.chained);
+        let mut done = Vec::with_capacity(commands.len());
+        let mut batch = commands.drain(..);
+        let fate = self.transaction(&mut batch, pile, &mut done);
         if let Err(error) = &fate {
             // Nothing of it is on disk, so nothing of it has happened.
             let _ = self.connection.execute_batch("ROLLBACK");
-            self.chain = chain;
+            (self.chain, self.chained) = (chain, chained);
             self.counters = Counters::default();
-            batch.for_each(|work| work.refuse(error));
+            self.next_block = None;
+            batch.by_ref().for_each(|command| command.refuse(error));
+            queue.give_back(pile);
         }
-        for finish in done {
-            finish(fate.clone());
+        drop(batch);
+        pile.clear();
+        self.note(queue, &fate);
+        for done in done {
+            done.answer(fate.clone());
+        }
+    }
+
+    fn note(&mut self, queue: &Queue, fate: &Result<(), StoreError>) {
+        let failed = fate.as_ref().err().map(ToString::to_string);
+        if let Some(error) = &failed
+            && !self.is_failing
+        {
+            tracing::error!(%error, "the store fails: calls are refused");
+        }
+        if mem::replace(&mut self.is_failing, failed.is_some()) || failed.is_some() {
+            queue.note(failed);
         }
     }
 
     fn transaction(
         &mut self,
-        batch: &mut impl Iterator<Item = Box<dyn Work>>,
-        done: &mut Vec<Finish>,
+        batch: &mut impl Iterator<Item = Command>,
+        pile: &mut [Line],
+        done: &mut Vec<Done>,
     ) -> Result<(), StoreError> {
-        self.connection.execute_batch("BEGIN IMMEDIATE")?;
-        self.counters.trust(&self.connection)?;
-        for work in batch {
-            done.push(work.run(self)?);
+        self.execute("BEGIN IMMEDIATE")?;
+        if self.counters.trust(&self.connection)? && self.is_cut_off()? {
+            self.begin_chain();
+        }
+        for command in batch {
+            match command {
+                Command::Reserve(reserve) => self.carry_out(reserve, done)?,
+                Command::Task(work) => {
+                    let (finish, went) = work.run(self);
+                    done.push(Done::Task(finish));
+                    went?;
+                }
+            }
+        }
+        for line in pile {
+            self.append(line)?;
         }
         self.counters.write(&self.connection)?;
-        self.connection.execute_batch("COMMIT")?;
-        self.counters.settle();
-        Ok(())
-    }
-
-    /// Makes all charges or none, with the record that goes with it.
-    pub(super) fn reserve(
-        &mut self,
-        charges: &[Charge],
-        record: impl FnOnce(Option<&[Amount]>) -> Record,
-    ) -> Result<Reservation, StoreError> {
-        let readings = charges
-            .iter()
-            .map(|charge| self.counters.reading(&self.connection, charge))
-            .collect::<Result<Vec<_>, _>>()?;
-        let sums: Option<Vec<_>> =
-            charges.iter().zip(&readings).map(|(charge, reading)| charge.fits(*reading)).collect();
-        let refused = sums.is_none().then_some(readings);
-        self.append(&record(refused.as_deref()))?;
-        for (charge, sum) in charges.iter().zip(sums.into_iter().flatten()) {
-            self.counters.set(charge, sum);
+        if self.is_failing {
+            // Only a write shows whether writing works.
+            self.execute("REPLACE INTO meta (name, value) VALUES ('probe', randomblob(8))")?;
         }
-        Ok(refused.map_or(Reservation::Made, Reservation::Refused))
+        Ok(self.execute("COMMIT")?)
     }
 
-    /// Gives charges back, with the record that says so.
-    pub(super) fn refund(&mut self, charges: &[Charge], record: &Record) -> Result<(), StoreError> {
+    /// Whether another process has pruned the last record of the chain.
+    fn is_cut_off(&self) -> rusqlite::Result<bool> {
+        let sql = "SELECT NOT EXISTS (SELECT 1 FROM audit WHERE seq = ?1)";
+        let is_gone = || self.connection.query_row(sql, [self.chained], |row| row.get(0));
+        if self.chained == 0 { Ok(false) } else { is_gone() }
+    }
+
+    /// Begins another chain. One that was pruned to its end is not gone on with,
+    /// so that anchors need to name only chains of which something is left.
+    fn begin_chain(&mut self) {
+        (self.chain, self.chained) = (new_chain(), 0);
+    }
+
+    /// Sees to it that the chain does not go on from a record that is to be pruned.
+    pub(super) fn leave_behind(&mut self, through: i64) {
+        if self.chained <= through {
+            self.begin_chain();
+        }
+    }
+
+    fn execute(&self, sql: &str) -> rusqlite::Result<()> {
+        self.connection.prepare_cached(sql)?.execute([]).map(|_| ())
+    }
+
+    /// Makes a reservation, unless nobody waits for it any more: then the call
+    /// it is for will never leave.
+    fn carry_out(&mut self, reserve: Reserve, done: &mut Vec<Done>) -> Result<(), StoreError> {
+        let Reserve { charges, mut line, reply } = reserve;
+        if reply.is_closed() {
+            return Ok(());
+        }
+        let found = self.reserve(&charges, &mut line);
+        let went = found.as_ref().map(|_| ()).map_err(StoreError::clone);
+        done.push(Done::Reserve(reply, found));
+        went
+    }
+
+    /// Makes all charges with their record, or none and no record.
+    fn reserve(&mut self, charges: &[Charge], line: &mut Line) -> Result<Reservation, StoreError> {
+        // One charge to a counter may leave no room for the next one, so they
+        // are made one after the other and taken back if one does not fit.
+        for (made, charge) in charges.iter().enumerate() {
+            let reading = self.counters.reading(&self.connection, charge)?;
+            if let Some(sum) = charge.fits(reading) {
+                self.counters.set(charge, sum);
+                continue;
+            }
+            self.take_back(charges.iter().take(made))?;
+            return Ok(Reservation::Refused(self.readings(charges)?));
+        }
+        self.append(line)?;
+        Ok(Reservation::Made)
+    }
+
+    fn readings(&mut self, charges: &[Charge]) -> Result<Vec<Amount>, StoreError> {
+        charges.iter().map(|charge| self.counters.reading(&self.connection, charge)).collect()
+    }
+
+    fn take_back<'c>(
+        &mut self,
+        charges: impl Iterator<Item = &'c Charge>,
+    ) -> Result<(), StoreError> {
         for charge in charges {
             let reading = self.counters.reading(&self.connection, charge)?;
             self.counters.set(charge, reading.checked_sub(charge.amount).unwrap_or_default());
         }
-        self.append(record)
+        Ok(())
     }
 
-    /// Changes something else, with the record that says so.
+    /// Gives charges back, with the record that says so.
+    pub(super) fn refund(&mut self, charges: &[Charge], record: &Record) -> Result<(), StoreError> {
+        self.take_back(charges.iter())?;
+        self.append(&mut record.line())
+    }
+
+    /// Changes something else, with the record that says so. If there was
+    /// nothing to change, there is nothing to record.
     pub(super) fn change<T>(
         &mut self,
         record: &Record,
-        work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
-    ) -> Result<T, StoreError> {
+        work: impl FnOnce(&Connection) -> rusqlite::Result<Option<T>>,
+    ) -> Result<Option<T>, StoreError> {
         let value = work(&self.connection)?;
-        self.append(record)?;
+        if value.is_some() {
+            self.append(&mut record.line())?;
+        }
         Ok(value)
     }
 
-    fn append(&mut self, record: &Record) -> Result<(), StoreError> {
-        let text = self.chain.link(record).map_err(|e| StoreError::Failed(e.to_string()))?;
-        self.connection.prepare_cached("INSERT INTO audit (body) VALUES (?1)")?.execute([text])?;
-        let now = record.at.as_millis();
+    /// Appends a record to the log.
+    pub(super) fn append(&mut self, line: &mut Line) -> Result<(), StoreError> {
+        self.chain.link(line);
+        self.connection
+            .prepare_cached("INSERT INTO audit (body) VALUES (?1)")?
+            .execute([line.text()])?;
+        self.newest = self.connection.last_insert_rowid();
+        self.chained = self.newest;
+        let now = line.at.as_millis();
         if now.saturating_sub(self.forgotten) > FORGET_AFTER {
             self.forgotten = now;
-            self.counters.forget(&self.connection, now - FORGET_AFTER)?;
+            self.counters.forget(&self.connection, now.saturating_sub(FORGET_AFTER))?;
         }
-        Ok(())
-    }
-}
-
-impl Counters {
-    /// Forgets what is known if anybody else has written since.
-    fn trust(&mut self, connection: &Connection) -> rusqlite::Result<()> {
-        let version = connection.pragma_query_value(None, "data_version", |row| row.get(0))?;
-        if self.version != Some(version) {
-            self.known.clear();
-            self.version = Some(version);
-        }
-        Ok(())
-    }
-
-    fn reading(&mut self, connection: &Connection, charge: &Charge) -> Result<Amount, StoreError> {
-        let place = (charge.key.clone(), charge.window_start);
-        if let Some(reading) = self.known.get(&place) {
-            return Ok(*reading);
-        }
-        let mut statement = connection
-            .prepare_cached("SELECT used FROM counters WHERE key = ?1 AND window_start = ?2")?;
-        let found = statement
-            .query_row(params![charge.key.text(), charge.window_start.as_millis()], |row| {
-                row.get::<_, String>(0)
-            });
-        let reading = match found {
-            Ok(text) => Amount::exactly(Decimal::read(&text))
-                .map_err(|error| StoreError::Failed(format!("a counter's reading {error}")))?,
-            Err(rusqlite::Error::QueryReturnedNoRows) => Amount::ZERO,
-            Err(error) => return Err(error.into()),
-        };
-        self.known.insert(place, reading);
-        Ok(reading)
-    }
-
-    fn set(&mut self, charge: &Charge, sum: Amount) {
-        let place = (charge.key.clone(), charge.window_start);
-        let end = charge.window_start.as_millis() + i64::from(charge.window_seconds) * 1000;
-        self.changed.insert(place.clone(), (sum, end));
-        self.known.insert(place, sum);
-    }
-
-    /// Writes what this transaction has changed, each counter once.
-    fn write(&mut self, connection: &Connection) -> rusqlite::Result<()> {
-        let mut statement = connection.prepare_cached(
-            "INSERT INTO counters (key, window_start, window_end, used) VALUES (?1, ?2, ?3, ?4)
-             ON CONFLICT DO UPDATE SET used = excluded.used",
-        )?;
-        for ((key, start), (sum, end)) in &self.changed {
-            statement.execute(params![key.text(), start.as_millis(), end, sum.to_string()])?;
-        }
-        Ok(())
-    }
-
-    /// The transaction is on disk.
-    fn settle(&mut self) {
-        self.changed.clear();
-        if self.known.len() > MOST_KNOWN {
-            self.known.clear();
-        }
-    }
-
-    /// Drops windows that ended before a moment.
-    fn forget(&mut self, connection: &Connection, before: i64) -> rusqlite::Result<()> {
-        connection
-            .prepare_cached("DELETE FROM counters WHERE window_end < ?1")?
-            .execute([before])?;
-        // What is left is read again when it is needed, except what is not
-        // written yet.
-        self.known.retain(|place, _| self.changed.contains_key(place));
         Ok(())
     }
 }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use sluice_policy::{Amount, Scope, Timestamp};
-use sluice_store::{Charge, CounterKey, Durability, Kind, Record, Store};
+use sluice_store::{Charge, CounterKey, Durability, Key, Kind, Record, Store, new_id};
 
 /// A folder that goes away with the test.
 pub(crate) struct Folder(PathBuf);
@@ -26,6 +26,12 @@ impl Folder {
         self.0.join("sluice.db")
     }
 
+    /// Everything the database's files hold.
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        let log = fs::read(self.database().with_extension("db-wal")).unwrap_or_default();
+        [fs::read(self.database()).unwrap(), log].concat()
+    }
+
     pub(crate) fn store(&self) -> Store {
         open(&self.database())
     }
@@ -38,7 +44,11 @@ impl Drop for Folder {
 }
 
 pub(crate) fn open(path: &Path) -> Store {
-    Store::open(path, Durability::Process).unwrap()
+    Store::open(path, Durability::Process, &key()).unwrap()
+}
+
+pub(crate) fn key() -> Key {
+    Key::from_bytes([7; 32])
 }
 
 pub(crate) const NOW: Timestamp = Timestamp::from_millis(1_700_000_040_000);
@@ -55,7 +65,24 @@ pub(crate) fn charge(counter: &str, amount: u64, max: u64) -> Charge {
 }
 
 pub(crate) fn record(outcome: &'static str) -> Record {
-    let mut record = Record::new(sluice_store::new_id(NOW).unwrap(), NOW, Kind::Decision);
+    let mut record = Record::new(new_id(NOW), NOW, Kind::Decision);
     record.outcome = Some(outcome);
     record
+}
+
+/// A record of what somebody has set up.
+pub(crate) fn admin() -> Record {
+    Record::new(new_id(NOW), NOW, Kind::Admin)
+}
+
+/// [`NOW`], so many seconds later.
+pub(crate) fn later(seconds: i64) -> Timestamp {
+    Timestamp::from_millis(NOW.as_millis() + seconds * 1000)
+}
+
+/// Waits for something that another thread does, for as long as the test may run.
+pub(crate) async fn wait_until(mut holds: impl FnMut() -> bool) {
+    while !holds() {
+        tokio::task::yield_now().await;
+    }
 }

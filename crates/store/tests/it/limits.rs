@@ -3,12 +3,10 @@
 use sluice_policy::{Amount, Timestamp};
 use sluice_store::{Charge, Reservation, Store};
 
-use crate::folder::{Folder, NOW, charge, open, record};
+use crate::folder::{Folder, NOW, charge, open, record, wait_until};
 
 async fn reserve(store: &Store, charges: Vec<Charge>) -> Reservation {
-    let outcome =
-        |refused: Option<&[Amount]>| record(if refused.is_some() { "deny" } else { "allow" });
-    store.reserve(charges, outcome).await.unwrap()
+    store.reserve(charges, record("allow")).await.unwrap()
 }
 
 #[tokio::test]
@@ -35,6 +33,19 @@ async fn charges_are_made_together_or_not_at_all() {
     assert_eq!(reserve(&store, both()).await, refused);
 }
 
+#[tokio::test]
+async fn two_charges_to_one_counter_are_counted_both() {
+    let folder = Folder::new();
+    let store = folder.store();
+    let both = || vec![charge("eval", 6, 10), charge("eval", 5, 10)];
+    let refused = Reservation::Refused(vec![Amount::ZERO, Amount::ZERO]);
+    assert_eq!(reserve(&store, both()).await, refused);
+    let both = || vec![charge("eval", 3, 10), charge("eval", 5, 10)];
+    assert_eq!(reserve(&store, both()).await, Reservation::Made);
+    let refused = Reservation::Refused(vec![Amount::whole(8)]);
+    assert_eq!(reserve(&store, vec![charge("eval", 3, 10)]).await, refused);
+}
+
 /// How many of so many calls at once are admitted by a limit of 100.
 async fn admitted(stores: &[Store], calls: usize) -> usize {
     let tasks: Vec<_> = (0..calls)
@@ -55,7 +66,8 @@ async fn many_at_once_get_no_more() {
     let folder = Folder::new();
     let store = folder.store();
     assert_eq!(admitted(std::slice::from_ref(&store), 500).await, 100);
-    assert_eq!(store.verify().unwrap().records, 500);
+    // A refusal writes nothing.
+    assert_eq!(store.verify().unwrap().records, 100);
 }
 
 /// Two processes on one data directory are two stores on one file.
@@ -65,7 +77,7 @@ async fn two_writers_share_one_limit() {
     let stores = [folder.store(), open(&folder.database())];
     assert_eq!(admitted(&stores, 300).await, 100);
     let verified = stores[0].verify().unwrap();
-    assert_eq!((verified.records, verified.faults.len()), (300, 0));
+    assert_eq!((verified.records, verified.faults.len()), (100, 0));
 }
 
 #[tokio::test]
@@ -99,9 +111,36 @@ async fn a_store_that_fails_refuses_and_says_why() {
     let store = folder.store();
     let other = rusqlite::Connection::open(folder.database()).unwrap();
     other.execute_batch("ALTER TABLE audit RENAME TO gone").unwrap();
-    let failed = store.reserve(vec![charge("eval", 1, 1)], |_| record("allow")).await.unwrap_err();
+    let failed = store.reserve(vec![charge("eval", 1, 1)], record("allow")).await.unwrap_err();
     assert!(failed.to_string().contains("no such table"), "{failed}");
+    assert!(store.health().last_error.unwrap().contains("no such table"));
     // Nothing was charged, and once the store is well it goes on.
     other.execute_batch("ALTER TABLE gone RENAME TO audit").unwrap();
     assert_eq!(reserve(&store, vec![charge("eval", 1, 1)]).await, Reservation::Made);
+    assert!(store.health().ok);
+}
+
+/// A store that fails says it is well again without being asked to write.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_finds_out_by_itself_that_it_is_well_again() {
+    let folder = Folder::new();
+    let store = folder.store();
+    let other = rusqlite::Connection::open(folder.database()).unwrap();
+    other.execute_batch("ALTER TABLE audit RENAME TO gone").unwrap();
+    store.append(record("allow")).await.unwrap_err();
+    assert!(!store.health().ok);
+    other.execute_batch("ALTER TABLE gone RENAME TO audit").unwrap();
+    wait_until(|| store.health().ok).await;
+}
+
+#[tokio::test]
+async fn a_locked_database_refuses_in_good_time() {
+    let folder = Folder::new();
+    let store = folder.store();
+    let other = rusqlite::Connection::open(folder.database()).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let failed = store.append(record("allow")).await.unwrap_err();
+    assert!(failed.to_string().contains("locked"), "{failed}");
+    other.execute_batch("ROLLBACK").unwrap();
+    store.append(record("allow")).await.unwrap();
 }

@@ -11,8 +11,9 @@ async fn records_come_back_newest_first_with_their_chain() {
     let store = folder.store();
     store.append(record("allow")).await.unwrap();
     store.append(record("deny")).await.unwrap();
-    let records = store.records(&Filter { limit: Some(1) }).unwrap();
-    let newest: serde_json::Value = serde_json::from_str(&records[0]).unwrap();
+    let filter = Filter { limit: Some(1), newest_first: true, ..Filter::default() };
+    let records = store.records(&filter).unwrap();
+    let newest: serde_json::Value = serde_json::from_str(&records[0].1).unwrap();
     assert_eq!(newest["outcome"], "deny");
     assert_eq!(newest["hash"].as_str().unwrap().len(), 64);
     assert_eq!(store.records(&Filter::default()).unwrap().len(), 2);

@@ -3,8 +3,13 @@
 #![cfg(test)]
 
 mod crash;
+mod filters;
 mod folder;
+mod full;
 mod grants;
 mod limits;
 mod log;
 mod opening;
+mod pile;
+mod retention;
+mod setup;

@@ -1,0 +1,77 @@
+//! Moments as records write them: RFC 3339 in UTC with milliseconds, always as
+//! long, so that texts sort as times do. Written by hand because each call
+//! writes two.
+
+use sluice_policy::Timestamp;
+
+const DAY: i64 = 86_400_000;
+/// The first and the last moment that four digits of a year can name.
+const RANGE: (i64, i64) = (-62_167_219_200_000, 253_402_300_799_999);
+
+/// A moment's text, such as `2026-11-15T06:38:28.123Z`.
+pub(crate) fn text(at: Timestamp) -> String {
+    let mut text = String::with_capacity(24);
+    push(&mut text, at);
+    text
+}
+
+/// Appends a moment's text.
+pub(crate) fn push(text: &mut String, at: Timestamp) {
+    let millis = at.as_millis().clamp(RANGE.0, RANGE.1);
+    let (year, month, day) = date(millis.div_euclid(DAY));
+    let rest = millis.rem_euclid(DAY);
+    let parts = [
+        (year, 4, '-'),
+        (month, 2, '-'),
+        (day, 2, 'T'),
+        (rest / 3_600_000, 2, ':'),
+        (rest / 60_000 % 60, 2, ':'),
+        (rest / 1000 % 60, 2, '.'),
+        (rest % 1000, 3, 'Z'),
+    ];
+    for (number, width, after) in parts {
+        for place in (0..width).rev() {
+            let digit = u8::try_from(number / 10_i64.pow(place) % 10).unwrap_or(0);
+            text.push(char::from(b'0' + digit));
+        }
+        text.push(after);
+    }
+}
+
+/// Year, month and day of so many days after the epoch, by Howard Hinnant's
+/// method: years begin in March, so that the odd day comes last.
+fn date(days: i64) -> (i64, i64, i64) {
+    let days = days + 719_468;
+    let (era, day_of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+    let year_of_era =
+        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted + 2) / 5 + 1;
+    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+    (era * 400 + year_of_era + i64::from(month <= 2), month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use sluice_policy::Timestamp;
+
+    use super::text;
+
+    #[test]
+    fn moments_are_what_another_reader_takes_them_for() {
+        let step = 86_400_000 * 13 + 12_345_678;
+        for millis in (-62_167_219_200_000..253_402_300_799_999).step_by(step) {
+            let at = Timestamp::from_millis(millis);
+            assert_eq!(Timestamp::from_rfc3339(&text(at)), Some(at), "{}", text(at));
+        }
+        assert_eq!(text(Timestamp::from_millis(1_794_724_708_123)), "2026-11-15T06:38:28.123Z");
+        assert_eq!(text(Timestamp::from_millis(951_782_400_000)), "2000-02-29T00:00:00.000Z");
+    }
+
+    #[test]
+    fn what_has_no_year_of_four_digits_is_brought_into_range() {
+        assert_eq!(text(Timestamp::from_millis(i64::MIN)), "0000-01-01T00:00:00.000Z");
+        assert_eq!(text(Timestamp::from_millis(i64::MAX)), "9999-12-31T23:59:59.999Z");
+    }
+}

@@ -1,0 +1,232 @@
+//! What waits for the writer: commands that somebody waits for, and a pile of
+//! records that nobody does.
+//!
+//! A lock and a condition, because the writer must be able to doze: records on
+//! the pile wake it once, and are then left to gather for a while.
+
+use std::{
+    mem,
+    sync::{Condvar, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use tokio::sync::oneshot;
+
+use super::{Reservation, StoreError, writer::Work};
+use crate::{counter::Charge, record::Line};
+
+/// Commands that may wait; past that, more are refused.
+const MOST_COMMANDS: usize = 16_384;
+/// Records the pile holds; past that, more are dropped and counted.
+const MOST_PILED: usize = 100_000;
+/// How long records on the pile wait for other work to go along with.
+const DOZE: Duration = Duration::from_millis(20);
+/// How long after a failure it is tried again.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// Something to do in the next transaction.
+pub(super) enum Command {
+    /// The one every call needs, spelled out because it is worth being quick.
+    Reserve(Reserve),
+    Task(Box<dyn Work>),
+}
+
+pub(super) struct Reserve {
+    pub(super) charges: Vec<Charge>,
+    pub(super) line: Line,
+    pub(super) reply: oneshot::Sender<Result<Reservation, StoreError>>,
+}
+
+/// How the store is doing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Health {
+    /// Whether what was last tried could be written.
+    pub ok: bool,
+    /// Why not.
+    pub last_error: Option<String>,
+    /// Commands that wait for the writer.
+    pub queued: usize,
+    /// Records that are to be written at some time soon.
+    pub piled: usize,
+    /// Records that were dropped because the pile was full.
+    pub dropped: u64,
+}
+
+/// What the writer is to do now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// Carry out what was taken.
+    Write,
+    /// Nothing has come for as long as it was willing to wait.
+    Idle,
+    /// Carry out what was taken, and end.
+    End,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Sleep {
+    #[default]
+    Awake,
+    /// Until the pile has gathered for long enough.
+    Doze,
+    /// Until there is something to do.
+    Deep,
+}
+
+#[derive(Default)]
+struct State {
+    commands: Vec<Command>,
+    pile: Vec<Line>,
+    sleep: Sleep,
+    /// No more is taken; what is there is still written.
+    is_closed: bool,
+    /// The writer is gone.
+    has_ended: bool,
+    failure: Option<String>,
+    dropped: u64,
+}
+
+#[derive(Default)]
+pub(super) struct Queue {
+    state: Mutex<State>,
+    wake: Condvar,
+}
+
+impl Queue {
+    /// Adds a command; fails if nobody would carry it out.
+    pub(super) fn push(&self, command: Command) -> Result<(), StoreError> {
+        let mut state = self.lock();
+        if state.is_closed || state.has_ended {
+            return Err(StoreError::Stopped);
+        }
+        if state.commands.len() >= MOST_COMMANDS {
+            return Err(StoreError::Overloaded);
+        }
+        state.commands.push(command);
+        if mem::take(&mut state.sleep) != Sleep::Awake {
+            self.wake.notify_one();
+        }
+        Ok(())
+    }
+
+    /// Adds a record that nobody waits for.
+    pub(super) fn pile(&self, line: Line) {
+        let mut state = self.lock();
+        let is_gone = state.is_closed || state.has_ended;
+        if is_gone || state.pile.len() >= MOST_PILED {
+            state.dropped += 1;
+            let dropped = state.dropped;
+            drop(state);
+            if dropped.is_power_of_two() {
+                tracing::error!(
+                    dropped,
+                    "records of outcomes are dropped: the store cannot take them"
+                );
+            }
+            return;
+        }
+        state.pile.push(line);
+        if state.sleep == Sleep::Deep {
+            state.sleep = Sleep::Awake;
+            self.wake.notify_one();
+        }
+    }
+
+    /// Waits for something to do and takes all of it. With nothing to do, it
+    /// waits for `patience`, or for good.
+    pub(super) fn take(
+        &self,
+        commands: &mut Vec<Command>,
+        pile: &mut Vec<Line>,
+        patience: Option<Duration>,
+    ) -> Turn {
+        let mut state = self.lock();
+        let mut waited = false;
+        while state.commands.is_empty() && !state.is_closed {
+            let has_pile = !state.pile.is_empty();
+            if waited {
+                if has_pile {
+                    break;
+                }
+                return Turn::Idle;
+            }
+            (state, waited) = match (has_pile, patience) {
+                (true, _) => {
+                    let doze = if state.failure.is_some() { RETRY } else { DOZE };
+                    self.sleep(state, Sleep::Doze, Some(doze))
+                }
+                (false, patience) => self.sleep(state, Sleep::Deep, patience),
+            };
+        }
+        mem::swap(&mut state.commands, commands);
+        mem::swap(&mut state.pile, pile);
+        if state.is_closed { Turn::End } else { Turn::Write }
+    }
+
+    /// Sleeps; whether the time ran out.
+    fn sleep<'q>(
+        &'q self,
+        mut state: MutexGuard<'q, State>,
+        sleep: Sleep,
+        time: Option<Duration>,
+    ) -> (MutexGuard<'q, State>, bool) {
+        state.sleep = sleep;
+        let (mut state, ran_out) = match time {
+            Some(time) => {
+                let woken = self.wake.wait_timeout(state, time);
+                let (state, timeout) = woken.unwrap_or_else(PoisonError::into_inner);
+                (state, timeout.timed_out())
+            }
+            None => (self.wake.wait(state).unwrap_or_else(PoisonError::into_inner), false),
+        };
+        state.sleep = Sleep::Awake;
+        (state, ran_out)
+    }
+
+    /// Puts records back that could not be written, before those that came since.
+    pub(super) fn give_back(&self, pile: &mut Vec<Line>) {
+        let mut state = self.lock();
+        pile.append(&mut state.pile);
+        mem::swap(&mut state.pile, pile);
+    }
+
+    /// Notes how writing went.
+    pub(super) fn note(&self, failure: Option<String>) {
+        self.lock().failure = failure;
+    }
+
+    pub(super) fn health(&self) -> Health {
+        let state = self.lock();
+        let last_error = match &state.failure {
+            None if state.has_ended => Some(StoreError::Stopped.to_string()),
+            failure => failure.clone(),
+        };
+        Health {
+            ok: last_error.is_none(),
+            last_error,
+            queued: state.commands.len(),
+            piled: state.pile.len(),
+            dropped: state.dropped,
+        }
+    }
+
+    /// Takes no more, and lets the writer end once all is written.
+    pub(super) fn close(&self) {
+        self.lock().is_closed = true;
+        self.wake.notify_one();
+    }
+
+    /// The writer is gone: nobody waits in vain.
+    pub(super) fn end(&self) {
+        let mut state = self.lock();
+        state.has_ended = true;
+        let unanswered = mem::take(&mut state.commands);
+        drop(state);
+        drop(unanswered);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing is left half done while the lock is held.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

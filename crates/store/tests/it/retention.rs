@@ -1,0 +1,111 @@
+//! Pruning: what goes, and how the rest still proves itself.
+
+use std::time::Duration;
+
+use rusqlite::Connection;
+use sluice_store::{Fault, Filter, Kind, Record, Store, new_id};
+
+use crate::folder::{Folder, later};
+
+const COUNT: i64 = 2_500;
+
+/// A store to which two writers have written, one record a second each.
+async fn filled(folder: &Folder) -> Store {
+    let stores = [folder.store(), folder.store()];
+    for number in 1..=COUNT {
+        let record = Record::new(new_id(later(number)), later(number), Kind::Decision);
+        let store = &stores[usize::from(number % 2 == 0)];
+        store.append_later(&record);
+        if number % 100 == 0 {
+            for store in &stores {
+                store.flush().await.unwrap();
+            }
+        }
+    }
+    let [store, _] = stores;
+    store
+}
+
+fn places(store: &Store) -> Vec<i64> {
+    store.records(&Filter::default()).unwrap().into_iter().map(|(place, _)| place).collect()
+}
+
+#[tokio::test]
+async fn what_is_too_old_goes_and_the_rest_verifies() {
+    let folder = Folder::new();
+    let store = filled(&folder).await;
+    let keep = Duration::from_secs(700);
+    let pruned = store.prune(keep, u64::MAX, later(COUNT)).await.unwrap();
+    assert!((1_700..=1_800).contains(&pruned), "{pruned}");
+    let verified = store.verify().unwrap();
+    assert_eq!(verified.faults, []);
+    assert_eq!(verified.pruned_through, i64::try_from(pruned).ok());
+    assert_eq!(places(&store).first().copied(), i64::try_from(pruned).ok().map(|last| last + 1));
+    // A second time there is nothing to do, and nothing is said.
+    let before = places(&store);
+    assert_eq!(store.prune(keep, u64::MAX, later(COUNT)).await.unwrap(), 0);
+    assert_eq!(places(&store), before);
+    // Later there is, and the anchors themselves grow old.
+    store.prune(keep, u64::MAX, later(COUNT + 10_000)).await.unwrap();
+    assert_eq!(store.verify().unwrap().faults, []);
+    assert!(places(&store).len() < 5, "{:?}", places(&store));
+    drop(store);
+    assert_eq!(folder.store().verify().unwrap().faults, []);
+}
+
+#[tokio::test]
+async fn what_is_taken_out_after_pruning_shows() {
+    let folder = Folder::new();
+    let store = filled(&folder).await;
+    store.prune(Duration::from_secs(700), u64::MAX, later(COUNT)).await.unwrap();
+    let other = Connection::open(folder.database()).unwrap();
+    let first = places(&store)[0];
+    other.execute("DELETE FROM audit WHERE seq = ?1", [first]).unwrap();
+    let faults = store.verify().unwrap().faults;
+    assert!(faults.contains(&Fault::Missing(first + 1)), "{faults:?}");
+}
+
+#[tokio::test]
+async fn a_log_that_is_too_large_loses_its_oldest() {
+    let folder = Folder::new();
+    let store = filled(&folder).await;
+    let size = |store: &Store| {
+        let texts = store.records(&Filter::default()).unwrap();
+        texts.iter().map(|(_, text)| text.len()).sum::<usize>()
+    };
+    let whole = size(&store);
+    let forever = Duration::from_secs(1 << 40);
+    let pruned = store.prune(forever, whole as u64 / 2, later(COUNT)).await.unwrap();
+    assert!(pruned > 0 && size(&store) <= whole / 2, "{pruned} {whole} {}", size(&store));
+    assert_eq!(store.verify().unwrap().faults, []);
+    // What can never fit leaves the newest, and comes to an end.
+    store.prune(forever, 0, later(COUNT)).await.unwrap();
+    assert_eq!(store.verify().unwrap().faults, []);
+}
+
+/// Filters go on finding what is left.
+#[tokio::test]
+async fn the_index_is_pruned_along() {
+    let folder = Folder::new();
+    let store = filled(&folder).await;
+    store.prune(Duration::from_mins(5), u64::MAX, later(COUNT)).await.unwrap();
+    let decisions = Filter { kind: Some(Kind::Decision), ..Filter::default() };
+    let found = store.records(&decisions).unwrap();
+    assert_eq!(found.first().map(|(place, _)| *place), places(&store).first().copied());
+    let admin = Filter { kind: Some(Kind::Admin), ..Filter::default() };
+    assert_eq!(store.records(&admin).unwrap().len(), 3);
+}
+
+/// A process whose records were all pruned by another goes on, and so does its proof.
+#[tokio::test]
+async fn a_writer_that_was_pruned_to_its_end_begins_a_new_chain() {
+    let folder = Folder::new();
+    let store = filled(&folder).await;
+    let other = folder.store();
+    let record = |at| Record::new(new_id(at), at, Kind::Decision);
+    other.append(record(later(COUNT))).await.unwrap();
+    store.prune(Duration::ZERO, u64::MAX, later(2 * COUNT)).await.unwrap();
+    other.append(record(later(2 * COUNT))).await.unwrap();
+    store.append(record(later(2 * COUNT))).await.unwrap();
+    assert_eq!(store.verify().unwrap().faults, []);
+}
