@@ -67,7 +67,7 @@ fn declared(shape: Shape, upstream: &str, listeners: Listeners) -> String {
     let last = shape.policies - 1;
     for n in 0..shape.grants {
         let hash = TokenHash::of(&token(n));
-        let hash = hash.as_str();
+        let hash = hash.as_hex();
         let _ = write!(
             text,
             "\n[grants.grant-{n}]\nservers = [\"bench\"]\npolicy = \"policy-{last}\"\ntoken_sha256 = \"{hash}\"\n"
@@ -90,7 +90,7 @@ fn policy(tools: usize) -> String {
 
 /// The `n`th grant's token: of the form that tokens have, and always the same.
 fn token(n: usize) -> String {
-    format!("sg_{}", TokenHash::of(&format!("benchmark {n}")).as_str())
+    format!("sg_{}", TokenHash::of(&format!("benchmark {n}")).as_hex())
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use std::{
 use anyhow::Context as _;
 use futures_util::future::try_join_all;
 use sluice_policy::Timestamp;
-use sluice_store::{Durability, GrantRef, Kind, PolicyRef, Record, Store, UpstreamRef, new_id};
+use sluice_store::{Durability, GrantRef, Key, Kind, PolicyRef, Record, Store, UpstreamRef, new_id};
 
 use crate::{clock, listen, upstream::tool};
 
@@ -19,11 +19,11 @@ const BATCH: usize = 4096;
 
 /// Appends so many records to the database of a data directory.
 pub(super) fn fill(data: &Path, rows: usize) -> anyhow::Result<()> {
-    let store = Store::open(&database(data)?, Durability::Process)?;
+    let store = Store::open(&database(data)?, Durability::Process, &key(data)?)?;
     listen::runtime(1)?.block_on(async {
         for from in (0..rows).step_by(BATCH) {
             let batch = from..rows.min(from + BATCH);
-            let records: Vec<_> = batch.map(record).collect::<anyhow::Result<_>>()?;
+            let records: Vec<_> = batch.map(record).collect();
             try_join_all(records.into_iter().map(|record| store.append(record))).await?;
             if from.is_multiple_of(BATCH * 64) && io::stderr().is_terminal() {
                 eprint!("filling the audit log: {from} of {rows}\r");
@@ -31,6 +31,13 @@ pub(super) fn fill(data: &Path, rows: usize) -> anyhow::Result<()> {
         }
         Ok(())
     })
+}
+
+/// The key that the gateway has made.
+fn key(data: &Path) -> anyhow::Result<Key> {
+    let text = fs::read_to_string(data.join("keys/master"))?;
+    let digits = data_encoding::HEXLOWER.decode(text.trim().as_bytes())?;
+    Ok(Key::from_bytes(digits.try_into().ok().context("the key has another length")?))
 }
 
 /// The one SQLite file that the gateway has made, whatever its name is.
@@ -48,31 +55,31 @@ fn database(data: &Path) -> anyhow::Result<PathBuf> {
 }
 
 /// Decisions and their outcomes by turns, as calls leave them.
-fn record(n: usize) -> anyhow::Result<Record> {
+fn record(n: usize) -> Record {
     let at = Timestamp::from_millis(clock::epoch_millis());
     let is_outcome = n % 2 == 1;
     let kind = if is_outcome { Kind::Outcome } else { Kind::Decision };
     let name = tool(n % 20);
     let upstream = UpstreamRef { status: Some(200), is_error: Some(false), micros: 180 };
-    Ok(Record {
-        request: Some(format!("{:026}", n / 2)),
+    Record {
+        request: Some(new_id(at)),
         server: Some("bench".into()),
         grant: Some(GrantRef { id: "file:grant-0".into(), label: "grant-0".into() }),
         method: Some("tools/call".into()),
-        tool: Some(name),
+        tool: Some(name.into()),
         outcome: Some("allow"),
-        policy: Some(PolicyRef { name: "policy-0".into(), version: "0".repeat(64) }),
+        policy: Some(PolicyRef { name: "policy-0".into(), version: "0".repeat(16).into() }),
         arg_keys: vec!["count".into(), "tags".into(), "text".into()],
         arg_digest: Some("0".repeat(64)),
         upstream: is_outcome.then_some(upstream),
         micros: Some(20),
-        ..Record::new(new_id(at).context("the system gives no randomness")?, at, kind)
-    })
+        ..Record::new(new_id(at), at, kind)
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use sluice_store::{Durability, Filter, Store};
+    use sluice_store::{Durability, Filter, Key, Store};
 
     use super::fill;
 
@@ -81,9 +88,12 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("sluice-bench-fill-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let path = folder.join("any-name");
-        drop(Store::open(&path, Durability::Process).unwrap());
+        std::fs::create_dir_all(folder.join("keys")).unwrap();
+        std::fs::write(folder.join("keys/master"), "07".repeat(32)).unwrap();
+        let key = Key::from_bytes([7; 32]);
+        drop(Store::open(&path, Durability::Process, &key).unwrap());
         fill(&folder, 5_000).unwrap();
-        let store = Store::open(&path, Durability::Process).unwrap();
+        let store = Store::open(&path, Durability::Process, &key).unwrap();
         let verified = store.verify().unwrap();
         assert_eq!((verified.records, verified.faults.len()), (5_000, 0));
         assert!(!store.records(&Filter::default()).unwrap().is_empty());

@@ -1,1 +1,5 @@
-//! The JSON API.
+//! The JSON API that people and the command line use.
+
+mod live;
+
+pub use live::{Eventual, FileProblem, InForce, Live, TakeError, Tool};

@@ -33,6 +33,16 @@ impl Policy {
         self.prompts.permits(name)
     }
 
+    /// Whether no resource may be had at all.
+    pub fn denies_resources(&self) -> bool {
+        matches!(self.resources, Access::Deny)
+    }
+
+    /// Whether no prompt may be had at all.
+    pub fn denies_prompts(&self) -> bool {
+        matches!(self.prompts, Access::Deny)
+    }
+
     /// Whether the server may ask this of the client. Rule `/server_requests` if not.
     pub fn permits_server_request(&self, request: ServerRequest) -> bool {
         self.server_requests.contains(&request)

@@ -1,9 +1,9 @@
 //! What is known of the tool a call names.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, sync::OnceLock};
 
 use sluice_classify::Category;
-use sluice_wire::json::Value;
+use sluice_wire::json::{Bounds, Document, Value};
 
 use crate::schema::{ArgsSchema, to_serde};
 
@@ -12,20 +12,29 @@ use crate::schema::{ArgsSchema, to_serde};
 pub struct ToolFacts {
     name: Box<str>,
     category: Category,
+    /// The text of `inputSchema`. Compiling it takes time and memory, and most
+    /// policies never ask for it.
+    schema_text: Option<Box<str>>,
     /// Why there is no schema, where there is none.
-    schema: Result<ArgsSchema, String>,
+    schema: OnceLock<Result<ArgsSchema, String>>,
 }
 
 impl ToolFacts {
     /// Reads one tool of a `tools/list` answer; `None` if it has no name.
     pub fn from_definition(tool: Value<'_>) -> Option<ToolFacts> {
         let category = sluice_classify::from_hints(tool.get("annotations"));
-        let schema = match tool.get("inputSchema") {
-            Some(schema) => ArgsSchema::compile(&to_serde(schema))
-                .map_err(|why| format!("the tool's schema cannot be used: {why}")),
-            None => Err("the tool has no `inputSchema`".into()),
-        };
-        Some(ToolFacts { name: tool.get("name")?.as_str()?.into(), category, schema })
+        Some(ToolFacts {
+            name: tool.get("name")?.as_str()?.into(),
+            category,
+            schema_text: tool.get("inputSchema").map(|schema| schema.raw().into()),
+            schema: OnceLock::new(),
+        })
+    }
+
+    /// The same tool in a category that is known otherwise than by its hints.
+    #[must_use]
+    pub fn with_category(self, category: Category) -> ToolFacts {
+        ToolFacts { category, ..self }
     }
 
     /// Reads all tools of a `tools/list` answer: the JSON-RPC message, its
@@ -52,8 +61,26 @@ impl ToolFacts {
 
     /// The compiled `inputSchema`, or why there is none.
     pub(crate) fn schema(&self) -> Result<&ArgsSchema, &str> {
-        self.schema.as_ref().map_err(String::as_str)
+        let compiled = self.schema.get_or_init(|| compiled(self.schema_text.as_deref()));
+        compiled.as_ref().map_err(String::as_str)
     }
+}
+
+fn compiled(text: Option<&str>) -> Result<ArgsSchema, String> {
+    let text = text.ok_or("the tool has no `inputSchema`")?;
+    let unusable = |why: &dyn std::fmt::Display| format!("the tool's schema cannot be used: {why}");
+    // It was read once already, as a part of its list, within whatever bounds
+    // that had; these are no narrower.
+    let bounds = Bounds {
+        bytes: usize::MAX,
+        depth: 256,
+        string: usize::MAX,
+        members: usize::MAX,
+        nodes: usize::MAX,
+        ..Bounds::default()
+    };
+    let document = Document::parse(text, &bounds).map_err(|refusal| unusable(&refusal))?;
+    ArgsSchema::compile(&to_serde(document.root())).map_err(|why| unusable(&why))
 }
 
 /// Whether the definition of the tool that is called is known.

@@ -218,6 +218,17 @@ impl Policy {
         !self.hide.is_empty()
     }
 
+    /// Whether a decision may depend on what the server says of its tools: then
+    /// its list must be had before a call can be judged.
+    pub fn depends_on_definitions(&self) -> bool {
+        let own_schema = |entry: &Entry| matches!(entry.validate.by, ValidateBy::Own);
+        let selects_by_category = |index: &PatternIndex| index.categories().next().is_some();
+        self.hides_anything()
+            || self.validate_args
+            || selects_by_category(&self.tools.index)
+            || self.tools.entries.iter().chain(&self.all_tools).any(own_schema)
+    }
+
     /// Whether the policy-level `validate_args` holds for a call to which these apply.
     pub(crate) fn validates_by_default(&self, entries: &[&Entry]) -> bool {
         let waived = |entry: &&Entry| matches!(entry.validate.by, ValidateBy::NotByDefault);

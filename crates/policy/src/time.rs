@@ -27,6 +27,16 @@ impl Timestamp {
     }
 }
 
+impl fmt::Display for Timestamp {
+    /// RFC 3339 in UTC, to the millisecond.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match jiff::Timestamp::from_millisecond(self.0) {
+            Ok(moment) => write!(f, "{moment:.3}"),
+            Err(_) => write!(f, "{} ms", self.0),
+        }
+    }
+}
+
 /// Whether the text has RFC 3339's shape, digit by digit.
 fn is_rfc3339(text: &str) -> bool {
     let fits = |text: &str, shape: &str| {

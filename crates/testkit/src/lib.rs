@@ -1,1 +1,10 @@
-//! What tests of several crates need.
+//! What tests of several crates need: folders that go away, an upstream that
+//! records all it is sent, and a client that sends any bytes.
+
+mod folder;
+mod raw;
+mod upstream;
+
+pub use folder::Folder;
+pub use raw::{Answer, RawClient};
+pub use upstream::{End, Recorded, Reply, Upstream, mcp_server};

@@ -2,6 +2,7 @@
 
 use std::{
     error::Error,
+    fmt,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
@@ -18,16 +19,31 @@ use hyper_util::{
     rt::{TokioExecutor, TokioTimer},
 };
 
-use crate::{address::Reach, connect::Connector};
+use crate::{
+    address::Reach,
+    builtin::{self, Builtin},
+    connect::Connector,
+};
 
 /// Connections kept open to one server while nothing uses them.
 const IDLE_CONNECTIONS: usize = 256;
 const IDLE_FOR: Duration = Duration::from_mins(1);
 
 /// A server that requests can be sent to.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub enum Upstream {
-    Http(HttpUpstream),
+    Http(Box<HttpUpstream>),
+    /// One of ours, in process.
+    Builtin(Arc<dyn Builtin>),
+}
+
+impl fmt::Debug for Upstream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Upstream::Http(server) => server.fmt(f),
+            Upstream::Builtin(server) => write!(f, "Builtin({})", server.identity().name),
+        }
+    }
 }
 
 /// A server reached by streamable HTTP.
@@ -85,6 +101,10 @@ impl Upstream {
     pub async fn send(&self, request: Request<Bytes>) -> Result<Response<AnswerBody>, SendError> {
         match self {
             Upstream::Http(server) => server.send(request).await,
+            Upstream::Builtin(server) => {
+                let answer = builtin::answer(&**server, request).await;
+                Ok(answer.map(|body| AnswerBody::Whole(Full::new(body))))
+            }
         }
     }
 }

@@ -25,7 +25,7 @@ pub(super) fn read(
         let name = name.into_inner();
         let hash = token_hash(&section, loader);
         if let Some(hash) = &hash
-            && let Some(owner) = owners.insert(hash.get_ref().clone(), name.clone())
+            && let Some(owner) = owners.insert(*hash.get_ref(), name.clone())
         {
             let message = format!("grant `{name}` has the same token as grant `{owner}`");
             loader.findings.add_with_hint(hash.span(), message, "give each grant its own token");

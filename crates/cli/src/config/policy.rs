@@ -43,7 +43,7 @@ fn attached<'a>(
     text: &'a str,
     format: Format,
 ) -> impl Iterator<Item = AttachedPolicy> + 'a {
-    let version = version(text);
+    let version = AttachedPolicy::version_of(text);
     servers.into_iter().map(move |server| AttachedPolicy {
         server,
         name: name.clone(),
@@ -52,11 +52,6 @@ fn attached<'a>(
         version: version.clone(),
         source: Origin::File,
     })
-}
-
-/// A digest of a policy's text.
-fn version(text: &str) -> String {
-    sluice_store::TokenHash::of(text).as_str().to_owned()
 }
 
 /// The servers a policy is for, in either spelling.

@@ -49,6 +49,11 @@ impl Revision {
         Revision::ALL.into_iter().find(|revision| revision.name() == name)
     }
 
+    /// Those of the modern era.
+    pub fn modern() -> impl Iterator<Item = Revision> {
+        Revision::ALL.into_iter().filter(|revision| revision.era() == Era::Modern)
+    }
+
     /// How it is spoken.
     pub fn era(self) -> Era {
         if self >= Revision::V2026_07_28 { Era::Modern } else { Era::Legacy }

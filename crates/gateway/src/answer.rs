@@ -1,0 +1,180 @@
+//! What comes back: checked, filtered where the policy bears on it, and passed
+//! on unchanged where it does not.
+
+mod events;
+mod json;
+mod rewrite;
+mod server_request;
+
+use std::sync::Arc;
+
+use http::{HeaderName, HeaderValue, Response, StatusCode, header};
+use sluice_upstream::AnswerBody;
+use sluice_wire::{
+    json::Document,
+    rpc::{Id, Message},
+};
+
+use crate::{
+    body::ClientBody,
+    forward::Answered,
+    receive::{CollectError, collect},
+    refusal::{self, Refusal},
+    session::Session,
+    settle::Settlement,
+    visit::Visit,
+};
+
+pub(crate) use events::{EventStream, block};
+pub(crate) use server_request::opened_id;
+
+/// Bytes of an answer that are held back until it is known to be good so far.
+const HELD: usize = 64 << 10;
+
+/// What a request's answer must look like, and what is done with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// Passes as it is.
+    Plain,
+    /// Who the server is: `capabilities` are completed.
+    Introduction,
+    Tools,
+    Resources,
+    Templates,
+    Prompts,
+    Tasks,
+    /// One task: its id is ours.
+    Task,
+    /// May ask the client for something, or begin a task: of this method and target.
+    Call {
+        method: &'static str,
+        target: String,
+    },
+}
+
+/// The answer that a request waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Expected {
+    pub(crate) id: Id,
+    pub(crate) shape: Shape,
+}
+
+/// Passes on the answer to a request.
+pub(crate) async fn relay(
+    visit: &Arc<Visit>,
+    expected: Expected,
+    answered: Answered,
+) -> Result<Response<ClientBody>, Refusal> {
+    let Answered { answer, mut settlement } = answered;
+    let (parts, body) = answer.into_parts();
+    let begun = parts
+        .headers
+        .get("mcp-session-id")
+        .filter(|_| expected.shape == Shape::Introduction && !visit.is_modern());
+    let session = begun.and_then(|upstream| Session::begin(visit, upstream));
+    let status = parts.status;
+    let relayed = match (status.as_u16(), media_type(&parts.headers)) {
+        (200..=201, MediaType::Json) => json::relay(visit, expected, body, settlement.take()).await,
+        (200..=201, MediaType::Events) => {
+            EventStream::relay(visit, expected, body, settlement.take()).await
+        }
+        (401 | 407, _) => {
+            Err(Refusal::bad_gateway("the server refuses the gateway's own credential"))
+        }
+        (400..=499, MediaType::Json) => {
+            failure(visit, &expected.id, status, body, settlement.take()).await
+        }
+        (404, _) if visit.session.is_some() => Err(Refusal::Session),
+        (status, _) => {
+            Err(Refusal::bad_gateway(format!("the server answered with status {status}")))
+        }
+    };
+    if let (Err(refusal), Some(mut settlement)) = (&relayed, settlement) {
+        settlement.fail(&format!("{refusal:?}"));
+    }
+    let mut answer = relayed?;
+    if let Some(session) = session {
+        visit.gateway.metrics.session_begun();
+        answer.headers_mut().insert(HeaderName::from_static("mcp-session-id"), session);
+    }
+    Ok(answer)
+}
+
+enum MediaType {
+    Json,
+    Events,
+    Other,
+}
+
+fn media_type(headers: &http::HeaderMap) -> MediaType {
+    if headers.contains_key(header::CONTENT_ENCODING) {
+        return MediaType::Other;
+    }
+    let stated =
+        headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    match stated.split(';').next().unwrap_or_default().trim().to_ascii_lowercase().as_str() {
+        "application/json" => MediaType::Json,
+        "text/event-stream" => MediaType::Events,
+        _ => MediaType::Other,
+    }
+}
+
+/// Passes on a JSON-RPC error with its status; anything else is no answer.
+async fn failure(
+    visit: &Visit,
+    id: &Id,
+    status: StatusCode,
+    body: AnswerBody,
+    settlement: Option<Settlement>,
+) -> Result<Response<ClientBody>, Refusal> {
+    let read = whole(visit, body).await;
+    let is_failure = |document: &Document| match Message::read(document) {
+        Ok(Message::Failure { id: found, .. }) => found.is_none_or(|found| found == *id),
+        _ => false,
+    };
+    let passed = match read {
+        Ok(document) if is_failure(&document) => Ok(refusal::json(status, document.into_text())),
+        _ if status == StatusCode::NOT_FOUND && visit.session.is_some() => Err(Refusal::Session),
+        _ => Err(Refusal::bad_gateway(format!(
+            "the server answered with status {}",
+            status.as_u16()
+        ))),
+    };
+    if let Some(mut settlement) = settlement {
+        settlement.fail(&format!("the server answered with status {}", status.as_u16()));
+    }
+    passed
+}
+
+/// Reads an answer whole, within its bounds.
+async fn whole(visit: &Visit, body: AnswerBody) -> Result<Document, Refusal> {
+    let settings = &visit.gateway.settings;
+    let read =
+        tokio::time::timeout(visit.server.link.timeout, collect(body, settings.answer)).await;
+    let bytes = match read {
+        Ok(Ok(bytes)) => bytes,
+        Ok(Err(CollectError::TooLong)) => {
+            return Err(Refusal::bad_gateway(format!(
+                "the answer is longer than {} bytes",
+                settings.answer
+            )));
+        }
+        Ok(Err(CollectError::Lost(_))) => {
+            return Err(Refusal::bad_gateway("the answer did not arrive whole"));
+        }
+        Err(_) => return Err(Refusal::timeout()),
+    };
+    Document::parse(bytes, &settings.answer_bounds()).map_err(|refusal| {
+        Refusal::bad_gateway(format!("the answer is not valid JSON: {}", refusal.reason))
+    })
+}
+
+/// The head of an event stream.
+pub(crate) fn event_stream(body: ClientBody) -> Response<ClientBody> {
+    let mut answer = Response::new(body);
+    let headers = answer.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
+    headers.insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
+    answer
+}

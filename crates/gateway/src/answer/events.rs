@@ -1,0 +1,410 @@
+//! Answers that are event streams: each event is looked at before it passes.
+
+use std::{
+    collections::VecDeque,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use http::Response;
+use http_body::{Body, Frame};
+use sluice_upstream::{
+    AnswerBody,
+    sse::{Block, Event, Splitter},
+};
+use sluice_wire::{
+    json::{Document, Value},
+    rpc::{Id, Message},
+};
+use tokio::time::{Instant, Sleep};
+
+use super::{Expected, Shape, event_stream, rewrite, server_request};
+use crate::{
+    body::{ClientBody, Cut},
+    refusal::Refusal,
+    settle::Settlement,
+    visit::Visit,
+};
+
+type Rewriting = Pin<Box<dyn Future<Output = Result<Option<String>, Refusal>> + Send>>;
+
+/// A stream on its way to a client.
+pub(crate) struct EventStream {
+    visit: Arc<Visit>,
+    /// The answer that ends the stream; none on a stream of its own.
+    expected: Option<Expected>,
+    /// Whether the stream may repeat answers to earlier requests.
+    replays: bool,
+    body: AnswerBody,
+    splitter: Splitter,
+    blocks: VecDeque<Block>,
+    /// A block whose message is being changed.
+    rewriting: Option<(Event, Block, Rewriting, Option<bool>)>,
+    /// When the upstream has been silent for too long; never on a stream of its own.
+    silence: Option<Pin<Box<Sleep>>>,
+    settlement: Option<Settlement>,
+    is_answered: bool,
+    has_ended: bool,
+}
+
+/// What becomes of one block.
+enum Passing {
+    /// It passes as it came, or changed.
+    Bytes(Bytes),
+    /// It does not pass.
+    Nothing,
+    /// It is being changed.
+    Waiting,
+}
+
+impl EventStream {
+    /// Passes on the stream that answers a request, once its first block is good.
+    pub(super) async fn relay(
+        visit: &Arc<Visit>,
+        expected: Expected,
+        body: AnswerBody,
+        settlement: Option<Settlement>,
+    ) -> Result<Response<ClientBody>, Refusal> {
+        let timeout = visit.server.link.timeout;
+        let mut stream = EventStream::new(visit, body);
+        stream.expected = Some(expected);
+        stream.settlement = settlement;
+        stream.silence = Some(Box::pin(tokio::time::sleep(timeout)));
+        let first = std::future::poll_fn(|context| stream.poll_next(context)).await;
+        match first {
+            Some(Ok(bytes)) => {
+                Ok(event_stream(ClientBody::stream(Begun { first: Some(bytes), stream })))
+            }
+            Some(Err(why)) => Err(stream.fail(&why)),
+            None => Err(stream.fail("the stream ended without an answer")),
+        }
+    }
+
+    /// A stream of its own, as it comes from the upstream.
+    pub(crate) fn standing(visit: &Arc<Visit>, body: AnswerBody, replays: bool) -> EventStream {
+        EventStream { replays, ..EventStream::new(visit, body) }
+    }
+
+    /// Goes on under the rules that are in force now.
+    pub(crate) fn renew(&mut self, visit: Arc<Visit>) {
+        self.visit = visit;
+    }
+
+    fn new(visit: &Arc<Visit>, body: AnswerBody) -> EventStream {
+        EventStream {
+            visit: Arc::clone(visit),
+            expected: None,
+            replays: false,
+            body,
+            splitter: Splitter::new(visit.gateway.settings.answer),
+            blocks: VecDeque::new(),
+            rewriting: None,
+            silence: None,
+            settlement: None,
+            is_answered: false,
+            has_ended: false,
+        }
+    }
+
+    fn fail(&mut self, why: &str) -> Refusal {
+        if let Some(mut settlement) = self.settlement.take() {
+            settlement.fail(why);
+        }
+        if why == TOO_SLOW { Refusal::timeout() } else { Refusal::bad_gateway(why) }
+    }
+
+    /// The next bytes for the client, `None` at the end, or why the stream must be cut.
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, String>>> {
+        loop {
+            match self.poll_rewriting(context) {
+                Poll::Pending => return self.poll_silence(context),
+                Poll::Ready(Some(bytes)) => return Poll::Ready(Some(bytes)),
+                Poll::Ready(None) => {}
+            }
+            if let Some(block) = self.blocks.pop_front() {
+                match self.pass(block) {
+                    Ok(Passing::Bytes(bytes)) => return Poll::Ready(Some(Ok(bytes))),
+                    Ok(Passing::Nothing | Passing::Waiting) => continue,
+                    Err(why) => return Poll::Ready(Some(Err(why))),
+                }
+            }
+            if self.has_ended || self.is_answered {
+                return Poll::Ready(self.ended());
+            }
+            match Pin::new(&mut self.body).poll_frame(context) {
+                Poll::Pending => return self.poll_silence(context),
+                Poll::Ready(None) => self.has_ended = true,
+                Poll::Ready(Some(Err(_))) => {
+                    return Poll::Ready(Some(Err("the stream broke off".into())));
+                }
+                Poll::Ready(Some(Ok(frame))) => {
+                    let Ok(data) = frame.into_data() else { continue };
+                    let blocks = &mut self.blocks;
+                    if let Err(error) = self.splitter.push(&data, |block| blocks.push_back(block)) {
+                        return Poll::Ready(Some(Err(error.to_string())));
+                    }
+                }
+            }
+        }
+    }
+
+    fn poll_silence(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, String>>> {
+        let Some(silence) = &mut self.silence else { return Poll::Pending };
+        silence.as_mut().poll(context).map(|()| Some(Err(TOO_SLOW.into())))
+    }
+
+    /// Goes on with a message that is being changed; `None` if there is none.
+    fn poll_rewriting(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, String>>> {
+        let Some((_, _, rewriting, _)) = &mut self.rewriting else { return Poll::Ready(None) };
+        let Poll::Ready(rewritten) = rewriting.as_mut().poll(context) else { return Poll::Pending };
+        let Some((event, unchanged, _, is_error)) = self.rewriting.take() else {
+            return Poll::Ready(None);
+        };
+        Poll::Ready(Some(match rewritten {
+            Ok(changed) => {
+                self.answered(is_error);
+                Ok(changed.map_or_else(
+                    || unchanged.into_bytes().into(),
+                    |message| block(Some(&event), &message),
+                ))
+            }
+            Err(refusal) => Err(format!("{refusal:?}")),
+        }))
+    }
+
+    /// The stream of an answer is over once the answer was seen.
+    fn ended(&mut self) -> Option<Result<Bytes, String>> {
+        // In the legacy era a server may end a stream that its client can resume.
+        let may_resume = !self.visit.is_modern() && self.visit.session.is_some();
+        if self.expected.is_some() && !self.is_answered && !may_resume {
+            return Some(Err("the stream ended without an answer".into()));
+        }
+        if let Some(mut settlement) = self.settlement.take() {
+            settlement.fail("the stream ended before the answer");
+        }
+        None
+    }
+
+    fn answered(&mut self, is_error: Option<bool>) {
+        if self.expected.is_none() {
+            return;
+        }
+        self.is_answered = true;
+        if let Some(mut settlement) = self.settlement.take() {
+            settlement.succeed(is_error);
+        }
+    }
+
+    /// Looks at one block.
+    fn pass(&mut self, block: Block) -> Result<Passing, String> {
+        let event = block.read().map_err(|error| error.to_string())?;
+        let Some(data) = event.data.as_deref().filter(|data| !data.is_empty()) else {
+            return Ok(Passing::Bytes(block.into_bytes().into()));
+        };
+        if event.name.as_deref().is_some_and(|name| !name.is_empty() && name != "message") {
+            return Ok(Passing::Nothing);
+        }
+        if let Some(silence) = &mut self.silence {
+            silence.as_mut().reset(Instant::now() + self.visit.server.link.timeout);
+        }
+        let bounds = self.visit.gateway.settings.answer_bounds();
+        let document = Document::parse(data, &bounds)
+            .map_err(|refusal| format!("an event is not valid JSON: {refusal}"))?;
+        let message = Message::read(&document)
+            .map_err(|error| format!("an event is no JSON-RPC message: {error}"))?;
+        match message {
+            Message::Response { id, result } => {
+                let is_error = result.get("isError").and_then(Value::as_bool);
+                let expected =
+                    self.expects(&id, Some(result)).ok_or("an answer to another request")?;
+                drop(id);
+                self.rewrite(event, block, expected, document, is_error);
+                Ok(Passing::Waiting)
+            }
+            Message::Failure { id, .. } => {
+                let id = id.ok_or("an error without the id of its request")?;
+                self.expects(&id, None).ok_or("an answer to another request")?;
+                self.answered(Some(true));
+                Ok(Passing::Bytes(block.into_bytes().into()))
+            }
+            Message::Request { .. } if self.visit.is_modern() => {
+                Err("a request of the server on a stream".into())
+            }
+            Message::Request { id, method, .. } => {
+                let passed = server_request::pass(&self.visit, &document, &id, method);
+                Ok(passed.map_or(Passing::Nothing, |message| {
+                    Passing::Bytes(self::block(Some(&event), &message))
+                }))
+            }
+            Message::Notification { method, params } => {
+                self.notification(&event, &document, method, params, &block)
+            }
+        }
+    }
+
+    /// What an answer on this stream must look like, if it may be here.
+    fn expects(&self, id: &Id, result: Option<Value<'_>>) -> Option<Expected> {
+        match &self.expected {
+            Some(expected) => (expected.id == *id && !self.is_answered).then(|| expected.clone()),
+            // A repeated answer does not say what it is the answer to: its
+            // members do.
+            None if self.replays => Some(Expected { id: id.clone(), shape: guessed(result) }),
+            None => None,
+        }
+    }
+
+    fn rewrite(
+        &mut self,
+        event: Event,
+        block: Block,
+        expected: Expected,
+        document: Document,
+        is_error: Option<bool>,
+    ) {
+        let visit = Arc::clone(&self.visit);
+        let rewriting = Box::pin(async move {
+            let result = document.root().get("result").ok_or(Refusal::Internal)?;
+            rewrite::result(&visit, &expected, &document, result).await
+        });
+        self.rewriting = Some((event, block, rewriting, is_error));
+    }
+
+    fn notification(
+        &self,
+        event: &Event,
+        document: &Document,
+        method: &str,
+        params: Option<Value<'_>>,
+        unchanged: &Block,
+    ) -> Result<Passing, String> {
+        let link = &self.visit.server.link;
+        let named = |name: &str| params.and_then(|params| params.get(name));
+        let changed = match method {
+            "notifications/tools/list_changed" => {
+                link.tools.suspect();
+                None
+            }
+            "notifications/resources/updated" => {
+                let uri = named("uri").and_then(Value::as_str).ok_or("an update of no resource")?;
+                if !self.visit.rules().is_some_and(|policy| policy.permits_resource(uri)) {
+                    return Ok(Passing::Nothing);
+                }
+                None
+            }
+            "notifications/tasks/status" | "notifications/tasks" => {
+                let id = named("taskId").ok_or("news of no task")?;
+                let text = id.as_str().ok_or("news of no task")?;
+                if !link.tools.is_task_of(self.visit.holder.id(), text) {
+                    return Ok(Passing::Nothing);
+                }
+                let sealed = rewrite::sealed_task(&self.visit, text).map_err(|_| "no seal")?;
+                Some(replaced(document, id, &sealed))
+            }
+            "notifications/cancelled" if !self.visit.is_modern() => {
+                // Of a request of the server, which the client knows by our id.
+                let id = named("requestId").ok_or("a cancellation of nothing")?;
+                let sealed = server_request::sealed_id(&self.visit, id.raw()).ok_or("no seal")?;
+                Some(replaced(document, id, &sealed))
+            }
+            _ => None,
+        };
+        Ok(Passing::Bytes(match changed {
+            Some(message) => block(Some(event), &message),
+            None => Bytes::copy_from_slice(unchanged.bytes()),
+        }))
+    }
+}
+
+const TOO_SLOW: &str = "the server did not answer in time";
+
+fn replaced(document: &Document, value: Value<'_>, text: &str) -> String {
+    let (start, end) = (value.offset(), value.offset() + value.raw().len());
+    let whole = document.text();
+    let (before, after) =
+        (whole.get(..start).unwrap_or_default(), whole.get(end..).unwrap_or_default());
+    format!("{before}{}{after}", sluice_wire::edit::quoted(text))
+}
+
+/// What kind of answer a result is, by its members.
+fn guessed(result: Option<Value<'_>>) -> Shape {
+    let has = |name: &str| result.is_some_and(|result| result.get(name).is_some());
+    let is_list = |name: &str| {
+        result.and_then(|result| result.get(name)).is_some_and(|value| value.items().is_some())
+    };
+    match () {
+        () if is_list("tools") => Shape::Tools,
+        () if is_list("resources") => Shape::Resources,
+        () if is_list("resourceTemplates") => Shape::Templates,
+        () if is_list("prompts") => Shape::Prompts,
+        () if is_list("tasks") => Shape::Tasks,
+        () if has("capabilities") => Shape::Introduction,
+        () if has("task") || has("taskId") => Shape::Task,
+        () => Shape::Plain,
+    }
+}
+
+/// A message as a block, with what its event said besides.
+pub(crate) fn block(event: Option<&Event>, message: &str) -> Bytes {
+    let mut text = String::with_capacity(message.len() + 64);
+    if let Some(name) = event.and_then(|event| event.name.as_deref()) {
+        text.extend(["event: ", name, "\n"]);
+    }
+    if let Some(id) = event.and_then(|event| event.id.as_deref()) {
+        text.extend(["id: ", id, "\n"]);
+    }
+    if let Some(retry) = event.and_then(|event| event.retry) {
+        text.extend(["retry: ", &retry.to_string(), "\n"]);
+    }
+    // A message may be spread over lines; each is a line of data.
+    for line in message.split(['\n', '\r']) {
+        text.extend(["data: ", line, "\n"]);
+    }
+    text.push('\n');
+    text.into()
+}
+
+impl Body for EventStream {
+    type Data = Bytes;
+    type Error = Cut;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
+        let this = self.get_mut();
+        this.poll_next(context).map(|next| {
+            next.map(|next| match next {
+                Ok(bytes) => Ok(Frame::data(bytes)),
+                Err(why) => {
+                    tracing::warn!(server = this.visit.server_name(), request = %this.visit.request, why, "a stream was cut");
+                    this.fail(&why);
+                    Err(Cut)
+                }
+            })
+        })
+    }
+}
+
+/// A stream whose first block was looked at before anything was sent.
+struct Begun {
+    first: Option<Bytes>,
+    stream: EventStream,
+}
+
+impl Body for Begun {
+    type Data = Bytes;
+    type Error = Cut;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
+        let this = self.get_mut();
+        match this.first.take() {
+            Some(first) => Poll::Ready(Some(Ok(Frame::data(first)))),
+            None => Pin::new(&mut this.stream).poll_frame(context),
+        }
+    }
+}

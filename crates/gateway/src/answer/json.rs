@@ -1,0 +1,216 @@
+//! Answers that are one JSON text.
+
+use std::{
+    collections::VecDeque,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
+
+use bytes::Bytes;
+use http::{Response, StatusCode};
+use http_body::{Body, Frame};
+use http_body_util::BodyExt as _;
+use sluice_upstream::AnswerBody;
+use sluice_wire::{answer::AnswerCheck, json::Document, rpc::Message};
+use tokio::time::{Instant, Sleep};
+
+use super::{Expected, HELD, Shape, rewrite, whole};
+use crate::{
+    body::{ClientBody, Cut},
+    refusal::{self, Refusal},
+    settle::Settlement,
+    visit::Visit,
+};
+
+/// Passes on a JSON answer: whole if it is small or must be changed, else as it
+/// arrives.
+pub(super) async fn relay(
+    visit: &Arc<Visit>,
+    expected: Expected,
+    body: AnswerBody,
+    mut settlement: Option<Settlement>,
+) -> Result<Response<ClientBody>, Refusal> {
+    let relayed = if must_be_read_whole(visit, &expected.shape) {
+        match whole(visit, body).await {
+            Ok(document) => changed(visit, &expected, document, &mut settlement).await,
+            Err(refusal) => Err(refusal),
+        }
+    } else {
+        checked(visit, &expected, body, &mut settlement).await
+    };
+    if let (Err(refusal), Some(settlement)) = (&relayed, &mut settlement) {
+        settlement.fail(&format!("{refusal:?}"));
+    }
+    relayed
+}
+
+/// Whether an answer may have to be changed, however long it is.
+fn must_be_read_whole(visit: &Visit, shape: &Shape) -> bool {
+    match shape {
+        Shape::Plain => false,
+        // Requests of the server come in results only in the modern era.
+        Shape::Call { .. } => visit.is_modern() && rewrite::restricts_server_requests(visit),
+        _ => true,
+    }
+}
+
+/// Changes an answer that was read whole.
+async fn changed(
+    visit: &Arc<Visit>,
+    expected: &Expected,
+    document: Document,
+    settlement: &mut Option<Settlement>,
+) -> Result<Response<ClientBody>, Refusal> {
+    let message = Message::read(&document).map_err(|error| {
+        Refusal::bad_gateway(format!("the answer is no JSON-RPC response: {error}"))
+    })?;
+    let (is_error, text) = match message {
+        Message::Response { id, result } if id == expected.id => {
+            let is_error = result.get("isError").and_then(sluice_wire::json::Value::as_bool);
+            (is_error, rewrite::result(visit, expected, &document, result).await?)
+        }
+        Message::Failure { id: Some(id), .. } if id == expected.id => (Some(true), None),
+        _ => return Err(Refusal::bad_gateway("the answer is to another request")),
+    };
+    if let Some(settlement) = settlement {
+        settlement.succeed(is_error);
+    }
+    Ok(refusal::json(StatusCode::OK, text.unwrap_or_else(|| document.into_text())))
+}
+
+/// Follows an answer that passes as it is.
+async fn checked(
+    visit: &Arc<Visit>,
+    expected: &Expected,
+    mut body: AnswerBody,
+    settlement: &mut Option<Settlement>,
+) -> Result<Response<ClientBody>, Refusal> {
+    let settings = &visit.gateway.settings;
+    let deadline = Instant::now() + visit.server.link.timeout;
+    let mut check = AnswerCheck::new(expected.id.clone(), settings.bounds.depth);
+    let mut held = VecDeque::new();
+    let mut size = 0;
+    while size <= HELD {
+        let next = tokio::time::timeout_at(deadline, body.frame())
+            .await
+            .map_err(|_| Refusal::timeout())?;
+        let Some(frame) = next else {
+            let outline = check.finish().map_err(|error| bad(&error))?;
+            if outline.is_special && matches!(expected.shape, Shape::Call { .. }) {
+                let document = Document::parse(joined(held).to_vec(), &settings.answer_bounds());
+                let document =
+                    document.map_err(|refusal| Refusal::bad_gateway(refusal.reason.to_string()))?;
+                return Box::pin(changed(visit, expected, document, settlement)).await;
+            }
+            if let Some(settlement) = settlement {
+                settlement.succeed(if outline.is_failure { Some(true) } else { outline.is_error });
+            }
+            return Ok(refusal::json(StatusCode::OK, joined(held)));
+        };
+        let frame = frame.map_err(|_| Refusal::bad_gateway("the answer did not arrive whole"))?;
+        let Ok(data) = frame.into_data() else { continue };
+        check.push(&data).map_err(|error| bad(&error))?;
+        size += data.len();
+        held.push_back(data);
+    }
+    let stream = JsonStream {
+        held,
+        body,
+        check,
+        left: settings.answer.saturating_sub(size),
+        may_be_special: !matches!(expected.shape, Shape::Call { .. }),
+        deadline: Box::pin(tokio::time::sleep_until(deadline)),
+        settlement: settlement.take(),
+    };
+    let mut answer = refusal::json(StatusCode::OK, Bytes::new());
+    *answer.body_mut() = ClientBody::stream(stream);
+    Ok(answer)
+}
+
+fn bad(error: &sluice_wire::answer::AnswerError) -> Refusal {
+    Refusal::bad_gateway(format!("the answer cannot be passed on: {error}"))
+}
+
+fn joined(mut pieces: VecDeque<Bytes>) -> Bytes {
+    match (pieces.pop_front(), pieces.is_empty()) {
+        (Some(only), true) => only,
+        (first, _) => {
+            let mut all = first.unwrap_or_default().to_vec();
+            for piece in pieces {
+                all.extend_from_slice(&piece);
+            }
+            all.into()
+        }
+    }
+}
+
+/// The rest of a long answer, checked as it goes. A fault cuts it.
+struct JsonStream {
+    held: VecDeque<Bytes>,
+    body: AnswerBody,
+    check: AnswerCheck,
+    /// How many more bytes there may be.
+    left: usize,
+    /// Whether a result that asks for something, or begins a task, may pass.
+    may_be_special: bool,
+    deadline: Pin<Box<Sleep>>,
+    settlement: Option<Settlement>,
+}
+
+impl JsonStream {
+    fn take(&mut self, data: &Bytes) -> Result<(), String> {
+        self.left = self.left.checked_sub(data.len()).ok_or("the answer is too long")?;
+        self.check.push(data).map_err(|error| error.to_string())?;
+        if self.check.outline().is_special && !self.may_be_special {
+            return Err("a long answer turned out to ask for something".into());
+        }
+        Ok(())
+    }
+
+    fn cut(&mut self, why: &str) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
+        if let Some(mut settlement) = self.settlement.take() {
+            settlement.fail(why);
+        }
+        Poll::Ready(Some(Err(Cut)))
+    }
+}
+
+impl Body for JsonStream {
+    type Data = Bytes;
+    type Error = Cut;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
+        let this = self.get_mut();
+        if let Some(data) = this.held.pop_front() {
+            return Poll::Ready(Some(Ok(Frame::data(data))));
+        }
+        if this.deadline.as_mut().poll(context).is_ready() {
+            return this.cut("the answer did not end in time");
+        }
+        let frame = ready!(Pin::new(&mut this.body).poll_frame(context));
+        match frame {
+            Some(Ok(frame)) => match frame.into_data() {
+                Ok(data) => match this.take(&data) {
+                    Ok(()) => Poll::Ready(Some(Ok(Frame::data(data)))),
+                    Err(why) => this.cut(&why),
+                },
+                Err(_) => this.cut("the answer has trailers"),
+            },
+            Some(Err(_)) => this.cut("the answer did not arrive whole"),
+            None => match this.check.finish() {
+                Ok(outline) => {
+                    let is_error = if outline.is_failure { Some(true) } else { outline.is_error };
+                    if let Some(mut settlement) = this.settlement.take() {
+                        settlement.succeed(is_error);
+                    }
+                    Poll::Ready(None)
+                }
+                Err(error) => this.cut(&error.to_string()),
+            },
+        }
+    }
+}

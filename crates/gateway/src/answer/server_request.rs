@@ -1,0 +1,107 @@
+//! What a server asks of its client: sampling, elicitation, roots.
+//!
+//! In the legacy era these are requests on a stream, whose ids become ours so
+//! that an answer finds only the request that was let through. In the modern
+//! era they are part of a result.
+
+use std::sync::Arc;
+
+use sluice_policy::ServerRequest;
+use sluice_wire::{
+    edit::{Edits, quoted},
+    json::{Document, Value},
+    rpc::Id,
+};
+
+use crate::{
+    decide::{self, Access},
+    forward::{Outgoing, forward},
+    refusal::Refusal,
+    seal::Purpose,
+    visit::Visit,
+};
+
+/// Which of a policy's words a method stands for.
+fn kind(method: &str) -> Option<ServerRequest> {
+    match method {
+        "sampling/createMessage" => Some(ServerRequest::Sampling),
+        "elicitation/create" => Some(ServerRequest::Elicitation),
+        "roots/list" => Some(ServerRequest::Roots),
+        _ => None,
+    }
+}
+
+fn is_permitted(visit: &Visit, method: &str) -> bool {
+    let permits =
+        |request| visit.rules().is_some_and(|policy| policy.permits_server_request(request));
+    method == "ping" || kind(method).is_some_and(permits)
+}
+
+/// The request under an id of ours, or `None` if it must not pass; then the
+/// server is told so.
+pub(super) fn pass(
+    visit: &Arc<Visit>,
+    document: &Document,
+    id: &Id,
+    method: &str,
+) -> Option<String> {
+    if !is_permitted(visit, method) {
+        tokio::spawn(turn_away(Arc::clone(visit), id.clone(), method.to_owned()));
+        return None;
+    }
+    let sealed = sealed_id(visit, &id.to_json())?;
+    let mut edits = Edits::new(document);
+    edits.replace(document.root().get("id")?, quoted(&sealed));
+    Some(edits.finish())
+}
+
+/// Our id for a request of the server.
+pub(super) fn sealed_id(visit: &Visit, id: &str) -> Option<String> {
+    let session = visit.session.as_ref().map_or("", |session| &session.id);
+    let parts = [visit.holder.id(), visit.server_name(), session, id];
+    visit.gateway.seal.seal(Purpose::ServerRequest, &parts)
+}
+
+/// The server's own id, as JSON, for one of ours that was handed out in this
+/// session of this grant.
+pub(crate) fn opened_id(visit: &Visit, id: &Id) -> Option<String> {
+    let Id::String(sealed) = id else { return None };
+    let [grant, server, session, own] = visit.gateway.seal.open(Purpose::ServerRequest, sealed)?;
+    let is_ours = grant == visit.holder.id()
+        && server == visit.server_name()
+        && session == visit.session.as_ref().map_or("", |session| &session.id);
+    is_ours.then_some(own)
+}
+
+/// Records that a request of the server was refused, and answers it.
+async fn turn_away(visit: Arc<Visit>, id: Id, method: String) {
+    let denied =
+        Access { method: &method, target: &method, rule: "/server_requests", is_permitted: false };
+    // Refused, or let through by a policy that only watches: the server gets an answer either way.
+    let _ = decide::access(&visit, denied).await;
+    let refusal = Refusal::UnknownMethod { method, is_modern: false };
+    let Some(permit) = decide::open(sluice_wire::mcp::Door::Always) else { return };
+    if let Err(refusal) = forward(&visit, permit, Outgoing::post(refusal.to_json(Some(&id)))).await
+    {
+        tracing::warn!(
+            server = visit.server_name(),
+            ?refusal,
+            "a server could not be told that its request was refused"
+        );
+    }
+}
+
+/// Refuses a result that asks for what the policy does not let the server ask.
+pub(super) async fn check_input(visit: &Visit, input: Value<'_>) -> Result<(), Refusal> {
+    let malformed =
+        || Refusal::bad_gateway("the answer cannot be filtered: `inputRequests` is malformed");
+    for (_, request) in input.members().ok_or_else(malformed)? {
+        let method = request.get("method").and_then(Value::as_str).ok_or_else(malformed)?;
+        if !is_permitted(visit, method) {
+            let denied =
+                Access { method, target: method, rule: "/server_requests", is_permitted: false };
+            decide::access(visit, denied).await?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,236 @@
+//! What is known of a server's tools: their definitions, learnt from the server
+//! itself and kept until it says that they changed.
+
+mod fetch;
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use arc_swap::ArcSwapOption;
+use sluice_classify::Category;
+use sluice_policy::{Facts, ToolFacts};
+use sluice_upstream::Upstream;
+use sluice_wire::json::{Bounds, Document, Value};
+use tokio::time::Instant;
+
+use crate::snapshot::Link;
+
+/// A list older than this is learnt again, beside the call that noticed.
+const FRESH: Duration = Duration::from_mins(5);
+/// After a failure, or for a tool that is not in the list, the server is not
+/// asked again before this has passed.
+const PAUSE: Duration = Duration::from_secs(2);
+/// Tasks whose grant is remembered; the oldest are forgotten.
+const MOST_TASKS: usize = 10_000;
+
+/// What is known of one server.
+#[derive(Debug, Default)]
+pub(crate) struct Tools {
+    known: ArcSwapOption<ToolList>,
+    /// Whether something was seen that is not in the list.
+    is_suspect: AtomicBool,
+    /// Whether somebody has set out to learn the list.
+    was_tried: AtomicBool,
+    /// Held while the server is asked; when it last was.
+    asking: tokio::sync::Mutex<Option<Instant>>,
+    /// Which grant began a task.
+    tasks: Mutex<HashMap<String, Arc<str>>>,
+}
+
+/// All tools of a server.
+#[derive(Debug)]
+pub(crate) struct ToolList {
+    tools: HashMap<Box<str>, Known>,
+    learnt: Instant,
+}
+
+#[derive(Debug)]
+struct Known {
+    facts: ToolFacts,
+    definition: Box<str>,
+    mirrored: Vec<Mirrored>,
+}
+
+/// An argument that a header repeats.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Mirrored {
+    /// The header's name, lower case.
+    pub(crate) header: String,
+    pub(crate) argument: String,
+}
+
+impl ToolList {
+    /// What is known of one tool.
+    pub(crate) fn facts(&self, tool: &str) -> Facts<'_> {
+        self.tools.get(tool).map_or(Facts::NotInList, |known| Facts::Known(&known.facts))
+    }
+
+    /// The facts of a tool whose definition is this very text.
+    pub(crate) fn same(&self, tool: &str, definition: &str) -> Option<&ToolFacts> {
+        let known = self.tools.get(tool).filter(|known| &*known.definition == definition)?;
+        Some(&known.facts)
+    }
+
+    /// The definition as the server wrote it.
+    pub(crate) fn definition(&self, tool: &str) -> Option<&str> {
+        self.tools.get(tool).map(|known| &*known.definition)
+    }
+
+    /// The arguments of a tool that headers repeat.
+    pub(crate) fn mirrored(&self, tool: &str) -> &[Mirrored] {
+        self.tools.get(tool).map_or(&[], |known| &known.mirrored)
+    }
+
+    pub(crate) fn has(&self, tool: &str) -> bool {
+        self.tools.contains_key(tool)
+    }
+
+    /// All tools, with what is known of them.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (&str, &ToolFacts, &str)> {
+        self.tools.iter().map(|(name, known)| (&**name, &known.facts, &*known.definition))
+    }
+
+    /// Reads the pages of a list; `None` if they are no list of tools, each with
+    /// its own name.
+    fn read(link: &Link, pages: &[Document]) -> Option<ToolList> {
+        let mut tools = HashMap::new();
+        for page in pages {
+            for tool in page.root().get("result")?.get("tools")?.items()? {
+                let facts = facts(link, tool)?;
+                let name: Box<str> = facts.name().into();
+                let known =
+                    Known { facts, definition: tool.raw().into(), mirrored: mirrored(tool) };
+                if tools.insert(name, known).is_some() {
+                    return None;
+                }
+            }
+        }
+        Some(ToolList { tools, learnt: Instant::now() })
+    }
+}
+
+/// What a definition says of a tool. Servers of our own declare the category.
+pub(crate) fn facts(link: &Link, tool: Value<'_>) -> Option<ToolFacts> {
+    let facts = ToolFacts::from_definition(tool)?;
+    if !matches!(link.upstream, Upstream::Builtin(_)) {
+        return Some(facts);
+    }
+    let declared =
+        tool.get("_meta").and_then(|meta| meta.get("sluicegate/category")).and_then(Value::as_str);
+    Some(match declared.and_then(Category::from_name) {
+        Some(category) => facts.with_category(category),
+        None => facts,
+    })
+}
+
+/// The arguments that a definition wants repeated in headers.
+fn mirrored(tool: Value<'_>) -> Vec<Mirrored> {
+    let properties = tool.get("inputSchema").and_then(|schema| schema.get("properties"));
+    let properties = properties.and_then(Value::members).into_iter().flatten();
+    let repeated = properties.filter_map(|(name, property)| {
+        let header = property.get("x-mcp-header")?.as_str()?;
+        Some(Mirrored {
+            header: format!("mcp-param-{}", header.to_ascii_lowercase()),
+            argument: name.as_str()?.to_owned(),
+        })
+    });
+    repeated.collect()
+}
+
+impl Tools {
+    /// What was learnt last.
+    pub(crate) fn known(&self) -> Option<Arc<ToolList>> {
+        self.known.load_full()
+    }
+
+    /// Something was seen that is not as it was learnt.
+    pub(crate) fn suspect(&self) {
+        self.is_suspect.store(true, Ordering::Relaxed);
+    }
+
+    /// The list, as new as it must be to judge a call of `tool`; `None` if none
+    /// can be had.
+    pub(crate) async fn list(
+        link: &Arc<Link>,
+        bounds: &Bounds,
+        tool: &str,
+    ) -> Option<Arc<ToolList>> {
+        let tools = &link.tools;
+        let known = tools.known.load_full();
+        let is_suspect = tools.is_suspect.load(Ordering::Relaxed);
+        match known {
+            Some(known) if !is_suspect && (known.has(tool) || known.learnt.elapsed() < PAUSE) => {
+                if known.learnt.elapsed() > FRESH {
+                    Tools::learn_beside(link, bounds);
+                }
+                Some(known)
+            }
+            _ => Tools::learn(link, bounds).await,
+        }
+    }
+
+    /// Learns the list without holding anybody up, if it is not known.
+    pub(crate) fn learn_beside(link: &Arc<Link>, bounds: &Bounds) {
+        let (link, bounds) = (Arc::clone(link), *bounds);
+        tokio::spawn(async move { Tools::learn(&link, &bounds).await });
+    }
+
+    /// Learns the list beside a call that does not need it, once.
+    pub(crate) fn learn_once(&self, link: &Arc<Link>, bounds: &Bounds) {
+        if !self.was_tried.swap(true, Ordering::Relaxed) {
+            Tools::learn_beside(link, bounds);
+        }
+    }
+
+    /// Asks the server, unless somebody else has just done so.
+    pub(crate) async fn learn(link: &Arc<Link>, bounds: &Bounds) -> Option<Arc<ToolList>> {
+        let tools = &link.tools;
+        let begun = Instant::now();
+        let mut asked = tools.asking.lock().await;
+        let is_suspect = tools.is_suspect.load(Ordering::Relaxed);
+        if asked.is_some_and(|asked| asked > begun || (asked.elapsed() < PAUSE && !is_suspect)) {
+            return tools.known.load_full();
+        }
+        tools.is_suspect.store(false, Ordering::Relaxed);
+        let fetched = fetch::pages(link, bounds).await;
+        *asked = Some(Instant::now());
+        let learnt = match fetched {
+            Ok(pages) => ToolList::read(link, &pages)
+                .ok_or_else(|| "its list of tools cannot be used".to_owned()),
+            Err(why) => Err(why),
+        };
+        match learnt {
+            Ok(list) => {
+                let list = Arc::new(list);
+                tools.known.store(Some(Arc::clone(&list)));
+                Some(list)
+            }
+            Err(why) => {
+                tracing::warn!(server = &*link.name, why, "tools could not be learnt");
+                // What was known may no longer hold.
+                tools.known.store(None);
+                None
+            }
+        }
+    }
+
+    /// Remembers which grant a task belongs to.
+    pub(crate) fn remember_task(&self, grant: &str, task: &str) {
+        let Ok(mut tasks) = self.tasks.lock() else { return };
+        if tasks.len() >= MOST_TASKS {
+            tasks.clear();
+        }
+        tasks.insert(task.to_owned(), grant.into());
+    }
+
+    /// Whether a task is known to be this grant's.
+    pub(crate) fn is_task_of(&self, grant: &str, task: &str) -> bool {
+        self.tasks.lock().is_ok_and(|tasks| tasks.get(task).is_some_and(|owner| **owner == *grant))
+    }
+}

@@ -1,0 +1,80 @@
+//! Bodies of answers to clients: whole, or as they arrive.
+
+use std::{
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use http_body_util::Full;
+
+/// The stream was cut on purpose: what the client has is not the whole answer,
+/// and the connection shows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the answer was cut")]
+pub(crate) struct Cut;
+
+/// What a client is sent.
+pub(crate) enum ClientBody {
+    Whole(Full<Bytes>),
+    Stream(Pin<Box<dyn Body<Data = Bytes, Error = Cut> + Send>>),
+}
+
+impl std::fmt::Debug for ClientBody {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            ClientBody::Whole(_) => "Whole(…)",
+            ClientBody::Stream(_) => "Stream(…)",
+        })
+    }
+}
+
+impl ClientBody {
+    pub(crate) fn whole(bytes: impl Into<Bytes>) -> ClientBody {
+        ClientBody::Whole(Full::new(bytes.into()))
+    }
+
+    pub(crate) fn empty() -> ClientBody {
+        ClientBody::whole(Bytes::new())
+    }
+
+    pub(crate) fn stream(
+        body: impl Body<Data = Bytes, Error = Cut> + Send + 'static,
+    ) -> ClientBody {
+        ClientBody::Stream(Box::pin(body))
+    }
+}
+
+impl Body for ClientBody {
+    type Data = Bytes;
+    type Error = Cut;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
+        match self.get_mut() {
+            ClientBody::Whole(body) => {
+                Pin::new(body).poll_frame(context).map_err(|never| match never {})
+            }
+            ClientBody::Stream(body) => body.as_mut().poll_frame(context),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            ClientBody::Whole(body) => body.is_end_stream(),
+            ClientBody::Stream(body) => body.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            ClientBody::Whole(body) => body.size_hint(),
+            // Never exact: a stream's length is not promised, because whether
+            // it is good is known only at its end.
+            ClientBody::Stream(_) => SizeHint::default(),
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! The decision on one request: judged, charged, recorded, and only then permitted.
+
+mod tool;
+
+use std::sync::Arc;
+
+use sluice_policy::Mode;
+use sluice_store::{Kind, Record, new_id};
+use sluice_wire::{edit::quoted, mcp::Door};
+
+use crate::{refusal::Refusal, seal::Purpose, settle::Settlement, visit::Visit};
+
+pub(crate) use tool::{ToolCall, tool_call};
+
+/// Leave to send one request upstream.
+///
+/// INVARIANT: made only in this module: for what is always open, for what a
+/// policy permits with its record on disk, and for a tool call with its charges
+/// reserved.
+#[derive(Debug)]
+pub(crate) struct Permit {
+    settlement: Option<Settlement>,
+}
+
+impl Permit {
+    /// Takes over what is still to be recorded.
+    pub(crate) fn into_settlement(self) -> Option<Settlement> {
+        self.settlement
+    }
+}
+
+/// Why there is no permit.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    Refused(Refusal),
+    /// A tool call's result that says why, as JSON.
+    Result(String),
+}
+
+impl From<Refusal> for Stop {
+    fn from(refusal: Refusal) -> Stop {
+        Stop::Refused(refusal)
+    }
+}
+
+/// A permit for what every policy leaves open: lifecycle, lists (their answers
+/// are filtered), liveness, and answers to requests that were let through.
+pub(crate) fn open(door: Door) -> Option<Permit> {
+    match door {
+        Door::Always
+        | Door::ToolList
+        | Door::ResourceList
+        | Door::PromptList
+        | Door::TaskList
+        | Door::Listen => Some(Permit { settlement: None }),
+        Door::ToolCall | Door::Resource | Door::Prompt | Door::Completion | Door::Task => None,
+    }
+}
+
+/// What a policy says of a request that is no tool call.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Access<'a> {
+    pub(crate) method: &'a str,
+    /// What is aimed at, for people.
+    pub(crate) target: &'a str,
+    pub(crate) rule: &'static str,
+    pub(crate) is_permitted: bool,
+}
+
+/// Records the decision on a request that is no tool call, and gives a permit
+/// or a refusal.
+pub(crate) async fn access(visit: &Visit, access: Access<'_>) -> Result<Permit, Refusal> {
+    let mut record = record(visit, access.method);
+    if access.is_permitted {
+        record.outcome = Some("allow");
+        return permitted(visit, record).await;
+    }
+    let message = format!("`{}` is not available to this grant", shortened(access.target, 256));
+    record.rule =
+        Some(if visit.policy.is_none() { "(no policy)".into() } else { access.rule.into() });
+    record.message = Some(message.clone());
+    if visit.rules().is_some_and(|policy| policy.mode() == Mode::Shadow) {
+        record.outcome = Some("shadow_deny");
+        return permitted(visit, record).await;
+    }
+    record.outcome = Some("deny");
+    let decision = shown(&record, "deny", record.rule.as_deref().unwrap_or_default(), &[]);
+    write(visit, record).await?;
+    Err(Refusal::Denied { message, decision })
+}
+
+/// Records that a method nobody knows was asked for.
+pub(crate) async fn unknown_method(visit: &Visit, method: &str) -> Result<Permit, Refusal> {
+    let is_permitted = visit.rules().is_some_and(|policy| policy.permits_unknown_method(method));
+    let asked = Access { method, target: method, rule: "/methods", is_permitted };
+    access(visit, asked).await.map_err(|refusal| match refusal {
+        Refusal::Denied { .. } => {
+            Refusal::UnknownMethod { method: shortened(method, 128), is_modern: visit.is_modern() }
+        }
+        other => other,
+    })
+}
+
+async fn permitted(visit: &Visit, record: Record) -> Result<Permit, Refusal> {
+    write(visit, record.clone()).await?;
+    let settlement = Settlement::new(Arc::clone(&visit.gateway), record, Vec::new(), visit.started);
+    Ok(Permit { settlement: Some(settlement) })
+}
+
+/// Puts a decision on disk; without that there is none.
+async fn write(visit: &Visit, record: Record) -> Result<(), Refusal> {
+    visit.gateway.metrics.decided(visit, &record);
+    visit.gateway.store.append(record).await.map_err(|error| {
+        tracing::error!(%error, "a decision could not be recorded");
+        Refusal::Store
+    })
+}
+
+/// A decision's record, with all that is known before it is made.
+fn record(visit: &Visit, method: &str) -> Record {
+    Record {
+        request: Some(visit.request),
+        server: Some(Arc::clone(&visit.server.link.name)),
+        grant: Some(visit.holder.reference.clone()),
+        principal: visit.holder.principal.clone(),
+        session: visit.session.as_ref().map(|session| Arc::clone(&session.id)),
+        method: Some(shortened(method, 128).into()),
+        policy: visit.policy.as_ref().map(|in_force| in_force.reference.clone()),
+        micros: Some(crate::settle::micros(visit.started)),
+        ..Record::new(new_id(visit.at), visit.at, Kind::Decision)
+    }
+}
+
+/// A decision as callers see it.
+fn shown(record: &Record, outcome: &str, rule: &str, more: &[(&str, String)]) -> String {
+    let more: Vec<_> = more.iter().map(|(name, json)| format!(r#","{name}":{json}"#)).collect();
+    let (id, rule, more) = (record.id, quoted(rule), more.concat());
+    format!(r#"{{"id":"{id}","outcome":"{outcome}","rule":{rule}{more}}}"#)
+}
+
+/// At most so many characters of a text that a client chose.
+fn shortened(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
+    }
+}
+
+/// State of an unfinished request as the client carries it: sealed, so that it
+/// comes back only from this grant, to this server, for the same target.
+pub(crate) fn sealed_state(
+    visit: &Visit,
+    method: &str,
+    target: &str,
+    state: &str,
+) -> Result<String, Refusal> {
+    let target = quoted(target);
+    let parts = [visit.holder.id(), visit.server_name(), method, &target, state];
+    visit.gateway.seal.seal(Purpose::RequestState, &parts).ok_or(Refusal::Internal)
+}
+
+/// The server's own state, if it was handed out for this very thing.
+pub(crate) fn opened_state(
+    visit: &Visit,
+    method: &str,
+    target: &str,
+    sealed: &str,
+) -> Result<String, Refusal> {
+    let foreign = || Refusal::Params("`requestState` was not given out for this request".into());
+    let opened = visit.gateway.seal.open(Purpose::RequestState, sealed);
+    let [grant, server, of_method, of_target, state] = opened.ok_or_else(foreign)?;
+    let is_own = grant == visit.holder.id()
+        && server == visit.server_name()
+        && of_method == method
+        && of_target == quoted(target);
+    if is_own { Ok(state) } else { Err(foreign()) }
+}
+
+/// The server's own id of a task, if this grant began it.
+pub(crate) fn opened_task(visit: &Visit, sealed: &str) -> Option<String> {
+    let [grant, server, task] = visit.gateway.seal.open(Purpose::Task, sealed)?;
+    (grant == visit.holder.id() && server == visit.server_name()).then_some(task)
+}

@@ -1,0 +1,137 @@
+//! Sending one permitted request upstream: the body as it was judged, and only
+//! the headers that are meant to travel.
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, header};
+use sluice_upstream::{AnswerBody, SendError};
+
+use crate::{
+    decide::Permit, refusal::Refusal, settle::Settlement, spoken::as_header, visit::Visit,
+};
+
+/// Headers of the client that travel unchanged in either era.
+const PASSING: [HeaderName; 5] = [
+    header::ACCEPT,
+    HeaderName::from_static("mcp-protocol-version"),
+    HeaderName::from_static("traceparent"),
+    HeaderName::from_static("tracestate"),
+    HeaderName::from_static("baggage"),
+];
+
+const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+pub(crate) const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
+
+/// What is to be sent.
+#[derive(Debug, Default)]
+pub(crate) struct Outgoing {
+    pub(crate) method: Method,
+    pub(crate) body: Bytes,
+    /// On modern requests: the method, and what is aimed at.
+    pub(crate) mirrors: Option<(String, Option<String>)>,
+}
+
+impl Outgoing {
+    /// A message to be posted.
+    pub(crate) fn post(body: impl Into<Bytes>) -> Outgoing {
+        Outgoing { method: Method::POST, body: body.into(), mirrors: None }
+    }
+}
+
+/// An answer that has begun, and what is still to be recorded of its call.
+#[derive(Debug)]
+pub(crate) struct Answered {
+    pub(crate) answer: Response<AnswerBody>,
+    pub(crate) settlement: Option<Settlement>,
+}
+
+/// Sends a request that has its permit, and waits for the answer to begin.
+pub(crate) async fn forward(
+    visit: &Visit,
+    permit: Permit,
+    outgoing: Outgoing,
+) -> Result<Answered, Refusal> {
+    let mut settlement = permit.into_settlement();
+    let request = made(visit, outgoing);
+    if let Some(settlement) = &mut settlement {
+        settlement.sending();
+    }
+    let link = &visit.server.link;
+    let sent = tokio::time::timeout(link.timeout, link.upstream.send(request)).await;
+    match sent {
+        Ok(Ok(answer)) => {
+            if let Some(settlement) = &mut settlement {
+                settlement.answered(answer.status().as_u16());
+            }
+            Ok(Answered { answer, settlement })
+        }
+        Ok(Err(error)) => {
+            tracing::warn!(server = visit.server_name(), request = %visit.request, %error, "no answer");
+            Err(failed(settlement, &error).await)
+        }
+        Err(_) => {
+            if let Some(mut settlement) = settlement {
+                settlement.fail("the server did not answer in time");
+            }
+            Err(Refusal::timeout())
+        }
+    }
+}
+
+async fn failed(settlement: Option<Settlement>, error: &SendError) -> Refusal {
+    let why = match error {
+        SendError::NotSent(_) => "the server cannot be reached",
+        SendError::Lost(_) => "the connection to the server was lost",
+    };
+    match (settlement, error) {
+        (Some(mut settlement), SendError::NotSent(_)) => settlement.give_back(why).await,
+        (Some(mut settlement), SendError::Lost(_)) => settlement.fail(why),
+        (None, _) => {}
+    }
+    Refusal::bad_gateway(why)
+}
+
+fn made(visit: &Visit, outgoing: Outgoing) -> Request<Bytes> {
+    let mut request = Request::new(outgoing.body);
+    let is_post = outgoing.method == Method::POST;
+    *request.method_mut() = outgoing.method;
+    let headers = request.headers_mut();
+    headers.reserve(12);
+    for name in PASSING {
+        for value in visit.headers.get_all(&name) {
+            headers.append(name.clone(), value.clone());
+        }
+    }
+    if is_post {
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers
+            .entry(header::ACCEPT)
+            .or_insert(HeaderValue::from_static("application/json, text/event-stream"));
+    }
+    if let Some((method, target)) = outgoing.mirrors {
+        mirror(visit, headers, &method, target.as_deref());
+    } else if let Some(session) = &visit.session {
+        headers.insert(SESSION, session.upstream.clone());
+        if let Some(last) = visit.headers.get(LAST_EVENT).filter(|_| !is_post) {
+            headers.insert(LAST_EVENT, last.clone());
+        }
+    }
+    for (name, value) in &visit.server.link.headers {
+        headers.insert(name.clone(), value.clone());
+    }
+    request
+}
+
+/// Writes the mirrored headers from the body, and passes those of parameters on.
+fn mirror(visit: &Visit, headers: &mut HeaderMap, method: &str, target: Option<&str>) {
+    let pairs = [("mcp-method", Some(method)), ("mcp-name", target)];
+    for (name, text) in pairs {
+        if let Some(value) = text.and_then(|text| HeaderValue::try_from(as_header(text)).ok()) {
+            headers.insert(HeaderName::from_static(name), value);
+        }
+    }
+    for (name, value) in &visit.headers {
+        if name.as_str().starts_with("mcp-param-") {
+            headers.insert(name.clone(), value.clone());
+        }
+    }
+}

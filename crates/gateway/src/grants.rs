@@ -1,0 +1,109 @@
+//! The grants that can be used, found by token without a lock.
+
+use std::{collections::HashMap, sync::Arc};
+
+use arc_swap::ArcSwap;
+use sluice_policy::Timestamp;
+use sluice_store::{Grant, GrantRef, Name, TokenHash};
+
+/// One who may call: a grant, or anybody without a token where that is allowed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Holder {
+    pub(crate) reference: GrantRef,
+    pub(crate) principal: Option<Arc<str>>,
+    pub(crate) servers: Vec<Name>,
+    pub(crate) policy: Name,
+    pub(crate) expires_at: Option<Timestamp>,
+    pub(crate) is_revoked: bool,
+}
+
+impl Holder {
+    fn of(grant: &Grant) -> Holder {
+        Holder {
+            reference: GrantRef {
+                id: grant.id.as_str().into(),
+                label: grant.label.as_str().into(),
+            },
+            principal: grant.principal.as_deref().map(Into::into),
+            servers: grant.servers.clone(),
+            policy: grant.policy.clone(),
+            expires_at: grant.expires_at,
+            is_revoked: grant.revoked_at.is_some(),
+        }
+    }
+
+    /// Whoever calls `server` without a token.
+    pub(crate) fn anonymous(server: &Name, policy: &Name) -> Holder {
+        let id: Arc<str> = format!("anonymous:{server}").into();
+        Holder {
+            reference: GrantRef { id: Arc::clone(&id), label: id },
+            principal: None,
+            servers: vec![server.clone()],
+            policy: policy.clone(),
+            expires_at: None,
+            is_revoked: false,
+        }
+    }
+
+    pub(crate) fn id(&self) -> &str {
+        &self.reference.id
+    }
+
+    /// Whether it may be used at a moment.
+    pub(crate) fn is_valid(&self, at: Timestamp) -> bool {
+        !self.is_revoked && self.expires_at.is_none_or(|end| at < end)
+    }
+
+    /// The person or agent behind it, else the grant itself.
+    pub(crate) fn owner(&self) -> &str {
+        self.principal.as_deref().unwrap_or(&self.reference.id)
+    }
+}
+
+type Shard = HashMap<TokenHash, Arc<Holder>>;
+
+/// All grants by token. Each of many parts is an immutable map swapped whole, so
+/// that one change among 100,000 grants copies a few hundred.
+#[derive(Debug)]
+pub(crate) struct Grants {
+    shards: Vec<ArcSwap<Shard>>,
+}
+
+impl Default for Grants {
+    fn default() -> Grants {
+        Grants { shards: (0..=u8::MAX).map(|_| ArcSwap::default()).collect() }
+    }
+}
+
+impl Grants {
+    /// The grant a token belongs to, valid or not.
+    pub(crate) fn find(&self, token: &TokenHash) -> Option<Arc<Holder>> {
+        self.shards.get(usize::from(token.shard()))?.load().get(token).cloned()
+    }
+
+    /// Takes these grants and forgets all others.
+    pub(crate) fn replace(&self, grants: &[(TokenHash, Grant)]) {
+        let mut shards = vec![Shard::new(); self.shards.len()];
+        for (token, grant) in grants {
+            if let Some(shard) = shards.get_mut(usize::from(token.shard())) {
+                shard.insert(*token, Arc::new(Holder::of(grant)));
+            }
+        }
+        for (place, shard) in self.shards.iter().zip(shards) {
+            place.store(Arc::new(shard));
+        }
+    }
+
+    /// Takes one more grant, or forgets what a token was worth.
+    pub(crate) fn set(&self, token: &TokenHash, grant: Option<&Grant>) {
+        let Some(place) = self.shards.get(usize::from(token.shard())) else { return };
+        place.rcu(|shard| {
+            let mut shard = Shard::clone(shard);
+            match grant {
+                Some(grant) => shard.insert(*token, Arc::new(Holder::of(grant))),
+                None => shard.remove(token),
+            };
+            shard
+        });
+    }
+}

@@ -1,0 +1,207 @@
+//! What is counted and timed, for Prometheus.
+
+use std::{
+    fmt::{self, Write as _},
+    sync::{Arc, atomic::Ordering},
+};
+
+use prometheus_client::{
+    encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder, text::encode},
+    metrics::{
+        counter::Counter,
+        family::Family,
+        gauge::Gauge,
+        histogram::{Histogram, exponential_buckets},
+    },
+    registry::{Registry, Unit},
+};
+use sluice_store::{Record, UpstreamRef};
+
+use crate::{gateway::Inner, visit::Visit};
+
+/// A label that many series have in common.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Label(Arc<str>);
+
+impl EncodeLabelValue for Label {
+    fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> fmt::Result {
+        encoder.write_str(&self.0)
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Decision {
+    server: Label,
+    tool: Label,
+    outcome: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfServer {
+    server: Label,
+}
+
+/// All that is measured.
+#[derive(Debug)]
+pub(crate) struct Metrics {
+    registry: Registry,
+    decisions: Family<Decision, Counter>,
+    unauthenticated: Counter,
+    deciding: Histogram,
+    upstream: Family<OfServer, Histogram, fn() -> Histogram>,
+    total: Histogram,
+    in_flight: Gauge,
+    open: Gauge,
+    sessions: Counter,
+    store_queue: Gauge,
+    store_healthy: Gauge,
+    approvals: Counter,
+}
+
+fn latencies() -> Histogram {
+    // From 10 µs to about 80 s.
+    Histogram::new(exponential_buckets(0.000_01, 2.5, 18))
+}
+
+impl Default for Metrics {
+    fn default() -> Metrics {
+        let mut metrics = Metrics {
+            registry: Registry::with_prefix("sluice"),
+            decisions: Family::default(),
+            unauthenticated: Counter::default(),
+            deciding: latencies(),
+            upstream: Family::new_with_constructor(latencies),
+            total: latencies(),
+            in_flight: Gauge::default(),
+            open: Gauge::default(),
+            sessions: Counter::default(),
+            store_queue: Gauge::default(),
+            store_healthy: Gauge::default(),
+            approvals: Counter::default(),
+        };
+        metrics.register();
+        metrics
+    }
+}
+
+impl Metrics {
+    fn register(&mut self) {
+        let registry = &mut self.registry;
+        registry.register(
+            "decisions",
+            "Decisions by server, tool and outcome",
+            self.decisions.clone(),
+        );
+        registry.register(
+            "auth_failures",
+            "Requests without a valid token",
+            self.unauthenticated.clone(),
+        );
+        let seconds = Unit::Seconds;
+        registry.register_with_unit(
+            "decision",
+            "Time from a request to its decision",
+            seconds,
+            self.deciding.clone(),
+        );
+        let seconds = Unit::Seconds;
+        registry.register_with_unit(
+            "upstream",
+            "Time from sending to the whole answer",
+            seconds,
+            self.upstream.clone(),
+        );
+        let seconds = Unit::Seconds;
+        registry.register_with_unit(
+            "call",
+            "Time from a request to its whole answer",
+            seconds,
+            self.total.clone(),
+        );
+        registry.register("in_flight", "Requests being dealt with", self.in_flight.clone());
+        registry.register("open_streams", "Connections and streams of clients", self.open.clone());
+        registry.register("sessions", "Sessions begun", self.sessions.clone());
+        registry.register(
+            "store_queue",
+            "Writes that wait for the store",
+            self.store_queue.clone(),
+        );
+        registry.register(
+            "store_healthy",
+            "Whether the store's last write went well",
+            self.store_healthy.clone(),
+        );
+        registry.register("approvals_requested", "Calls held for a human", self.approvals.clone());
+    }
+
+    /// A decision was made.
+    pub(crate) fn decided(&self, visit: &Visit, record: &Record) {
+        let tools = visit.server.link.tools.known();
+        let tool = match &record.tool {
+            Some(tool) if tools.is_some_and(|tools| tools.has(tool)) => Arc::clone(tool),
+            Some(_) => "(unknown)".into(),
+            None => record.method.clone().unwrap_or_else(|| "".into()),
+        };
+        let outcome = record.outcome.unwrap_or_default();
+        let decision = Decision {
+            server: Label(Arc::clone(&visit.server.link.name)),
+            tool: Label(tool),
+            outcome,
+        };
+        self.decisions.get_or_create(&decision).inc();
+        self.deciding.observe(seconds(crate::settle::micros(visit.started)));
+        if outcome == "approve" {
+            self.approvals.inc();
+        }
+    }
+
+    /// A forwarded call has ended.
+    pub(crate) fn settled(&self, decision: &Record, upstream: Option<&UpstreamRef>, micros: u64) {
+        self.total.observe(seconds(micros));
+        if let (Some(upstream), Some(server)) = (upstream, &decision.server) {
+            let server = OfServer { server: Label(Arc::clone(server)) };
+            self.upstream.get_or_create(&server).observe(seconds(upstream.micros));
+        }
+    }
+
+    pub(crate) fn unauthenticated(&self) {
+        self.unauthenticated.inc();
+    }
+
+    pub(crate) fn session_begun(&self) {
+        self.sessions.inc();
+    }
+
+    /// Counts a request for as long as the answer is held.
+    pub(crate) fn in_flight(&self) -> InFlight {
+        self.in_flight.inc();
+        InFlight(self.in_flight.clone())
+    }
+
+    /// The text that Prometheus reads.
+    pub(crate) fn text(&self, gateway: &Inner) -> String {
+        self.open.set(i64::try_from(gateway.open.load(Ordering::Relaxed)).unwrap_or(i64::MAX));
+        let health = gateway.store.health();
+        self.store_queue.set(i64::try_from(health.queued).unwrap_or(i64::MAX));
+        self.store_healthy.set(i64::from(health.ok));
+        let mut text = String::new();
+        // Writing to a string cannot fail.
+        let _ = encode(&mut text, &self.registry);
+        text
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "2^52 microseconds are 142 years")]
+fn seconds(micros: u64) -> f64 {
+    micros as f64 / 1e6
+}
+
+/// A request that is being dealt with.
+#[derive(Debug)]
+pub(crate) struct InFlight(Gauge);
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}

@@ -1,0 +1,134 @@
+//! The agents' plane: what each path is for, and the checks before any message,
+//! in their order.
+
+use std::{net::IpAddr, panic::AssertUnwindSafe, sync::Arc};
+
+use futures_util::FutureExt as _;
+use http::{Method, Request, Response, StatusCode, Version, request::Parts};
+use hyper::body::Incoming;
+use sluice_wire::edit::quoted;
+
+use crate::{
+    body::ClientBody,
+    gateway::Inner,
+    identify, post, receive,
+    refusal::{self, Refusal},
+    stream,
+    visit::Visit,
+};
+
+/// Where a connection comes from, and how.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Peer {
+    pub(crate) address: IpAddr,
+    pub(crate) is_tls: bool,
+}
+
+/// Answers one request. A panic on the way refuses it and nothing else.
+pub(crate) async fn answer(
+    gateway: Arc<Inner>,
+    request: Request<Incoming>,
+    peer: Peer,
+) -> Response<ClientBody> {
+    let in_flight = gateway.metrics.in_flight();
+    let answered = AssertUnwindSafe(dispatched(gateway, request, peer)).catch_unwind().await;
+    drop(in_flight);
+    answered.unwrap_or_else(|_| Refusal::Internal.respond(None))
+}
+
+async fn dispatched(
+    gateway: Arc<Inner>,
+    request: Request<Incoming>,
+    peer: Peer,
+) -> Response<ClientBody> {
+    if request.version() < Version::HTTP_11 {
+        // An answer that is cut short could not be told from a whole one.
+        return refusal::empty(StatusCode::HTTP_VERSION_NOT_SUPPORTED);
+    }
+    match request.uri().path() {
+        "/healthz" => refusal::json(StatusCode::OK, r#"{"status":"ok"}"#),
+        "/readyz" => ready(&gateway),
+        path if path.starts_with("/.well-known/oauth-protected-resource") => {
+            let (parts, _) = request.into_parts();
+            identify::check_names(&gateway, &parts)
+                .map_or_else(|refusal| refusal.respond(None), |()| metadata(&parts, peer))
+        }
+        _ => called(gateway, request, peer).await.unwrap_or_else(|refusal| refusal.respond(None)),
+    }
+}
+
+/// Whether calls can be judged and recorded now.
+fn ready(gateway: &Inner) -> Response<ClientBody> {
+    let health = gateway.store.health();
+    if health.ok {
+        refusal::json(StatusCode::OK, r#"{"status":"ready"}"#)
+    } else {
+        refusal::json(
+            StatusCode::SERVICE_UNAVAILABLE,
+            r#"{"status":"not ready","reason":"the store fails"}"#,
+        )
+    }
+}
+
+fn authority(parts: &Parts) -> &str {
+    let host = parts.headers.get(http::header::HOST).and_then(|value| value.to_str().ok());
+    parts.uri.authority().map(http::uri::Authority::as_str).or(host).unwrap_or("localhost")
+}
+
+fn base(parts: &Parts, peer: Peer) -> String {
+    let scheme = if peer.is_tls { "https" } else { "http" };
+    format!("{scheme}://{}", authority(parts))
+}
+
+/// Says how to authenticate here.
+fn metadata(parts: &Parts, peer: Peer) -> Response<ClientBody> {
+    let of =
+        parts.uri.path().strip_prefix("/.well-known/oauth-protected-resource").unwrap_or_default();
+    if parts.method != Method::GET || !(of.is_empty() || of == "/mcp" || of.starts_with("/mcp/")) {
+        return refusal::empty(StatusCode::NOT_FOUND);
+    }
+    let resource = quoted(&format!("{}{of}", base(parts, peer)));
+    refusal::json(
+        StatusCode::OK,
+        format!(r#"{{"resource":{resource},"bearer_methods_supported":["header"]}}"#),
+    )
+}
+
+/// A request for a server: who calls, which server, what.
+async fn called(
+    gateway: Arc<Inner>,
+    request: Request<Incoming>,
+    peer: Peer,
+) -> Result<Response<ClientBody>, Refusal> {
+    let (parts, body) = request.into_parts();
+    identify::check_names(&gateway, &parts)?;
+    let path = parts.uri.path();
+    let name = path.strip_prefix("/mcp/").unwrap_or_default();
+    let snapshot = gateway.snapshot.load();
+    let server = snapshot.server(name);
+    let caller =
+        identify::identify(&gateway, &parts.headers, server.map(|server| &**server), peer.address)
+            .map_err(|reason| {
+                gateway.failures.note(&gateway, peer.address, name, reason);
+                let metadata =
+                    format!("{}/.well-known/oauth-protected-resource{path}", base(&parts, peer));
+                Refusal::Token { reason, metadata }
+            })?;
+    let shown = || name.chars().take(64).collect::<String>();
+    let server = Arc::clone(server.ok_or_else(|| Refusal::UnknownServer(shown()))?);
+    drop(snapshot);
+    if !caller.holder.servers.contains(&server.link.server.name) {
+        return Err(Refusal::NotGranted(shown()));
+    }
+    identify::check_headers(&parts.headers)?;
+    match parts.method {
+        Method::POST => {
+            receive::check_media_type(&parts.headers)?;
+            let bytes = receive::body(&gateway, body).await?;
+            Ok(post::post(Visit::new(gateway, caller, server, parts.headers), bytes).await)
+        }
+        Method::GET => stream::get(Visit::new(gateway, caller, server, parts.headers)).await,
+        Method::DELETE => stream::delete(Visit::new(gateway, caller, server, parts.headers)).await,
+        _ => Err(Refusal::MethodNotAllowed),
+    }
+}

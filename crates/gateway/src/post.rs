@@ -1,0 +1,155 @@
+//! One posted message: what it is, through which door it goes, and what comes
+//! of it.
+
+mod plan;
+
+use std::{
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use http::{Response, StatusCode};
+use sluice_wire::{
+    json::{Document, Value},
+    rpc::{Id, Message},
+};
+
+use crate::{
+    answer::relay,
+    body::ClientBody,
+    forward::forward,
+    receive,
+    refusal::{self, Refusal},
+    session::Session,
+    spoken, subscriptions,
+    visit::Visit,
+};
+use plan::{Plan, Step};
+
+/// Answers a posted message.
+pub(crate) async fn post(visit: Visit, bytes: Vec<u8>) -> Response<ClientBody> {
+    let document = match receive::parse(&visit.gateway, bytes) {
+        Ok(document) => document,
+        Err(refusal) => return refusal.respond(None),
+    };
+    let message = match Message::read(&document) {
+        Ok(message) => message,
+        Err(error) => {
+            return Refusal::Request(error.to_string()).respond(readable_id(&document).as_ref());
+        }
+    };
+    let id = match &message {
+        Message::Request { id, .. } => Some(id.clone()),
+        _ => None,
+    };
+    let visit = match settled(visit, &message) {
+        Ok(visit) => Arc::new(visit),
+        Err(refusal) => return refusal.respond(id.as_ref()),
+    };
+    let is_modern = visit.is_modern();
+    let answering = answer(visit, document, id.clone());
+    // A legacy client that goes away has not cancelled its request; a modern
+    // one has.
+    let answered =
+        if is_modern { answering.await } else { Lasting(Some(Box::pin(answering))).await };
+    answered.unwrap_or_else(|refusal| refusal.respond(id.as_ref()))
+}
+
+/// The id of a message that is wrong otherwise.
+fn readable_id(document: &Document) -> Option<Id> {
+    document.root().get("id").and_then(|id| Id::read(id).ok())
+}
+
+/// Settles which revision is spoken, and in which session.
+fn settled(mut visit: Visit, message: &Message<'_>) -> Result<Visit, Refusal> {
+    let (method, params) = match message {
+        Message::Request { method, params, .. } | Message::Notification { method, params } => {
+            (Some(*method), *params)
+        }
+        Message::Response { .. } | Message::Failure { .. } => (None, None),
+    };
+    visit.revision = spoken::revision(&visit.headers, method, params)?;
+    let sealed = visit.headers.get("mcp-session-id").and_then(|value| value.to_str().ok());
+    if let Some(sealed) = sealed.filter(|_| !visit.is_modern() && method != Some("initialize")) {
+        visit.session =
+            Some(Session::open(&visit.gateway, &visit.holder, visit.server_name(), sealed)?);
+    }
+    Ok(visit)
+}
+
+async fn answer(
+    visit: Arc<Visit>,
+    document: Document,
+    id: Option<Id>,
+) -> Result<Response<ClientBody>, Refusal> {
+    let plan = {
+        let message = Message::read(&document).map_err(|_| Refusal::Internal)?;
+        plan::plan(&visit, &document, message).await?
+    };
+    let step = match plan {
+        Plan::Answer(answer) => return Ok(answer),
+        Plan::Result(result) => {
+            return Ok(refusal::json(StatusCode::OK, wrapped(id.as_ref(), &result)));
+        }
+        Plan::Listen(permit) => return subscriptions::listen(visit, permit, document, id).await,
+        Plan::Forward(step) => step,
+    };
+    let Step { permit, mut outgoing, edited, expected } = *step;
+    outgoing.body = edited.unwrap_or_else(|| document.into_text()).into();
+    let answered = forward(&visit, permit, outgoing).await?;
+    match expected {
+        Some(expected) => relay(&visit, expected, answered).await,
+        None if answered.answer.status().is_success() => Ok(refusal::empty(StatusCode::ACCEPTED)),
+        None if answered.answer.status() == StatusCode::NOT_FOUND && visit.session.is_some() => {
+            Err(Refusal::Session)
+        }
+        None => {
+            let status = answered.answer.status().as_u16();
+            Err(Refusal::bad_gateway(format!("the server answered with status {status}")))
+        }
+    }
+}
+
+/// A result as the answer to its request.
+fn wrapped(id: Option<&Id>, result: &str) -> String {
+    let id = id.map_or_else(|| "null".into(), Id::to_json);
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)
+}
+
+/// Whether a parameter is there, and text.
+fn text<'d>(params: Option<Value<'d>>, name: &str) -> Option<&'d str> {
+    params.and_then(|params| params.get(name)).and_then(Value::as_str)
+}
+
+/// Work that is finished even if nobody waits for it any more.
+struct Lasting<F: Future + Send + 'static>(Option<Pin<Box<F>>>)
+where
+    F::Output: Send;
+
+impl<F: Future + Send + 'static> Future for Lasting<F>
+where
+    F::Output: Send,
+{
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        let Some(work) = &mut self.0 else { return Poll::Pending };
+        let done = work.as_mut().poll(context);
+        if done.is_ready() {
+            self.0 = None;
+        }
+        done
+    }
+}
+
+impl<F: Future + Send + 'static> Drop for Lasting<F>
+where
+    F::Output: Send,
+{
+    fn drop(&mut self) {
+        if let (Some(work), Ok(runtime)) = (self.0.take(), tokio::runtime::Handle::try_current()) {
+            runtime.spawn(work);
+        }
+    }
+}

@@ -1,0 +1,388 @@
+//! What is to be done with a message: judged through its door, and made ready to
+//! be sent.
+
+use std::sync::{Arc, LazyLock};
+
+use http::{Response, StatusCode};
+use sluice_policy::{Policy, ServerRequest};
+use sluice_wire::{
+    edit::{self, Edits, Fate, quoted},
+    json::{Document, Value},
+    look_alike::Governed,
+    mcp::{Door, Method, Target},
+    rpc::{Id, Message},
+};
+
+use super::text;
+use crate::{
+    answer::{Expected, Shape, opened_id},
+    assess::{ToolList, Tools},
+    body::ClientBody,
+    decide::{self, Access, Permit, Stop, ToolCall},
+    forward::Outgoing,
+    refusal::{self, Refusal},
+    spoken::{META_CAPABILITIES, mirrored, mirrored_target},
+    visit::Visit,
+};
+
+/// What to do.
+pub(super) enum Plan {
+    Forward(Box<Step>),
+    /// A stream of what changes.
+    Listen(Permit),
+    /// Answered without asking the server.
+    Answer(Response<ClientBody>),
+    Result(String),
+}
+
+/// A request ready to be sent.
+pub(super) struct Step {
+    pub(super) permit: Permit,
+    pub(super) outgoing: Outgoing,
+    /// The message, if it is not sent as it came.
+    pub(super) edited: Option<String>,
+    /// `None` where no answer is due.
+    pub(super) expected: Option<Expected>,
+}
+
+/// A request, as far as planning needs it.
+struct Asked<'d> {
+    document: &'d Document,
+    id: Id,
+    method: &'static str,
+    params: Option<Value<'d>>,
+}
+
+/// Parameters that change what happens, so that no other may resemble one.
+static GOVERNED: LazyLock<[Governed; 4]> =
+    LazyLock::new(|| ["requestState", "inputResponses", "_meta", "task"].map(Governed::new));
+
+pub(super) async fn plan<'d>(
+    visit: &Arc<Visit>,
+    document: &'d Document,
+    message: Message<'d>,
+) -> Result<Plan, Refusal> {
+    match message {
+        Message::Request { id, method, params } => {
+            request(visit, document, id, method, params).await
+        }
+        Message::Notification { method, .. } => notification(visit, method).await,
+        Message::Response { id, .. } => reply(visit, document, &id),
+        Message::Failure { id, .. } => {
+            let id =
+                id.ok_or_else(|| Refusal::Request("an answer needs the id of its request".into()))?;
+            reply(visit, document, &id)
+        }
+    }
+}
+
+async fn request<'d>(
+    visit: &Arc<Visit>,
+    document: &'d Document,
+    id: Id,
+    method: &'d str,
+    params: Option<Value<'d>>,
+) -> Result<Plan, Refusal> {
+    if method.starts_with("notifications/") {
+        return Err(Refusal::Request(format!("`{method}` is a notification and has no id")));
+    }
+    refuse_look_alikes(params)?;
+    let Some(known) = Method::find(method, visit.revision) else {
+        let permit = decide::unknown_method(visit, method).await?;
+        let mirrors =
+            visit.is_modern().then(|| (method.to_owned(), text(params, "name").map(str::to_owned)));
+        let outgoing = Outgoing { mirrors, ..Outgoing::post("") };
+        let expected = Some(Expected { id, shape: Shape::Plain });
+        let edited = edits(visit, document, params, None)?;
+        return Ok(Plan::Forward(Box::new(Step { permit, outgoing, edited, expected })));
+    };
+    let asked = Asked { document, id, method: known.name, params };
+    let target =
+        Target::read(known.door, params).map_err(|error| Refusal::Params(error.to_string()))?;
+    match (known.door, target) {
+        (Door::ToolCall, Target::Tool { name, arguments }) => {
+            tool_call(visit, asked, name, arguments).await
+        }
+        (Door::Task, Target::Task(task)) => task_request(visit, asked, task).await,
+        (Door::Resource | Door::Completion, Target::Resource(uri)) => {
+            judged(visit, asked, uri, "/resources", permits_resource).await
+        }
+        (Door::Prompt | Door::Completion, Target::Prompt(name)) => {
+            judged(visit, asked, name, "/prompts", permits_prompt).await
+        }
+        (door, _) => open(visit, asked, door),
+    }
+}
+
+fn refuse_look_alikes(params: Option<Value<'_>>) -> Result<(), Refusal> {
+    for (key, _) in params.and_then(Value::members).into_iter().flatten() {
+        let key = key.as_str().unwrap_or_default();
+        if let Some(meant) = GOVERNED.iter().find(|governed| governed.resembles(key)) {
+            let meant = meant.name();
+            return Err(Refusal::Params(format!(
+                "a parameter looks like `{meant}`: send `{meant}` only"
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn permits_resource(policy: &Policy, uri: &str) -> bool {
+    policy.permits_resource(uri)
+}
+
+fn permits_prompt(policy: &Policy, name: &str) -> bool {
+    policy.permits_prompt(name)
+}
+
+/// A request that every policy leaves open.
+fn open(visit: &Visit, asked: Asked<'_>, door: Door) -> Result<Plan, Refusal> {
+    let permit = decide::open(door).ok_or(Refusal::Internal)?;
+    if door == Door::Listen {
+        return Ok(Plan::Listen(permit));
+    }
+    let shape = match asked.method {
+        "initialize" | "server/discover" => Shape::Introduction,
+        "tools/list" => Shape::Tools,
+        "resources/list" => Shape::Resources,
+        "resources/templates/list" => Shape::Templates,
+        "prompts/list" => Shape::Prompts,
+        "tasks/list" => Shape::Tasks,
+        _ => Shape::Plain,
+    };
+    if let Some(empty) = denied_list(visit, &shape) {
+        return Ok(Plan::Result(empty));
+    }
+    step(visit, asked, permit, shape, None)
+}
+
+/// A list of which nothing may be seen, answered without asking for it.
+fn denied_list(visit: &Visit, shape: &Shape) -> Option<String> {
+    let rules = visit.rules();
+    let (member, is_denied) = match shape {
+        Shape::Tools => ("tools", rules.is_none()),
+        Shape::Resources => ("resources", rules.is_none_or(Policy::denies_resources)),
+        Shape::Templates => ("resourceTemplates", rules.is_none_or(Policy::denies_resources)),
+        Shape::Prompts => ("prompts", rules.is_none_or(Policy::denies_prompts)),
+        _ => return None,
+    };
+    let modern = if visit.is_modern() {
+        r#","resultType":"complete","ttlMs":0,"cacheScope":"private""#
+    } else {
+        ""
+    };
+    is_denied.then(|| format!(r#"{{"{member}":[]{modern}}}"#))
+}
+
+/// A resource, prompt or completion.
+async fn judged(
+    visit: &Visit,
+    asked: Asked<'_>,
+    target: &str,
+    rule: &'static str,
+    permits: fn(&Policy, &str) -> bool,
+) -> Result<Plan, Refusal> {
+    let is_permitted = visit.rules().is_some_and(|policy| permits(policy, target));
+    let state = opened_state(visit, &asked, target)?;
+    let permit =
+        decide::access(visit, Access { method: asked.method, target, rule, is_permitted }).await?;
+    let shape = match mirrored_target(asked.method) {
+        Some(_) => Shape::Call { method: asked.method, target: target.to_owned() },
+        None => Shape::Plain,
+    };
+    step(visit, asked, permit, shape, state.as_ref())
+}
+
+async fn task_request(visit: &Visit, asked: Asked<'_>, task: &str) -> Result<Plan, Refusal> {
+    let own = decide::opened_task(visit, task);
+    let access = Access {
+        method: asked.method,
+        target: task,
+        rule: "(unknown task)",
+        is_permitted: own.is_some(),
+    };
+    let permit = decide::access(visit, access).await?;
+    // Also in shadow mode nobody reaches a task that is not theirs.
+    let own = own.ok_or_else(|| Refusal::Params("there is no such task".into()))?;
+    step(visit, asked, permit, Shape::Task, Some(&("taskId", own)))
+}
+
+async fn tool_call(
+    visit: &Arc<Visit>,
+    asked: Asked<'_>,
+    tool: &str,
+    arguments: Option<Value<'_>>,
+) -> Result<Plan, Refusal> {
+    let list = definitions(visit, tool).await;
+    check_mirrored(visit, list.as_deref(), tool, arguments)?;
+    let state = opened_state(visit, &asked, tool)?;
+    match decide::tool_call(visit, ToolCall { tool, arguments }, list.as_deref()).await {
+        Ok(permit) => {
+            let shape = Shape::Call { method: asked.method, target: tool.to_owned() };
+            step(visit, asked, permit, shape, state.as_ref())
+        }
+        Err(Stop::Result(result)) => Ok(Plan::Result(result)),
+        Err(Stop::Refused(refusal)) => Err(refusal),
+    }
+}
+
+/// The server's list of tools, where the decision may depend on it.
+async fn definitions(visit: &Visit, tool: &str) -> Option<Arc<ToolList>> {
+    let link = &visit.server.link;
+    let is_needed = visit.policy.as_ref().is_some_and(|in_force| in_force.needs_definitions);
+    let bounds = visit.gateway.settings.answer_bounds();
+    if is_needed || visit.is_modern() {
+        return Tools::list(link, &bounds, tool).await;
+    }
+    let known = link.tools.known();
+    if known.is_none() {
+        link.tools.learn_once(link, &bounds);
+    }
+    known
+}
+
+/// Headers that repeat arguments must say what the arguments do.
+fn check_mirrored(
+    visit: &Visit,
+    list: Option<&ToolList>,
+    tool: &str,
+    arguments: Option<Value<'_>>,
+) -> Result<(), Refusal> {
+    if !visit.is_modern() {
+        return Ok(());
+    }
+    for repeated in list.map_or(&[][..], |list| list.mirrored(tool)) {
+        let argument = arguments.and_then(|arguments| arguments.get(&repeated.argument));
+        let said = argument.filter(|value| !value.is_null()).and_then(|value| {
+            value
+                .as_str()
+                .map(str::to_owned)
+                .or_else(|| value.items().is_none().then(|| value.raw().to_owned()))
+        });
+        if mirrored(&visit.headers, &repeated.header) != said {
+            let (header, argument) = (&repeated.header, &repeated.argument);
+            return Err(Refusal::HeaderMismatch(format!(
+                "header `{header}` is not what argument `{argument}` says"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The server's own state of an unfinished request, if the client brings one.
+fn opened_state(
+    visit: &Visit,
+    asked: &Asked<'_>,
+    target: &str,
+) -> Result<Option<(&'static str, String)>, Refusal> {
+    let Some(state) = asked.params.and_then(|params| params.get("requestState")) else {
+        return Ok(None);
+    };
+    let sealed =
+        state.as_str().ok_or_else(|| Refusal::Params("`requestState` must be a string".into()))?;
+    let opened = decide::opened_state(visit, asked.method, target, sealed)?;
+    Ok(Some(("requestState", opened)))
+}
+
+/// Makes a permitted request ready.
+fn step(
+    visit: &Visit,
+    asked: Asked<'_>,
+    permit: Permit,
+    shape: Shape,
+    replaced: Option<&(&'static str, String)>,
+) -> Result<Plan, Refusal> {
+    let target = mirrored_target(asked.method).and_then(|name| text(asked.params, name));
+    let mirrors = visit.is_modern().then(|| (asked.method.to_owned(), target.map(str::to_owned)));
+    let outgoing = Outgoing { mirrors, ..Outgoing::post("") };
+    let edited = edits(visit, asked.document, asked.params, replaced)?;
+    let expected = Some(Expected { id: asked.id, shape });
+    Ok(Plan::Forward(Box::new(Step { permit, outgoing, edited, expected })))
+}
+
+/// The message with a parameter replaced, and without what the policy does not
+/// let the server ask for; `None` if it goes as it came.
+fn edits(
+    visit: &Visit,
+    document: &Document,
+    params: Option<Value<'_>>,
+    replaced: Option<&(&'static str, String)>,
+) -> Result<Option<String>, Refusal> {
+    let mut edits = Edits::new(document);
+    let params = params.and(document.root().get("params"));
+    if let Some((name, value)) = replaced {
+        let place = params.and_then(|params| params.get(name)).ok_or(Refusal::Internal)?;
+        edits.replace(place, quoted(value));
+    }
+    let declared = if visit.is_modern() {
+        params.and_then(|params| params.get("_meta")).and_then(|meta| meta.get(META_CAPABILITIES))
+    } else {
+        params.and_then(|params| params.get("capabilities"))
+    };
+    if let Some(declared) = declared
+        && let Some(rest) = without_denied(visit, declared)
+    {
+        edits.replace(declared, rest);
+    }
+    Ok((!edits.is_empty()).then(|| edits.finish()))
+}
+
+/// A client's capabilities without those the policy takes away; `None` if all stay.
+fn without_denied(visit: &Visit, declared: Value<'_>) -> Option<String> {
+    let is_denied = |key: &str| {
+        ServerRequest::from_name(key).is_some_and(|request| {
+            !visit.rules().is_some_and(|policy| policy.permits_server_request(request))
+        })
+    };
+    let has_denied = declared.members()?.any(|(key, _)| key.as_str().is_some_and(is_denied));
+    let fate = |key: &str, _| if is_denied(key) { Fate::Drop } else { Fate::Keep };
+    has_denied.then(|| edit::object(declared, fate, &[]))
+}
+
+async fn notification(visit: &Visit, method: &str) -> Result<Plan, Refusal> {
+    let Some(known) = Method::find(method, visit.revision) else {
+        let permit =
+            decide::unknown_method(visit, method).await.map_err(|refusal| match refusal {
+                Refusal::UnknownMethod { method, is_modern: false } => {
+                    Refusal::Request(format!("notification `{method}` is not available"))
+                }
+                other => other,
+            })?;
+        return Ok(announced(visit, permit, method));
+    };
+    if !method.starts_with("notifications/") {
+        return Err(Refusal::Request(format!("`{method}` is a request and needs an id")));
+    }
+    // These name a request by an id, which means something only within a session.
+    let is_of_session = matches!(known.name, "notifications/cancelled" | "notifications/progress");
+    if is_of_session && visit.session.is_none() {
+        return Ok(Plan::Answer(refusal::empty(StatusCode::ACCEPTED)));
+    }
+    let permit = decide::open(known.door).ok_or(Refusal::Internal)?;
+    Ok(announced(visit, permit, method))
+}
+
+fn announced(visit: &Visit, permit: Permit, method: &str) -> Plan {
+    let mirrors = visit.is_modern().then(|| (method.to_owned(), None));
+    let outgoing = Outgoing { mirrors, ..Outgoing::post("") };
+    Plan::Forward(Box::new(Step { permit, outgoing, edited: None, expected: None }))
+}
+
+/// A client's answer to a request of the server.
+fn reply(visit: &Visit, document: &Document, id: &Id) -> Result<Plan, Refusal> {
+    let unknown = || Refusal::Request("this answers no request of the server".into());
+    if visit.is_modern() {
+        return Err(unknown());
+    }
+    let own = opened_id(visit, id).ok_or_else(unknown)?;
+    let mut edits = Edits::new(document);
+    edits.replace(document.root().get("id").ok_or_else(unknown)?, own);
+    let permit = decide::open(Door::Always).ok_or(Refusal::Internal)?;
+    let edited = Some(edits.finish());
+    Ok(Plan::Forward(Box::new(Step {
+        permit,
+        outgoing: Outgoing::post(""),
+        edited,
+        expected: None,
+    })))
+}

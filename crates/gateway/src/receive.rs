@@ -1,0 +1,91 @@
+//! Reading one message: whole, within its bounds, and only as JSON.
+
+use bytes::{Bytes, BytesMut};
+use http::{HeaderMap, header};
+use http_body::Body;
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
+use sluice_wire::json::{Document, Reason};
+
+use crate::{gateway::Inner, refusal::Refusal};
+
+/// Refuses what is not plain JSON.
+pub(crate) fn check_media_type(headers: &HeaderMap) -> Result<(), Refusal> {
+    if headers.contains_key(header::CONTENT_ENCODING) {
+        return Err(Refusal::MediaType("compressed bodies are not accepted"));
+    }
+    let stated =
+        headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let (media_type, parameters) = stated.split_once(';').unwrap_or((stated, ""));
+    let is_utf8 =
+        parameters.split(';').map(str::trim).filter(|parameter| !parameter.is_empty()).all(
+            |parameter| {
+                let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
+                !name.trim().eq_ignore_ascii_case("charset")
+                    || value.trim().trim_matches('"').eq_ignore_ascii_case("utf-8")
+            },
+        );
+    if media_type.trim().eq_ignore_ascii_case("application/json") && is_utf8 {
+        Ok(())
+    } else {
+        Err(Refusal::MediaType("the body must be `application/json`"))
+    }
+}
+
+/// Collects a body, which is refused as soon as it is too long.
+pub(crate) async fn body(gateway: &Inner, body: Incoming) -> Result<Vec<u8>, Refusal> {
+    let most = gateway.settings.bounds.bytes;
+    if body.size_hint().lower() > most as u64 {
+        return Err(Refusal::TooLarge(most));
+    }
+    collect(body, most).await.map_err(|error| match error {
+        CollectError::TooLong => Refusal::TooLarge(most),
+        CollectError::Lost(_) => Refusal::Request("the body did not arrive whole".into()),
+    })
+}
+
+/// Why a body was not had whole.
+#[derive(Debug)]
+pub(crate) enum CollectError<E> {
+    TooLong,
+    Lost(E),
+}
+
+/// Reads at most so many bytes of a body.
+pub(crate) async fn collect<B>(body: B, most: usize) -> Result<Vec<u8>, CollectError<B::Error>>
+where
+    B: Body<Data = Bytes> + Unpin,
+{
+    let mut body = body;
+    let mut first: Option<Bytes> = None;
+    let mut rest = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame.map_err(CollectError::Lost)?.into_data() else { continue };
+        let length = first.as_ref().map_or(0, Bytes::len) + rest.len() + data.len();
+        if length > most {
+            return Err(CollectError::TooLong);
+        }
+        match first {
+            None => first = Some(data),
+            Some(_) => rest.extend_from_slice(&data),
+        }
+    }
+    let mut bytes: Vec<u8> = first.unwrap_or_default().into();
+    bytes.extend_from_slice(&rest);
+    Ok(bytes)
+}
+
+/// Reads the bytes as JSON, strictly.
+pub(crate) fn parse(gateway: &Inner, bytes: Vec<u8>) -> Result<Document, Refusal> {
+    Document::parse(bytes, &gateway.settings.bounds).map_err(|refusal| match refusal.reason {
+        Reason::TooLong(most) => Refusal::TooLarge(most),
+        // JSON that is beyond our bounds, or could be read in two ways.
+        Reason::DuplicateKey(_)
+        | Reason::TooDeep(_)
+        | Reason::LongString(_)
+        | Reason::LongNumber(_)
+        | Reason::TooManyMembers(_)
+        | Reason::TooManyNodes(_) => Refusal::Request(refusal.to_string()),
+        _ => Refusal::Json(refusal.to_string()),
+    })
+}

@@ -1,0 +1,213 @@
+//! What a client is told when it gets no answer of its server: the one place
+//! that maps what went wrong to JSON-RPC and HTTP.
+//!
+//! Each has a text for the outside; details for the log are written where they
+//! are known. Neither holds secrets, nor anything an upstream wrote.
+
+use http::{HeaderValue, Response, StatusCode, header};
+use sluice_wire::{edit::quoted, mcp::Revision, rpc::Id};
+
+use crate::body::ClientBody;
+
+/// Why a request is refused, and whose doing it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// The client's: the name it calls us by, or the page it comes from.
+    Host,
+    Origin,
+    /// The client's: no token, or one that is worth nothing. Where the metadata is.
+    Token {
+        reason: &'static str,
+        metadata: String,
+    },
+    UnknownServer(String),
+    NotGranted(String),
+    MediaType(&'static str),
+    TooLarge(usize),
+    /// Bytes that are no JSON.
+    Json(String),
+    /// JSON that is no message we take, or a malformed header.
+    Request(String),
+    Params(String),
+    UnknownMethod {
+        method: String,
+        is_modern: bool,
+    },
+    /// A mirrored header that is missing or disagrees with the body.
+    HeaderMismatch(String),
+    UnsupportedVersion(String),
+    /// The session is not one of this grant on this server.
+    Session,
+    MethodNotAllowed,
+    NotAcceptable,
+    /// A policy says no, to what is not a tool call.
+    Denied {
+        message: String,
+        decision: String,
+    },
+    /// Ours.
+    Store,
+    Busy,
+    Internal,
+    /// The upstream's.
+    Upstream {
+        reason: String,
+        status: StatusCode,
+    },
+}
+
+/// JSON-RPC codes of our own, outside of what the protocol reserves.
+const UNAUTHORIZED: i32 = -31001;
+const FORBIDDEN: i32 = -31003;
+const NOT_FOUND: i32 = -31004;
+pub(crate) const DENIED: i32 = -31010;
+
+impl Refusal {
+    /// The upstream did something it must not.
+    pub(crate) fn bad_gateway(reason: impl Into<String>) -> Refusal {
+        Refusal::Upstream { reason: reason.into(), status: StatusCode::BAD_GATEWAY }
+    }
+
+    /// The upstream took too long.
+    pub(crate) fn timeout() -> Refusal {
+        let reason = "the server did not answer in time".into();
+        Refusal::Upstream { reason, status: StatusCode::GATEWAY_TIMEOUT }
+    }
+
+    fn status(&self) -> StatusCode {
+        match self {
+            Refusal::Host | Refusal::Origin | Refusal::NotGranted(_) => StatusCode::FORBIDDEN,
+            Refusal::Token { .. } => StatusCode::UNAUTHORIZED,
+            Refusal::MediaType(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Refusal::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
+            Refusal::Json(_)
+            | Refusal::Request(_)
+            | Refusal::HeaderMismatch(_)
+            | Refusal::UnsupportedVersion(_) => StatusCode::BAD_REQUEST,
+            Refusal::UnknownServer(_)
+            | Refusal::Session
+            | Refusal::UnknownMethod { is_modern: true, .. } => StatusCode::NOT_FOUND,
+            Refusal::Params(_) | Refusal::UnknownMethod { .. } | Refusal::Denied { .. } => {
+                StatusCode::OK
+            }
+            Refusal::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
+            Refusal::NotAcceptable => StatusCode::NOT_ACCEPTABLE,
+            Refusal::Store | Refusal::Busy => StatusCode::SERVICE_UNAVAILABLE,
+            Refusal::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+            Refusal::Upstream { status, .. } => *status,
+        }
+    }
+
+    fn code(&self) -> i32 {
+        match self {
+            Refusal::Token { .. } => UNAUTHORIZED,
+            Refusal::Host | Refusal::Origin | Refusal::NotGranted(_) => FORBIDDEN,
+            Refusal::UnknownServer(_) => NOT_FOUND,
+            Refusal::Denied { .. } => DENIED,
+            Refusal::Json(_) => -32700,
+            Refusal::MediaType(_)
+            | Refusal::TooLarge(_)
+            | Refusal::Request(_)
+            | Refusal::MethodNotAllowed
+            | Refusal::NotAcceptable => -32600,
+            Refusal::UnknownMethod { .. } => -32601,
+            Refusal::Params(_) => -32602,
+            Refusal::HeaderMismatch(_) => -32020,
+            Refusal::UnsupportedVersion(_) => -32022,
+            // What SDKs of the legacy era say, and expect.
+            Refusal::Session => -32001,
+            Refusal::Store | Refusal::Busy | Refusal::Internal | Refusal::Upstream { .. } => -32603,
+        }
+    }
+
+    fn message(&self) -> String {
+        match self {
+            Refusal::Host => "this Host is not served here; see `allowed_hosts`".into(),
+            Refusal::Origin => {
+                "pages of this Origin may not call here; see `allowed_origins`".into()
+            }
+            Refusal::Token { reason, .. } | Refusal::MediaType(reason) => (*reason).into(),
+            Refusal::UnknownServer(name) => format!("there is no server `{name}` here"),
+            Refusal::NotGranted(name) => format!("this grant does not include server `{name}`"),
+            Refusal::TooLarge(most) => format!("the body is longer than {most} bytes"),
+            Refusal::Json(reason)
+            | Refusal::Request(reason)
+            | Refusal::Params(reason)
+            | Refusal::HeaderMismatch(reason) => reason.clone(),
+            Refusal::UnknownMethod { method, .. } => format!("method `{method}` is not available"),
+            Refusal::UnsupportedVersion(asked) => format!("revision `{asked}` is not spoken here"),
+            Refusal::Session => "session not found: initialize again".into(),
+            Refusal::MethodNotAllowed => "use POST here".into(),
+            Refusal::NotAcceptable => "accept `text/event-stream` here".into(),
+            Refusal::Denied { message, .. } => format!("[POLICY DENIED] {message}"),
+            Refusal::Store => {
+                "the decision could not be recorded, so the request was not sent".into()
+            }
+            Refusal::Busy => "too many connections: try again later".into(),
+            Refusal::Internal => "the gateway failed, and the request was not sent".into(),
+            Refusal::Upstream { reason, .. } => format!("upstream: {reason}"),
+        }
+    }
+
+    fn data(&self) -> Option<String> {
+        match self {
+            Refusal::Denied { decision, .. } => Some(decision.clone()),
+            Refusal::Upstream { .. } => Some(r#"{"side":"upstream"}"#.into()),
+            Refusal::Store | Refusal::Busy | Refusal::Internal => {
+                Some(r#"{"side":"gateway"}"#.into())
+            }
+            Refusal::UnsupportedVersion(asked) => {
+                let supported: Vec<_> =
+                    Revision::modern().map(|revision| quoted(revision.name())).collect();
+                Some(format!(
+                    r#"{{"supported":[{}],"requested":{}}}"#,
+                    supported.join(","),
+                    quoted(asked)
+                ))
+            }
+            _ => None,
+        }
+    }
+
+    /// The JSON-RPC error, to a request or to what could not be read.
+    pub(crate) fn to_json(&self, id: Option<&Id>) -> String {
+        let id = id.map_or_else(|| "null".into(), Id::to_json);
+        let (code, message) = (self.code(), quoted(&self.message()));
+        let data = self.data().map(|data| format!(r#","data":{data}"#)).unwrap_or_default();
+        format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{code},"message":{message}{data}}}}}"#
+        )
+    }
+
+    /// The whole answer.
+    pub(crate) fn respond(&self, id: Option<&Id>) -> Response<ClientBody> {
+        let mut answer = json(self.status(), self.to_json(id));
+        if let Refusal::Token { metadata, .. } = self
+            && let Ok(value) =
+                HeaderValue::try_from(format!("Bearer resource_metadata=\"{metadata}\""))
+        {
+            answer.headers_mut().insert(header::WWW_AUTHENTICATE, value);
+        }
+        if matches!(self, Refusal::MethodNotAllowed) {
+            answer
+                .headers_mut()
+                .insert(header::ALLOW, HeaderValue::from_static("GET, POST, DELETE"));
+        }
+        answer
+    }
+}
+
+/// An answer whose body is one JSON text.
+pub(crate) fn json(status: StatusCode, text: impl Into<bytes::Bytes>) -> Response<ClientBody> {
+    let mut answer = Response::new(ClientBody::whole(text));
+    *answer.status_mut() = status;
+    answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    answer
+}
+
+/// An answer without a body.
+pub(crate) fn empty(status: StatusCode) -> Response<ClientBody> {
+    let mut answer = Response::new(ClientBody::empty());
+    *answer.status_mut() = status;
+    answer
+}

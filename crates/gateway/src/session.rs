@@ -1,0 +1,45 @@
+//! Sessions of the legacy era: the id a client sees, and the upstream's behind it.
+
+use std::sync::Arc;
+
+use http::HeaderValue;
+use sluice_store::new_id;
+
+use crate::{gateway::Inner, grants::Holder, refusal::Refusal, seal::Purpose, visit::Visit};
+
+/// A session that belongs to this grant on this server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Session {
+    /// Ours, for counters and records.
+    pub(crate) id: Arc<str>,
+    /// The upstream's.
+    pub(crate) upstream: HeaderValue,
+}
+
+impl Session {
+    /// Opens the id that a client has sent. One of another grant or server is as
+    /// good as none.
+    pub(crate) fn open(
+        gateway: &Inner,
+        holder: &Holder,
+        server: &str,
+        sealed: &str,
+    ) -> Result<Session, Refusal> {
+        let [grant, of_server, id, upstream] =
+            gateway.seal.open(Purpose::Session, sealed).ok_or(Refusal::Session)?;
+        if grant != holder.id() || of_server != server {
+            return Err(Refusal::Session);
+        }
+        let upstream = HeaderValue::try_from(upstream).map_err(|_| Refusal::Session)?;
+        Ok(Session { id: id.into(), upstream })
+    }
+
+    /// The id to hand out for a session that an upstream has begun.
+    pub(crate) fn begin(visit: &Visit, upstream: &HeaderValue) -> Option<HeaderValue> {
+        let (grant, server) = (visit.holder.id(), visit.server_name());
+        let id = new_id(visit.at).to_string();
+        let parts = [grant, server, &id, upstream.to_str().ok()?];
+        let sealed = visit.gateway.seal.seal(Purpose::Session, &parts)?;
+        HeaderValue::try_from(sealed).ok()
+    }
+}

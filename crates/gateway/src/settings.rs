@@ -1,0 +1,46 @@
+//! What the data path needs to know that no request can change.
+
+use sluice_store::Key;
+use sluice_upstream::address::Reach;
+use sluice_wire::json::Bounds;
+
+use crate::clock::Clock;
+
+/// Settings of the agents' plane.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Names this gateway may be called by, lower case and without a port.
+    pub hosts: Vec<String>,
+    /// Origins of pages that may call it, as browsers write them.
+    pub origins: Vec<String>,
+    /// Whether only this machine can connect, so that servers may let callers
+    /// in without a token.
+    pub is_loopback: bool,
+    /// The most a request may be.
+    pub bounds: Bounds,
+    /// The most bytes of an answer that is read whole, or not streamed as events.
+    pub answer: usize,
+    /// Ranges that servers may lie in, besides public ones.
+    pub reach: Reach,
+    /// How many files and connections this process may have open.
+    pub descriptors: usize,
+    /// Where people decide: the address of the dashboard.
+    pub people: String,
+    /// What sealed ids and digests are made with.
+    pub key: Key,
+    pub clock: Clock,
+}
+
+impl Settings {
+    /// Bounds on what a server sends: as deep as a request, as long as an
+    /// answer may be.
+    pub(crate) fn answer_bounds(&self) -> Bounds {
+        Bounds {
+            bytes: self.answer,
+            string: self.answer,
+            members: 1 << 20,
+            nodes: 1 << 20,
+            ..self.bounds
+        }
+    }
+}

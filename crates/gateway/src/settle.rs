@@ -1,0 +1,121 @@
+//! How a forwarded call ended: charges given back where certainly nothing was
+//! sent, and the second record.
+
+use std::sync::Arc;
+
+use sluice_store::{Charge, Kind, Record, UpstreamRef, new_id};
+use tokio::time::Instant;
+
+use crate::gateway::Inner;
+
+/// What is still to be recorded of a call that has its permit.
+///
+/// Dropped unsettled, it records that nobody waited for the answer.
+#[derive(Debug)]
+pub(crate) struct Settlement {
+    gateway: Arc<Inner>,
+    /// The decision's record, from which the outcome's is made.
+    decision: Option<Box<Record>>,
+    charges: Vec<Charge>,
+    started: Instant,
+    sent: Option<Instant>,
+    status: Option<u16>,
+}
+
+impl Settlement {
+    pub(crate) fn new(
+        gateway: Arc<Inner>,
+        decision: Record,
+        charges: Vec<Charge>,
+        started: Instant,
+    ) -> Settlement {
+        Settlement {
+            gateway,
+            decision: Some(Box::new(decision)),
+            charges,
+            started,
+            sent: None,
+            status: None,
+        }
+    }
+
+    /// The request leaves now.
+    pub(crate) fn sending(&mut self) {
+        self.sent = Some(Instant::now());
+    }
+
+    /// The upstream has begun to answer.
+    pub(crate) fn answered(&mut self, status: u16) {
+        self.status = Some(status);
+    }
+
+    /// The answer is whole.
+    pub(crate) fn succeed(&mut self, is_error: Option<bool>) {
+        let outcome = if is_error == Some(true) { "error" } else { "allow" };
+        self.finish(outcome, is_error, None);
+    }
+
+    /// There was no good answer.
+    pub(crate) fn fail(&mut self, why: &str) {
+        self.finish("error", None, Some(why.to_owned()));
+    }
+
+    /// Certainly nothing was sent: the charges are given back.
+    pub(crate) async fn give_back(&mut self, why: &str) {
+        let charges = std::mem::take(&mut self.charges);
+        if charges.is_empty() {
+            return self.fail(why);
+        }
+        let Some(record) = self.outcome("error", None, Some(why.to_owned())) else { return };
+        if let Err(error) = self.gateway.store.refund(charges, record).await {
+            tracing::error!(%error, "charges could not be given back");
+        }
+    }
+
+    fn finish(&mut self, outcome: &'static str, is_error: Option<bool>, message: Option<String>) {
+        if let Some(record) = self.outcome(outcome, is_error, message) {
+            self.gateway.store.append_later(&record);
+        }
+    }
+
+    fn outcome(
+        &mut self,
+        outcome: &'static str,
+        is_error: Option<bool>,
+        message: Option<String>,
+    ) -> Option<Record> {
+        let decision = *self.decision.take()?;
+        let at = self.gateway.settings.clock.now();
+        let micros = micros(self.started);
+        let upstream = self.sent.map(|sent| UpstreamRef {
+            status: self.status,
+            is_error,
+            micros: self::micros(sent),
+        });
+        self.gateway.metrics.settled(&decision, upstream.as_ref(), micros);
+        Some(Record {
+            id: new_id(at),
+            at,
+            kind: Kind::Outcome,
+            outcome: Some(outcome),
+            message,
+            upstream,
+            micros: Some(micros),
+            rule: None,
+            arg_keys: Vec::new(),
+            arg_digest: None,
+            ..decision
+        })
+    }
+}
+
+impl Drop for Settlement {
+    fn drop(&mut self) {
+        self.finish("error", None, Some("nobody waited for the answer".into()));
+    }
+}
+
+/// Microseconds since a moment.
+pub(crate) fn micros(since: Instant) -> u64 {
+    u64::try_from(since.elapsed().as_micros()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,184 @@
+//! Servers and policies in force: an immutable value, swapped whole.
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+use sluice_policy::Policy;
+use sluice_store::{AttachedPolicy, Grant, Name, PolicyRef, Server, Source, TokenHash, Transport};
+use sluice_upstream::{HttpUpstream, Upstream, address::Reach, builtin::Builtin};
+
+use crate::{assess::Tools, grants::Holder, subscriptions::Hub};
+
+/// Everything that may be called and by whom, as the file and the store have it.
+#[derive(Debug, Clone, Default)]
+pub struct Configuration {
+    pub servers: Vec<Server>,
+    pub policies: Vec<AttachedPolicy>,
+    pub grants: Vec<(TokenHash, Grant)>,
+}
+
+/// Something in a configuration that cannot be put in force. Nothing of it is.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ApplyError {
+    #[error("server `{server}`: {reason}")]
+    Server { server: String, reason: String },
+    #[error("policy `{policy}` on server `{server}`: {reason}")]
+    Policy { server: String, policy: String, reason: String },
+}
+
+/// The servers of our own, by name.
+pub type Builtins = HashMap<&'static str, fn(&str) -> Result<Arc<dyn Builtin>, String>>;
+
+/// One state of all servers.
+#[derive(Debug, Default)]
+pub(crate) struct Snapshot {
+    servers: HashMap<Box<str>, Arc<ServerState>>,
+}
+
+/// One server with the policies attached to it.
+#[derive(Debug)]
+pub(crate) struct ServerState {
+    pub(crate) link: Arc<Link>,
+    pub(crate) policies: HashMap<Name, Arc<InForce>>,
+    pub(crate) anonymous: Option<Arc<Holder>>,
+}
+
+/// What lives as long as a server's definition does not change.
+#[derive(Debug)]
+pub(crate) struct Link {
+    pub(crate) server: Server,
+    pub(crate) name: Arc<str>,
+    pub(crate) upstream: Upstream,
+    /// The server's own credential and the like.
+    pub(crate) headers: HeaderMap,
+    pub(crate) timeout: Duration,
+    pub(crate) tools: Tools,
+    pub(crate) hub: Hub,
+}
+
+/// A policy, compiled.
+#[derive(Debug)]
+pub(crate) struct InForce {
+    pub(crate) reference: PolicyRef,
+    pub(crate) policy: Policy,
+    pub(crate) needs_definitions: bool,
+}
+
+impl Snapshot {
+    /// The server of that name.
+    pub(crate) fn server(&self, name: &str) -> Option<&Arc<ServerState>> {
+        self.servers.get(name)
+    }
+
+    /// Builds the state for a configuration; what has not changed is taken over.
+    pub(crate) fn build(
+        configuration: &Configuration,
+        before: &Snapshot,
+        reach: &Reach,
+        builtins: &Builtins,
+    ) -> Result<Snapshot, ApplyError> {
+        let mut servers = HashMap::new();
+        for server in &configuration.servers {
+            let old = before.server(server.name.as_str());
+            let link = match old.filter(|old| old.link.server == *server) {
+                Some(old) => Arc::clone(&old.link),
+                None => Arc::new(Link::new(server, reach, builtins)?),
+            };
+            let attached =
+                configuration.policies.iter().filter(|policy| policy.server == server.name);
+            let policies = attached
+                .map(|policy| {
+                    let same = old.and_then(|old| old.policies.get(&policy.name));
+                    let same = same.filter(|same| *same.reference.version == *policy.version);
+                    let in_force = same.map_or_else(
+                        || InForce::load(policy).map(Arc::new),
+                        |same| Ok(Arc::clone(same)),
+                    );
+                    Ok((policy.name.clone(), in_force?))
+                })
+                .collect::<Result<_, _>>()?;
+            let anonymous = server.anonymous_policy.as_ref();
+            let anonymous =
+                anonymous.map(|policy| Arc::new(Holder::anonymous(&server.name, policy)));
+            let state = ServerState { link, policies, anonymous };
+            servers.insert(server.name.as_str().into(), Arc::new(state));
+        }
+        Ok(Snapshot { servers })
+    }
+}
+
+impl ServerState {
+    /// The policy a grant is judged by here, if there is one of that name.
+    pub(crate) fn policy_of(&self, holder: &Holder) -> Option<Arc<InForce>> {
+        self.policies.get(&holder.policy).cloned()
+    }
+}
+
+impl Link {
+    fn new(server: &Server, reach: &Reach, builtins: &Builtins) -> Result<Link, ApplyError> {
+        let failed =
+            |reason: String| ApplyError::Server { server: server.name.as_str().into(), reason };
+        let upstream = match &server.transport {
+            Transport::Http { url, .. } => {
+                // Only the file of whoever runs this machine may name the machine itself.
+                let loopback = reach.loopback || server.source == Source::File;
+                let reach = Reach { loopback, ..reach.clone() };
+                Upstream::Http(Box::new(
+                    HttpUpstream::new(url, reach).map_err(|error| failed(error.to_string()))?,
+                ))
+            }
+            Transport::Builtin { name, options } => {
+                let make = builtins.get(name.as_str());
+                let make =
+                    make.ok_or_else(|| failed(format!("there is no built-in server `{name}`")))?;
+                Upstream::Builtin(make(options).map_err(failed)?)
+            }
+        };
+        let headers = credentials(&server.transport).map_err(failed)?;
+        Ok(Link {
+            server: server.clone(),
+            name: server.name.as_str().into(),
+            upstream,
+            headers,
+            timeout: server.timeout,
+            tools: Tools::default(),
+            hub: Hub::default(),
+        })
+    }
+}
+
+fn credentials(transport: &Transport) -> Result<HeaderMap, String> {
+    let mut headers = HeaderMap::new();
+    let Transport::Http { headers: declared, .. } = transport else { return Ok(headers) };
+    for (name, value) in declared {
+        let parsed = HeaderName::try_from(name.as_str())
+            .map_err(|_| format!("`{name}` is no header name"))?;
+        let mut value = HeaderValue::try_from(value.expose()).map_err(|_| {
+            format!("the value of header `{name}` has characters that no header can carry")
+        })?;
+        value.set_sensitive(true);
+        headers.insert(parsed, value);
+    }
+    Ok(headers)
+}
+
+impl InForce {
+    fn load(attached: &AttachedPolicy) -> Result<InForce, ApplyError> {
+        let policy =
+            sluice_policy::load(attached.text.as_bytes(), attached.format).map_err(|problems| {
+                let reason =
+                    problems.first().map_or_else(String::new, |problem| problem.message.clone());
+                ApplyError::Policy {
+                    server: attached.server.as_str().into(),
+                    policy: attached.name.as_str().into(),
+                    reason,
+                }
+            })?;
+        let reference = PolicyRef {
+            name: attached.name.as_str().into(),
+            version: attached.version.as_str().into(),
+        };
+        let needs_definitions = policy.depends_on_definitions();
+        Ok(InForce { reference, policy, needs_definitions })
+    }
+}

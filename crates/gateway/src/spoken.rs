@@ -1,0 +1,185 @@
+//! Which revision a request speaks, and whether its headers say what its body does.
+//!
+//! The body decides. On modern requests a header that disagrees is refused; on
+//! legacy ones mirrored headers mean nothing and are not passed on.
+
+use data_encoding::BASE64;
+use http::HeaderMap;
+use sluice_wire::{
+    json::Value,
+    mcp::{Era, Revision},
+};
+
+use crate::refusal::Refusal;
+
+pub(crate) const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+pub(crate) const META_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+pub(crate) const META_SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
+
+/// The revision of a message, mirrored headers checked.
+pub(crate) fn revision(
+    headers: &HeaderMap,
+    method: Option<&str>,
+    params: Option<Value<'_>>,
+) -> Result<Revision, Refusal> {
+    let header = headers.get("mcp-protocol-version").and_then(|value| value.to_str().ok());
+    let meta = params.and_then(|params| params.get("_meta"));
+    let Some(version) = meta.and_then(|meta| meta.get(META_VERSION)) else {
+        return unsaid(header, method);
+    };
+    let Some(version) = version.as_str() else {
+        return Err(Refusal::Params(format!("`_meta[\"{META_VERSION}\"]` must be a string")));
+    };
+    if header != Some(version) {
+        return Err(mismatch("MCP-Protocol-Version", "the body's `_meta`"));
+    }
+    let known = Revision::from_name(version).filter(|revision| revision.era() == Era::Modern);
+    let revision =
+        known.ok_or_else(|| Refusal::UnsupportedVersion(version.chars().take(64).collect()))?;
+    check_mirrors(headers, method, params)?;
+    Ok(revision)
+}
+
+/// A message that does not say its revision is a legacy one.
+fn unsaid(header: Option<&str>, method: Option<&str>) -> Result<Revision, Refusal> {
+    match (header, header.and_then(Revision::from_name)) {
+        (Some(_), Some(revision)) if revision.era() == Era::Modern => Err(Refusal::Params(
+            format!("a request of {} names it in `_meta[\"{META_VERSION}\"]`", revision.name()),
+        )),
+        (Some(_), Some(revision)) => Ok(revision),
+        // Before it is agreed on, a revision is a wish.
+        _ if method == Some("initialize") => Ok(Revision::V2025_11_25),
+        (Some(other), None) => {
+            Err(Refusal::Request(format!("revision `{other}` is not known here")))
+        }
+        (None, _) => Ok(Revision::UNSAID),
+    }
+}
+
+fn check_mirrors(
+    headers: &HeaderMap,
+    method: Option<&str>,
+    params: Option<Value<'_>>,
+) -> Result<(), Refusal> {
+    let Some(method) = method else { return Ok(()) };
+    if mirrored(headers, "mcp-method").as_deref() != Some(method) {
+        return Err(mismatch("Mcp-Method", "`method`"));
+    }
+    if let Some(target) = mirrored_target(method) {
+        let named = params.and_then(|params| params.get(target)).and_then(Value::as_str);
+        if named.is_some() && mirrored(headers, "mcp-name").as_deref() != named {
+            return Err(mismatch("Mcp-Name", "`params`"));
+        }
+    }
+    Ok(())
+}
+
+/// The parameter that `Mcp-Name` repeats.
+pub(crate) fn mirrored_target(method: &str) -> Option<&'static str> {
+    match method {
+        "tools/call" | "prompts/get" => Some("name"),
+        "resources/read" => Some("uri"),
+        _ => None,
+    }
+}
+
+fn mismatch(header: &str, place: &str) -> Refusal {
+    Refusal::HeaderMismatch(format!("header `{header}` is missing or is not what {place} says"))
+}
+
+/// A header's value as the text it stands for.
+pub(crate) fn mirrored(headers: &HeaderMap, name: &str) -> Option<String> {
+    let value = headers.get(name)?.to_str().ok()?;
+    let encoded = value.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?="));
+    match encoded {
+        Some(encoded) => String::from_utf8(BASE64.decode(encoded.as_bytes()).ok()?).ok(),
+        None => Some(value.to_owned()),
+    }
+}
+
+/// A text as a header carries it: as it is, or encoded where a header cannot.
+pub(crate) fn as_header(text: &str) -> String {
+    let is_plain = text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
+        && !text.starts_with(' ')
+        && !text.ends_with(' ')
+        && !text.starts_with("=?base64?");
+    if is_plain {
+        text.to_owned()
+    } else {
+        format!("=?base64?{}?=", BASE64.encode(text.as_bytes()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{HeaderMap, HeaderName, HeaderValue};
+    use sluice_wire::{
+        json::{Bounds, Document},
+        mcp::Revision,
+    };
+
+    use super::{as_header, mirrored, revision};
+    use crate::refusal::Refusal;
+
+    fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
+        let pair = |(name, value): &(&'static str, &str)| {
+            (HeaderName::from_static(name), HeaderValue::from_str(value).unwrap())
+        };
+        pairs.iter().map(pair).collect()
+    }
+
+    const MODERN: &str =
+        r#"{"name": "eval", "_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}}"#;
+
+    fn check(pairs: &[(&'static str, &str)], params: &str, expected: Result<Revision, i32>) {
+        let document = Document::parse(params, &Bounds::default()).unwrap();
+        let found = revision(&headers(pairs), Some("tools/call"), Some(document.root()));
+        let code = |refusal: Refusal| {
+            let json = refusal.to_json(None);
+            let code =
+                json.split("\"code\":").nth(1).unwrap().split(',').next().unwrap().to_owned();
+            code.parse().unwrap()
+        };
+        assert_eq!(found.map_err(code), expected, "{pairs:?} {params}");
+    }
+
+    #[test]
+    fn the_body_says_which_revision_and_headers_must_agree() {
+        let all = [
+            ("mcp-protocol-version", "2026-07-28"),
+            ("mcp-method", "tools/call"),
+            ("mcp-name", "eval"),
+        ];
+        check(&all, MODERN, Ok(Revision::V2026_07_28));
+        for left_out in 0..3 {
+            let mut some = all.to_vec();
+            some.remove(left_out);
+            check(&some, MODERN, Err(-32020));
+        }
+        for (place, wrong) in [(0, "2025-11-25"), (1, "tools/list"), (2, "other")] {
+            let mut some = all.to_vec();
+            some[place].1 = wrong;
+            check(&some, MODERN, Err(-32020));
+        }
+        let future = MODERN.replace("2026-07-28", "2027-01-01");
+        check(&[("mcp-protocol-version", "2027-01-01")], &future, Err(-32022));
+        check(&[("mcp-protocol-version", "2026-07-28")], "{}", Err(-32602));
+    }
+
+    #[test]
+    fn legacy_requests_may_say_nothing() {
+        check(&[], "{}", Ok(Revision::UNSAID));
+        check(&[("mcp-method", "nonsense")], "{}", Ok(Revision::UNSAID));
+        check(&[("mcp-protocol-version", "2025-06-18")], "{}", Ok(Revision::V2025_06_18));
+        check(&[("mcp-protocol-version", "2020-01-01")], "{}", Err(-32600));
+    }
+
+    #[test]
+    fn headers_carry_any_text() {
+        for text in ["eval", "ü", " padded ", "=?base64?x?=", "a\nb", ""] {
+            let carried = as_header(text);
+            let headers = headers(&[("mcp-name", &carried)]);
+            assert_eq!(mirrored(&headers, "mcp-name").as_deref(), Some(text));
+        }
+    }
+}

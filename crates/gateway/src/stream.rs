@@ -1,0 +1,231 @@
+//! Streams of their own: what a server has to say besides its answers, in the
+//! legacy era by GET; and the end of a session.
+
+use std::{
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Response, StatusCode, header};
+use http_body::{Body, Frame};
+use http_body_util::BodyExt as _;
+use sluice_wire::mcp::{Door, Era, Revision};
+use tokio::sync::mpsc;
+
+use crate::{
+    answer::{EventStream, block, event_stream},
+    body::{ClientBody, Cut},
+    decide,
+    forward::{LAST_EVENT, Outgoing, forward},
+    gateway::{CLOSING, Standing},
+    refusal::{self, Refusal},
+    session::Session,
+    visit::Visit,
+};
+
+/// How often a stream says that it is alive, which also finds out who is gone.
+const KEEP_ALIVE: Duration = Duration::from_secs(25);
+/// Messages on their way to a client that reads slowly.
+const WAITING: usize = 8;
+
+pub(crate) const LIST_CHANGED: &str = "notifications/tools/list_changed";
+
+/// Settles the session of a request without a message. In the modern era there
+/// is neither.
+fn settled(mut visit: Visit) -> Result<Visit, Refusal> {
+    let text = |name: &str| visit.headers.get(name).and_then(|value| value.to_str().ok());
+    let version = text("mcp-protocol-version");
+    visit.revision = match version.map(|version| (version, Revision::from_name(version))) {
+        None => Revision::UNSAID,
+        Some((_, Some(revision))) if revision.era() == Era::Legacy => revision,
+        Some((_, Some(_))) => return Err(Refusal::MethodNotAllowed),
+        Some((version, None)) => {
+            return Err(Refusal::Request(format!("revision `{version}` is not known here")));
+        }
+    };
+    if let Some(sealed) = text("mcp-session-id") {
+        visit.session =
+            Some(Session::open(&visit.gateway, &visit.holder, visit.server_name(), sealed)?);
+    }
+    Ok(visit)
+}
+
+/// Opens the stream of a session.
+pub(crate) async fn get(visit: Visit) -> Result<Response<ClientBody>, Refusal> {
+    let visit = Arc::new(settled(visit)?);
+    if !accepts_events(&visit.headers) {
+        return Err(Refusal::NotAcceptable);
+    }
+    let replays = visit.headers.contains_key(LAST_EVENT);
+    if replays && visit.session.is_none() {
+        // Events of another grant could come back.
+        return Err(Refusal::Request("`Last-Event-ID` means something only in a session".into()));
+    }
+    let standing = visit.gateway.standing()?;
+    let permit = decide::open(Door::Always).ok_or(Refusal::Internal)?;
+    let outgoing = Outgoing { method: Method::GET, ..Outgoing::default() };
+    let (parts, body) = forward(&visit, permit, outgoing).await?.answer.into_parts();
+    let is_stream = parts
+        .headers
+        .get(header::CONTENT_TYPE)
+        .is_some_and(|value| value.as_bytes().starts_with(b"text/event-stream"));
+    match parts.status {
+        StatusCode::OK if is_stream => {
+            let stream = EventStream::standing(&visit, body, replays);
+            Ok(event_stream(follow(visit, standing, Some(stream))))
+        }
+        StatusCode::METHOD_NOT_ALLOWED => Err(Refusal::MethodNotAllowed),
+        StatusCode::NOT_FOUND if visit.session.is_some() => Err(Refusal::Session),
+        status => Err(Refusal::bad_gateway(format!(
+            "the server answered with status {}",
+            status.as_u16()
+        ))),
+    }
+}
+
+fn accepts_events(headers: &HeaderMap) -> bool {
+    headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok()).any(|value| {
+        value.contains("text/event-stream") || value.contains("text/*") || value.contains("*/*")
+    })
+}
+
+/// Ends a session.
+pub(crate) async fn delete(visit: Visit) -> Result<Response<ClientBody>, Refusal> {
+    let visit = settled(visit)?;
+    if visit.session.is_none() {
+        return Err(Refusal::Request("there is no session to end: send `Mcp-Session-Id`".into()));
+    }
+    let permit = decide::open(Door::Always).ok_or(Refusal::Internal)?;
+    let outgoing = Outgoing { method: Method::DELETE, ..Outgoing::default() };
+    let status = forward(&visit, permit, outgoing).await?.answer.status();
+    match status {
+        StatusCode::METHOD_NOT_ALLOWED => Err(Refusal::MethodNotAllowed),
+        StatusCode::NOT_FOUND => Err(Refusal::Session),
+        status if status.is_success() => Ok(refusal::empty(status)),
+        status => Err(Refusal::bad_gateway(format!(
+            "the server answered with status {}",
+            status.as_u16()
+        ))),
+    }
+}
+
+/// Follows a stream, and besides tells the client when what it may see changes.
+fn follow(visit: Arc<Visit>, standing: Standing, stream: Option<EventStream>) -> ClientBody {
+    let (sender, receiver) = mpsc::channel(WAITING);
+    tokio::spawn(pump(visit, standing, stream, sender));
+    ClientBody::stream(Channel(receiver))
+}
+
+async fn pump(
+    visit: Arc<Visit>,
+    standing: Standing,
+    stream: Option<EventStream>,
+    sender: mpsc::Sender<Result<Bytes, Cut>>,
+) {
+    let mut watcher = Watcher::new(visit);
+    let mut stream = stream;
+    loop {
+        let next = async {
+            match &mut stream {
+                Some(stream) => stream.frame().await,
+                None => std::future::pending().await,
+            }
+        };
+        let send = tokio::select! {
+            frame = next => match frame {
+                Some(Ok(frame)) => frame.into_data().ok().map(Ok),
+                Some(Err(cut)) => Some(Err(cut)),
+                None => break,
+            },
+            news = watcher.news() => match news {
+                Some(News { visit, is_changed }) => {
+                    if let Some(stream) = &mut stream {
+                        stream.renew(visit);
+                    }
+                    is_changed.then(|| Ok(block(None, &format!(r#"{{"jsonrpc":"2.0","method":"{LIST_CHANGED}"}}"#))))
+                }
+                None => break,
+            },
+            () = tokio::time::sleep(KEEP_ALIVE) => Some(Ok(Bytes::from_static(b":\n\n"))),
+            () = sender.closed() => break,
+        };
+        let Some(send) = send else { continue };
+        let is_cut = send.is_err();
+        if sender.send(send).await.is_err() || is_cut {
+            break;
+        }
+    }
+    drop(standing);
+}
+
+/// Notices when what is in force changes for one who is connected.
+#[derive(Debug)]
+pub(crate) struct Watcher {
+    visit: Arc<Visit>,
+    view: crate::visit::View,
+    changes: tokio::sync::watch::Receiver<u64>,
+}
+
+/// The rules have changed.
+pub(crate) struct News {
+    pub(crate) visit: Arc<Visit>,
+    /// Whether the caller sees other tools than before.
+    pub(crate) is_changed: bool,
+}
+
+impl Watcher {
+    pub(crate) fn new(visit: Arc<Visit>) -> Watcher {
+        let changes = visit.gateway.changes.subscribe();
+        let view = visit.view();
+        Watcher { visit, view, changes }
+    }
+
+    /// Waits for the next change; `None` once the caller may no longer be here.
+    pub(crate) async fn news(&mut self) -> Option<News> {
+        let expiry = self.visit.holder.expires_at;
+        let left = expiry.map(|end| {
+            end.as_millis().saturating_sub(self.visit.gateway.settings.clock.now().as_millis())
+        });
+        let expired = async {
+            match left {
+                Some(millis) => {
+                    let millis = u64::try_from(millis).unwrap_or(0);
+                    tokio::time::sleep(Duration::from_millis(millis)).await;
+                }
+
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            changed = self.changes.changed() => changed.ok()?,
+            () = expired => {}
+        }
+        if *self.changes.borrow_and_update() == CLOSING {
+            return None;
+        }
+        let visit = Arc::new(self.visit.renewed()?);
+        let view = visit.view();
+        let is_changed = self.view.differs(&view);
+        self.visit = Arc::clone(&visit);
+        self.view = view;
+        Some(News { visit, is_changed })
+    }
+}
+
+/// A body fed by a task.
+pub(crate) struct Channel(pub(crate) mpsc::Receiver<Result<Bytes, Cut>>);
+
+impl Body for Channel {
+    type Data = Bytes;
+    type Error = Cut;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
+        self.get_mut().0.poll_recv(context).map(|next| next.map(|next| next.map(Frame::data)))
+    }
+}

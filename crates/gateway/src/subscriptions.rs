@@ -1,0 +1,209 @@
+//! Subscriptions of the modern era: many clients listen, and the server sees one
+//! listener for all who want to hear the same.
+
+mod feed;
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, Weak},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http::Response;
+use sluice_upstream::Upstream;
+use sluice_wire::{
+    edit::{self, Fate, quoted},
+    json::{Document, Value},
+    rpc::Id,
+};
+use tokio::sync::{broadcast, mpsc};
+
+use crate::{
+    answer::{block, event_stream},
+    body::{ClientBody, Cut},
+    decide::Permit,
+    refusal::Refusal,
+    spoken::META_SUBSCRIPTION,
+    stream::{Channel, LIST_CHANGED, News, Watcher},
+    visit::Visit,
+};
+use feed::{Feed, Heard};
+
+const KEEP_ALIVE: Duration = Duration::from_secs(25);
+const WAITING: usize = 8;
+
+/// What one server's clients listen to, by what they want to hear.
+#[derive(Debug, Default)]
+pub(crate) struct Hub {
+    feeds: Mutex<HashMap<String, Weak<Feed>>>,
+}
+
+impl Hub {
+    /// The feed for this wish, begun if nobody listens yet.
+    fn feed(&self, wish: &str, begin: impl FnOnce() -> Arc<Feed>) -> Option<Arc<Feed>> {
+        let mut feeds = self.feeds.lock().ok()?;
+        if let Some(feed) = feeds.get(wish).and_then(Weak::upgrade).filter(|feed| !feed.is_over()) {
+            return Some(feed);
+        }
+        feeds.retain(|_, feed| feed.strong_count() > 0);
+        let feed = begin();
+        feeds.insert(wish.to_owned(), Arc::downgrade(&feed));
+        Some(feed)
+    }
+}
+
+/// Opens a stream of what changes.
+pub(crate) async fn listen(
+    visit: Arc<Visit>,
+    permit: Permit,
+    document: Document,
+    id: Option<Id>,
+) -> Result<Response<ClientBody>, Refusal> {
+    let id = id.ok_or(Refusal::Internal)?;
+    let standing = visit.gateway.standing()?;
+    let wish = wish(&visit, document.root().get("params"))?;
+    // INVARIANT: the permit for listening was given above; a feed carries news
+    // and no requests, and each client's copy is filtered on its way out.
+    drop(permit);
+    let (feed, heard, acknowledged) = if matches!(visit.server.link.upstream, Upstream::Builtin(_))
+    {
+        (None, None, format!(r#"{{"notifications":{wish}}}"#))
+    } else {
+        let link = &visit.server.link;
+        let bounds = visit.gateway.settings.answer_bounds();
+        let feed =
+            link.hub.feed(&wish, || Feed::begin(link, bounds, &wish)).ok_or(Refusal::Internal)?;
+        let heard = feed.listen();
+        let acknowledged = feed.acknowledged().await?;
+        (Some(feed), Some(heard), acknowledged)
+    };
+    let (sender, receiver) = mpsc::channel(WAITING);
+    let id = id.to_json();
+    let first =
+        tagged("notifications/subscriptions/acknowledged", &acknowledged, &id).ok_or_else(bad)?;
+    let listener = Listener { id, feed, heard, watcher: Watcher::new(Arc::clone(&visit)), visit };
+    tokio::spawn(async move {
+        if sender.send(Ok(block(None, &first))).await.is_ok() {
+            listener.run(&sender).await;
+        }
+        drop(standing);
+    });
+    Ok(event_stream(ClientBody::stream(Channel(receiver))))
+}
+
+fn bad() -> Refusal {
+    Refusal::bad_gateway("the server's subscription cannot be followed")
+}
+
+/// What a client wants to hear, without what it may not.
+fn wish(visit: &Visit, params: Option<Value<'_>>) -> Result<String, Refusal> {
+    let wanted = params.and_then(|params| params.get("notifications"));
+    let wanted = wanted.ok_or_else(|| {
+        Refusal::Params("`params.notifications` must say what to listen to".into())
+    })?;
+    if wanted.members().is_none() {
+        return Err(Refusal::Params("`params.notifications` must be an object".into()));
+    }
+    let permits = |uri: Value<'_>| {
+        uri.as_str()
+            .is_some_and(|uri| visit.rules().is_some_and(|policy| policy.permits_resource(uri)))
+    };
+    let fate = |key: &str, value: Value<'_>| match key {
+        "resourceSubscriptions" if value.items().is_some() => {
+            Fate::Become(edit::list(value, permits))
+        }
+        _ => Fate::Keep,
+    };
+    Ok(edit::object(wanted, fate, &[]))
+}
+
+/// One client that listens.
+struct Listener {
+    /// The id of its request, as JSON.
+    id: String,
+    /// Kept so that the feed goes on.
+    feed: Option<Arc<Feed>>,
+    heard: Option<broadcast::Receiver<Heard>>,
+    watcher: Watcher,
+    visit: Arc<Visit>,
+}
+
+impl Listener {
+    async fn run(mut self, sender: &mpsc::Sender<Result<Bytes, Cut>>) {
+        loop {
+            let heard = async {
+                match &mut self.heard {
+                    Some(heard) => heard.recv().await,
+                    None => std::future::pending().await,
+                }
+            };
+            let send = tokio::select! {
+                heard = heard => match heard {
+                    Ok(Heard::News { method, params }) => self.news(&method, &params).map(Ok),
+                    Ok(Heard::End) => {
+                        let end = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{"resultType":"complete","_meta":{{"{META_SUBSCRIPTION}":{}}}}}}}"#, self.id, self.id);
+                        let _ = sender.send(Ok(block(None, &end))).await;
+                        break;
+                    }
+                    // The feed broke off, or this client reads too slowly to
+                    // have heard all: it must ask again.
+                    Err(_) => Some(Err(Cut)),
+                },
+                news = self.watcher.news() => match news {
+                    Some(News { visit, is_changed }) => {
+                        self.visit = visit;
+                        is_changed.then(|| self.tagged(LIST_CHANGED, "{}")).flatten().map(Ok)
+                    }
+                    None => break,
+                },
+                () = tokio::time::sleep(KEEP_ALIVE) => Some(Ok(Bytes::from_static(b":\n\n"))),
+                () = sender.closed() => break,
+            };
+            let Some(send) = send else { continue };
+            let is_cut = send.is_err();
+            if sender.send(send).await.is_err() || is_cut {
+                break;
+            }
+        }
+        drop(self.feed);
+    }
+
+    /// What this client is told of some news, if anything.
+    fn news(&self, method: &str, params: &str) -> Option<Bytes> {
+        if method == "notifications/resources/updated" {
+            let bounds = self.visit.gateway.settings.answer_bounds();
+            let params = Document::parse(params, &bounds).ok()?;
+            let uri = params.root().get("uri").and_then(Value::as_str)?;
+            if !self.visit.rules().is_some_and(|policy| policy.permits_resource(uri)) {
+                return None;
+            }
+        }
+        self.tagged(method, params)
+    }
+
+    fn tagged(&self, method: &str, params: &str) -> Option<Bytes> {
+        tagged(method, params, &self.id).map(|message| block(None, &message))
+    }
+}
+
+/// A notification that says which request it belongs to.
+fn tagged(method: &str, params: &str, id: &str) -> Option<String> {
+    let document = Document::parse(
+        params,
+        &sluice_wire::json::Bounds { bytes: usize::MAX, string: usize::MAX, ..Default::default() },
+    )
+    .ok()?;
+    let params = document.root();
+    let meta = match params.get("_meta").filter(|meta| meta.members().is_some()) {
+        Some(meta) => {
+            let others =
+                |key: &str, _| if key == META_SUBSCRIPTION { Fate::Drop } else { Fate::Keep };
+            edit::object(meta, others, &[(META_SUBSCRIPTION, id.to_owned())])
+        }
+        None => format!("{{{}:{id}}}", quoted(META_SUBSCRIPTION)),
+    };
+    let others = |key: &str, _| if key == "_meta" { Fate::Drop } else { Fate::Keep };
+    let params = edit::object(params, others, &[("_meta", meta)]);
+    Some(format!(r#"{{"jsonrpc":"2.0","method":{},"params":{params}}}"#, quoted(method)))
+}

@@ -1,0 +1,216 @@
+//! One subscription at a server, which many clients share.
+
+use std::sync::{
+    Arc, OnceLock,
+    atomic::{AtomicBool, Ordering},
+};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode};
+use http_body_util::BodyExt as _;
+use sluice_upstream::{
+    AnswerBody,
+    sse::{Block, Splitter},
+};
+use sluice_wire::{
+    json::{Bounds, Document},
+    mcp::Revision,
+    rpc::Message,
+};
+use tokio::sync::{broadcast, watch};
+
+use crate::{
+    refusal::Refusal,
+    snapshot::Link,
+    spoken::{META_CAPABILITIES, META_VERSION},
+};
+
+/// News that a slow client may be behind before it is sent away.
+const BEHIND: usize = 64;
+
+/// What the server said.
+#[derive(Debug, Clone)]
+pub(super) enum Heard {
+    News {
+        method: Arc<str>,
+        params: Arc<str>,
+    },
+    /// The server has ended the subscription in good order.
+    End,
+}
+
+/// A subscription that lives as long as somebody holds it.
+#[derive(Debug)]
+pub(super) struct Feed {
+    sender: broadcast::Sender<Heard>,
+    /// What the server agreed to, or why not, once it has said.
+    begun: watch::Receiver<Option<Result<Arc<str>, Refusal>>>,
+    is_over: Arc<AtomicBool>,
+}
+
+impl Feed {
+    /// Begins to listen at a server.
+    pub(super) fn begin(link: &Arc<Link>, bounds: Bounds, wish: &str) -> Arc<Feed> {
+        let (sender, _) = broadcast::channel(BEHIND);
+        let (begins, begun) = watch::channel(None);
+        let is_over = Arc::new(AtomicBool::new(false));
+        let task = Task {
+            link: Arc::clone(link),
+            bounds,
+            sender: sender.clone(),
+            begins,
+            acknowledged: OnceLock::new(),
+        };
+        let (wish, over) = (wish.to_owned(), Arc::clone(&is_over));
+        tokio::spawn(async move {
+            task.run(&wish).await;
+            over.store(true, Ordering::Relaxed);
+        });
+        Arc::new(Feed { sender, begun, is_over })
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn listen(&self) -> broadcast::Receiver<Heard> {
+        self.sender.subscribe()
+    }
+
+    /// What the server agreed to tell.
+    pub(super) async fn acknowledged(&self) -> Result<String, Refusal> {
+        let mut begun = self.begun.clone();
+        let said = begun.wait_for(Option::is_some).await.map_err(|_| super::bad())?;
+        match &*said {
+            Some(Ok(params)) => Ok(params.to_string()),
+            Some(Err(refusal)) => Err(refusal.clone()),
+            None => Err(super::bad()),
+        }
+    }
+}
+
+struct Task {
+    link: Arc<Link>,
+    bounds: Bounds,
+    sender: broadcast::Sender<Heard>,
+    begins: watch::Sender<Option<Result<Arc<str>, Refusal>>>,
+    acknowledged: OnceLock<()>,
+}
+
+impl Task {
+    async fn run(self, wish: &str) {
+        let followed = tokio::select! {
+            followed = self.follow(wish) => followed,
+            // Nobody is left to listen. Those who wait for the beginning listen already.
+            () = self.sender.closed() => return,
+        };
+        if let Err(refusal) = followed {
+            tracing::warn!(server = &*self.link.name, ?refusal, "a subscription ended");
+            self.begins.send_if_modified(|begun| {
+                let is_first = begun.is_none();
+                if is_first {
+                    *begun = Some(Err(refusal));
+                }
+                is_first
+            });
+        }
+    }
+
+    async fn follow(&self, wish: &str) -> Result<(), Refusal> {
+        let sent =
+            tokio::time::timeout(self.link.timeout, self.link.upstream.send(self.request(wish)))
+                .await;
+        let answer = sent
+            .map_err(|_| Refusal::timeout())?
+            .map_err(|_| Refusal::bad_gateway("the server cannot be reached"))?;
+        let is_stream = answer
+            .headers()
+            .get(http::header::CONTENT_TYPE)
+            .is_some_and(|value| value.as_bytes().starts_with(b"text/event-stream"));
+        if answer.status() == StatusCode::NOT_FOUND || (answer.status().is_success() && !is_stream)
+        {
+            return Err(Refusal::UnknownMethod {
+                method: "subscriptions/listen".into(),
+                is_modern: true,
+            });
+        }
+        if answer.status() != StatusCode::OK {
+            return Err(Refusal::bad_gateway(format!(
+                "the server answered with status {}",
+                answer.status().as_u16()
+            )));
+        }
+        self.read(answer.into_body()).await
+    }
+
+    async fn read(&self, mut body: AnswerBody) -> Result<(), Refusal> {
+        let mut splitter = Splitter::new(self.bounds.bytes);
+        while let Some(frame) = body.frame().await {
+            let Ok(data) = frame.map_err(|_| super::bad())?.into_data() else { continue };
+            let mut blocks = Vec::new();
+            splitter.push(&data, |block| blocks.push(block)).map_err(|_| super::bad())?;
+            for block in blocks {
+                if self.take(&block)? {
+                    return Ok(());
+                }
+            }
+        }
+        Err(super::bad())
+    }
+
+    /// Takes in one block; whether it was the last.
+    fn take(&self, block: &Block) -> Result<bool, Refusal> {
+        let event = block.read().map_err(|_| super::bad())?;
+        let Some(data) = event.data.filter(|data| !data.is_empty()) else { return Ok(false) };
+        let document = Document::parse(data, &self.bounds).map_err(|_| super::bad())?;
+        match Message::read(&document).map_err(|_| super::bad())? {
+            Message::Notification { method, params } => {
+                let params: Arc<str> = params.map_or("{}", |params| params.raw()).into();
+                self.news(method, params);
+                Ok(false)
+            }
+            Message::Response { .. } => {
+                let _ = self.sender.send(Heard::End);
+                Ok(true)
+            }
+            Message::Request { .. } | Message::Failure { .. } => Err(super::bad()),
+        }
+    }
+
+    fn news(&self, method: &str, params: Arc<str>) {
+        if method == "notifications/subscriptions/acknowledged" {
+            if self.acknowledged.set(()).is_ok() {
+                self.begins.send_replace(Some(Ok(params)));
+            }
+            return;
+        }
+        if method == "notifications/tools/list_changed" {
+            self.link.tools.suspect();
+        }
+        // Nobody may be listening just now.
+        let _ = self.sender.send(Heard::News { method: method.into(), params });
+    }
+
+    fn request(&self, wish: &str) -> Request<Bytes> {
+        let revision = Revision::V2026_07_28.name();
+        let body = format!(
+            r#"{{"jsonrpc":"2.0","id":"sluicegate","method":"subscriptions/listen","params":{{"notifications":{wish},"_meta":{{"{META_VERSION}":"{revision}","{META_CAPABILITIES}":{{}},"io.modelcontextprotocol/clientInfo":{{"name":"sluicegate","version":"{}"}}}}}}}}"#,
+            env!("CARGO_PKG_VERSION")
+        );
+        let mut request = Request::new(Bytes::from(body));
+        *request.method_mut() = http::Method::POST;
+        let headers: &mut HeaderMap = request.headers_mut();
+        for (name, value) in [
+            ("content-type", "application/json"),
+            ("accept", "application/json, text/event-stream"),
+            ("mcp-protocol-version", revision),
+            ("mcp-method", "subscriptions/listen"),
+        ] {
+            headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+        }
+        for (name, value) in &self.link.headers {
+            headers.insert(name.clone(), value.clone());
+        }
+        request
+    }
+}

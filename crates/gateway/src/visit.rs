@@ -1,0 +1,140 @@
+//! One request while it is being dealt with: who calls what, and by which rules.
+
+use std::sync::Arc;
+
+use http::HeaderMap;
+use sluice_policy::{Facts, Policy, Timestamp, shows};
+use sluice_store::{Id, TokenHash, new_id};
+use sluice_wire::mcp::{Era, Revision};
+use tokio::time::Instant;
+
+use crate::{
+    gateway::Inner,
+    grants::Holder,
+    identify::Caller,
+    session::Session,
+    snapshot::{InForce, ServerState},
+};
+
+/// Everything that is settled before a message is looked at. One visit sees one
+/// policy, whatever is swapped meanwhile.
+#[derive(Debug)]
+pub(crate) struct Visit {
+    pub(crate) gateway: Arc<Inner>,
+    pub(crate) holder: Arc<Holder>,
+    pub(crate) server: Arc<ServerState>,
+    pub(crate) policy: Option<Arc<InForce>>,
+    pub(crate) session: Option<Session>,
+    pub(crate) revision: Revision,
+    pub(crate) headers: HeaderMap,
+    /// What the caller has shown; none of anonymous ones.
+    pub(crate) token: Option<TokenHash>,
+    /// What decision, outcome and log have in common.
+    pub(crate) request: Id,
+    pub(crate) at: Timestamp,
+    pub(crate) started: Instant,
+}
+
+/// What a caller sees of a server's tools.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct View {
+    version: Option<Arc<str>>,
+    /// The names, if the server's list is known.
+    shown: Option<Vec<String>>,
+}
+
+impl View {
+    /// Whether somebody who had this view must look again. Where the list is
+    /// not known, another policy is reason enough.
+    pub(crate) fn differs(&self, other: &View) -> bool {
+        match (&self.shown, &other.shown) {
+            (Some(shown), Some(others)) => shown != others,
+            _ => self.version != other.version,
+        }
+    }
+}
+
+impl Visit {
+    pub(crate) fn new(
+        gateway: Arc<Inner>,
+        caller: Caller,
+        server: Arc<ServerState>,
+        headers: HeaderMap,
+    ) -> Visit {
+        let Caller { holder, token } = caller;
+        let at = gateway.settings.clock.now();
+        let policy = server.policy_of(&holder);
+        Visit {
+            gateway,
+            holder,
+            server,
+            policy,
+            session: None,
+            revision: Revision::UNSAID,
+            headers,
+            token,
+            request: new_id(at),
+            at,
+            started: Instant::now(),
+        }
+    }
+
+    /// The same visit under the rules that are in force now; `None` if there is
+    /// nothing left to visit, or nobody who may.
+    pub(crate) fn renewed(&self) -> Option<Visit> {
+        let gateway = Arc::clone(&self.gateway);
+        let server = Arc::clone(gateway.snapshot.load().server(self.server_name())?);
+        let holder = match &self.token {
+            Some(token) => gateway.grants.find(token)?,
+            None => Arc::clone(server.anonymous.as_ref()?),
+        };
+        let now = gateway.settings.clock.now();
+        let is_same =
+            holder.id() == self.holder.id() && Arc::ptr_eq(&server.link, &self.server.link);
+        if !is_same || !holder.is_valid(now) || !holder.servers.contains(&server.link.server.name) {
+            return None;
+        }
+        let policy = server.policy_of(&holder);
+        Some(Visit {
+            gateway,
+            holder,
+            server,
+            policy,
+            session: self.session.clone(),
+            revision: self.revision,
+            headers: HeaderMap::new(),
+            token: self.token,
+            request: self.request,
+            at: now,
+            started: self.started,
+        })
+    }
+
+    /// What of the server's tools this caller sees, so that two views can be
+    /// told apart.
+    pub(crate) fn view(&self) -> View {
+        let version = self.policy.as_ref().map(|in_force| Arc::clone(&in_force.reference.version));
+        let shown = self.server.link.tools.known().map(|list| {
+            let shown = list
+                .all()
+                .filter(|(name, facts, _)| shows(self.rules(), name, Facts::Known(facts)));
+            let mut names: Vec<_> = shown.map(|(name, _, _)| name.to_owned()).collect();
+            names.sort_unstable();
+            names
+        });
+        View { version, shown }
+    }
+
+    /// The policy that decides, if there is one.
+    pub(crate) fn rules(&self) -> Option<&Policy> {
+        self.policy.as_ref().map(|in_force| &in_force.policy)
+    }
+
+    pub(crate) fn is_modern(&self) -> bool {
+        self.revision.era() == Era::Modern
+    }
+
+    pub(crate) fn server_name(&self) -> &str {
+        &self.server.link.name
+    }
+}

@@ -1,0 +1,7 @@
+//! The data path from outside: real sockets, a recording upstream as the judge,
+//! and a clock that stands still.
+
+#![cfg(test)]
+
+mod call;
+mod harness;
