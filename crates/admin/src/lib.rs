@@ -1,5 +1,16 @@
 //! The JSON API that people and the command line use.
+//!
+//! `ops` is what an administrator can do; `api` puts it on the people's plane,
+//! behind `auth`. The running gateway is known only as a [`Live`].
 
+mod api;
+mod auth;
+mod clock;
+pub mod declare;
+mod failures;
 mod live;
+mod ops;
+pub mod span;
 
+pub use api::{Api, Settings};
 pub use live::{Eventual, FileProblem, InForce, Live, TakeError, Tool};

@@ -36,6 +36,15 @@ pub struct NewGrant {
     pub expires_at: Option<Timestamp>,
 }
 
+/// A grant with another token.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rotated {
+    pub grant: Grant,
+    pub token: Token,
+    /// What was kept of the token before.
+    pub old: TokenHash,
+}
+
 impl Grant {
     /// Whether the grant may be used at a moment.
     pub fn is_valid(&self, at: Timestamp) -> bool {

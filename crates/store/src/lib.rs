@@ -29,7 +29,7 @@ mod sqlite;
 pub use approval::{Approval, Pending};
 pub use chain::{Fault, Verified};
 pub use counter::{Charge, CounterKey};
-pub use grant::{Grant, NewGrant, Token, TokenHash};
+pub use grant::{Grant, NewGrant, Rotated, Token, TokenHash};
 pub use id::{Id, new_id};
 pub use key::Key;
 pub use name::{Name, NameError};

@@ -5,10 +5,10 @@ use sluice_policy::Timestamp;
 
 use super::{Store, StoreError, name, no_randomness, read};
 use crate::{
-    grant::{Grant, NewGrant, Token, TokenHash},
+    grant::{Grant, NewGrant, Rotated, Token, TokenHash},
     id,
     name::Name,
-    record::Record,
+    record::{GrantRef, Record},
 };
 
 pub(super) const TABLES: &str = "
@@ -22,12 +22,13 @@ pub(super) const TABLES: &str = "
 const COLUMNS: &str = "id, label, servers, policy, principal, created_at, expires_at, revoked_at";
 
 impl Store {
-    /// Makes a grant. The token is in the answer and nowhere else.
+    /// Makes a grant. The token is in the answer and nowhere else. The record is
+    /// told which grant it is about.
     pub async fn create_grant(
         &self,
         new: NewGrant,
         at: Timestamp,
-        record: Record,
+        mut record: Record,
     ) -> Result<(Grant, Token), StoreError> {
         let token = Token::new().ok_or_else(no_randomness)?;
         let NewGrant { label, servers, policy, principal, expires_at } = new;
@@ -41,6 +42,8 @@ impl Store {
             expires_at,
             revoked_at: None,
         };
+        record.grant =
+            Some(GrantRef { id: grant.id.as_str().into(), label: grant.label.as_str().into() });
         let (kept, hash) = (grant.clone(), token.hash());
         self.write(move |writer| {
             writer.change(&record, |connection| insert(connection, &kept, &hash).map(Some))
@@ -55,32 +58,32 @@ impl Store {
         &self,
         id: &str,
         record: Record,
-    ) -> Result<Option<(Grant, Token)>, StoreError> {
+    ) -> Result<Option<Rotated>, StoreError> {
         let token = Token::new().ok_or_else(no_randomness)?;
         let (id, hash) = (id.to_owned(), token.hash());
         let rotate = move |connection: &Connection| {
-            let sql = format!(
-                "UPDATE grants SET token_sha256 = ?2 WHERE id = ?1 AND revoked_at IS NULL RETURNING {COLUMNS}"
-            );
-            connection.query_row(&sql, params![id, hash.as_bytes()], grant).optional()
+            let Some((old, grant)) = find(connection, &id)? else { return Ok(None) };
+            let sql = "UPDATE grants SET token_sha256 = ?2 WHERE id = ?1 AND revoked_at IS NULL";
+            let changed = connection.execute(sql, params![id, hash.as_bytes()])?;
+            Ok((changed > 0).then_some((old, grant)))
         };
-        let grant = self.write(move |writer| writer.change(&record, rotate)).await?;
-        Ok(grant.map(|grant| (grant, token)))
+        let rotated = self.write(move |writer| writer.change(&record, rotate)).await?;
+        Ok(rotated.map(|(old, grant)| Rotated { grant, token, old }))
     }
 
-    /// Revokes a grant for good. `None` if there is no such grant.
+    /// Revokes a grant for good; the grant, and what its token was. `None` if there
+    /// is no such grant.
     pub async fn revoke_grant(
         &self,
         id: &str,
         at: Timestamp,
         record: Record,
-    ) -> Result<Option<Grant>, StoreError> {
+    ) -> Result<Option<(TokenHash, Grant)>, StoreError> {
         let id = id.to_owned();
         let revoke = move |connection: &Connection| {
-            let sql = format!(
-                "UPDATE grants SET revoked_at = coalesce(revoked_at, ?2) WHERE id = ?1 RETURNING {COLUMNS}"
-            );
-            connection.query_row(&sql, params![id, at.as_millis()], grant).optional()
+            let sql = "UPDATE grants SET revoked_at = coalesce(revoked_at, ?2) WHERE id = ?1";
+            connection.execute(sql, params![id, at.as_millis()])?;
+            find(connection, &id)
         };
         self.write(move |writer| writer.change(&record, revoke)).await
     }
@@ -99,7 +102,6 @@ impl Store {
         let connection = read::reader(&self.path)?;
         let sql = format!("SELECT {COLUMNS}, token_sha256 FROM grants ORDER BY id");
         let mut statement = connection.prepare(&sql)?;
-        let by_token = |row: &Row<'_>| Ok((TokenHash::from_bytes(row.get(8)?), grant(row)?));
         let rows = statement.query_map([], by_token)?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
@@ -110,6 +112,12 @@ impl Store {
         let sql = format!("SELECT {COLUMNS} FROM grants WHERE token_sha256 = ?1");
         Ok(connection.query_row(&sql, [token.as_bytes()], grant).optional()?)
     }
+}
+
+/// A grant by its id, with what is kept of its token.
+fn find(connection: &Connection, id: &str) -> rusqlite::Result<Option<(TokenHash, Grant)>> {
+    let sql = format!("SELECT {COLUMNS}, token_sha256 FROM grants WHERE id = ?1");
+    connection.query_row(&sql, [id], by_token).optional()
 }
 
 fn insert(connection: &Connection, grant: &Grant, hash: &TokenHash) -> rusqlite::Result<()> {
@@ -129,6 +137,11 @@ fn insert(connection: &Connection, grant: &Grant, hash: &TokenHash) -> rusqlite:
         ],
     )?;
     Ok(())
+}
+
+/// A grant whose row ends with the hash of its token.
+fn by_token(row: &Row<'_>) -> rusqlite::Result<(TokenHash, Grant)> {
+    Ok((TokenHash::from_bytes(row.get(8)?), grant(row)?))
 }
 
 fn grant(row: &Row<'_>) -> rusqlite::Result<Grant> {

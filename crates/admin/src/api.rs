@@ -1,0 +1,177 @@
+//! The people's plane: which path leads where, and serving it.
+
+mod approvals;
+mod audit;
+mod extract;
+mod grants;
+mod health;
+mod policies;
+mod problem;
+mod servers;
+
+use std::{fmt, net::SocketAddr, sync::Arc, time::Duration};
+
+use axum::{
+    Router,
+    extract::DefaultBodyLimit,
+    handler::Handler as _,
+    middleware,
+    response::{IntoResponse as _, Response},
+    routing::{get, post},
+};
+use sluice_store::{Secret, Store, TokenHash};
+use tokio::{net::TcpListener, sync::Notify};
+
+pub(crate) use problem::Problem;
+
+use crate::{auth, failures::Failures, live::Live, ops::Ops};
+
+/// Bytes of a request's body: the longest policy there can be, and a bit.
+const LARGEST_BODY: usize = (1 << 20) + (64 << 10);
+/// How long requests that are under way may take to finish at the end.
+const LAST_REQUESTS: Duration = Duration::from_secs(10);
+
+/// Settings of the people's plane.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Names this plane may be called by, lower case; with a port, only by that.
+    pub hosts: Vec<String>,
+    /// Origins of pages that may call it, as browsers write them.
+    pub origins: Vec<String>,
+    /// Whether only this machine can connect, so that metrics need no token.
+    pub is_loopback: bool,
+}
+
+/// The API over one running gateway.
+pub struct Api(Arc<Plane>);
+
+/// What every request is answered with.
+pub(crate) struct Plane {
+    pub(crate) ops: Ops,
+    pub(crate) admin: TokenHash,
+    pub(crate) settings: Settings,
+    pub(crate) failures: Failures,
+}
+
+impl fmt::Debug for Api {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Api").field(&self.0.settings).finish()
+    }
+}
+
+impl Api {
+    /// The API over a gateway and its store, for whoever has the admin token.
+    #[expect(clippy::needless_pass_by_value, reason = "only the token's hash is kept")]
+    pub fn new(live: Arc<impl Live>, store: Store, admin_token: Secret, settings: Settings) -> Api {
+        Api(Arc::new(Plane {
+            ops: Ops::new(live, store),
+            admin: TokenHash::of(admin_token.expose()),
+            settings,
+            failures: Failures::default(),
+        }))
+    }
+
+    /// Answers requests until `end` comes; then lets those under way finish.
+    pub async fn serve(
+        self,
+        listener: TcpListener,
+        end: impl Future<Output = ()> + Send + 'static,
+    ) {
+        let plane = Arc::clone(&self.0);
+        let ending = Arc::new(Notify::new());
+        let service = self.router().into_make_service_with_connect_info::<SocketAddr>();
+        let told = Arc::clone(&ending);
+        let serving = axum::serve(listener, service).with_graceful_shutdown(async move {
+            end.await;
+            told.notify_one();
+        });
+        let late = async {
+            ending.notified().await;
+            tokio::time::sleep(LAST_REQUESTS).await;
+        };
+        tokio::select! {
+            _ = serving.into_future() => {}
+            () = late => tracing::warn!("some requests of people did not finish in time and were cut"),
+        }
+        plane.failures.finish(plane.ops.store());
+    }
+
+    /// The same as a service, for calling it in process.
+    pub fn router(self) -> Router {
+        let Api(plane) = self;
+        let authenticated = middleware::from_fn_with_state(Arc::clone(&plane), auth::require_token);
+        let names = middleware::from_fn_with_state(Arc::clone(&plane), auth::check_names);
+        let api = routes().layer(authenticated);
+        Router::new()
+            .nest("/api/v1", api)
+            .route("/", get(health::home))
+            .route("/healthz", get(health::alive))
+            .route("/readyz", get(health::ready))
+            .route(
+                "/metrics",
+                get(health::metrics.layer(middleware::from_fn_with_state(
+                    Arc::clone(&plane),
+                    auth::require_token_from_afar,
+                ))),
+            )
+            .fallback(not_found)
+            .method_not_allowed_fallback(not_allowed)
+            .layer(DefaultBodyLimit::max(LARGEST_BODY))
+            .layer(names)
+            .layer(middleware::map_response(guarded))
+            .with_state(plane)
+    }
+}
+
+fn routes() -> Router<Arc<Plane>> {
+    let policy = get(policies::show).put(policies::put).delete(policies::remove);
+    Router::new()
+        .route("/servers", get(servers::list).post(servers::add))
+        .route("/servers/{name}", get(servers::show).delete(servers::remove))
+        .route("/servers/{name}/tools", get(servers::tools))
+        .route("/servers/{name}/refresh", post(servers::refresh))
+        .route("/servers/{name}/policies", get(policies::list))
+        .route("/servers/{name}/policies/{policy}", policy)
+        .route("/servers/{name}/policies/{policy}/versions", get(policies::versions))
+        .route("/policies/check", post(policies::check))
+        .route("/grants", get(grants::list).post(grants::create))
+        .route("/grants/{id}", get(grants::show).delete(grants::revoke))
+        .route("/grants/{id}/rotate", post(grants::rotate))
+        .route("/approvals", get(approvals::list))
+        .route("/audit", get(audit::list))
+        .route("/audit/export", get(audit::export))
+        .route("/audit/verify", post(audit::verify))
+        .route("/status", get(health::status))
+        .fallback(not_found)
+        .method_not_allowed_fallback(not_allowed)
+}
+
+async fn not_found() -> Problem {
+    Problem::no_such_path()
+}
+
+async fn not_allowed() -> Problem {
+    Problem::not_allowed()
+}
+
+/// Keeps answers out of caches, and browsers from doing anything clever with them.
+async fn guarded(response: Response) -> Response {
+    let headers = [
+        ("cache-control", "no-store"),
+        ("content-security-policy", "default-src 'self'; frame-ancestors 'none'"),
+        ("referrer-policy", "no-referrer"),
+        ("x-content-type-options", "nosniff"),
+    ];
+    (headers, response).into_response()
+}
+
+/// Carries a write to its end even if whoever asked for it goes away meanwhile: a
+/// change that is stored and not in force would be neither.
+async fn whole<T: Send + 'static>(
+    work: impl Future<Output = Result<T, crate::ops::Refused>> + Send + 'static,
+) -> Result<T, Problem> {
+    match tokio::spawn(work).await {
+        Ok(done) => Ok(done?),
+        Err(_) => Err(crate::ops::Refused::Lost.into()),
+    }
+}

@@ -1,0 +1,183 @@
+//! `/audit`. Records go out byte for byte as they are chained, so that whoever
+//! gets them can check them.
+
+use std::{io, sync::Arc};
+
+use axum::{
+    Json as Answer,
+    body::Body,
+    extract::State,
+    http::header,
+    response::{IntoResponse as _, Response},
+};
+use futures_util::stream;
+use serde::{Deserialize, Serialize};
+use sluice_policy::Timestamp;
+use sluice_store::{Fault, Filter, Id, Kind};
+
+use super::{Plane, Problem, extract::Asked};
+use crate::{clock, ops::Page, span};
+
+/// Records on one page, unless something else is asked for.
+const USUAL: usize = 100;
+/// Records on one page, at most.
+const MOST: usize = 1_000;
+
+const KINDS: [Kind; 6] =
+    [Kind::Decision, Kind::Outcome, Kind::Auth, Kind::Approval, Kind::Admin, Kind::Drift];
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Question {
+    since: Option<String>,
+    until: Option<String>,
+    server: Option<String>,
+    grant: Option<String>,
+    tool: Option<String>,
+    outcome: Option<String>,
+    kind: Option<String>,
+    request: Option<String>,
+    limit: Option<usize>,
+    cursor: Option<i64>,
+    after: Option<i64>,
+}
+
+#[derive(Serialize)]
+pub(super) struct Verification {
+    ok: bool,
+    records: u64,
+    pruned_through: Option<i64>,
+    faults: Vec<ShownFault>,
+}
+
+#[derive(Serialize)]
+struct ShownFault {
+    seq: i64,
+    message: String,
+}
+
+impl Question {
+    /// What is asked for, wherever in the log.
+    fn filter(&self) -> Result<Filter, Problem> {
+        let kind = |text: &String| {
+            let known = KINDS.into_iter().find(|kind| kind.as_str() == text);
+            let words = || KINDS.map(|kind| format!("`{}`", kind.as_str())).join(", ");
+            known.ok_or_else(|| Problem::request(format!("`kind` must be one of {}", words())))
+        };
+        let request = |text: &String| {
+            Id::read(text).ok_or_else(|| Problem::request("`request` must be a request's id"))
+        };
+        let moment = |name: &str, text: &Option<String>| {
+            text.as_ref().map(|text| moment(name, text)).transpose()
+        };
+        Ok(Filter {
+            since: moment("since", &self.since)?,
+            until: moment("until", &self.until)?,
+            server: self.server.clone(),
+            grant: self.grant.clone(),
+            tool: self.tool.clone(),
+            outcome: self.outcome.clone(),
+            kind: self.kind.as_ref().map(kind).transpose()?,
+            request: self.request.as_ref().map(request).transpose()?,
+            ..Filter::default()
+        })
+    }
+
+    /// Newest first, or onward from `after`.
+    fn page(&self) -> Result<Filter, Problem> {
+        let filter = self.filter()?;
+        match (self.after, self.cursor) {
+            (Some(_), Some(_)) => {
+                Err(Problem::request("`after` goes on by itself; leave out `cursor`"))
+            }
+            (Some(after), None) => Ok(Filter { after: Some(after), ..filter }),
+            (None, before) => Ok(Filter { before, newest_first: true, ..filter }),
+        }
+    }
+}
+
+/// A moment, or how long ago it was.
+fn moment(name: &str, text: &str) -> Result<Timestamp, Problem> {
+    match span::read(text) {
+        Some(span) => Ok(span::before(clock::now(), span)),
+        None => Timestamp::from_rfc3339(text).ok_or_else(|| {
+            let forms = "or a time such as `2027-01-31T12:00:00Z`";
+            Problem::request(format!("`{name}` must be {}, {forms}", span::EXPECTED))
+        }),
+    }
+}
+
+pub(super) async fn list(
+    State(plane): State<Arc<Plane>>,
+    Asked(question): Asked<Question>,
+) -> Result<Response, Problem> {
+    let limit = question.limit.unwrap_or(USUAL).clamp(1, MOST);
+    let page = plane.ops.records(question.page()?, limit).await?;
+    let newest = page.records.iter().map(|(place, _)| *place).max().or(question.after);
+    let media_type = [(header::CONTENT_TYPE, "application/json")];
+    Ok((media_type, listed(&page, newest.unwrap_or(0))).into_response())
+}
+
+/// A page as JSON, put together by hand so that no record is written anew.
+fn listed(page: &Page, newest: i64) -> String {
+    let records: Vec<_> = page.records.iter().map(|(_, text)| text.as_str()).collect();
+    let next = page.next.map_or_else(|| "null".to_owned(), |next| format!("\"{next}\""));
+    format!(r#"{{"records":[{}],"next":{next},"newest":{newest}}}"#, records.join(","))
+}
+
+pub(super) async fn export(
+    State(plane): State<Arc<Plane>>,
+    Asked(question): Asked<Question>,
+) -> Result<Response, Problem> {
+    let filter = Filter { after: question.after, before: question.cursor, ..question.filter()? };
+    let export = Export { plane, filter, left: question.limit.unwrap_or(usize::MAX) };
+    let lines = stream::try_unfold(export, Export::step);
+    let media_type = [(header::CONTENT_TYPE, "application/x-ndjson")];
+    Ok((media_type, Body::from_stream(lines)).into_response())
+}
+
+/// An export under way: the oldest records first, a page in memory at a time.
+struct Export {
+    plane: Arc<Plane>,
+    filter: Filter,
+    left: usize,
+}
+
+impl Export {
+    /// The next lines. A failure cuts the answer short, so that nobody takes it for whole.
+    async fn step(mut self) -> io::Result<Option<(String, Export)>> {
+        if self.left == 0 {
+            return Ok(None);
+        }
+        let limit = self.left.min(MOST);
+        let page = self.plane.ops.records(self.filter.clone(), limit).await;
+        let page = page.map_err(|error| {
+            tracing::warn!(%error, "an export of the audit log was cut short");
+            io::Error::other("the log cannot be read")
+        })?;
+        if page.records.is_empty() {
+            return Ok(None);
+        }
+        self.left = if page.next.is_some() { self.left - limit } else { 0 };
+        self.filter.after = page.next;
+        let mut lines = String::new();
+        for (_, text) in &page.records {
+            lines.push_str(text);
+            lines.push('\n');
+        }
+        Ok(Some((lines, self)))
+    }
+}
+
+pub(super) async fn verify(
+    State(plane): State<Arc<Plane>>,
+) -> Result<Answer<Verification>, Problem> {
+    let verified = plane.ops.verify().await?;
+    let shown = |fault: &Fault| ShownFault { seq: fault.sequence(), message: fault.to_string() };
+    Ok(Answer(Verification {
+        ok: verified.faults.is_empty(),
+        records: verified.records,
+        pruned_through: verified.pruned_through,
+        faults: verified.faults.iter().map(shown).collect(),
+    }))
+}

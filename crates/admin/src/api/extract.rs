@@ -1,0 +1,120 @@
+//! Reading requests: names in paths, queries, JSON and policies in bodies. What
+//! cannot be read is refused as a problem.
+
+use axum::{
+    body::Bytes,
+    extract::{FromRequest, FromRequestParts, Path, Query, Request},
+    http::{HeaderMap, StatusCode, header, request::Parts},
+};
+use serde::de::DeserializeOwned;
+use sluice_policy::Format;
+use sluice_store::Name;
+
+use super::Problem;
+
+/// A body of JSON.
+pub(super) struct Json<T>(pub(super) T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Json<T>, Problem> {
+        if media_type(request.headers()) != "application/json" {
+            return Err(Problem::media_type("`application/json`"));
+        }
+        let body = body(request, state).await?;
+        let read = serde_json::from_slice(&body);
+        read.map(Json).map_err(|error| Problem::request(format!("the body is wrong: {error}")))
+    }
+}
+
+/// A body that is a policy.
+pub(super) struct PolicyText {
+    pub(super) text: Vec<u8>,
+    pub(super) format: Format,
+}
+
+impl<S: Send + Sync> FromRequest<S> for PolicyText {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<PolicyText, Problem> {
+        let format = match media_type(request.headers()).as_str() {
+            "application/json" => Format::Json,
+            "application/yaml" | "application/x-yaml" | "text/yaml" => Format::Yaml,
+            _ => return Err(Problem::media_type("`application/json` or `application/yaml`")),
+        };
+        Ok(PolicyText { text: body(request, state).await?.into(), format })
+    }
+}
+
+async fn body<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, Problem> {
+    Bytes::from_request(request, state).await.map_err(|rejection| match rejection.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => Problem::too_large(),
+        _ => Problem::request("the body could not be read"),
+    })
+}
+
+/// The media type of a body, lower case and without parameters.
+fn media_type(headers: &HeaderMap) -> String {
+    let value = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let essence = value.and_then(|value| value.split(';').next()).unwrap_or_default();
+    essence.trim().to_ascii_lowercase()
+}
+
+/// What a query asks for.
+pub(super) struct Asked<T>(pub(super) T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Asked<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Asked<T>, Problem> {
+        let query = Query::<T>::try_from_uri(&parts.uri);
+        query.map(|Query(asked)| Asked(asked)).map_err(|rejection| {
+            Problem::request(format!("the query is wrong: {}", rejection.body_text()))
+        })
+    }
+}
+
+/// What a path names.
+pub(super) struct Named<T>(pub(super) T);
+
+impl<S: Send + Sync> FromRequestParts<S> for Named<Name> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Named<Name>, Problem> {
+        let text: String = path(parts, state).await?;
+        name(&text).map(Named)
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Named<(Name, Name)> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(
+        parts: &mut Parts,
+        state: &S,
+    ) -> Result<Named<(Name, Name)>, Problem> {
+        let (one, other): (String, String) = path(parts, state).await?;
+        Ok(Named((name(&one)?, name(&other)?)))
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Named<String> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Named<String>, Problem> {
+        path(parts, state).await.map(Named)
+    }
+}
+
+async fn path<S: Send + Sync, T: DeserializeOwned + Send>(
+    parts: &mut Parts,
+    state: &S,
+) -> Result<T, Problem> {
+    let read = Path::<T>::from_request_parts(parts, state).await;
+    read.map(|Path(named)| named).map_err(|_| Problem::request("the path cannot be read"))
+}
+
+fn name(text: &str) -> Result<Name, Problem> {
+    Name::new(text).map_err(|error| Problem::request(error.to_string()))
+}

@@ -1,0 +1,168 @@
+//! `/servers`.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use axum::{Json as Answer, extract::State, http::StatusCode};
+use serde::{Deserialize, Serialize, de::IgnoredAny};
+use serde_json::Value;
+use sluice_store::{Name, Server, Source, Transport};
+
+use super::{
+    Plane, Problem,
+    extract::{Json, Named},
+    whole,
+};
+use crate::{
+    live::Tool,
+    ops::{Refused, WantedServer},
+    span,
+};
+
+/// What stands in the place of what is not shown.
+const MASK: &str = "…";
+
+#[derive(Serialize)]
+pub(super) struct Servers {
+    servers: Vec<ShownServer>,
+}
+
+/// A server, without the values of its headers.
+#[derive(Serialize)]
+pub(super) struct ShownServer {
+    name: String,
+    source: &'static str,
+    transport: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    url: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    builtin: Option<String>,
+    /// Their names.
+    headers: Vec<String>,
+    timeout: String,
+    anonymous_policy: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NewServer {
+    name: String,
+    url: Option<String>,
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
+    timeout: Option<String>,
+    anonymous_policy: Option<String>,
+    /// Known only so as to be refused for what it is.
+    command: Option<IgnoredAny>,
+    env: Option<IgnoredAny>,
+}
+
+#[derive(Serialize)]
+pub(super) struct Tools {
+    server: String,
+    tools: Vec<ShownTool>,
+}
+
+#[derive(Serialize)]
+struct ShownTool {
+    name: String,
+    category: &'static str,
+    definition: Value,
+}
+
+pub(super) async fn list(State(plane): State<Arc<Plane>>) -> Answer<Servers> {
+    Answer(Servers { servers: plane.ops.servers().iter().map(ShownServer::of).collect() })
+}
+
+pub(super) async fn show(
+    State(plane): State<Arc<Plane>>,
+    Named(name): Named<Name>,
+) -> Result<Answer<ShownServer>, Problem> {
+    Ok(Answer(ShownServer::of(&plane.ops.server(&name)?)))
+}
+
+pub(super) async fn add(
+    State(plane): State<Arc<Plane>>,
+    Json(new): Json<NewServer>,
+) -> Result<(StatusCode, Answer<ShownServer>), Problem> {
+    let NewServer { name, url, headers, timeout, anonymous_policy, command, env } = new;
+    if command.is_some() || env.is_some() {
+        return Err(Refused::Command.into());
+    }
+    let url = url.ok_or_else(|| Problem::request("the body is wrong: missing field `url`"))?;
+    let wanted = WantedServer { name, url, headers, timeout, anonymous_policy };
+    let server = whole(async move { plane.ops.add_server(wanted).await }).await?;
+    Ok((StatusCode::CREATED, Answer(ShownServer::of(&server))))
+}
+
+pub(super) async fn remove(
+    State(plane): State<Arc<Plane>>,
+    Named(name): Named<Name>,
+) -> Result<StatusCode, Problem> {
+    whole(async move { plane.ops.remove_server(&name).await }).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+pub(super) async fn tools(
+    State(plane): State<Arc<Plane>>,
+    Named(name): Named<Name>,
+) -> Result<Answer<Tools>, Problem> {
+    let tools = plane.ops.tools(&name, false).await?;
+    Ok(Answer(Tools::of(&name, tools)))
+}
+
+pub(super) async fn refresh(
+    State(plane): State<Arc<Plane>>,
+    Named(name): Named<Name>,
+) -> Result<Answer<Tools>, Problem> {
+    let tools = plane.ops.tools(&name, true).await?;
+    Ok(Answer(Tools::of(&name, tools)))
+}
+
+impl ShownServer {
+    fn of(server: &Server) -> ShownServer {
+        let (transport, url, builtin, headers) = match &server.transport {
+            Transport::Http { url, headers } => {
+                let names = headers.iter().map(|(name, _)| name.clone()).collect();
+                ("http", Some(shown_url(url)), None, names)
+            }
+            Transport::Builtin { name, .. } => ("builtin", None, Some(name.clone()), Vec::new()),
+        };
+        ShownServer {
+            name: server.name.to_string(),
+            source: source(server.source),
+            transport,
+            url,
+            builtin,
+            headers,
+            timeout: span::written(server.timeout),
+            anonymous_policy: server.anonymous_policy.as_ref().map(ToString::to_string),
+        }
+    }
+}
+
+/// A URL without its query: keys are passed there too.
+fn shown_url(url: &str) -> String {
+    match url.split_once('?') {
+        Some((place, _)) => format!("{place}?{MASK}"),
+        None => url.to_owned(),
+    }
+}
+
+impl Tools {
+    fn of(server: &Name, tools: Vec<Tool>) -> Tools {
+        let shown = |tool: Tool| ShownTool {
+            name: tool.name,
+            category: tool.category,
+            definition: serde_json::from_str(&tool.definition).unwrap_or(Value::Null),
+        };
+        Tools { server: server.to_string(), tools: tools.into_iter().map(shown).collect() }
+    }
+}
+
+/// Where something was declared, in a word.
+pub(super) fn source(source: Source) -> &'static str {
+    match source {
+        Source::File => "file",
+        Source::Stored => "stored",
+    }
+}

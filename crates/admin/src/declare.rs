@@ -1,0 +1,91 @@
+//! What a server may be declared with, whether in the file or over the API.
+
+use axum::http::{HeaderName, HeaderValue};
+use url::Url;
+
+/// Headers that the gateway makes itself for every request.
+const OWN_HEADERS: &[&str] = &[
+    "accept",
+    "accept-encoding",
+    "connection",
+    "content-encoding",
+    "content-length",
+    "content-type",
+    "expect",
+    "host",
+    "keep-alive",
+    "last-event-id",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// Where a server is. Nothing of it is shown when it is refused, since
+/// passwords are written into such places.
+pub fn server_url(text: &str) -> Result<Url, &'static str> {
+    let url =
+        Url::parse(text).map_err(|_| "must be a URL such as `https://mcp.example.com/mcp`")?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err("must begin with `https://` or `http://`");
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err("must not hold a user name or a password");
+    }
+    if url.fragment().is_some() {
+        return Err("must not have a fragment (`#…`)");
+    }
+    Ok(url)
+}
+
+/// A header to send to a server, by its name.
+pub fn header_name(text: &str) -> Result<HeaderName, String> {
+    let name = HeaderName::try_from(text).map_err(|_| format!("`{text}` is no header's name"))?;
+    if OWN_HEADERS.contains(&name.as_str()) || name.as_str().starts_with("mcp-") {
+        return Err(format!("header `{name}` is the gateway's own to set"));
+    }
+    Ok(name)
+}
+
+/// Checks what a header is to hold, which is not shown.
+pub fn check_header_value(name: &HeaderName, text: &str) -> Result<(), String> {
+    if text.is_empty() {
+        return Err(format!("the value for header `{name}` is empty"));
+    }
+    match HeaderValue::from_str(text) {
+        Ok(_) => Ok(()),
+        Err(_) => Err(format!("the value for header `{name}` has characters no header can have")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{check_header_value, header_name, server_url};
+
+    #[test]
+    fn server_urls_hold_nothing_but_the_place() {
+        for good in ["https://mcp.example.com/mcp", "http://127.0.0.1:9000/", "https://a/?b=c"] {
+            assert!(server_url(good).is_ok(), "{good}");
+        }
+        for wrong in ["ftp://a/", "https://me:pw@a/", "https://me@a/", "https://a/#b", "a/b", ""] {
+            assert!(server_url(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn headers_are_a_servers_own() {
+        assert!(header_name("Authorization").is_ok());
+        for wrong in ["Host", "MCP-Session-Id", "a b", ""] {
+            assert!(header_name(wrong).is_err(), "{wrong}");
+        }
+        let name = header_name("x-key").unwrap();
+        assert!(check_header_value(&name, "v").is_ok());
+        for wrong in ["", "a\nb"] {
+            let refused = check_header_value(&name, wrong).unwrap_err();
+            assert!(!refused.contains('\n'), "{refused}");
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! What an administrator can do, one file a noun. Nothing here knows HTTP.
+//!
+//! A write is recorded in the transaction that makes it, and holds for the
+//! running gateway before it is answered. One that the gateway cannot take is
+//! undone.
+
+mod approvals;
+mod audit;
+mod grants;
+mod policies;
+mod servers;
+
+use std::sync::Arc;
+
+use sluice_policy::{Problem, Timestamp};
+use sluice_store::{Kind, Name, Record, Store, StoreError, new_id};
+use tokio::sync::Mutex;
+
+pub(crate) use self::{
+    audit::Page,
+    grants::{GrantPage, Issued, WantedGrant},
+    policies::{Expected, Put},
+    servers::WantedServer,
+};
+use crate::live::Live;
+
+/// Everything an administrator can do with one gateway.
+pub(crate) struct Ops {
+    live: Arc<dyn Live>,
+    store: Store,
+    /// One write at a time: what is checked before a write holds until it is made,
+    /// and undoing one cannot undo another.
+    writing: Mutex<()>,
+}
+
+/// Why something was not done.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Refused {
+    #[error("there is no {0}")]
+    Missing(String),
+    #[error("{0} is declared in the configuration file\nhint: change it there")]
+    Declared(String),
+    #[error("{0}")]
+    Conflict(String),
+    #[error("{0}")]
+    Invalid(String),
+    #[error("the policy has problems")]
+    Problems(Vec<Problem>),
+    #[error("{0} is not what it was when it was read\nhint: read it again, and decide anew")]
+    Stale(String),
+    #[error(
+        "servers that are started as a command cannot be added over HTTP\nhint: declare it in the configuration file"
+    )]
+    Command,
+    #[error(
+        "server `{0}` does not say what its tools are\nhint: see whether it runs, and what the gateway's log says of it"
+    )]
+    Silent(Name),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("what was asked for was given up halfway")]
+    Lost,
+}
+
+impl Ops {
+    pub(crate) fn new(live: Arc<dyn Live>, store: Store) -> Ops {
+        Ops { live, store, writing: Mutex::new(()) }
+    }
+
+    pub(crate) fn live(&self) -> &dyn Live {
+        &*self.live
+    }
+
+    pub(crate) fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Reads from the store without holding up other requests.
+    async fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Store) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, Refused> {
+        let store = self.store.clone();
+        match tokio::task::spawn_blocking(move || read(&store)).await {
+            Ok(read) => Ok(read?),
+            Err(_) => Err(Refused::Lost),
+        }
+    }
+}
+
+/// The record of something an administrator did.
+fn record(at: Timestamp, message: String) -> Record {
+    Record {
+        principal: Some("admin".into()),
+        outcome: Some("allow"),
+        message: Some(message),
+        ..Record::new(new_id(at), at, Kind::Admin)
+    }
+}
+
+/// Reads a name, or says what is wrong with it.
+fn name(text: &str) -> Result<Name, Refused> {
+    Name::new(text).map_err(|error| Refused::Invalid(error.to_string()))
+}

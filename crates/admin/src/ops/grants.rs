@@ -1,0 +1,167 @@
+//! Grants: creating, rotating and revoking them.
+
+use sluice_policy::Timestamp;
+use sluice_store::{Grant, GrantRef, Name, NewGrant, Record, Rotated, Token};
+
+use super::{Ops, Refused, name, record};
+use crate::{clock, span};
+
+/// A grant as it is asked for, before any of it is checked.
+pub(crate) struct WantedGrant {
+    pub(crate) servers: Vec<String>,
+    pub(crate) label: String,
+    pub(crate) policy: String,
+    pub(crate) principal: Option<String>,
+    /// `30d`, or a moment.
+    pub(crate) expires: Option<String>,
+}
+
+/// A grant and its token, which is shown this once.
+#[derive(Debug)]
+pub(crate) struct Issued {
+    pub(crate) grant: Grant,
+    pub(crate) token: Token,
+}
+
+/// Some of the grants, in the order of their ids.
+#[derive(Debug)]
+pub(crate) struct GrantPage {
+    pub(crate) grants: Vec<Grant>,
+    /// The last of them, if more follow.
+    pub(crate) next: Option<String>,
+}
+
+impl Ops {
+    /// Grants of the store and of the file, from behind an id.
+    pub(crate) async fn grants(
+        &self,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<GrantPage, Refused> {
+        let mut grants = self.all_grants().await?;
+        grants.retain(|grant| after.is_none_or(|after| grant.id.as_str() > after));
+        let has_more = grants.len() > limit;
+        grants.truncate(limit);
+        let next = grants.last().filter(|_| has_more).map(|grant| grant.id.clone());
+        Ok(GrantPage { grants, next })
+    }
+
+    /// The grant of this id.
+    pub(crate) async fn grant(&self, id: &str) -> Result<Grant, Refused> {
+        let found = self.all_grants().await?.into_iter().find(|grant| grant.id == id);
+        found.ok_or_else(|| Refused::Missing(format!("grant `{id}`")))
+    }
+
+    async fn all_grants(&self) -> Result<Vec<Grant>, Refused> {
+        let mut grants = self.read(sluice_store::Store::grants).await?;
+        grants.extend(self.live.in_force().file_grants.iter().cloned());
+        grants.sort_by(|one, other| one.id.cmp(&other.id));
+        Ok(grants)
+    }
+
+    /// Creates a grant, whose token can be used from then on.
+    pub(crate) async fn create_grant(&self, wanted: WantedGrant) -> Result<Issued, Refused> {
+        let now = clock::now();
+        let new = checked(wanted, now)?;
+        let _writing = self.writing.lock().await;
+        for server in &new.servers {
+            if self.server(server).is_err() {
+                return Err(Refused::Invalid(format!("there is no server `{server}`")));
+            }
+        }
+        if self.live.in_force().file_grants.iter().any(|grant| grant.label == new.label) {
+            return Err(Refused::Declared(format!("grant `{}`", new.label)));
+        }
+        let created = record(now, format!("grant `{}` created", new.label));
+        let (grant, token) = self.store.create_grant(new, now, created).await?;
+        self.live.set_grant(&token.hash(), Some(&grant));
+        Ok(Issued { grant, token })
+    }
+
+    /// Gives a grant another token in place of the one it has.
+    pub(crate) async fn rotate_grant(&self, id: &str) -> Result<Issued, Refused> {
+        let _writing = self.writing.lock().await;
+        let grant = self.changeable_grant(id).await?;
+        let rotated = self.store.rotate_grant(id, about(&grant, "rotated")).await?;
+        let Some(Rotated { grant, token, old }) = rotated else {
+            let message = format!("grant `{id}` was revoked\nhint: create another one");
+            return Err(Refused::Conflict(message));
+        };
+        self.live.set_grant(&token.hash(), Some(&grant));
+        self.live.set_grant(&old, None);
+        Ok(Issued { grant, token })
+    }
+
+    /// Revokes a grant for good.
+    pub(crate) async fn revoke_grant(&self, id: &str) -> Result<(), Refused> {
+        let _writing = self.writing.lock().await;
+        let grant = self.changeable_grant(id).await?;
+        if grant.revoked_at.is_some() {
+            return Ok(());
+        }
+        let revoked = self.store.revoke_grant(id, clock::now(), about(&grant, "revoked")).await?;
+        if let Some((token, grant)) = revoked {
+            self.live.set_grant(&token, Some(&grant));
+        }
+        Ok(())
+    }
+
+    /// The grant of this id, which the file must not declare.
+    async fn changeable_grant(&self, id: &str) -> Result<Grant, Refused> {
+        let grant = self.grant(id).await?;
+        if self.live.in_force().file_grants.iter().any(|declared| declared.id == id) {
+            return Err(Refused::Declared(format!("grant `{}`", grant.label)));
+        }
+        Ok(grant)
+    }
+}
+
+fn about(grant: &Grant, what: &str) -> Record {
+    Record {
+        grant: Some(GrantRef { id: grant.id.as_str().into(), label: grant.label.as_str().into() }),
+        ..record(clock::now(), format!("grant `{}` {what}", grant.label))
+    }
+}
+
+fn checked(wanted: WantedGrant, now: Timestamp) -> Result<NewGrant, Refused> {
+    let mut servers: Vec<Name> = Vec::new();
+    for text in &wanted.servers {
+        let server = name(text)?;
+        if !servers.contains(&server) {
+            servers.push(server);
+        }
+    }
+    if servers.is_empty() {
+        return Err(Refused::Invalid("a grant needs at least one server".into()));
+    }
+    Ok(NewGrant {
+        label: name(&wanted.label)?,
+        servers,
+        policy: name(&wanted.policy)?,
+        principal: wanted.principal.map(principal).transpose()?,
+        expires_at: wanted.expires.map(|text| expiry(&text, now)).transpose()?,
+    })
+}
+
+fn principal(text: String) -> Result<String, Refused> {
+    if text.is_empty() || text.chars().count() > 256 || text.chars().any(char::is_control) {
+        let message = "`principal` must be 1 to 256 characters, none of them control characters";
+        return Err(Refused::Invalid(message.into()));
+    }
+    Ok(text)
+}
+
+/// The moment a grant ends at, which must be to come.
+fn expiry(text: &str, now: Timestamp) -> Result<Timestamp, Refused> {
+    let end = match span::read(text) {
+        Some(span) => span::after(now, span),
+        None => Timestamp::from_rfc3339(text).ok_or_else(|| {
+            let forms = "or a time such as `2027-01-31T12:00:00Z`";
+            Refused::Invalid(format!("`expires` must be {}, {forms}", span::EXPECTED))
+        })?,
+    };
+    if end <= now {
+        return Err(Refused::Invalid(format!("`expires` is over already: {end}")));
+    }
+    Ok(end)
+}

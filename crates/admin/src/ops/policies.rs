@@ -1,0 +1,206 @@
+//! Policies: checking them, and putting them into force on a server.
+
+use sluice_policy::{Format, Policy, Problem, load};
+use sluice_store::{AttachedPolicy, Name, PolicyRef, PolicyVersion, Record, Source};
+
+use super::{Ops, Refused, record};
+use crate::clock;
+
+/// What the caller of a write takes to be in force.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Expected {
+    /// It does not matter.
+    Anything,
+    /// Some version.
+    Something,
+    /// One of these versions.
+    Versions(Vec<String>),
+    /// That there is no such policy.
+    Nothing,
+}
+
+/// A policy that is in force now.
+#[derive(Debug)]
+pub(crate) struct Put {
+    pub(crate) policy: AttachedPolicy,
+    /// Whether there was none of its name before.
+    pub(crate) is_new: bool,
+}
+
+impl Expected {
+    fn admits(&self, current: Option<&AttachedPolicy>) -> bool {
+        match (self, current) {
+            (Expected::Anything, _)
+            | (Expected::Something, Some(_))
+            | (Expected::Nothing, None) => true,
+            (Expected::Versions(versions), Some(current)) => versions.contains(&current.version),
+            _ => false,
+        }
+    }
+}
+
+/// Everything wrong with a policy's text, its own failing tests included.
+fn problems(text: &[u8], format: Format) -> Vec<Problem> {
+    match load(text, format) {
+        Ok(policy) => failing_tests(&policy, text),
+        Err(problems) => problems,
+    }
+}
+
+fn failing_tests(policy: &Policy, text: &[u8]) -> Vec<Problem> {
+    let tests = policy.run_tests().into_iter();
+    tests
+        .filter_map(|test| {
+            let message = format!("test `{}` fails: {}", test.name, test.failure?);
+            Some(Problem::at(text, test.offset, message))
+        })
+        .collect()
+}
+
+impl Ops {
+    /// Everything wrong with a policy, found aside: a large one takes its time.
+    pub(crate) async fn check_policy(
+        &self,
+        text: Vec<u8>,
+        format: Format,
+    ) -> Result<Vec<Problem>, Refused> {
+        self.read(move |_| Ok(problems(&text, format))).await
+    }
+
+    /// A server's policies in force, by name.
+    pub(crate) fn policies(&self, server: &Name) -> Result<Vec<AttachedPolicy>, Refused> {
+        self.server(server)?;
+        let in_force = self.live.in_force();
+        let of_server = in_force.policies.iter().filter(|policy| policy.server == *server);
+        let mut policies: Vec<_> = of_server.cloned().collect();
+        policies.sort_by(|one, other| one.name.cmp(&other.name));
+        Ok(policies)
+    }
+
+    /// A server's policy of this name.
+    pub(crate) fn policy(&self, server: &Name, name: &Name) -> Result<AttachedPolicy, Refused> {
+        let found = self.policies(server)?.into_iter().find(|policy| policy.name == *name);
+        found.ok_or_else(|| Refused::Missing(shown(server, name)))
+    }
+
+    /// Every version of a policy, the newest first. One that is declared in the
+    /// file has only the one in force, whose moment is not known.
+    pub(crate) async fn policy_versions(
+        &self,
+        server: &Name,
+        name: &Name,
+    ) -> Result<Vec<PolicyVersion>, Refused> {
+        let (of, named) = (server.clone(), name.clone());
+        let versions = self.read(move |store| store.policy_versions(&of, &named)).await?;
+        if versions.is_empty() {
+            // Says whether there is such a server and such a policy at all.
+            self.policy(server, name)?;
+        }
+        Ok(versions)
+    }
+
+    /// Puts a policy into force.
+    pub(crate) async fn put_policy(
+        &self,
+        server: &Name,
+        name: &Name,
+        text: Vec<u8>,
+        format: Format,
+        expected: &Expected,
+    ) -> Result<Put, Refused> {
+        self.changeable(server, name)?;
+        let problems = self.check_policy(text.clone(), format).await?;
+        let _writing = self.writing.lock().await;
+        let current = self.changeable(server, name)?;
+        if !expected.admits(current.as_ref()) {
+            return Err(Refused::Stale(shown(server, name)));
+        }
+        if !problems.is_empty() {
+            return Err(Refused::Problems(problems));
+        }
+        let text = String::from_utf8(text)
+            .map_err(|_| Refused::Invalid("a policy must be UTF-8".into()))?;
+        let policy = AttachedPolicy {
+            server: server.clone(),
+            name: name.clone(),
+            version: AttachedPolicy::version_of(&text),
+            text,
+            format,
+            source: Source::Stored,
+        };
+        let is_new = current.is_none();
+        self.take_policy(policy.clone(), current).await?;
+        Ok(Put { policy, is_new })
+    }
+
+    /// Stores a policy and puts it into force, or leaves the current one there.
+    async fn take_policy(
+        &self,
+        policy: AttachedPolicy,
+        current: Option<AttachedPolicy>,
+    ) -> Result<(), Refused> {
+        let (server, name) = (policy.server.clone(), policy.name.clone());
+        let now = clock::now();
+        let put = about(&policy, "put into force");
+        self.store.put_policy(policy.clone(), now, put).await?;
+        let Err(error) = self.live.take_stored().await else { return Ok(()) };
+        if let Some(current) = current {
+            let back = about(&current, "put back");
+            self.store.put_policy(current, now, back).await?;
+        } else {
+            let back = about(&policy, "taken back");
+            self.store.remove_policy(&server, &name, back).await?;
+        }
+        Err(Refused::Conflict(error.to_string()))
+    }
+
+    /// Takes a policy out of force. Its versions are kept.
+    pub(crate) async fn remove_policy(
+        &self,
+        server: &Name,
+        name: &Name,
+        expected: &Expected,
+    ) -> Result<(), Refused> {
+        let _writing = self.writing.lock().await;
+        let current = self.changeable(server, name)?;
+        if !expected.admits(current.as_ref()) {
+            return Err(Refused::Stale(shown(server, name)));
+        }
+        let current = current.ok_or_else(|| Refused::Missing(shown(server, name)))?;
+        let removed = about(&current, "taken out of force");
+        self.store.remove_policy(server, name, removed).await?;
+        if let Err(error) = self.live.take_stored().await {
+            let back = about(&current, "put back");
+            self.store.put_policy(current, clock::now(), back).await?;
+            return Err(Refused::Conflict(error.to_string()));
+        }
+        Ok(())
+    }
+
+    /// The policy in force, if there is one, which the file must not declare.
+    fn changeable(&self, server: &Name, name: &Name) -> Result<Option<AttachedPolicy>, Refused> {
+        let current = self.policies(server)?.into_iter().find(|policy| policy.name == *name);
+        match current {
+            Some(policy) if policy.source == Source::File => {
+                Err(Refused::Declared(shown(server, name)))
+            }
+            current => Ok(current),
+        }
+    }
+}
+
+fn shown(server: &Name, name: &Name) -> String {
+    format!("policy `{name}` of server `{server}`")
+}
+
+fn about(policy: &AttachedPolicy, what: &str) -> Record {
+    let message = format!("{} {what}", shown(&policy.server, &policy.name));
+    Record {
+        server: Some(policy.server.as_str().into()),
+        policy: Some(PolicyRef {
+            name: policy.name.as_str().into(),
+            version: policy.version.as_str().into(),
+        }),
+        ..record(clock::now(), message)
+    }
+}

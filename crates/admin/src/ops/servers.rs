@@ -1,0 +1,129 @@
+//! Servers: adding, removing, and what tools they have.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use sluice_store::{AttachedPolicy, Name, Record, Secret, Server, Source, Transport};
+
+use super::{Ops, Refused, name, record};
+use crate::{clock, declare, live::Tool, span};
+
+/// How long a server may be silent unless something else is asked for.
+const TIMEOUT: Duration = Duration::from_mins(1);
+
+/// A server as it is asked for, before any of it is checked.
+pub(crate) struct WantedServer {
+    pub(crate) name: String,
+    pub(crate) url: String,
+    pub(crate) headers: BTreeMap<String, String>,
+    pub(crate) timeout: Option<String>,
+    pub(crate) anonymous_policy: Option<String>,
+}
+
+impl Ops {
+    /// The servers in force, by name.
+    pub(crate) fn servers(&self) -> Vec<Server> {
+        let mut servers = self.live.in_force().servers.clone();
+        servers.sort_by(|one, other| one.name.cmp(&other.name));
+        servers
+    }
+
+    /// The server of this name.
+    pub(crate) fn server(&self, wanted: &Name) -> Result<Server, Refused> {
+        let in_force = self.live.in_force();
+        let found = in_force.servers.iter().find(|server| server.name == *wanted);
+        found.cloned().ok_or_else(|| Refused::Missing(format!("server `{wanted}`")))
+    }
+
+    /// Adds a server that calls can be forwarded to from then on.
+    pub(crate) async fn add_server(&self, wanted: WantedServer) -> Result<Server, Refused> {
+        let server = checked(wanted)?;
+        let _writing = self.writing.lock().await;
+        let named = format!("server `{}`", server.name);
+        match self.server(&server.name) {
+            Ok(Server { source: Source::File, .. }) => return Err(Refused::Declared(named)),
+            Ok(_) => {
+                let hint = "remove it first, or choose another name";
+                return Err(Refused::Conflict(format!("{named} is there already\nhint: {hint}")));
+            }
+            Err(_) => {}
+        }
+        self.store.put_server(server.clone(), about(&server.name, "added")).await?;
+        if let Err(error) = self.live.take_stored().await {
+            self.store.remove_server(&server.name, about(&server.name, "taken back")).await?;
+            return Err(Refused::Conflict(error.to_string()));
+        }
+        Ok(server)
+    }
+
+    /// Removes a stored server and the policies attached to it.
+    pub(crate) async fn remove_server(&self, wanted: &Name) -> Result<(), Refused> {
+        let _writing = self.writing.lock().await;
+        if self.server(wanted).is_ok_and(|server| server.source == Source::File) {
+            return Err(Refused::Declared(format!("server `{wanted}`")));
+        }
+        let (server, policies) = self.stored(wanted).await?;
+        self.store.remove_server(wanted, about(wanted, "removed")).await?;
+        if let Err(error) = self.live.take_stored().await {
+            self.store.put_server(server, about(wanted, "put back")).await?;
+            for policy in policies {
+                self.store.put_policy(policy, clock::now(), about(wanted, "put back")).await?;
+            }
+            return Err(Refused::Conflict(error.to_string()));
+        }
+        Ok(())
+    }
+
+    /// A server as it is stored, and its policies.
+    async fn stored(&self, wanted: &Name) -> Result<(Server, Vec<AttachedPolicy>), Refused> {
+        let (servers, policies) =
+            self.read(|store| Ok((store.servers()?, store.policies()?))).await?;
+        let server = servers.into_iter().find(|server| server.name == *wanted);
+        let server = server.ok_or_else(|| Refused::Missing(format!("server `{wanted}`")))?;
+        let policies = policies.into_iter().filter(|policy| policy.server == *wanted).collect();
+        Ok((server, policies))
+    }
+
+    /// A server's tools, asked for anew if `fresh`.
+    pub(crate) async fn tools(&self, wanted: &Name, fresh: bool) -> Result<Vec<Tool>, Refused> {
+        self.server(wanted)?;
+        let tools = self.live.tools(wanted, fresh).await;
+        tools.ok_or_else(|| Refused::Silent(wanted.clone()))
+    }
+}
+
+fn about(server: &Name, what: &str) -> Record {
+    Record {
+        server: Some(server.as_str().into()),
+        ..record(clock::now(), format!("server `{server}` {what}"))
+    }
+}
+
+fn checked(wanted: WantedServer) -> Result<Server, Refused> {
+    let url = declare::server_url(&wanted.url)
+        .map_err(|message| Refused::Invalid(format!("`url` {message}")))?;
+    let timeout = match &wanted.timeout {
+        Some(text) => span::read(text)
+            .ok_or_else(|| Refused::Invalid(format!("`timeout` must be {}", span::EXPECTED)))?,
+        None => TIMEOUT,
+    };
+    Ok(Server {
+        name: name(&wanted.name)?,
+        transport: Transport::Http { url: url.into(), headers: headers(wanted.headers)? },
+        timeout,
+        anonymous_policy: wanted.anonymous_policy.as_deref().map(name).transpose()?,
+        source: Source::Stored,
+    })
+}
+
+fn headers(wanted: BTreeMap<String, String>) -> Result<Vec<(String, Secret)>, Refused> {
+    let mut headers: Vec<(String, Secret)> = Vec::new();
+    for (key, value) in wanted {
+        let header = declare::header_name(&key).map_err(Refused::Invalid)?;
+        if headers.iter().any(|(known, _)| known == header.as_str()) {
+            return Err(Refused::Invalid(format!("header `{header}` is there twice")));
+        }
+        declare::check_header_value(&header, &value).map_err(Refused::Invalid)?;
+        headers.push((header.to_string(), Secret::new(value)));
+    }
+    Ok(headers)
+}
