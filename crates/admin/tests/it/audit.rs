@@ -1,0 +1,124 @@
+//! The audit log over the API, and calls that wait.
+
+use sluice_policy::Timestamp;
+use sluice_store::{Approval, Filter, GrantRef, Kind, PolicyRef, Record, new_id};
+
+use crate::plane::Plane;
+
+/// So many records, every third a denial.
+async fn filled(count: i64) -> Plane {
+    let plane = Plane::new();
+    for number in 0..count {
+        let at = Timestamp::from_millis(1_700_000_000_000 + number);
+        let outcome = if number % 3 == 0 { "deny" } else { "allow" };
+        plane.store.append_later(&Record {
+            server: Some("files".into()),
+            outcome: Some(outcome),
+            message: Some(format!("r{number}")),
+            ..Record::new(new_id(at), at, Kind::Decision)
+        });
+    }
+    plane.store.flush().await.unwrap();
+    plane
+}
+
+/// The messages of a page, and where the next one begins.
+async fn page(plane: &Plane, query: &str) -> (Vec<String>, Option<String>, i64) {
+    let page = plane.get(&format!("/api/v1/audit?{query}")).await.expect(200);
+    let records = page["records"].as_array().unwrap();
+    let messages = records.iter().map(|one| one["message"].as_str().unwrap().to_owned()).collect();
+    let newest = page["newest"].as_i64().unwrap();
+    (messages, page["next"].as_str().map(str::to_owned), newest)
+}
+
+#[tokio::test]
+async fn the_newest_come_first_page_by_page() {
+    let plane = filled(7).await;
+    let (messages, next, newest) = page(&plane, "limit=3").await;
+    assert_eq!((messages, newest), (["r6", "r5", "r4"].map(String::from).into(), 7));
+    let (messages, next, _) = page(&plane, &format!("limit=3&cursor={}", next.unwrap())).await;
+    assert_eq!(messages, ["r3", "r2", "r1"]);
+    let (messages, next, _) = page(&plane, &format!("limit=3&cursor={}", next.unwrap())).await;
+    assert_eq!((messages, next), (vec!["r0".to_owned()], None));
+}
+
+#[tokio::test]
+async fn following_goes_on_from_the_newest() {
+    let plane = filled(3).await;
+    let (_, _, newest) = page(&plane, "").await;
+    assert_eq!(page(&plane, &format!("after={newest}")).await, (Vec::new(), None, newest));
+    let at = Timestamp::from_millis(1_700_000_009_000);
+    let record = Record { message: Some("late".into()), ..Record::new(new_id(at), at, Kind::Auth) };
+    plane.store.append(record).await.unwrap();
+    let (messages, _, now) = page(&plane, &format!("after={newest}")).await;
+    assert_eq!((messages, now), (vec!["late".to_owned()], newest + 1));
+    let (messages, ..) = page(&plane, "after=0&limit=2").await;
+    assert_eq!(messages, ["r0", "r1"]);
+}
+
+#[tokio::test]
+async fn filters_narrow_the_log() {
+    let plane = filled(7).await;
+    assert_eq!(page(&plane, "outcome=deny").await.0, ["r6", "r3", "r0"]);
+    assert_eq!(page(&plane, "since=2023-11-14T22:13:20.005Z").await.0, ["r6", "r5"]);
+    assert_eq!(page(&plane, "until=2023-11-14T22:13:20.001Z").await.0, ["r0"]);
+    assert_eq!(page(&plane, "since=24h").await.0, Vec::<String>::new());
+    assert_eq!(page(&plane, "kind=admin").await.0, Vec::<String>::new());
+    assert_eq!(page(&plane, "server=files&limit=1").await.0, ["r6"]);
+    for wrong in ["kind=x", "since=noon", "request=7", "limit=x", "colour=1", "after=1&cursor=2"] {
+        plane.get(&format!("/api/v1/audit?{wrong}")).await.expect(400);
+    }
+}
+
+#[tokio::test]
+async fn an_export_is_the_log_itself() {
+    let plane = filled(2_500).await;
+    let export = plane.get("/api/v1/audit/export").await;
+    assert_eq!(export.header("content-type"), "application/x-ndjson");
+    let records = plane.store.records(&Filter::default()).unwrap();
+    let log: String = records.into_iter().map(|(_, text)| text + "\n").collect();
+    assert!(export.text == log, "{} of {} bytes", export.text.len(), log.len());
+    let lines = |text: &str| text.lines().count();
+    let some = plane.get("/api/v1/audit/export?limit=1200").await;
+    assert_eq!(lines(&some.text), 1_200);
+    let denials = plane.get("/api/v1/audit/export?outcome=deny").await;
+    assert_eq!(lines(&denials.text), 834);
+    assert_eq!(plane.get("/api/v1/audit/export?tool=none").await.text, "");
+}
+
+#[tokio::test]
+async fn a_log_that_is_whole_verifies() {
+    let plane = filled(5).await;
+    let path = "/api/v1/audit/verify";
+    let request = crate::plane::request(axum::http::Method::POST, path, "", "");
+    let verified = plane.send(request).await;
+    let expected = r#"{"ok":true,"records":5,"pruned_through":null,"faults":[]}"#;
+    assert_eq!(verified.text, expected);
+}
+
+#[tokio::test]
+async fn calls_that_wait_are_listed() {
+    let plane = Plane::new();
+    let at = Timestamp::from_millis(1_700_000_000_000);
+    let approval = |digest: &str, end| Approval {
+        digest: digest.into(),
+        server: "files".into(),
+        grant: GrantRef { id: "g".into(), label: "laptop".into() },
+        principal: None,
+        tool: "delete".into(),
+        rule: "r".into(),
+        approvers: 1,
+        message: "ask".into(),
+        policy: PolicyRef { name: "p".into(), version: "v".into() },
+        arg_keys: vec!["path".into()],
+        requested_at: at,
+        expires_at: Timestamp::from_millis(end),
+    };
+    for (digest, end) in [("over", 1_700_000_000_001), ("waits", 32_000_000_000_000)] {
+        let record = Record::new(new_id(at), at, Kind::Approval);
+        plane.store.hold(approval(digest, end), |_| record).await.unwrap();
+    }
+    let list = plane.get("/api/v1/approvals").await.expect(200);
+    assert_eq!(list["approvals"].as_array().unwrap().len(), 1);
+    assert_eq!(list["approvals"][0]["tool"], "delete");
+}

@@ -1,0 +1,11 @@
+//! The API called in process, over a real store and a gateway that takes what
+//! the store holds.
+
+#![cfg(test)]
+
+mod audit;
+mod auth;
+mod grants;
+mod plane;
+mod policies;
+mod servers;

@@ -1,0 +1,233 @@
+//! A people's plane of its own for each test, and calling it.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+};
+
+use axum::{
+    Router,
+    body::Body,
+    http::{HeaderMap, Method, Request, StatusCode},
+};
+use http_body_util::BodyExt as _;
+use serde_json::Value;
+use sluice_admin::{Api, Eventual, FileProblem, InForce, Live, Settings, TakeError, Tool};
+use sluice_policy::{Format, Timestamp};
+use sluice_store::{
+    AttachedPolicy, Durability, Filter, Grant, Key, Name, Secret, Server, Source, Store, TokenHash,
+    Transport,
+};
+use sluice_testkit::Folder;
+use tower::ServiceExt as _;
+
+pub(crate) const TOKEN: &str = "sga_test";
+pub(crate) const HOST: &str = "127.0.0.1:8788";
+
+pub(crate) fn name(text: &str) -> Name {
+    Name::new(text).unwrap()
+}
+
+/// A gateway that has one server, one policy and one grant from a file, and takes
+/// what the store holds unless it is told not to.
+pub(crate) struct Fake {
+    store: Store,
+    in_force: Mutex<Arc<InForce>>,
+    pub(crate) refuses: Mutex<Option<String>>,
+    pub(crate) grants: Mutex<BTreeMap<TokenHash, Grant>>,
+    pub(crate) asked_anew: Mutex<bool>,
+}
+
+pub(crate) fn declared() -> InForce {
+    let server = Server {
+        name: name("files"),
+        transport: Transport::Http {
+            url: "https://files.example.com/mcp?key=hush".into(),
+            headers: vec![("authorization".into(), Secret::new("hush".into()))],
+        },
+        timeout: std::time::Duration::from_mins(1),
+        anonymous_policy: None,
+        source: Source::File,
+    };
+    let text = r#"{"version":"1","default":"deny"}"#;
+    let policy = AttachedPolicy {
+        server: name("files"),
+        name: name("declared"),
+        text: text.into(),
+        format: Format::Json,
+        version: AttachedPolicy::version_of(text),
+        source: Source::File,
+    };
+    let grant = Grant {
+        id: "file:alice".into(),
+        label: name("alice"),
+        servers: vec![name("files")],
+        policy: name("declared"),
+        principal: None,
+        created_at: Timestamp::from_millis(0),
+        expires_at: None,
+        revoked_at: None,
+    };
+    InForce { servers: vec![server], policies: vec![policy], file_grants: vec![grant] }
+}
+
+impl Live for Fake {
+    fn in_force(&self) -> Arc<InForce> {
+        Arc::clone(&self.in_force.lock().unwrap())
+    }
+
+    fn take_stored(&self) -> Eventual<'_, Result<(), TakeError>> {
+        Box::pin(async {
+            if let Some(reason) = self.refuses.lock().unwrap().clone() {
+                return Err(TakeError(reason));
+            }
+            let mut all = declared();
+            all.servers.extend(self.store.servers().unwrap());
+            all.policies.extend(self.store.policies().unwrap());
+            *self.in_force.lock().unwrap() = Arc::new(all);
+            Ok(())
+        })
+    }
+
+    fn set_grant(&self, token: &TokenHash, grant: Option<&Grant>) {
+        let mut grants = self.grants.lock().unwrap();
+        match grant {
+            Some(grant) => grants.insert(*token, grant.clone()),
+            None => grants.remove(token),
+        };
+    }
+
+    fn problems(&self) -> Vec<FileProblem> {
+        vec![FileProblem {
+            file: "sluice.toml".into(),
+            line: 3,
+            column: 1,
+            message: "no".into(),
+            hint: None,
+        }]
+    }
+
+    fn tools<'a>(&'a self, server: &'a Name, fresh: bool) -> Eventual<'a, Option<Vec<Tool>>> {
+        *self.asked_anew.lock().unwrap() |= fresh;
+        let is_up = server.as_str() == "files";
+        let definition = r#"{"name":"read","inputSchema":{"maximum":1.50}}"#;
+        let tool = || Tool { name: "read".into(), category: "read", definition: definition.into() };
+        Box::pin(async move { is_up.then(|| vec![tool()]) })
+    }
+
+    fn metrics(&self) -> String {
+        "sluice_up 1\n".into()
+    }
+}
+
+pub(crate) struct Plane {
+    pub(crate) live: Arc<Fake>,
+    pub(crate) store: Store,
+    router: Router,
+    _folder: Folder,
+}
+
+/// What came back.
+pub(crate) struct Reply {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) text: String,
+}
+
+impl Reply {
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error}: {}", self.text))
+    }
+
+    /// The body of an answer with this status.
+    #[track_caller]
+    pub(crate) fn expect(&self, status: u16) -> Value {
+        assert_eq!(self.status.as_u16(), status, "{}", self.text);
+        if status >= 400 {
+            assert_eq!(self.headers["content-type"], "application/problem+json");
+            assert_eq!(self.json()["status"], status);
+        }
+        if self.text.is_empty() { Value::Null } else { self.json() }
+    }
+
+    #[track_caller]
+    pub(crate) fn header(&self, name: &str) -> &str {
+        self.headers[name].to_str().unwrap()
+    }
+}
+
+impl Plane {
+    pub(crate) fn new() -> Plane {
+        Plane::with(true)
+    }
+
+    pub(crate) fn with(is_loopback: bool) -> Plane {
+        let folder = Folder::new().unwrap();
+        let key = Key::from_bytes([7; 32]);
+        let store = Store::open(&folder.join("sluice.db"), Durability::Process, &key).unwrap();
+        let live = Arc::new(Fake {
+            store: store.clone(),
+            in_force: Mutex::new(Arc::new(declared())),
+            refuses: Mutex::default(),
+            grants: Mutex::default(),
+            asked_anew: Mutex::default(),
+        });
+        let settings = Settings {
+            hosts: vec!["127.0.0.1".into(), "localhost".into()],
+            origins: vec!["https://app.example.com".into()],
+            is_loopback,
+        };
+        let token = Secret::new(TOKEN.into());
+        let api = Api::new(Arc::clone(&live), store.clone(), token, settings);
+        Plane { live, store, router: api.router(), _folder: folder }
+    }
+
+    pub(crate) async fn send(&self, request: Request<Body>) -> Reply {
+        let response = self.router.clone().oneshot(request).await.unwrap();
+        let (parts, body) = response.into_parts();
+        let text = body.collect().await.unwrap().to_bytes();
+        Reply {
+            status: parts.status,
+            headers: parts.headers,
+            text: String::from_utf8(text.into()).unwrap(),
+        }
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Reply {
+        self.send(request(Method::GET, path, "", "")).await
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> Reply {
+        self.send(request(Method::POST, path, "application/json", &body.to_string())).await
+    }
+
+    pub(crate) async fn delete(&self, path: &str) -> Reply {
+        self.send(request(Method::DELETE, path, "", "")).await
+    }
+
+    /// The messages of the log, the oldest first.
+    pub(crate) async fn messages(&self) -> Vec<String> {
+        self.store.flush().await.unwrap();
+        let records = self.store.records(&Filter::default()).unwrap();
+        let message = |(_, text): &(i64, String)| {
+            let record: Value = serde_json::from_str(text).unwrap();
+            record["message"].as_str().unwrap_or_default().to_owned()
+        };
+        records.iter().map(message).collect()
+    }
+}
+
+/// A request of an administrator.
+pub(crate) fn request(method: Method, path: &str, media_type: &str, body: &str) -> Request<Body> {
+    let builder = Request::builder()
+        .method(method)
+        .uri(path)
+        .header("host", HOST)
+        .header("authorization", format!("Bearer {TOKEN}"));
+    let builder = match media_type {
+        "" => builder,
+        media_type => builder.header("content-type", media_type),
+    };
+    builder.body(Body::from(body.to_owned())).unwrap()
+}

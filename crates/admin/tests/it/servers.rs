@@ -1,0 +1,106 @@
+//! Servers over the API.
+
+use axum::http::Method;
+use serde_json::json;
+
+use crate::plane::{Plane, request};
+
+#[tokio::test]
+async fn a_server_is_added_shown_and_removed() {
+    let plane = Plane::new();
+    let new = json!({
+        "name": "stripe", "url": "https://mcp.example.com/mcp?key=sesame",
+        "headers": {"Authorization": "Bearer open"}, "timeout": "90s",
+    });
+    let added = plane.post("/api/v1/servers", &new).await;
+    let expected = json!({
+        "name": "stripe", "source": "stored", "transport": "http",
+        "url": "https://mcp.example.com/mcp?…", "headers": ["authorization"],
+        "timeout": "90s", "anonymous_policy": null,
+    });
+    assert_eq!(added.expect(201), expected);
+    assert_eq!(plane.get("/api/v1/servers/stripe").await.expect(200), expected);
+    let list = plane.get("/api/v1/servers").await;
+    assert_eq!(list.expect(200)["servers"][1], expected);
+    for secret in ["sesame", "Bearer open", "hush"] {
+        assert!(!list.text.contains(secret), "{}", list.text);
+    }
+    plane.delete("/api/v1/servers/stripe").await.expect(204);
+    plane.get("/api/v1/servers/stripe").await.expect(404);
+    plane.delete("/api/v1/servers/stripe").await.expect(404);
+    assert_eq!(plane.messages().await, ["server `stripe` added", "server `stripe` removed"]);
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_a_server_is_said() {
+    let plane = Plane::new();
+    let url = "https://a.example.com/";
+    for (new, status, detail) in [
+        (json!({"name": "Nope", "url": url}), 422, "`Nope` is no name"),
+        (json!({"name": "a", "url": "ftp://a/"}), 422, "`url` must begin with"),
+        (json!({"name": "a", "url": "https://me:pw@a/"}), 422, "user name"),
+        (json!({"name": "a", "url": url, "timeout": "soon"}), 422, "`timeout` must be"),
+        (json!({"name": "a", "url": url, "headers": {"Host": "b"}}), 422, "header `host`"),
+        (json!({"name": "a", "url": url, "headers": {"X": "1", "x": "2"}}), 422, "twice"),
+        (json!({"name": "a", "url": url, "colour": 1}), 400, "unknown field `colour`"),
+        (json!({"name": "a"}), 400, "missing field `url`"),
+        (json!({"name": "a", "command": ["sh"]}), 403, "over HTTP"),
+        (json!({"name": "files", "url": url}), 409, "server `files` is declared"),
+    ] {
+        let problem = plane.post("/api/v1/servers", &new).await.expect(status);
+        let said = problem["detail"].as_str().unwrap();
+        assert!(said.contains(detail), "{new}: {said}");
+        assert!(!said.contains("pw"), "{said}");
+    }
+    assert!(plane.messages().await.is_empty());
+    let text = request(Method::POST, "/api/v1/servers", "text/plain", "{}");
+    plane.send(text).await.expect(415);
+    let long = format!(r#"{{"name":"a","url":"{}"}}"#, "x".repeat(2 << 20));
+    plane
+        .send(request(Method::POST, "/api/v1/servers", "application/json", &long))
+        .await
+        .expect(413);
+}
+
+#[tokio::test]
+async fn a_name_is_taken_once_and_declared_servers_stay() {
+    let plane = Plane::new();
+    let new = json!({"name": "a", "url": "https://a.example.com/"});
+    plane.post("/api/v1/servers", &new).await.expect(201);
+    let again = plane.post("/api/v1/servers", &new).await.expect(409);
+    assert_eq!(again["detail"], "server `a` is there already");
+    let declared = plane.delete("/api/v1/servers/files").await.expect(409);
+    assert_eq!(declared["hint"], "change it there");
+}
+
+#[tokio::test]
+async fn what_the_gateway_does_not_take_is_undone() {
+    let plane = Plane::new();
+    *plane.live.refuses.lock().unwrap() = Some("the address is private".into());
+    let new = json!({"name": "a", "url": "https://a.example.com/"});
+    let refused = plane.post("/api/v1/servers", &new).await.expect(409);
+    assert_eq!(refused["detail"], "the address is private");
+    assert_eq!(plane.store.servers().unwrap(), []);
+    *plane.live.refuses.lock().unwrap() = None;
+    plane.post("/api/v1/servers", &new).await.expect(201);
+    let stored = plane.store.servers().unwrap();
+    *plane.live.refuses.lock().unwrap() = Some("not now".into());
+    plane.delete("/api/v1/servers/a").await.expect(409);
+    assert_eq!(plane.store.servers().unwrap(), stored);
+}
+
+#[tokio::test]
+async fn tools_come_as_the_server_defines_them() {
+    let plane = Plane::new();
+    let tools = plane.get("/api/v1/servers/files/tools").await;
+    assert_eq!(tools.expect(200)["tools"][0]["category"], "read");
+    assert!(tools.text.contains(r#"{"name":"read","inputSchema":{"maximum":1.50}}"#));
+    assert!(!*plane.live.asked_anew.lock().unwrap());
+    let refresh = request(Method::POST, "/api/v1/servers/files/refresh", "", "");
+    plane.send(refresh).await.expect(200);
+    assert!(*plane.live.asked_anew.lock().unwrap());
+    plane.get("/api/v1/servers/nobody/tools").await.expect(404);
+    let new = json!({"name": "down", "url": "https://a.example.com/"});
+    plane.post("/api/v1/servers", &new).await.expect(201);
+    plane.get("/api/v1/servers/down/tools").await.expect(502);
+}
