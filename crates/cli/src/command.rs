@@ -2,11 +2,16 @@
 
 mod completions;
 mod config;
+mod grant;
+mod log;
 mod policy;
+mod server;
 
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
+
+pub(crate) use config::draw_problems;
 
 use crate::output::Done;
 
@@ -23,9 +28,17 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Check, test, explain, import and compare policies
+    /// The servers that calls can be forwarded to
+    #[command(subcommand)]
+    Server(server::Command),
+    /// Check, test, explain, import and compare policies, and put them into force
     #[command(subcommand)]
     Policy(policy::Command),
+    /// What agents may use: their tokens
+    #[command(subcommand)]
+    Grant(grant::Command),
+    /// The audit log: what was called, and what came of it
+    Log(Box<log::Log>),
     /// Show the configuration that would be in force, or what is wrong with it
     Config(config::Show),
     /// Print a completion script for a shell
@@ -35,7 +48,10 @@ enum Command {
 /// Does what the arguments ask for.
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<Done> {
     match arguments.command {
-        Command::Policy(command) => policy::run(command),
+        Command::Server(command) => server::run(command, arguments.data),
+        Command::Policy(command) => policy::run(command, arguments.data),
+        Command::Grant(command) => grant::run(command, arguments.data),
+        Command::Log(log) => log.run(arguments.data),
         Command::Config(show) => show.run(arguments.data),
         Command::Completions(completions) => completions.run(),
     }

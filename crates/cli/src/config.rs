@@ -10,7 +10,7 @@ mod loader;
 mod options;
 mod policy;
 mod problem;
-mod secret;
+pub(crate) mod secret;
 mod section;
 mod server;
 mod settings;
@@ -124,7 +124,6 @@ impl Config {
 
 /// The data directory alone, for commands that only need to find a running
 /// gateway: the rest of the file may be about secrets they do not have.
-#[cfg_attr(not(test), expect(dead_code, reason = "the commands on a running gateway need it"))]
 pub(crate) fn data_directory(
     overrides: &Overrides,
     environment: &Environment,

@@ -17,7 +17,7 @@ use std::{
 
 use sluice_store::Secret;
 
-pub(crate) use running::{FindError, Running};
+pub(crate) use running::{Running, agents_url};
 
 use crate::environment::Environment;
 

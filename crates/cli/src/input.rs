@@ -31,14 +31,18 @@ impl Source {
         Ok(Source { name: name.to_owned(), text: read(name, MOST_POLICY)? })
     }
 
-    /// Compiles it as a policy. Standard input has no ending to tell by: what
-    /// begins like an object is JSON.
-    pub(crate) fn policy(&self) -> Result<Policy, Vec<Problem>> {
-        let format = match self.name.as_str() {
+    /// How it is written. Standard input has no ending to tell by: what begins
+    /// like an object is JSON.
+    pub(crate) fn format(&self) -> Format {
+        match self.name.as_str() {
             "-" if !self.text.trim_ascii_start().starts_with(b"{") => Format::Yaml,
             name => Format::of_file_name(name),
-        };
-        load(&self.text, format)
+        }
+    }
+
+    /// Compiles it as a policy.
+    pub(crate) fn policy(&self) -> Result<Policy, Vec<Problem>> {
+        load(&self.text, self.format())
     }
 
     /// The policy's own tests that fail, as problems at their places, and how

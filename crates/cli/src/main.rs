@@ -1,10 +1,11 @@
 //! `sluice`: the command line. Reads arguments, calls the crates that know, and
 //! turns what they say into text and an exit code.
 
+mod api;
 mod clock;
 mod command;
 mod config;
-#[cfg_attr(not(test), expect(dead_code, unused_imports, reason = "`sluice up` opens it"))]
+#[cfg_attr(not(test), expect(dead_code, reason = "`sluice up` opens it"))]
 mod data;
 mod environment;
 mod input;

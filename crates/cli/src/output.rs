@@ -1,6 +1,7 @@
 //! Writing for people and for programs, and the exit code.
 
 mod snippet;
+mod table;
 
 use std::{
     fmt::Write as _,
@@ -12,6 +13,7 @@ use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 
 pub(crate) use snippet::problem;
+pub(crate) use table::{Cell, Columns, table};
 
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default().bold();
 pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
@@ -57,6 +59,26 @@ pub(crate) fn print_json(data: &impl Serialize) -> anyhow::Result<()> {
     let mut text = serde_json::to_string_pretty(data)?;
     text.push('\n');
     Ok(unless_closed(io::stdout().write_all(text.as_bytes()))?)
+}
+
+/// Writes a text of many lines that comes from outside.
+pub(crate) fn print_text(text: &str) -> io::Result<()> {
+    let lines = text.lines().map(|line| {
+        // Tabs are what they seem.
+        let parts: Vec<_> = line.split('\t').map(visible).collect();
+        parts.join("\t") + "\n"
+    });
+    print(&lines.collect::<String>())
+}
+
+/// Writes a part of data that goes on; whether anybody reads it still.
+pub(crate) fn print_part(text: &[u8]) -> io::Result<bool> {
+    let mut out = anstream::stdout();
+    match out.write_all(text).and_then(|()| out.flush()) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 /// Writes what is not data to standard error.

@@ -66,9 +66,15 @@ fn refuse(files: &[FileProblems], json: bool) -> anyhow::Result<Done> {
         let problems = files.iter().flat_map(placed).collect();
         print_json(&Report { ok: false, problems, config: None, files: Vec::new() })?;
     } else {
-        let text: String = files.iter().map(|file| drawn(&file.source, &file.problems)).collect();
-        remark(&text)?;
+        draw_problems(files)?;
     }
+    Ok(Done::Misused)
+}
+
+/// Shows what is wrong with a configuration.
+pub(crate) fn draw_problems(files: &[FileProblems]) -> anyhow::Result<Done> {
+    let text: String = files.iter().map(|file| drawn(&file.source, &file.problems)).collect();
+    remark(&text)?;
     Ok(Done::Misused)
 }
 

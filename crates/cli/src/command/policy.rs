@@ -1,10 +1,16 @@
-//! `sluice policy`: working with policies before they are in force.
+//! `sluice policy`: working with policies before they are in force, and putting
+//! them there.
 
 mod check;
 mod diff;
 mod explain;
 mod import;
+mod list;
+mod put;
+mod show;
 mod test;
+
+use std::path::PathBuf;
 
 use clap::Subcommand;
 
@@ -26,17 +32,26 @@ pub(crate) enum Command {
     Import(import::Import),
     /// Show what changes when policy B takes the place of policy A
     Diff(diff::Diff),
+    /// Put a policy into force on a server
+    Put(put::Put),
+    /// List the policies that are in force
+    List(list::List),
+    /// Print a policy that is in force
+    Show(show::Show),
     /// Print the JSON Schema of policies, for editors
     Schema,
 }
 
-pub(crate) fn run(command: Command) -> anyhow::Result<Done> {
+pub(crate) fn run(command: Command, data: Option<PathBuf>) -> anyhow::Result<Done> {
     match command {
         Command::Check(check) => check.run(),
         Command::Test(test) => test.run(),
         Command::Explain(explain) => explain.run(),
         Command::Import(import) => import.run(),
         Command::Diff(diff) => diff.run(),
+        Command::Put(put) => put.run(data),
+        Command::List(list) => list.run(data),
+        Command::Show(show) => show.run(data),
         Command::Schema => {
             print_json(&sluice_policy::file::json_schema())?;
             Ok(Done::Well)

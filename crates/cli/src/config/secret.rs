@@ -1,9 +1,12 @@
 //! Secrets of the file: `env:NAME`, `file:PATH`, or the text itself.
 
+use std::path::Path;
+
 use sluice_store::Secret;
 use toml::{Spanned, de::DeValue};
 
 use super::loader::Loader;
+use crate::environment::Environment;
 
 /// Bytes of a file that holds a secret.
 const LONGEST_SECRET: u64 = 64 << 10;
@@ -36,6 +39,17 @@ pub(super) fn resolve(
         Err(message) => loader.findings.add(value.span(), message),
     }
     None
+}
+
+/// A secret given on the command line, in the same three ways.
+pub(crate) fn given(text: &str, environment: &Environment) -> Result<Secret, String> {
+    let mut loader = Loader::new(Path::new(""), environment);
+    let found = match text.split_once(':') {
+        Some(("env", name)) => of_variable(name, &loader),
+        Some(("file", name)) => of_file(name, &mut loader),
+        _ => Ok(text.to_owned()),
+    };
+    found.map(Secret::new)
 }
 
 fn of_variable(name: &str, loader: &Loader<'_>) -> Result<String, String> {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use http::{HeaderName, HeaderValue};
+use sluice_admin::declare;
 use sluice_store::{Name, Secret, Server, Source, Transport};
 use toml::Spanned;
 
@@ -10,7 +10,7 @@ use super::{
     loader::Loader,
     secret,
     section::{Section, nearest},
-    value::{self, network},
+    value,
 };
 
 const KEYS: &[&str] = &[
@@ -32,26 +32,6 @@ const BUILT_IN: &[&str] = &["demo"];
 /// Those that will be.
 const LATER_BUILT_IN: &[&str] = &["pharo"];
 const TIMEOUT: Duration = Duration::from_mins(1);
-/// Headers that the gateway makes itself for every request.
-const OWN_HEADERS: &[&str] = &[
-    "accept",
-    "accept-encoding",
-    "connection",
-    "content-encoding",
-    "content-length",
-    "content-type",
-    "expect",
-    "host",
-    "keep-alive",
-    "last-event-id",
-    "proxy-authenticate",
-    "proxy-authorization",
-    "proxy-connection",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-];
 
 /// What the file says of a server, which may be wrong.
 pub(super) struct Declared {
@@ -187,7 +167,7 @@ fn json(options: &Section<'_>, findings: &mut super::problem::Findings) -> Optio
 fn http(section: &Section<'_>, loader: &mut Loader<'_>) -> Option<Transport> {
     let headers = headers(section, loader);
     let (_, value) = section.entry("url")?;
-    let url = value.get_ref().as_str().map_or(Err("must be a text"), network::server_url);
+    let url = value.get_ref().as_str().map_or(Err("must be a text"), declare::server_url);
     match url {
         Ok(url) => Some(Transport::Http { url: url.into(), headers }),
         Err(message) => {
@@ -204,7 +184,7 @@ fn headers(section: &Section<'_>, loader: &mut Loader<'_>) -> Vec<(String, Secre
     let mut headers: Vec<(String, Secret)> = Vec::new();
     for (key, (span, value)) in section.entries() {
         let secret = secret::resolve(&section.path_to(key), value, loader);
-        let name = match header_name(key) {
+        let name = match declare::header_name(key) {
             Ok(name) if headers.iter().any(|(known, _)| known == name.as_str()) => {
                 loader.findings.add(span, format!("header `{name}` is there twice"));
                 continue;
@@ -216,21 +196,10 @@ fn headers(section: &Section<'_>, loader: &mut Loader<'_>) -> Vec<(String, Secre
             }
         };
         let Some(secret) = secret else { continue };
-        if HeaderValue::from_str(secret.get_ref().expose()).is_ok() {
-            headers.push((name.to_string(), secret.into_inner()));
-        } else {
-            let message =
-                format!("the value for header `{name}` has characters no header can have");
-            loader.findings.add(value.span(), message);
+        match declare::check_header_value(&name, secret.get_ref().expose()) {
+            Ok(()) => headers.push((name.to_string(), secret.into_inner())),
+            Err(message) => loader.findings.add(value.span(), message),
         }
     }
     headers
-}
-
-fn header_name(text: &str) -> Result<HeaderName, String> {
-    let name = HeaderName::try_from(text).map_err(|_| format!("`{text}` is no header's name"))?;
-    if OWN_HEADERS.contains(&name.as_str()) || name.as_str().starts_with("mcp-") {
-        return Err(format!("header `{name}` is the gateway's own to set"));
-    }
-    Ok(name)
 }

@@ -3,12 +3,10 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use sluice_admin::span;
 use sluice_store::{Durability, Grant, Server, Transport};
 
-use super::{
-    Config,
-    value::{written_duration, written_size},
-};
+use super::{Config, value::written_size};
 
 /// What stands in a secret's place.
 const MASK: &str = "…";
@@ -134,7 +132,7 @@ fn audit(config: &Config) -> ShownAudit {
             Durability::Process => "process",
             Durability::Power => "power",
         },
-        keep: written_duration(config.audit.keep),
+        keep: span::written(config.audit.keep),
         max_size: written_size(config.audit.max_size),
         values: config.audit.values.clone(),
     }
@@ -142,7 +140,7 @@ fn audit(config: &Config) -> ShownAudit {
 
 fn server(server: &Server) -> ShownServer {
     let common = ShownServer {
-        timeout: written_duration(server.timeout),
+        timeout: span::written(server.timeout),
         anonymous_policy: server.anonymous_policy.as_ref().map(ToString::to_string),
         ..ShownServer::default()
     };

@@ -4,6 +4,7 @@ pub(super) mod network;
 
 use std::time::Duration;
 
+use sluice_admin::span;
 use sluice_policy::Timestamp;
 use sluice_store::Durability;
 use toml::de::DeValue;
@@ -35,11 +36,6 @@ impl From<&str> for Wrong {
 
 /// Units of size, largest first.
 const SIZES: [(&str, u64); 4] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)];
-/// Units of time in seconds, largest first.
-const SPANS: [(&str, u64); 4] = [("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)];
-/// Ten years: longer than anything here lasts, and far from where adding it
-/// to a date could overflow.
-const LONGEST_SPAN: u64 = 3_660 * 86_400;
 
 /// A text with something in it.
 pub(super) fn text(value: &DeValue<'_>) -> Parsed<String> {
@@ -72,17 +68,10 @@ pub(super) fn size(value: &DeValue<'_>) -> Parsed<u64> {
 
 /// A span of time such as `60s`, `15m`, `12h` or `90d`.
 pub(super) fn duration(value: &DeValue<'_>) -> Parsed<Duration> {
-    const EXPECTED: &str = "a span of time such as `60s`, `15m`, `12h` or `90d`";
     if let DeValue::Integer(number) = value {
-        return Err(Wrong::with_hint(EXPECTED, format!("for seconds, write \"{number}s\"")));
+        return Err(Wrong::with_hint(span::EXPECTED, format!("for seconds, write \"{number}s\"")));
     }
-    let (number, unit) = value.as_str().and_then(number_and_unit).ok_or(EXPECTED)?;
-    let factor = SPANS.iter().find(|(name, _)| *name == unit).map(|(_, factor)| *factor);
-    let seconds = factor.and_then(|factor| number.checked_mul(factor));
-    match seconds.filter(|seconds| *seconds <= LONGEST_SPAN) {
-        Some(seconds) => Ok(Duration::from_secs(seconds)),
-        None => Err(EXPECTED.into()),
-    }
+    value.as_str().and_then(span::read).ok_or_else(|| span::EXPECTED.into())
 }
 
 /// A whole number of at least 1, and the unit after it.
@@ -95,18 +84,8 @@ fn number_and_unit(text: &str) -> Option<(u64, &str)> {
 
 /// A size as it would be written.
 pub(super) fn written_size(bytes: u64) -> String {
-    written(bytes, &SIZES)
-}
-
-/// A span of time as it would be written.
-pub(super) fn written_duration(span: Duration) -> String {
-    written(span.as_secs(), &SPANS)
-}
-
-fn written(number: u64, units: &[(&str, u64)]) -> String {
-    let whole =
-        units.iter().find(|(_, factor)| number >= *factor && number.is_multiple_of(*factor));
-    whole.map_or_else(|| number.to_string(), |(unit, factor)| format!("{}{unit}", number / factor))
+    let whole = SIZES.iter().find(|(_, factor)| bytes >= *factor && bytes.is_multiple_of(*factor));
+    whole.map_or_else(|| bytes.to_string(), |(unit, factor)| format!("{}{unit}", bytes / factor))
 }
 
 /// A whole number from 1 to `most`.
@@ -223,8 +202,6 @@ mod tests {
     fn what_is_written_reads_the_same() {
         assert_eq!(written_size(4 << 20), "4MiB");
         assert_eq!(written_size(1000), "1000B");
-        assert_eq!(written_duration(Duration::from_secs(90)), "90s");
-        assert_eq!(written_duration(Duration::from_hours(48)), "2d");
     }
 
     #[test]

@@ -24,6 +24,9 @@ pub(super) struct Run {
     pub(super) pid: u32,
     listen: SocketAddr,
     admin: SocketAddr,
+    /// Whether agents connect by TLS.
+    #[serde(default)]
+    tls: bool,
     version: String,
     started_at: String,
 }
@@ -40,6 +43,7 @@ impl DataDirectory {
         &self,
         listen: SocketAddr,
         admin: SocketAddr,
+        tls: bool,
         at: Timestamp,
     ) -> Result<RunFile, DataError> {
         let path = self.path.join(NAME);
@@ -48,6 +52,7 @@ impl DataDirectory {
             pid: std::process::id(),
             listen,
             admin,
+            tls,
             version: env!("CARGO_PKG_VERSION").into(),
             started_at: moment.to_string(),
         };
@@ -139,6 +144,14 @@ fn local(
         None => secret::token(&directory.join("admin-token"))?.ok_or_else(not_running)?,
     };
     Ok(Running { url: format!("http://{address}"), token })
+}
+
+/// Where agents reach the gateway that runs on a data directory, without a path.
+pub(crate) fn agents_url(directory: &Path) -> Result<String, FindError> {
+    let not_running = || FindError::NotRunning(directory.to_owned());
+    let run = read(directory)?.filter(|run| is_alive(run.pid)).ok_or_else(not_running)?;
+    let scheme = if run.tls { "https" } else { "http" };
+    Ok(format!("{scheme}://{}", reachable(run.listen)))
 }
 
 /// The address by which this machine reaches a listener of its own.

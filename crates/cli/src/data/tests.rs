@@ -9,7 +9,7 @@ use std::{
 
 use sluice_policy::Timestamp;
 
-use super::{DataDirectory, DataError, FindError, Running};
+use super::{DataDirectory, DataError, Running, running::FindError};
 use crate::{environment::Environment, scratch::Scratch};
 
 /// A folder with room for a data directory in it.
@@ -153,7 +153,7 @@ fn one_gateway_at_a_time() {
     let lock = data.lock().unwrap();
     check(data.lock(), &["another gateway uses data directory", "--data"]);
     let here: SocketAddr = ([127, 0, 0, 1], 1).into();
-    let run = data.announce(here, here, Timestamp::from_millis(0)).unwrap();
+    let run = data.announce(here, here, false, Timestamp::from_millis(0)).unwrap();
     check(data.lock(), &[&format!("another gateway (process {}) uses", std::process::id())]);
     drop((lock, run));
     data.lock().unwrap();
@@ -172,7 +172,7 @@ fn a_running_gateway_is_found_and_a_stopped_one_is_not() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let admin = listener.local_addr().unwrap();
     let at = Timestamp::from_millis(1_000);
-    let run = data.announce(([127, 0, 0, 1], 1).into(), admin, at).unwrap();
+    let run = data.announce(([127, 0, 0, 1], 1).into(), admin, false, at).unwrap();
     let text = fs::read_to_string(data.path().join("run.json")).unwrap();
     let written: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!(written["started_at"], "1970-01-01T00:00:01Z");
@@ -196,7 +196,7 @@ fn a_process_that_is_gone_is_not_running() {
     data.admin_token(&nothing()).unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let admin = listener.local_addr().unwrap();
-    let _run = data.announce(admin, admin, Timestamp::from_millis(0)).unwrap();
+    let _run = data.announce(admin, admin, false, Timestamp::from_millis(0)).unwrap();
     let path = data.path().join("run.json");
     let own = format!("\"pid\":{}", std::process::id());
     // No system numbers its processes this high.

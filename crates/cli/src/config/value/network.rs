@@ -90,23 +90,6 @@ pub(in crate::config) fn origin(value: &DeValue<'_>) -> Parsed<String> {
     }
 }
 
-/// Where a server is. Nothing of it is shown when it is refused, since
-/// passwords are written into such places.
-pub(in crate::config) fn server_url(text: &str) -> Result<Url, &'static str> {
-    let url =
-        Url::parse(text).map_err(|_| "must be a URL such as `https://mcp.example.com/mcp`")?;
-    if !matches!(url.scheme(), "http" | "https") {
-        return Err("must begin with `https://` or `http://`");
-    }
-    if !url.username().is_empty() || url.password().is_some() {
-        return Err("must not hold a user name or a password");
-    }
-    if url.fragment().is_some() {
-        return Err("must not have a fragment (`#…`)");
-    }
-    Ok(url)
-}
-
 #[cfg(test)]
 mod tests {
     use super::{
@@ -151,15 +134,5 @@ mod tests {
         check(origin, r#""app.example.com""#, None);
         check(origin, r#""null""#, None);
         check(origin, r#""file:///tmp""#, None);
-    }
-
-    #[test]
-    fn server_urls_hold_nothing_but_the_place() {
-        for good in ["https://mcp.example.com/mcp", "http://127.0.0.1:9000/", "https://a/?b=c"] {
-            assert!(server_url(good).is_ok(), "{good}");
-        }
-        for wrong in ["ftp://a/", "https://me:pw@a/", "https://me@a/", "https://a/#b", "a/b", ""] {
-            assert!(server_url(wrong).is_err(), "{wrong}");
-        }
     }
 }

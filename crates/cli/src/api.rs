@@ -1,0 +1,215 @@
+//! The running gateway's API, as commands use it.
+
+mod refusal;
+mod status;
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, anyhow};
+use bytes::Bytes;
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use http_body_util::BodyExt as _;
+use serde_json::Value;
+use sluice_upstream::{AnswerBody, HttpUpstream, Upstream, address::Reach};
+use url::Url;
+
+use self::refusal::Refusal;
+use crate::{
+    command::draw_problems,
+    config::{self, LoadError, Overrides},
+    data::{Running, agents_url},
+    environment::Environment,
+    output::{Done, complain},
+};
+
+/// A running gateway to ask things of.
+pub(crate) struct Gateway {
+    running: Running,
+    directory: PathBuf,
+    runtime: tokio::runtime::Runtime,
+}
+
+/// Something to ask.
+#[derive(Debug)]
+pub(crate) struct Question<'q> {
+    pub(crate) method: Method,
+    /// What comes after `/api/v1`, part by part.
+    pub(crate) path: &'q [&'q str],
+    pub(crate) query: &'q [(&'q str, String)],
+    /// Its media type, and itself.
+    pub(crate) body: Option<(&'static str, Bytes)>,
+}
+
+impl<'q> Question<'q> {
+    pub(crate) fn get(path: &'q [&'q str]) -> Question<'q> {
+        Question { method: Method::GET, path, query: &[], body: None }
+    }
+
+    pub(crate) fn post(path: &'q [&'q str]) -> Question<'q> {
+        Question { method: Method::POST, ..Question::get(path) }
+    }
+
+    pub(crate) fn delete(path: &'q [&'q str]) -> Question<'q> {
+        Question { method: Method::DELETE, ..Question::get(path) }
+    }
+
+    pub(crate) fn json(self, body: &Value) -> Question<'q> {
+        Question { body: Some(("application/json", body.to_string().into())), ..self }
+    }
+}
+
+/// Finds the gateway and does something with it. What it refuses is told, and is
+/// no wrong use.
+pub(crate) fn with_gateway(
+    data: Option<PathBuf>,
+    work: impl FnOnce(&Gateway) -> anyhow::Result<Done>,
+) -> anyhow::Result<Done> {
+    let gateway = match Gateway::find(data) {
+        Ok(gateway) => gateway,
+        Err(error) => match error.downcast::<LoadError>()? {
+            LoadError::Problems(files) => return draw_problems(&files),
+            other => return Err(other.into()),
+        },
+    };
+    match work(&gateway) {
+        Err(error) if error.is::<Refusal>() => {
+            complain(&error);
+            Ok(Done::WithProblems)
+        }
+        other => other,
+    }
+}
+
+impl Gateway {
+    fn find(data: Option<PathBuf>) -> anyhow::Result<Gateway> {
+        let environment = Environment::of_process();
+        let overrides = Overrides { data, ..Overrides::default() };
+        let directory = match config::data_directory(&overrides, &environment) {
+            // Another machine's gateway has its directory there.
+            Err(_) if environment.setting("SLUICE_URL").is_some() => PathBuf::new(),
+            found => found?,
+        };
+        let running = Running::find(&directory, &environment)?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        Ok(Gateway { running, directory, runtime })
+    }
+
+    /// Where agents reach this gateway, if it runs on this machine's directory.
+    pub(crate) fn agents_url(&self) -> Option<String> {
+        let is_elsewhere = Environment::of_process().setting("SLUICE_URL").is_some();
+        if is_elsewhere { None } else { agents_url(&self.directory).ok() }
+    }
+
+    /// Asks, and reads the answer as JSON; nothing is `null`.
+    pub(crate) fn ask(&self, question: Question<'_>) -> anyhow::Result<Value> {
+        self.runtime.block_on(async {
+            let body = self.send(question).await?.into_body().collect().await;
+            let text = body.context("the gateway's answer was cut short")?.to_bytes();
+            if text.is_empty() {
+                return Ok(Value::Null);
+            }
+            serde_json::from_slice(&text).context("the gateway's answer is not valid JSON")
+        })
+    }
+
+    /// Asks, and hands the answer on as it arrives, for as long as `take` wants more.
+    pub(crate) fn stream(
+        &self,
+        question: Question<'_>,
+        mut take: impl FnMut(&[u8]) -> anyhow::Result<bool>,
+    ) -> anyhow::Result<()> {
+        self.runtime.block_on(async {
+            let mut body = self.send(question).await?.into_body();
+            while let Some(frame) = body.frame().await {
+                let frame = frame.context("the gateway's answer was cut short")?;
+                if let Some(data) = frame.data_ref()
+                    && !take(data)?
+                {
+                    break;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Lets some time pass.
+    pub(crate) fn pause(&self, span: std::time::Duration) {
+        self.runtime.block_on(tokio::time::sleep(span));
+    }
+
+    async fn send(&self, question: Question<'_>) -> anyhow::Result<Response<AnswerBody>> {
+        let url = address(&self.running.url, &question)?;
+        let mut token = HeaderValue::from_str(&format!("Bearer {}", self.running.token.expose()))?;
+        token.set_sensitive(true);
+        let request =
+            Request::builder().method(question.method).header(header::AUTHORIZATION, token);
+        let (request, body) = match question.body {
+            Some((media_type, body)) => (request.header(header::CONTENT_TYPE, media_type), body),
+            None => (request, Bytes::new()),
+        };
+        let server = Upstream::Http(Box::new(HttpUpstream::new(url.as_str(), anywhere())?));
+        let answer = server.send(request.body(body)?).await;
+        let answer = answer
+            .with_context(|| format!("cannot reach the gateway at `{}`", self.running.url))?;
+        let status = answer.status();
+        if status.is_success() {
+            return Ok(answer);
+        }
+        let text = answer.into_body().collect().await.map(http_body_util::Collected::to_bytes);
+        Err(refused(status, &text.unwrap_or_default()))
+    }
+}
+
+fn refused(status: StatusCode, text: &[u8]) -> anyhow::Error {
+    match Refusal::read(text) {
+        Some(refusal) => refusal.into(),
+        None => anyhow!(
+            "what answers there is no gateway: it says {status}\nhint: `SLUICE_URL` is the address of the people's plane, without a path"
+        ),
+    }
+}
+
+/// The user says which gateway to call: no address is out of reach.
+fn anywhere() -> Reach {
+    let allowed = ["0.0.0.0/0", "::/0"].into_iter().filter_map(|range| range.parse().ok());
+    Reach { allowed: allowed.collect(), loopback: true }
+}
+
+fn address(base: &str, question: &Question<'_>) -> anyhow::Result<Url> {
+    let wrong = || {
+        anyhow!(
+            "`{base}` is no address of a gateway\nhint: `SLUICE_URL` is such as `http://127.0.0.1:8788`"
+        )
+    };
+    let mut url = Url::parse(base).map_err(|_| wrong())?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(wrong());
+    }
+    url.path_segments_mut()
+        .map_err(|()| wrong())?
+        .pop_if_empty()
+        .extend(["api", "v1"])
+        .extend(question.path);
+    if !question.query.is_empty() {
+        url.query_pairs_mut().extend_pairs(question.query);
+    }
+    Ok(url)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Question, address};
+
+    #[test]
+    fn parts_of_a_path_stay_parts() {
+        let query = [("grant", "a&b".to_owned())];
+        let question = Question { query: &query, ..Question::get(&["grants", "../x?y"]) };
+        let url = address("http://127.0.0.1:8788", &question).unwrap();
+        assert_eq!(url.as_str(), "http://127.0.0.1:8788/api/v1/grants/..%2Fx%3Fy?grant=a%26b");
+        let behind = address("https://example.com/gate", &Question::get(&["status"])).unwrap();
+        assert_eq!(behind.as_str(), "https://example.com/gate/api/v1/status");
+        for wrong in ["127.0.0.1:8788", "unix:/x", ""] {
+            assert!(address(wrong, &Question::get(&["status"])).is_err(), "{wrong}");
+        }
+    }
+}

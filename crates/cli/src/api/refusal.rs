@@ -1,0 +1,59 @@
+//! What the gateway says when it does not do what it was asked.
+
+use std::fmt;
+
+use serde::Deserialize;
+
+/// A problem as RFC 9457 has it, with what our API adds.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Refusal {
+    detail: String,
+    hint: Option<String>,
+    #[serde(default)]
+    problems: Vec<Place>,
+}
+
+/// A place in a policy that is wrong.
+#[derive(Debug, Deserialize)]
+struct Place {
+    line: usize,
+    column: usize,
+    message: String,
+}
+
+impl Refusal {
+    /// `None` if the text is no problem of ours.
+    pub(super) fn read(text: &[u8]) -> Option<Refusal> {
+        serde_json::from_slice(text).ok()
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.detail)?;
+        for Place { line, column, message } in &self.problems {
+            write!(f, "\n  {line}:{column}: {message}")?;
+        }
+        match &self.hint {
+            Some(hint) => write!(f, "\nhint: {hint}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+#[cfg(test)]
+mod tests {
+    use super::Refusal;
+
+    #[test]
+    fn a_problem_becomes_a_message() {
+        let text = br#"{"type":"x","title":"T","status":409,"detail":"no","hint":"so"}"#;
+        assert_eq!(Refusal::read(text).unwrap().to_string(), "no\nhint: so");
+        let text =
+            br#"{"detail":"bad","problems":[{"line":1,"column":2,"message":"m","hint":null}]}"#;
+        assert_eq!(Refusal::read(text).unwrap().to_string(), "bad\n  1:2: m");
+        assert!(Refusal::read(b"<html>").is_none());
+    }
+}

@@ -1,0 +1,71 @@
+//! What the gateway says of its files: the last edit may have been wrong, and
+//! what was in force before it still is.
+
+use std::fmt::Write as _;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{Gateway, Question};
+use crate::output::{HELD, remark, visible};
+
+/// A place in a file that is wrong.
+#[derive(Debug, Deserialize)]
+struct FileProblem {
+    file: String,
+    line: usize,
+    column: usize,
+    message: String,
+    hint: Option<String>,
+}
+
+impl Gateway {
+    /// What was wrong with the last edit of a file, as the API gives it.
+    pub(crate) fn file_problems(&self) -> anyhow::Result<Value> {
+        let mut status = self.ask(Question::get(&["status"]))?;
+        Ok(status.get_mut("problems").map_or_else(|| Value::Array(Vec::new()), Value::take))
+    }
+
+    /// Warns that the files do not say what is in force.
+    pub(crate) fn warn_of_files(&self) -> anyhow::Result<()> {
+        let problems: Vec<FileProblem> = serde_json::from_value(self.file_problems()?)?;
+        Ok(remark(&warning(&problems))?)
+    }
+}
+
+fn warning(problems: &[FileProblem]) -> String {
+    let mut text = String::new();
+    if !problems.is_empty() {
+        text = format!(
+            "{HELD}warning{HELD:#}: the last edit was not taken; what was in force still is\n"
+        );
+    }
+    for FileProblem { file, line, column, message, hint } in problems {
+        let (file, message) = (visible(file), visible(message));
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "  {file}:{line}:{column}: {message}");
+        if let Some(hint) = hint {
+            let _ = writeln!(text, "    hint: {}", visible(hint));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FileProblem, warning};
+
+    #[test]
+    fn only_what_is_wrong_is_warned_of() {
+        assert_eq!(warning(&[]), "");
+        let problem = FileProblem {
+            file: "sluice.toml".into(),
+            line: 3,
+            column: 1,
+            message: "no\n".into(),
+            hint: Some("yes".into()),
+        };
+        let text = warning(&[problem]);
+        assert!(text.ends_with("  sluice.toml:3:1: no\\u{a}\n    hint: yes\n"), "{text}");
+    }
+}

@@ -1,0 +1,203 @@
+//! `sluice grant`: the grants of a running gateway.
+
+mod issued;
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use sluice_store::Name;
+
+use crate::{
+    api::{Gateway, Question, with_gateway},
+    output::{BAD, Cell, Done, GOOD, HELD, print, print_json, remark, table, visible},
+};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Create a grant; its token is shown this once
+    Create(Create),
+    /// List the grants
+    List(Plain),
+    /// Give a grant another token in place of the one it has
+    Rotate(One),
+    /// Revoke a grant for good
+    Revoke(One),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Create {
+    /// The servers it is for
+    #[arg(required = true, value_name = "SERVER", value_parser = Name::new)]
+    servers: Vec<Name>,
+    /// What people call it
+    #[arg(value_parser = Name::new)]
+    label: Name,
+    /// The policy, which is looked up by this name on each server
+    #[arg(long, value_name = "NAME", value_parser = Name::new)]
+    policy: Name,
+    /// When it ends: after a span such as 30d, or at a time such as 2027-01-31T12:00:00Z
+    #[arg(long, value_name = "WHEN")]
+    expires: Option<String>,
+    /// Whom it is made out to
+    #[arg(long, value_name = "WHO")]
+    principal: Option<String>,
+    /// Print the grant with its token as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Plain {
+    /// Print {"grants"} as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct One {
+    /// The grant's id
+    id: String,
+    /// Print the answer as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// A grant, as the API shows it.
+#[derive(Debug, Deserialize)]
+struct Grant {
+    id: String,
+    label: String,
+    servers: Vec<String>,
+    policy: String,
+    principal: Option<String>,
+    state: String,
+    expires_at: Option<String>,
+}
+
+pub(crate) fn run(command: Command, data: Option<PathBuf>) -> anyhow::Result<Done> {
+    match command {
+        Command::Create(create) => with_gateway(data, |gateway| create.run(gateway)),
+        Command::List(Plain { json }) => with_gateway(data, |gateway| list(gateway, json)),
+        Command::Rotate(one) => with_gateway(data, |gateway| rotate(gateway, &one)),
+        Command::Revoke(one) => with_gateway(data, |gateway| revoke(gateway, &one)),
+    }
+}
+
+impl Create {
+    fn run(&self, gateway: &Gateway) -> anyhow::Result<Done> {
+        let servers: Vec<_> = self.servers.iter().map(Name::as_str).collect();
+        let new = json!({
+            "servers": servers,
+            "label": self.label.as_str(),
+            "policy": self.policy.as_str(),
+            "principal": self.principal,
+            "expires": self.expires,
+        });
+        let created = gateway.ask(Question::post(&["grants"]).json(&new))?;
+        if !self.json {
+            self.warn_of_missing_policies(gateway)?;
+        }
+        issued::show(gateway, &created, self.json)
+    }
+
+    /// A server without the policy denies everything, which is rarely meant.
+    fn warn_of_missing_policies(&self, gateway: &Gateway) -> anyhow::Result<()> {
+        for server in &self.servers {
+            let answer = gateway.ask(Question::get(&["servers", server.as_str(), "policies"]))?;
+            let policies = answer.get("policies").and_then(Value::as_array);
+            let mut names = policies.into_iter().flatten().filter_map(|one| one.get("name"));
+            if !names.any(|name| name.as_str() == Some(self.policy.as_str())) {
+                let policy = &self.policy;
+                remark(&format!(
+                    "{HELD}warning{HELD:#}: server `{server}` has no policy `{policy}` and will deny everything\nhint: sluice policy put {server} {policy} FILE\n"
+                ))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn list(gateway: &Gateway, json: bool) -> anyhow::Result<Done> {
+    let mut grants = Vec::new();
+    let mut query = Vec::new();
+    loop {
+        let answer = gateway.ask(Question { query: &query, ..Question::get(&["grants"]) })?;
+        let page = answer.get("grants").and_then(Value::as_array);
+        grants.extend(page.into_iter().flatten().cloned());
+        let Some(next) = answer.get("next").and_then(Value::as_str) else { break };
+        query = vec![("cursor", next.to_owned())];
+    }
+    if json {
+        print_json(&json!({ "grants": grants }))?;
+    } else {
+        print(&drawn(&serde_json::from_value::<Vec<Grant>>(grants.into())?))?;
+    }
+    Ok(Done::Well)
+}
+
+fn drawn(grants: &[Grant]) -> String {
+    if grants.is_empty() {
+        return "there are no grants\n".into();
+    }
+    let rows: Vec<_> = grants
+        .iter()
+        .map(|grant| {
+            let style = match grant.state.as_str() {
+                "valid" => GOOD,
+                "revoked" => BAD,
+                _ => HELD,
+            };
+            [
+                Cell::new(&grant.id),
+                Cell::new(&grant.label),
+                Cell::new(&grant.servers.join(",")),
+                Cell::new(&grant.policy),
+                Cell::maybe(grant.principal.as_deref()),
+                Cell::styled(&grant.state, style),
+                Cell::maybe(grant.expires_at.as_deref()),
+            ]
+        })
+        .collect();
+    table(["ID", "LABEL", "SERVERS", "POLICY", "PRINCIPAL", "STATE", "EXPIRES"], &rows)
+}
+
+fn rotate(gateway: &Gateway, one: &One) -> anyhow::Result<Done> {
+    let rotated = gateway.ask(Question::post(&["grants", &one.id, "rotate"]))?;
+    issued::show(gateway, &rotated, one.json)
+}
+
+fn revoke(gateway: &Gateway, one: &One) -> anyhow::Result<Done> {
+    gateway.ask(Question::delete(&["grants", &one.id]))?;
+    if one.json {
+        print_json(&json!({ "id": one.id, "revoked": true }))?;
+    } else {
+        remark(&format!("{GOOD}ok{GOOD:#}: grant `{}` is revoked\n", visible(&one.id)))?;
+    }
+    Ok(Done::Well)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Grant, drawn};
+
+    #[test]
+    fn grants_are_listed_with_their_state() {
+        let grant = Grant {
+            id: "01ARZ3".into(),
+            label: "laptop".into(),
+            servers: vec!["a".into(), "b".into()],
+            policy: "dev".into(),
+            principal: None,
+            state: "valid".into(),
+            expires_at: None,
+        };
+        let plain = anstream::adapter::strip_str(&drawn(&[grant])).to_string();
+        assert_eq!(
+            plain,
+            "ID      LABEL   SERVERS  POLICY  PRINCIPAL  STATE  EXPIRES\n\
+             01ARZ3  laptop  a,b      dev     -          valid  -\n"
+        );
+    }
+}

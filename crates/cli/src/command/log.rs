@@ -1,0 +1,185 @@
+//! `sluice log`: the audit log of a running gateway.
+
+mod export;
+mod line;
+mod verify;
+
+use std::{path::PathBuf, time::Duration};
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+use self::line::Lines;
+use crate::{
+    api::{Gateway, Question, with_gateway},
+    output::{Done, print, print_json, print_part},
+};
+
+/// How long to wait before asking for more.
+const PAUSE: Duration = Duration::from_millis(500);
+/// Records that the gateway gives at once.
+const PAGE: usize = 1_000;
+
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct Log {
+    #[command(flatten)]
+    filters: Filters,
+    /// How many records, the newest
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    limit: usize,
+    /// Go on with what is recorded from now on
+    #[arg(long, short)]
+    follow: bool,
+    /// Print {"records"} as JSON; with `--follow`, one record a line
+    #[arg(long)]
+    json: bool,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Check that nothing was changed in the log or taken out of it
+    Verify(verify::Verify),
+    /// Write the log to standard output, the oldest first
+    Export(Box<export::Export>),
+}
+
+/// Which records.
+#[derive(Debug, Args)]
+struct Filters {
+    /// Made since then: a span such as 24h, or a time such as 2027-01-31T12:00:00Z
+    #[arg(long, value_name = "WHEN")]
+    since: Option<String>,
+    /// Made before then
+    #[arg(long, value_name = "WHEN")]
+    until: Option<String>,
+    /// About this server
+    #[arg(long, value_name = "NAME")]
+    server: Option<String>,
+    /// About this grant, by id or label
+    #[arg(long, value_name = "GRANT")]
+    grant: Option<String>,
+    /// About this tool
+    #[arg(long, value_name = "NAME")]
+    tool: Option<String>,
+    /// With this outcome: allow, deny, hide, approve, `shadow_deny` or error
+    #[arg(long)]
+    outcome: Option<String>,
+    /// Of this kind: decision, outcome, auth, approval, admin or drift
+    #[arg(long)]
+    kind: Option<String>,
+    /// Of this request
+    #[arg(long, value_name = "ID")]
+    request: Option<String>,
+}
+
+impl Filters {
+    fn query(&self) -> Vec<(&'static str, String)> {
+        let asked = [
+            ("since", &self.since),
+            ("until", &self.until),
+            ("server", &self.server),
+            ("grant", &self.grant),
+            ("tool", &self.tool),
+            ("outcome", &self.outcome),
+            ("kind", &self.kind),
+            ("request", &self.request),
+        ];
+        asked.into_iter().filter_map(|(name, value)| Some((name, value.clone()?))).collect()
+    }
+}
+
+/// Records, the oldest first, and the place of the newest.
+struct Newest {
+    records: Vec<Value>,
+    place: i64,
+}
+
+impl Log {
+    pub(crate) fn run(self, data: Option<PathBuf>) -> anyhow::Result<Done> {
+        with_gateway(data, |gateway| match &self.command {
+            Some(Command::Verify(verify)) => verify.run(gateway),
+            Some(Command::Export(export)) => export.run(gateway),
+            None if self.follow => self.follow(gateway),
+            None => self.show(gateway),
+        })
+    }
+
+    fn show(&self, gateway: &Gateway) -> anyhow::Result<Done> {
+        let Newest { records, .. } = self.newest(gateway)?;
+        if self.json {
+            print_json(&json!({ "records": records }))?;
+        } else if records.is_empty() {
+            print("no such records\n")?;
+        } else {
+            print(&Lines::new().drawn(&records))?;
+        }
+        Ok(Done::Well)
+    }
+
+    /// Shows what there is, then what comes, until nobody reads any more.
+    fn follow(&self, gateway: &Gateway) -> anyhow::Result<Done> {
+        let mut lines = Lines::new();
+        let Newest { records, mut place } = self.newest(gateway)?;
+        let mut is_read = self.print_some(&mut lines, &records)?;
+        while is_read {
+            let mut query = self.filters.query();
+            query.push(("after", place.to_string()));
+            let mut answer =
+                gateway.ask(Question { query: &query, ..Question::get(&["audit"]) })?;
+            let records = taken(&mut answer);
+            place = newest(&answer).max(place);
+            is_read = self.print_some(&mut lines, &records)?;
+            if records.is_empty() {
+                gateway.pause(PAUSE);
+            }
+        }
+        Ok(Done::Well)
+    }
+
+    fn print_some(&self, lines: &mut Lines, records: &[Value]) -> anyhow::Result<bool> {
+        let text = if self.json {
+            let lines: Vec<_> = records.iter().map(|record| record.to_string() + "\n").collect();
+            lines.concat()
+        } else {
+            lines.drawn(records)
+        };
+        Ok(print_part(text.as_bytes())?)
+    }
+
+    /// The newest records, page by page.
+    fn newest(&self, gateway: &Gateway) -> anyhow::Result<Newest> {
+        let mut records = Vec::new();
+        let mut place = 0;
+        let mut cursor: Option<String> = None;
+        while records.len() < self.limit {
+            let mut query = self.filters.query();
+            query.push(("limit", (self.limit - records.len()).min(PAGE).to_string()));
+            query.extend(cursor.map(|cursor| ("cursor", cursor)));
+            let mut answer =
+                gateway.ask(Question { query: &query, ..Question::get(&["audit"]) })?;
+            records.extend(taken(&mut answer));
+            place = place.max(newest(&answer));
+            cursor = answer.get("next").and_then(Value::as_str).map(str::to_owned);
+            if cursor.is_none() {
+                break;
+            }
+        }
+        records.reverse();
+        Ok(Newest { records, place })
+    }
+}
+
+/// The records of an answer.
+fn taken(answer: &mut Value) -> Vec<Value> {
+    match answer.get_mut("records").map(Value::take) {
+        Some(Value::Array(records)) => records,
+        _ => Vec::new(),
+    }
+}
+
+fn newest(answer: &Value) -> i64 {
+    answer.get("newest").and_then(Value::as_i64).unwrap_or(0)
+}

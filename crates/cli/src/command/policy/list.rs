@@ -1,0 +1,75 @@
+//! `sluice policy list`: the policies in force, server by server.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::{
+    api::{Gateway, Question, with_gateway},
+    output::{Cell, Done, print, print_json, table},
+};
+
+#[derive(Debug, Args)]
+pub(crate) struct List {
+    /// Print {"policies", "problems"} as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Deserialize)]
+struct Listed {
+    server: String,
+    name: String,
+    version: String,
+    format: String,
+    source: String,
+}
+
+impl List {
+    pub(crate) fn run(&self, data: Option<PathBuf>) -> anyhow::Result<Done> {
+        with_gateway(data, |gateway| {
+            let policies = policies(gateway)?;
+            if self.json {
+                let problems = gateway.file_problems()?;
+                print_json(&json!({ "policies": policies, "problems": problems }))?;
+                return Ok(Done::Well);
+            }
+            let policies = policies.into_iter().map(serde_json::from_value);
+            print(&drawn(&policies.collect::<Result<Vec<_>, _>>()?))?;
+            gateway.warn_of_files()?;
+            Ok(Done::Well)
+        })
+    }
+}
+
+/// The policies of all servers.
+fn policies(gateway: &Gateway) -> anyhow::Result<Vec<Value>> {
+    let mut found = Vec::new();
+    let servers = gateway.ask(Question::get(&["servers"]))?;
+    for server in members(&servers, "servers") {
+        let Some(name) = server.get("name").and_then(Value::as_str) else { continue };
+        let policies = gateway.ask(Question::get(&["servers", name, "policies"]))?;
+        found.extend(members(&policies, "policies").iter().cloned());
+    }
+    Ok(found)
+}
+
+fn members<'v>(answer: &'v Value, key: &str) -> &'v [Value] {
+    answer.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+}
+
+fn drawn(policies: &[Listed]) -> String {
+    if policies.is_empty() {
+        return "no policy is in force\n".into();
+    }
+    let rows: Vec<_> = policies
+        .iter()
+        .map(|one| {
+            [&one.server, &one.name, &one.version, &one.format, &one.source]
+                .map(|text| Cell::new(text))
+        })
+        .collect();
+    table(["SERVER", "POLICY", "VERSION", "FORMAT", "FROM"], &rows)
+}

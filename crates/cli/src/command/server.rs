@@ -1,0 +1,149 @@
+//! `sluice server`: the servers of a running gateway.
+
+mod add;
+mod show;
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use sluice_store::Name;
+
+use crate::{
+    api::{Gateway, Question, with_gateway},
+    output::{Cell, Done, GOOD, print, print_json, remark, table},
+};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// List the servers
+    List(Plain),
+    /// Show one server
+    Show(One),
+    /// List a server's tools
+    Tools(One),
+    /// Add a server
+    Add(add::Add),
+    /// Ask a server anew what tools it has
+    Refresh(One),
+    /// Remove a server, and the policies on it
+    Remove(One),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Plain {
+    /// Print {"servers", "problems"} as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct One {
+    /// The server's name
+    #[arg(value_parser = Name::new)]
+    name: Name,
+    /// Print the answer as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// A server, as the API shows it.
+#[derive(Debug, Deserialize)]
+struct Server {
+    name: String,
+    source: String,
+    transport: String,
+    url: Option<String>,
+    builtin: Option<String>,
+    headers: Vec<String>,
+    timeout: String,
+    anonymous_policy: Option<String>,
+}
+
+impl Server {
+    /// Where it is.
+    fn place(&self) -> String {
+        match (&self.url, &self.builtin) {
+            (Some(url), _) => url.clone(),
+            (None, Some(builtin)) => format!("built in: {builtin}"),
+            (None, None) => self.transport.clone(),
+        }
+    }
+}
+
+pub(crate) fn run(command: Command, data: Option<PathBuf>) -> anyhow::Result<Done> {
+    match command {
+        Command::Add(add) => add.run(data),
+        Command::List(Plain { json }) => with_gateway(data, |gateway| list(gateway, json)),
+        Command::Show(one) => with_gateway(data, |gateway| show::show(gateway, &one)),
+        Command::Tools(one) => with_gateway(data, |gateway| show::tools(gateway, &one)),
+        Command::Refresh(one) => with_gateway(data, |gateway| show::refresh(gateway, &one)),
+        Command::Remove(one) => with_gateway(data, |gateway| remove(gateway, &one)),
+    }
+}
+
+fn list(gateway: &Gateway, json: bool) -> anyhow::Result<Done> {
+    let mut answer = gateway.ask(Question::get(&["servers"]))?;
+    let servers = answer.get_mut("servers").map(Value::take).unwrap_or_default();
+    if json {
+        let problems = gateway.file_problems()?;
+        print_json(&json!({ "servers": servers, "problems": problems }))?;
+        return Ok(Done::Well);
+    }
+    print(&drawn(&serde_json::from_value::<Vec<Server>>(servers)?))?;
+    gateway.warn_of_files()?;
+    Ok(Done::Well)
+}
+
+fn drawn(servers: &[Server]) -> String {
+    if servers.is_empty() {
+        return "no server is declared or added\n".into();
+    }
+    let rows: Vec<_> = servers
+        .iter()
+        .map(|one| {
+            let texts = [&one.name, &one.place(), &one.timeout, &one.source];
+            texts.map(|text| Cell::new(text))
+        })
+        .collect();
+    table(["SERVER", "PLACE", "TIMEOUT", "FROM"], &rows)
+}
+
+fn remove(gateway: &Gateway, one: &One) -> anyhow::Result<Done> {
+    gateway.ask(Question::delete(&["servers", one.name.as_str()]))?;
+    if one.json {
+        print_json(&json!({ "name": one.name.as_str(), "removed": true }))?;
+    } else {
+        remark(&format!("{GOOD}ok{GOOD:#}: server `{}` is removed\n", one.name))?;
+    }
+    Ok(Done::Well)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Server, drawn};
+
+    #[test]
+    fn servers_are_listed_with_their_place() {
+        let server = |name: &str, builtin: Option<&str>| Server {
+            name: name.into(),
+            source: "file".into(),
+            transport: "http".into(),
+            url: builtin.is_none().then(|| "https://a.example.com/\u{1b}".into()),
+            builtin: builtin.map(Into::into),
+            headers: Vec::new(),
+            timeout: "60s".into(),
+            anonymous_policy: None,
+        };
+        let text = drawn(&[server("a", None), server("notes", Some("demo"))]);
+        let plain = anstream::adapter::strip_str(&text).to_string();
+        assert_eq!(
+            plain,
+            "SERVER  PLACE                         TIMEOUT  FROM\n\
+             a       https://a.example.com/\\u{1b}  60s      file\n\
+             notes   built in: demo                60s      file\n"
+        );
+        assert_eq!(drawn(&[]), "no server is declared or added\n");
+    }
+}

@@ -1,0 +1,101 @@
+//! `sluice server add`: a server that calls can be forwarded to from then on.
+
+use std::path::PathBuf;
+
+use anyhow::{anyhow, bail};
+use clap::Args;
+use serde_json::{Map, Value, json};
+use sluice_store::Name;
+
+use crate::{
+    api::{Question, with_gateway},
+    config::secret,
+    environment::Environment,
+    output::{Done, GOOD, print_json, remark},
+};
+
+#[derive(Debug, Args)]
+pub(crate) struct Add {
+    /// What to call the server
+    #[arg(value_parser = Name::new)]
+    name: Name,
+    /// Where it is, such as `https://mcp.example.com/mcp`
+    #[arg(long, required_unless_present = "command")]
+    url: Option<String>,
+    /// A header to send it, such as 'Authorization: `env:NAME`'; a value may be `env:NAME` or `file:PATH`
+    #[arg(long = "header", value_name = "NAME: VALUE")]
+    headers: Vec<String>,
+    /// How long it may be silent before a call is given up [default: 60s]
+    #[arg(long, value_name = "SPAN")]
+    timeout: Option<String>,
+    /// Print the server as JSON
+    #[arg(long)]
+    json: bool,
+    /// A command that starts it
+    #[arg(last = true, conflicts_with_all = ["url", "headers"])]
+    command: Vec<String>,
+}
+
+impl Add {
+    pub(crate) fn run(self, data: Option<PathBuf>) -> anyhow::Result<Done> {
+        if !self.command.is_empty() {
+            bail!(
+                "servers that are started as a command come with a later version\nhint: start it yourself, and add it with `--url`"
+            );
+        }
+        let new = json!({
+            "name": self.name.as_str(),
+            "url": self.url,
+            "headers": headers(&self.headers, &Environment::of_process())?,
+            "timeout": self.timeout,
+        });
+        with_gateway(data, |gateway| {
+            let added = gateway.ask(Question::post(&["servers"]).json(&new))?;
+            if self.json {
+                print_json(&added)?;
+            } else {
+                let name = &self.name;
+                remark(&format!(
+                    "{GOOD}ok{GOOD:#}: server `{name}` is added\nhint: say what may be called there with `sluice policy put {name} NAME FILE`\n"
+                ))?;
+            }
+            Ok(Done::Well)
+        })
+    }
+}
+
+/// Headers by name. None of their values is in any message.
+fn headers(given: &[String], environment: &Environment) -> anyhow::Result<Map<String, Value>> {
+    let mut headers = Map::new();
+    for header in given {
+        let (name, value) = header
+            .split_once(':')
+            .ok_or_else(|| anyhow!("`--header` must be `NAME: VALUE`, such as 'X-Key: env:KEY'"))?;
+        let value = secret::given(value.trim(), environment)
+            .map_err(|message| anyhow!("header `{name}`: {message}"))?;
+        if headers.insert(name.trim().to_owned(), value.expose().into()).is_some() {
+            bail!("header `{name}` is given twice");
+        }
+    }
+    Ok(headers)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::headers;
+    use crate::environment::Environment;
+
+    #[test]
+    fn headers_are_resolved_here() {
+        let environment = Environment::from([("KEY", "sesame")]);
+        let given = ["Authorization: Bearer a:b", "X-Key: env:KEY"].map(String::from);
+        let read = headers(&given, &environment).unwrap();
+        assert_eq!(json!(read), json!({"Authorization": "Bearer a:b", "X-Key": "sesame"}));
+        for wrong in [["X-Key"].as_slice(), &["X: env:NONE"], &["X: a", "X: b"]] {
+            let given: Vec<_> = wrong.iter().map(ToString::to_string).collect();
+            assert!(headers(&given, &environment).is_err(), "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Tables: columns as wide as what stands in them, or was in them before.
+
+use anstyle::Style;
+
+use super::{FAINT, visible};
+
+/// One cell. Its text is made harmless when it is made.
+#[derive(Debug, Clone)]
+pub(crate) struct Cell {
+    text: String,
+    style: Style,
+}
+
+impl Cell {
+    /// A text from anywhere.
+    pub(crate) fn new(text: &str) -> Cell {
+        Cell { text: visible(text), style: Style::new() }
+    }
+
+    pub(crate) fn styled(text: &str, style: Style) -> Cell {
+        Cell { style, ..Cell::new(text) }
+    }
+
+    /// A text that may be missing.
+    pub(crate) fn maybe(text: Option<&str>) -> Cell {
+        match text {
+            Some(text) => Cell::new(text),
+            None => Cell::styled("-", FAINT),
+        }
+    }
+
+    fn width(&self) -> usize {
+        self.text.chars().count()
+    }
+}
+
+/// The columns of a table, which may be printed part by part.
+#[derive(Debug)]
+pub(crate) struct Columns<const N: usize> {
+    widths: [usize; N],
+}
+
+impl<const N: usize> Columns<N> {
+    pub(crate) fn new() -> Columns<N> {
+        Columns { widths: [0; N] }
+    }
+
+    /// Rows as lines. Columns grow with what they hold and never shrink.
+    pub(crate) fn lines(&mut self, rows: &[[Cell; N]]) -> String {
+        for row in rows {
+            for (width, cell) in self.widths.iter_mut().zip(row) {
+                *width = cell.width().max(*width);
+            }
+        }
+        rows.iter().map(|row| self.line(row)).collect()
+    }
+
+    fn line(&self, row: &[Cell; N]) -> String {
+        let mut line = String::new();
+        // Blanks are written only before something, so that no line ends in them.
+        let mut blanks = 0;
+        for (width, cell) in self.widths.iter().zip(row) {
+            if cell.text.is_empty() {
+                blanks += width + 2;
+                continue;
+            }
+            let Cell { text, style } = cell;
+            line.extend(std::iter::repeat_n(' ', blanks));
+            line.push_str(&style.render().to_string());
+            line.push_str(text);
+            line.push_str(&style.render_reset().to_string());
+            blanks = width.saturating_sub(cell.width()) + 2;
+        }
+        line.push('\n');
+        line
+    }
+}
+
+/// A whole table under its head.
+pub(crate) fn table<const N: usize>(head: [&str; N], rows: &[[Cell; N]]) -> String {
+    let head = head.map(|title| Cell::styled(title, FAINT));
+    let all: Vec<_> = std::iter::once(head).chain(rows.iter().cloned()).collect();
+    Columns::new().lines(&all)
+}
+
+#[cfg(test)]
+mod tests {
+    use anstyle::Style;
+
+    use super::{Cell, Columns};
+
+    #[test]
+    fn columns_line_up_and_lines_do_not_end_in_blanks() {
+        let row = |one: &str, two: &str, three: &str| [one, two, three].map(Cell::new);
+        let mut columns = Columns::new();
+        let text = columns.lines(&[row("größe", "b", "c"), row("a", "", "c"), row("a", "b", "")]);
+        assert_eq!(text, "größe  b  c\na         c\na      b\n");
+        // What comes later lines up with what came before.
+        assert_eq!(columns.lines(&[row("x", "y", "z")]), "x      y  z\n");
+    }
+
+    #[test]
+    fn cells_cannot_steer_the_terminal() {
+        let mut columns = Columns::new();
+        let cells = [Cell::styled("a\nb", Style::new().bold())];
+        assert_eq!(columns.lines(&[cells]), "\u{1b}[1ma\\u{a}b\u{1b}[0m\n");
+    }
+}
