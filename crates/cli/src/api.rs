@@ -58,8 +58,8 @@ impl<'q> Question<'q> {
     }
 }
 
-/// Finds the gateway and does something with it. What it refuses is told, and is
-/// no wrong use.
+/// Finds the gateway and does something with it. What it refuses is told, and
+/// need not be wrong use.
 pub(crate) fn with_gateway(
     data: Option<PathBuf>,
     work: impl FnOnce(&Gateway) -> anyhow::Result<Done>,
@@ -71,12 +71,14 @@ pub(crate) fn with_gateway(
             other => return Err(other.into()),
         },
     };
-    match work(&gateway) {
-        Err(error) if error.is::<Refusal>() => {
+    let done = work(&gateway);
+    let end = done.as_ref().err().and_then(|error| error.downcast_ref()).map(Refusal::end);
+    match (done, end) {
+        (Err(error), Some(end)) => {
             complain(&error);
-            Ok(Done::WithProblems)
+            Ok(end)
         }
-        other => other,
+        (done, _) => done,
     }
 }
 

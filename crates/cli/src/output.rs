@@ -71,10 +71,18 @@ pub(crate) fn print_text(text: &str) -> io::Result<()> {
     print(&lines.collect::<String>())
 }
 
-/// Writes a part of data that goes on; whether anybody reads it still.
-pub(crate) fn print_part(text: &[u8]) -> io::Result<bool> {
-    let mut out = anstream::stdout();
-    match out.write_all(text).and_then(|()| out.flush()) {
+/// Writes a part of something that goes on; whether anybody reads it still.
+pub(crate) fn print_part(text: &str) -> io::Result<bool> {
+    is_read(&mut anstream::stdout(), text.as_bytes())
+}
+
+/// The same for data that no byte may be changed of.
+pub(crate) fn print_bytes(bytes: &[u8]) -> io::Result<bool> {
+    is_read(&mut io::stdout(), bytes)
+}
+
+fn is_read(out: &mut impl io::Write, bytes: &[u8]) -> io::Result<bool> {
+    match out.write_all(bytes).and_then(|()| out.flush()) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
         Err(error) => Err(error),

@@ -8,4 +8,5 @@ mod auth;
 mod grants;
 mod plane;
 mod policies;
+mod serve;
 mod servers;

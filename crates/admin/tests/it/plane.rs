@@ -173,14 +173,13 @@ impl Plane {
             grants: Mutex::default(),
             asked_anew: Mutex::default(),
         });
-        let settings = Settings {
-            hosts: vec!["127.0.0.1".into(), "localhost".into()],
-            origins: vec!["https://app.example.com".into()],
-            is_loopback,
-        };
-        let token = Secret::new(TOKEN.into());
-        let api = Api::new(Arc::clone(&live), store.clone(), token, settings);
-        Plane { live, store, router: api.router(), _folder: folder }
+        let router = api(&live, &store, is_loopback).router();
+        Plane { live, store, router, _folder: folder }
+    }
+
+    /// The same plane, to be served.
+    pub(crate) fn api(&self) -> Api {
+        api(&self.live, &self.store, true)
     }
 
     pub(crate) async fn send(&self, request: Request<Body>) -> Reply {
@@ -216,6 +215,15 @@ impl Plane {
         };
         records.iter().map(message).collect()
     }
+}
+
+fn api(live: &Arc<Fake>, store: &Store, is_loopback: bool) -> Api {
+    let settings = Settings {
+        hosts: vec!["127.0.0.1".into(), "localhost".into()],
+        origins: vec!["https://app.example.com".into()],
+        is_loopback,
+    };
+    Api::new(Arc::clone(live), store.clone(), Secret::new(TOKEN.into()), settings)
 }
 
 /// A request of an administrator.

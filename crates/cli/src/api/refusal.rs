@@ -4,9 +4,12 @@ use std::fmt;
 
 use serde::Deserialize;
 
+use crate::output::Done;
+
 /// A problem as RFC 9457 has it, with what our API adds.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Refusal {
+    status: u16,
     detail: String,
     hint: Option<String>,
     #[serde(default)]
@@ -25,6 +28,12 @@ impl Refusal {
     /// `None` if the text is no problem of ours.
     pub(super) fn read(text: &[u8]) -> Option<Refusal> {
         serde_json::from_slice(text).ok()
+    }
+
+    /// How a command ends that was refused: what the gateway could not make sense
+    /// of was wrong use.
+    pub(super) fn end(&self) -> Done {
+        if self.status == 400 { Done::Misused } else { Done::WithProblems }
     }
 }
 
@@ -45,15 +54,16 @@ impl std::error::Error for Refusal {}
 
 #[cfg(test)]
 mod tests {
-    use super::Refusal;
+    use super::{Done, Refusal};
 
     #[test]
     fn a_problem_becomes_a_message() {
         let text = br#"{"type":"x","title":"T","status":409,"detail":"no","hint":"so"}"#;
         assert_eq!(Refusal::read(text).unwrap().to_string(), "no\nhint: so");
         let text =
-            br#"{"detail":"bad","problems":[{"line":1,"column":2,"message":"m","hint":null}]}"#;
+            br#"{"status":400,"detail":"bad","problems":[{"line":1,"column":2,"message":"m","hint":null}]}"#;
         assert_eq!(Refusal::read(text).unwrap().to_string(), "bad\n  1:2: m");
+        assert_eq!(Refusal::read(text).unwrap().end(), Done::Misused);
         assert!(Refusal::read(b"<html>").is_none());
     }
 }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use self::line::Lines;
 use crate::{
     api::{Gateway, Question, with_gateway},
-    output::{Done, print, print_json, print_part},
+    output::{Done, print, print_bytes, print_json, print_part},
 };
 
 /// How long to wait before asking for more.
@@ -140,13 +140,11 @@ impl Log {
     }
 
     fn print_some(&self, lines: &mut Lines, records: &[Value]) -> anyhow::Result<bool> {
-        let text = if self.json {
+        if self.json {
             let lines: Vec<_> = records.iter().map(|record| record.to_string() + "\n").collect();
-            lines.concat()
-        } else {
-            lines.drawn(records)
-        };
-        Ok(print_part(text.as_bytes())?)
+            return Ok(print_bytes(lines.concat().as_bytes())?);
+        }
+        Ok(print_part(&lines.drawn(records))?)
     }
 
     /// The newest records, page by page.

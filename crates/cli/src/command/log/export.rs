@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::Filters;
 use crate::{
     api::{Gateway, Question},
-    output::{Done, print_part},
+    output::{Done, print_bytes},
 };
 
 /// Columns of a table: their names, and where in a record they come from.
@@ -62,14 +62,14 @@ impl Export {
         query.extend(self.limit.map(|limit| ("limit", limit.to_string())));
         let question = Question { query: &query, ..Question::get(&["audit", "export"]) };
         match self.format {
-            Form::Ndjson => gateway.stream(question, |part| Ok(print_part(part)?))?,
+            Form::Ndjson => gateway.stream(question, |part| Ok(print_bytes(part)?))?,
             Form::Csv => {
                 let head = COLUMNS.map(|(name, _)| name).join(",") + "\r\n";
-                if !print_part(head.as_bytes())? {
+                if !print_bytes(head.as_bytes())? {
                     return Ok(Done::Well);
                 }
                 let mut rows = Rows::default();
-                gateway.stream(question, |part| Ok(print_part(rows.take(part)?.as_bytes())?))?;
+                gateway.stream(question, |part| Ok(print_bytes(rows.take(part)?.as_bytes())?))?;
             }
         }
         Ok(Done::Well)
