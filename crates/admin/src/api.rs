@@ -5,11 +5,12 @@ mod audit;
 mod extract;
 mod grants;
 mod health;
+mod listen;
 mod policies;
 mod problem;
 mod servers;
 
-use std::{fmt, net::SocketAddr, sync::Arc, time::Duration};
+use std::{fmt, sync::Arc};
 
 use axum::{
     Router,
@@ -20,7 +21,7 @@ use axum::{
     routing::{get, post},
 };
 use sluice_store::{Secret, Store, TokenHash};
-use tokio::{net::TcpListener, sync::Notify};
+use tokio::net::TcpListener;
 
 pub(crate) use problem::Problem;
 
@@ -28,8 +29,6 @@ use crate::{auth, failures::Failures, live::Live, ops::Ops};
 
 /// Bytes of a request's body: the longest policy there can be, and a bit.
 const LARGEST_BODY: usize = (1 << 20) + (64 << 10);
-/// How long requests that are under way may take to finish at the end.
-const LAST_REQUESTS: Duration = Duration::from_secs(10);
 
 /// Settings of the people's plane.
 #[derive(Debug, Clone)]
@@ -78,21 +77,7 @@ impl Api {
         end: impl Future<Output = ()> + Send + 'static,
     ) {
         let plane = Arc::clone(&self.0);
-        let ending = Arc::new(Notify::new());
-        let service = self.router().into_make_service_with_connect_info::<SocketAddr>();
-        let told = Arc::clone(&ending);
-        let serving = axum::serve(listener, service).with_graceful_shutdown(async move {
-            end.await;
-            told.notify_one();
-        });
-        let late = async {
-            ending.notified().await;
-            tokio::time::sleep(LAST_REQUESTS).await;
-        };
-        tokio::select! {
-            _ = serving.into_future() => {}
-            () = late => tracing::warn!("some requests of people did not finish in time and were cut"),
-        }
+        listen::serve(self.router(), listener, end).await;
         plane.failures.finish(plane.ops.store());
     }
 

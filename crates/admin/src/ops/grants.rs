@@ -48,7 +48,12 @@ impl Ops {
 
     /// The grant of this id.
     pub(crate) async fn grant(&self, id: &str) -> Result<Grant, Refused> {
-        let found = self.all_grants().await?.into_iter().find(|grant| grant.id == id);
+        let in_force = self.live.in_force();
+        if let Some(declared) = in_force.file_grants.iter().find(|grant| grant.id == id) {
+            return Ok(declared.clone());
+        }
+        let wanted = id.to_owned();
+        let found = self.read(move |store| store.grant(&wanted)).await?;
         found.ok_or_else(|| Refused::Missing(format!("grant `{id}`")))
     }
 

@@ -83,8 +83,8 @@ impl Ops {
         found.ok_or_else(|| Refused::Missing(shown(server, name)))
     }
 
-    /// Every version of a policy, the newest first. One that is declared in the
-    /// file has only the one in force, whose moment is not known.
+    /// Every version of a policy that was stored, the newest first. Of one that
+    /// the file declares, none was.
     pub(crate) async fn policy_versions(
         &self,
         server: &Name,

@@ -106,6 +106,12 @@ impl Store {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
+    /// A grant by its id. Blocks the thread it runs on.
+    pub fn grant(&self, id: &str) -> Result<Option<Grant>, StoreError> {
+        let found = find(&read::reader(&self.path)?, id)?;
+        Ok(found.map(|(_, grant)| grant))
+    }
+
     /// The grant a token belongs to, valid or not. Blocks the thread it runs on.
     pub fn grant_of(&self, token: &TokenHash) -> Result<Option<Grant>, StoreError> {
         let connection = read::reader(&self.path)?;

@@ -26,6 +26,8 @@ async fn a_token_finds_its_grant_and_is_not_kept() {
     let (grant, token) = store.create_grant(new("laptop"), NOW, admin()).await.unwrap();
     assert_eq!(store.grant_of(&token.hash()).unwrap(), Some(grant.clone()));
     assert_eq!(store.grants().unwrap(), std::slice::from_ref(&grant));
+    assert_eq!(store.grant(&grant.id).unwrap(), Some(grant.clone()));
+    assert_eq!(store.grant("nobody").unwrap(), None);
     assert_eq!(store.grants_by_token().unwrap(), [(token.hash(), grant)]);
     assert_eq!(found(&store, "sg_other"), None);
     let kept = folder.bytes();
