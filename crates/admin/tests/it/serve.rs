@@ -25,3 +25,18 @@ async fn it_answers_until_it_is_ended() {
     let messages = plane.messages().await;
     assert!(messages[0].ends_with("(from 127.0.0.1)"), "{messages:?}");
 }
+
+/// Time stands still here until everybody waits, and then passes at once.
+#[tokio::test(start_paused = true)]
+async fn a_client_that_does_not_say_what_it_wants_is_let_go() {
+    let plane = Plane::new();
+    for said in ["", "GET /healthz HTTP/1.1\r\nhost: 127"] {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let serving = tokio::spawn(plane.api().serve(listener, std::future::pending()));
+        let mut client = RawClient::connect(address).await.unwrap();
+        client.send(said.as_bytes()).await.unwrap();
+        assert_eq!(client.answer().await.unwrap(), None, "{said}");
+        serving.abort();
+    }
+}
