@@ -16,9 +16,9 @@ FUZZ_TARGETS = $(notdir $(basename $(wildcard fuzz/fuzz_targets/*.rs)))
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' $(MAKEFILE_LIST)
 
-run: setup ## build, and show what the command line can do
+run: setup ## build, and start the gateway with a demo server to try
 	@echo "building; the first time takes some minutes"
-	$(CARGO) run --release --locked --bin sluice -- --help
+	$(CARGO) run --release --locked --bin sluice -- --data $(CARGO_TARGET_DIR)/demo-data up --demo
 
 test: setup fmt clippy tests docs replay ## everything that must hold, cheapest first
 	@echo "all checks passed"

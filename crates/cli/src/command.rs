@@ -1,11 +1,13 @@
 //! The commands: one file each, with its arguments beside what it does.
 
+mod call;
 mod completions;
 mod config;
 mod grant;
 mod log;
 mod policy;
 mod server;
+mod up;
 
 use std::path::PathBuf;
 
@@ -28,10 +30,14 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Run the gateway
+    Up(up::Up),
+    /// Call a tool through the gateway, as an agent would
+    Call(call::Call),
     /// The servers that calls can be forwarded to
     #[command(subcommand)]
     Server(server::Command),
-    /// Check, test, explain, import and compare policies, and put them into force
+    /// Check, test, explain, import and compare policies, and put them in force
     #[command(subcommand)]
     Policy(policy::Command),
     /// What agents may use: their tokens
@@ -48,6 +54,8 @@ enum Command {
 /// Does what the arguments ask for.
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<Done> {
     match arguments.command {
+        Command::Up(up) => up.run(arguments.data),
+        Command::Call(call) => call.run(arguments.data),
         Command::Server(command) => server::run(command, arguments.data),
         Command::Policy(command) => policy::run(command, arguments.data),
         Command::Grant(command) => grant::run(command, arguments.data),

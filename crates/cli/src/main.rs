@@ -5,13 +5,14 @@ mod api;
 mod clock;
 mod command;
 mod config;
-#[cfg_attr(not(test), expect(dead_code, reason = "`sluice up` opens it"))]
 mod data;
 mod environment;
 mod input;
+mod logging;
 mod output;
 #[cfg(test)]
 mod scratch;
+mod up;
 
 use std::process::ExitCode;
 

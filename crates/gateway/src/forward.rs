@@ -4,10 +4,9 @@
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, header};
 use sluice_upstream::{AnswerBody, SendError};
+use sluice_wire::mcp::header_text;
 
-use crate::{
-    decide::Permit, refusal::Refusal, settle::Settlement, spoken::as_header, visit::Visit,
-};
+use crate::{decide::Permit, refusal::Refusal, settle::Settlement, visit::Visit};
 
 /// Headers of the client that travel unchanged in either era.
 const PASSING: [HeaderName; 5] = [
@@ -125,7 +124,7 @@ fn made(visit: &Visit, outgoing: Outgoing) -> Request<Bytes> {
 fn mirror(visit: &Visit, headers: &mut HeaderMap, method: &str, target: Option<&str>) {
     let pairs = [("mcp-method", Some(method)), ("mcp-name", target)];
     for (name, text) in pairs {
-        if let Some(value) = text.and_then(|text| HeaderValue::try_from(as_header(text)).ok()) {
+        if let Some(value) = text.and_then(|text| HeaderValue::try_from(header_text(text)).ok()) {
             headers.insert(HeaderName::from_static(name), value);
         }
     }

@@ -8,20 +8,19 @@ use sluice_store::TokenHash;
 use crate::{gateway::Inner, grants::Holder, refusal::Refusal, snapshot::ServerState};
 
 /// Headers of which two would be two answers to one question.
-const SINGLE: [&str; 12] = [
-    "authorization",
-    "content-encoding",
-    "content-length",
-    "content-type",
-    "host",
-    "last-event-id",
-    "mcp-method",
-    "mcp-name",
-    "mcp-protocol-version",
-    "mcp-session-id",
-    "origin",
-    "transfer-encoding",
-];
+fn is_single(name: &str) -> bool {
+    matches!(
+        name,
+        "authorization"
+            | "content-encoding"
+            | "content-length"
+            | "content-type"
+            | "host"
+            | "last-event-id"
+            | "origin"
+            | "transfer-encoding"
+    ) || name.starts_with("mcp-")
+}
 
 /// Checks the name the gateway is called by, and the page it is called from.
 pub(crate) fn check_names(gateway: &Inner, parts: &Parts) -> Result<(), Refusal> {
@@ -36,7 +35,12 @@ pub(crate) fn check_names(gateway: &Inner, parts: &Parts) -> Result<(), Refusal>
         (authority, host) => authority.or(host).ok_or(Refusal::Host)?,
     };
     let (name, _) = split_port(named).ok_or(Refusal::Host)?;
-    if !gateway.settings.hosts.iter().any(|host| host.eq_ignore_ascii_case(name)) {
+    if !gateway
+        .settings
+        .hosts
+        .iter()
+        .any(|host| host.eq_ignore_ascii_case(name) || host.eq_ignore_ascii_case(named))
+    {
         return Err(Refusal::Host);
     }
     match parts.headers.get(header::ORIGIN) {
@@ -74,24 +78,29 @@ fn split_port(named: &str) -> Option<(&str, Option<u16>)> {
 /// Refuses a header that is there twice.
 fn single(headers: &HeaderMap, name: &HeaderName) -> Result<(), Refusal> {
     if headers.get_all(name).iter().nth(1).is_some() {
-        return Err(Refusal::Request(format!("header `{name}` is there twice")));
+        return Err(twice(name));
     }
     Ok(())
 }
 
+fn twice(name: &HeaderName) -> Refusal {
+    Refusal::Request(format!("header `{name}` is there twice"))
+}
+
 /// Refuses all headers that must not be there twice, and those no text can be read from.
 pub(crate) fn check_headers(headers: &HeaderMap) -> Result<(), Refusal> {
-    for name in SINGLE {
-        single(headers, &HeaderName::from_static(name))?;
-    }
+    let mut previous = None;
     for (name, value) in headers {
-        let matters = SINGLE.contains(&name.as_str()) || name.as_str().starts_with("mcp-");
-        if matters && value.to_str().is_err() {
-            return Err(Refusal::Request(format!("header `{name}` must be visible ASCII")));
+        if is_single(name.as_str()) {
+            // The values of one header come one after the other.
+            if previous == Some(name) {
+                return Err(twice(name));
+            }
+            if value.to_str().is_err() {
+                return Err(Refusal::Request(format!("header `{name}` must be visible ASCII")));
+            }
         }
-        if name.as_str().starts_with("mcp-") {
-            single(headers, name)?;
-        }
+        previous = Some(name);
     }
     Ok(())
 }

@@ -38,4 +38,4 @@ pub use clock::Clock;
 pub use gateway::{Gateway, KnownTool};
 pub use listen::{Tls, TlsError};
 pub use settings::Settings;
-pub use snapshot::{ApplyError, Builtins, Configuration};
+pub use snapshot::{ApplyError, Builtins, Configuration, MakeBuiltin};

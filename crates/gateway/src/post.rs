@@ -12,6 +12,7 @@ use std::{
 use http::{Response, StatusCode};
 use sluice_wire::{
     json::{Document, Value},
+    mcp::{Era, Revision},
     rpc::{Id, Message},
 };
 
@@ -29,6 +30,16 @@ use plan::{Plan, Step};
 
 /// Answers a posted message.
 pub(crate) async fn post(visit: Visit, bytes: Vec<u8>) -> Response<ClientBody> {
+    // A legacy client that goes away has not cancelled its request; a modern
+    // one has. Whether the body agrees with the header is seen later.
+    let version = visit.headers.get("mcp-protocol-version").and_then(|value| value.to_str().ok());
+    let is_modern =
+        version.and_then(Revision::from_name).is_some_and(|revision| revision.era() == Era::Modern);
+    let answering = answer(visit, bytes);
+    if is_modern { answering.await } else { Lasting(Some(Box::pin(answering))).await }
+}
+
+async fn answer(visit: Visit, bytes: Vec<u8>) -> Response<ClientBody> {
     let document = match receive::parse(&visit.gateway, bytes) {
         Ok(document) => document,
         Err(refusal) => return refusal.respond(None),
@@ -43,16 +54,17 @@ pub(crate) async fn post(visit: Visit, bytes: Vec<u8>) -> Response<ClientBody> {
         Message::Request { id, .. } => Some(id.clone()),
         _ => None,
     };
-    let visit = match settled(visit, &message) {
-        Ok(visit) => Arc::new(visit),
-        Err(refusal) => return refusal.respond(id.as_ref()),
+    let planned = match settled(visit, &message) {
+        Ok(visit) => {
+            let visit = Arc::new(visit);
+            plan::plan(&visit, &document, message).await.map(|plan| (visit, plan))
+        }
+        Err(refusal) => Err(refusal),
     };
-    let is_modern = visit.is_modern();
-    let answering = answer(visit, document, id.clone());
-    // A legacy client that goes away has not cancelled its request; a modern
-    // one has.
-    let answered =
-        if is_modern { answering.await } else { Lasting(Some(Box::pin(answering))).await };
+    let answered = match planned {
+        Ok((visit, plan)) => carried_out(&visit, plan, document, id.as_ref()).await,
+        Err(refusal) => Err(refusal),
+    };
     answered.unwrap_or_else(|refusal| refusal.respond(id.as_ref()))
 }
 
@@ -78,28 +90,24 @@ fn settled(mut visit: Visit, message: &Message<'_>) -> Result<Visit, Refusal> {
     Ok(visit)
 }
 
-async fn answer(
-    visit: Arc<Visit>,
+/// Does what was planned.
+async fn carried_out(
+    visit: &Arc<Visit>,
+    plan: Plan,
     document: Document,
-    id: Option<Id>,
+    id: Option<&Id>,
 ) -> Result<Response<ClientBody>, Refusal> {
-    let plan = {
-        let message = Message::read(&document).map_err(|_| Refusal::Internal)?;
-        plan::plan(&visit, &document, message).await?
-    };
     let step = match plan {
         Plan::Answer(answer) => return Ok(answer),
-        Plan::Result(result) => {
-            return Ok(refusal::json(StatusCode::OK, wrapped(id.as_ref(), &result)));
-        }
-        Plan::Listen(permit) => return subscriptions::listen(visit, permit, document, id).await,
+        Plan::Result(result) => return Ok(refusal::json(StatusCode::OK, wrapped(id, &result))),
+        Plan::Listen(permit) => return subscriptions::listen(visit, permit, &document, id).await,
         Plan::Forward(step) => step,
     };
     let Step { permit, mut outgoing, edited, expected } = *step;
     outgoing.body = edited.unwrap_or_else(|| document.into_text()).into();
-    let answered = forward(&visit, permit, outgoing).await?;
+    let answered = forward(visit, permit, outgoing).await?;
     match expected {
-        Some(expected) => relay(&visit, expected, answered).await,
+        Some(expected) => relay(visit, expected, answered).await,
         None if answered.answer.status().is_success() => Ok(refusal::empty(StatusCode::ACCEPTED)),
         None if answered.answer.status() == StatusCode::NOT_FOUND && visit.session.is_some() => {
             Err(Refusal::Session)

@@ -9,7 +9,7 @@ use crate::clock::Clock;
 /// Settings of the agents' plane.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Names this gateway may be called by, lower case and without a port.
+    /// Names this gateway may be called by, with a port if only that one is meant.
     pub hosts: Vec<String>,
     /// Origins of pages that may call it, as browsers write them.
     pub origins: Vec<String>,

@@ -27,7 +27,10 @@ pub enum ApplyError {
 }
 
 /// The servers of our own, by name.
-pub type Builtins = HashMap<&'static str, fn(&str) -> Result<Arc<dyn Builtin>, String>>;
+pub type Builtins = HashMap<&'static str, MakeBuiltin>;
+
+/// Makes a server of our own from its options, a JSON object.
+pub type MakeBuiltin = fn(&str) -> Result<Arc<dyn Builtin>, String>;
 
 /// One state of all servers.
 #[derive(Debug, Default)]

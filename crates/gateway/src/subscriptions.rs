@@ -55,14 +55,14 @@ impl Hub {
 
 /// Opens a stream of what changes.
 pub(crate) async fn listen(
-    visit: Arc<Visit>,
+    visit: &Arc<Visit>,
     permit: Permit,
-    document: Document,
-    id: Option<Id>,
+    document: &Document,
+    id: Option<&Id>,
 ) -> Result<Response<ClientBody>, Refusal> {
     let id = id.ok_or(Refusal::Internal)?;
     let standing = visit.gateway.standing()?;
-    let wish = wish(&visit, document.root().get("params"))?;
+    let wish = wish(visit, document.root().get("params"))?;
     // INVARIANT: the permit for listening was given above; a feed carries news
     // and no requests, and each client's copy is filtered on its way out.
     drop(permit);
@@ -82,7 +82,13 @@ pub(crate) async fn listen(
     let id = id.to_json();
     let first =
         tagged("notifications/subscriptions/acknowledged", &acknowledged, &id).ok_or_else(bad)?;
-    let listener = Listener { id, feed, heard, watcher: Watcher::new(Arc::clone(&visit)), visit };
+    let listener = Listener {
+        id,
+        feed,
+        heard,
+        watcher: Watcher::new(Arc::clone(visit)),
+        visit: Arc::clone(visit),
+    };
     tokio::spawn(async move {
         if sender.send(Ok(block(None, &first))).await.is_ok() {
             listener.run(&sender).await;

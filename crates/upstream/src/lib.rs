@@ -4,6 +4,7 @@
 
 pub mod address;
 pub mod builtin;
+pub mod client;
 mod connect;
 mod http;
 pub mod sse;

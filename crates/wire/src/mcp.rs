@@ -3,10 +3,12 @@
 //!
 //! Everything else about a message passes through unread.
 
+mod header;
 mod method;
 mod params;
 mod revision;
 
+pub use header::{header_text, text_of_header};
 pub use method::{Door, Method};
 pub use params::{ParamsError, Target};
 pub use revision::{Era, Revision};

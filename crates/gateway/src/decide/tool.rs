@@ -48,10 +48,8 @@ fn describe(visit: &Visit, record: &mut Record, call: ToolCall<'_>) {
     let keys = arguments.members().into_iter().flatten().filter_map(|(key, _)| key.as_str());
     record.arg_keys = keys.take(MOST_KEYS).map(|key| shortened(key, LONGEST_KEPT)).collect();
     record.arg_keys.sort_unstable();
-    let mut digest = Digest(hmac::Context::with_key(&visit.gateway.digests));
-    // Feeding a digest cannot fail.
-    let _ = write!(digest, "{arguments}");
-    record.arg_digest = Some(data_encoding::HEXLOWER.encode(digest.0.sign().as_ref()));
+    let digest = hmac::sign(&visit.gateway.digests, arguments.raw().as_bytes());
+    record.arg_digest = Some(data_encoding::HEXLOWER.encode(digest.as_ref()));
 }
 
 struct Digest(hmac::Context);

@@ -4,11 +4,10 @@
 //! headers; both must agree, because something on the way may have gone by the
 //! headers. Of a legacy request only the version header counts.
 
-use data_encoding::BASE64;
 use http::HeaderMap;
 use sluice_wire::{
     json::{Kind, Value},
-    mcp::{Era, Revision},
+    mcp::{Era, Revision, text_of_header},
 };
 
 use super::fault::Fault;
@@ -77,12 +76,8 @@ fn mirrored(headers: &HeaderMap, name: &'static str, body: &str) -> Result<(), F
         return Err(Fault::header(format!("header `{name}` is missing")));
     };
     // Only a name can hold what a header cannot.
-    let agrees = match header.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?=")) {
-        Some(encoded) if name == "Mcp-Name" => {
-            BASE64.decode(encoded.as_bytes()).is_ok_and(|decoded| decoded == body.as_bytes())
-        }
-        _ => header == body,
-    };
+    let agrees =
+        header == body || (name == "Mcp-Name" && text_of_header(header).as_deref() == Some(body));
     if agrees {
         return Ok(());
     }

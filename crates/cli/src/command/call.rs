@@ -1,0 +1,142 @@
+//! `sluice call`: a plain MCP client, for trying things.
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, anyhow, bail};
+use clap::Args;
+use http::{HeaderMap, HeaderValue, header};
+use sluice_upstream::{HttpUpstream, Upstream, address::Reach, client::Client};
+use sluice_wire::{
+    edit::quoted,
+    json::{Bounds, Document, Value},
+};
+
+use crate::{
+    config::{self, Overrides},
+    data::{DataDirectory, agents_url},
+    environment::Environment,
+    input,
+    output::{BAD, Done, print, remark, visible},
+};
+
+/// Answers may be as long as a gateway lets them be.
+const LONGEST_ANSWER: usize = 64 << 20;
+
+#[derive(Debug, Args)]
+pub(crate) struct Call {
+    /// The server, by its name
+    server: String,
+    /// The tool to call
+    tool: String,
+    /// The tool's arguments
+    #[arg(long, value_name = "JSON", default_value = "{}")]
+    args: String,
+    /// A grant's token [default: `SLUICE_GRANT_TOKEN`, else the demo's own]
+    #[arg(long, value_name = "TOKEN")]
+    token: Option<String>,
+    /// Print the whole result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Call {
+    pub(crate) fn run(self, data: Option<PathBuf>) -> anyhow::Result<Done> {
+        let environment = Environment::of_process();
+        let arguments = input::json("`--args`", &self.args)?;
+        if arguments.root().members().is_none() {
+            bail!("`--args` must be a JSON object, such as '{{\"id\": 1}}'");
+        }
+        let overrides = Overrides { data, ..Overrides::default() };
+        let directory = config::data_directory(&overrides, &environment)?;
+        let url = format!("{}/mcp/{}", agents_url(&directory)?, self.server);
+        let token = self.token(&directory, &environment)?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let answer = runtime.block_on(call(&url, &token, &self.tool, &arguments))?;
+        self.show(&answer)
+    }
+
+    fn token(
+        &self,
+        directory: &std::path::Path,
+        environment: &Environment,
+    ) -> anyhow::Result<String> {
+        let given = self
+            .token
+            .clone()
+            .or_else(|| environment.setting("SLUICE_GRANT_TOKEN")?.to_str().map(str::to_owned));
+        match given {
+            Some(token) => Ok(token),
+            None if self.server == "demo" => {
+                Ok(DataDirectory::open(directory)?.demo_token()?.expose().to_owned())
+            }
+            None => Err(anyhow!(
+                "a grant's token is needed\nhint: give it by `--token` or `SLUICE_GRANT_TOKEN`; `sluice grant create` makes one"
+            )),
+        }
+    }
+
+    fn show(&self, answer: &Document) -> anyhow::Result<Done> {
+        let root = answer.root();
+        if let Some(error) = root.get("error") {
+            if self.json {
+                print(&format!("{root}\n"))?;
+            }
+            let message = error.get("message").and_then(Value::as_str).unwrap_or("no reason given");
+            let code = error.get("code").map(Value::raw).unwrap_or_default();
+            remark(&format!("{BAD}error{BAD:#}: {} ({})\n", visible(message), visible(code)))?;
+            return Ok(Done::WithProblems);
+        }
+        let result = root.get("result").context("the answer has no result")?;
+        let is_error = result.get("isError").and_then(Value::as_bool) == Some(true);
+        if self.json {
+            print(&format!("{result}\n"))?;
+        } else {
+            let text = content(result);
+            if is_error { remark(&text)? } else { print(&text)? }
+        }
+        Ok(Done::well_if(!is_error))
+    }
+}
+
+/// The parts of a result a terminal can show.
+fn content(result: Value<'_>) -> String {
+    let parts = result.get("content").and_then(Value::items).into_iter().flatten();
+    let mut lines = Vec::new();
+    for part in parts {
+        if let Some(text) = part.get("text").and_then(Value::as_str) {
+            lines.extend(text.lines().map(|line| format!("{}\n", visible(line))));
+        } else {
+            let kind = part.get("type").and_then(Value::as_str).unwrap_or("something");
+            lines.push(format!("({}; `--json` shows it)\n", visible(kind)));
+        }
+    }
+    lines.concat()
+}
+
+async fn call(
+    url: &str,
+    token: &str,
+    tool: &str,
+    arguments: &Document,
+) -> anyhow::Result<Document> {
+    // This goes where the user says.
+    let reach = Reach { allowed: vec!["0.0.0.0/0".parse()?, "::/0".parse()?], loopback: true };
+    let upstream = Upstream::Http(Box::new(HttpUpstream::new(url, reach)?));
+    let mut headers = HeaderMap::new();
+    let mut value =
+        HeaderValue::try_from(format!("Bearer {token}")).context("the token cannot be sent")?;
+    value.set_sensitive(true);
+    headers.insert(header::AUTHORIZATION, value);
+    let bounds = Bounds {
+        bytes: LONGEST_ANSWER,
+        string: LONGEST_ANSWER,
+        nodes: 1 << 22,
+        members: 1 << 22,
+        ..Bounds::default()
+    };
+    let mut client = Client::introduce(&upstream, &headers, bounds).await?;
+    let params = format!(r#""name":{},"arguments":{}"#, quoted(tool), arguments.root().raw());
+    let answer = client.request("tools/call", &params, Some(tool)).await?;
+    client.goodbye().await;
+    Ok(answer)
+}

@@ -1,0 +1,52 @@
+//! `sluice up`: the gateway.
+
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use clap::Args;
+
+use super::policy::drawn;
+use crate::{
+    config::{Config, LoadError, Overrides},
+    environment::Environment,
+    logging::{self, LogFormat},
+    output::{Done, remark},
+    up,
+};
+
+#[derive(Debug, Args)]
+pub(crate) struct Up {
+    #[command(flatten)]
+    overrides: Overrides,
+    /// Add server, policy and grant `demo`: a notes-and-ledger server to try things on
+    #[arg(long)]
+    demo: bool,
+    /// How log lines look
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = LogFormat::Text)]
+    log: LogFormat,
+}
+
+impl Up {
+    pub(crate) fn run(self, data: Option<PathBuf>) -> anyhow::Result<Done> {
+        let environment = Environment::of_process();
+        logging::start(self.log, &environment);
+        let overrides = Overrides { data, ..self.overrides };
+        let config = match Config::load(&overrides, &environment) {
+            Ok(config) => config,
+            Err(LoadError::Problems(files)) => {
+                let text: String =
+                    files.iter().map(|file| drawn(&file.source, &file.problems)).collect();
+                remark(&text)?;
+                return Ok(Done::Misused);
+            }
+            Err(error) => return Err(error.into()),
+        };
+        up::raise_descriptors();
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .build()
+            .context("the runtime cannot be started")?;
+        runtime.block_on(up::run(up::Start { config, overrides, environment, demo: self.demo }))?;
+        Ok(Done::Well)
+    }
+}

@@ -1,0 +1,33 @@
+//! The log: what operators read, on standard error.
+
+use std::io::{self, IsTerminal as _};
+
+use clap::ValueEnum;
+use tracing_subscriber::{EnvFilter, fmt};
+
+use crate::environment::Environment;
+
+/// How log lines look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// Starts logging; `SLUICE_LOG` says how much, as `info` or `sluice_gateway=debug`.
+pub(crate) fn start(format: LogFormat, environment: &Environment) {
+    let wanted =
+        environment.setting("SLUICE_LOG").and_then(std::ffi::OsStr::to_str).unwrap_or("info");
+    let filter = EnvFilter::try_new(wanted).unwrap_or_else(|_| EnvFilter::new("info"));
+    let builder = fmt().with_env_filter(filter).with_writer(io::stderr);
+    // Only one log can be started in a process, and nobody else starts one.
+    let _ = match format {
+        LogFormat::Text => {
+            let is_plain = environment.setting("NO_COLOR").is_some() || !io::stderr().is_terminal();
+            builder.with_ansi(!is_plain).with_target(false).try_init()
+        }
+        LogFormat::Json => builder.json().flatten_event(true).try_init(),
+    };
+}

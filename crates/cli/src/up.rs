@@ -1,0 +1,190 @@
+//! The running gateway: opening what it needs, listening, and ending in good order.
+
+mod banner;
+mod demo;
+mod live;
+mod reload;
+
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+
+use anyhow::anyhow;
+use sluice_gateway::{Builtins, Clock, Gateway, Settings, Tls};
+use sluice_store::{Key, Store};
+use sluice_upstream::address::Reach;
+use sluice_wire::json::Bounds;
+use tokio::{net::TcpListener, sync::watch};
+
+use crate::{
+    clock,
+    config::{Config, Overrides},
+    data::DataDirectory,
+    environment::Environment,
+};
+use live::LiveGateway;
+
+/// How often old records are looked for.
+const PRUNE_EVERY: Duration = Duration::from_mins(10);
+
+/// What a gateway is started with.
+pub(crate) struct Start {
+    pub(crate) config: Config,
+    pub(crate) overrides: Overrides,
+    pub(crate) environment: Environment,
+    pub(crate) demo: bool,
+}
+
+/// Runs a gateway until it is told to end.
+pub(crate) async fn run(start: Start) -> anyhow::Result<()> {
+    let Start { config, overrides, environment, demo } = start;
+    let data = DataDirectory::open(&config.data)?;
+    let _lock = data.lock()?;
+    let key = Key::from_bytes(data.master_key()?);
+    let admin_token = data.admin_token(&environment)?;
+    let store = Store::open(&data.path().join("sluice.db"), config.audit.durability, &key)?;
+    let demo = if demo { Some(demo::Demo::new(&data)?) } else { None };
+    let tls = config.tls.as_ref().map(|tls| Tls::load(&tls.cert, &tls.key)).transpose()?;
+    let agents = bind(config.listen, "--listen").await?;
+    let people = bind(config.admin, "--admin").await?;
+    let (listen, admin) = (agents.local_addr()?, people.local_addr()?);
+    let settings = settings(&config, listen, admin, key);
+    let gateway = Gateway::new(settings, store.clone(), builtins())
+        .ok_or_else(|| anyhow!("the key in the data directory cannot be used"))?;
+    let live = Arc::new(LiveGateway::new(gateway.clone(), store.clone(), demo));
+    live.take(config.clone()).await.map_err(|error| anyhow!("{error}"))?;
+    let run_file = data.announce(listen, admin, tls.is_some(), clock::now())?;
+    banner::show(&banner::Facts {
+        listen,
+        admin,
+        is_tls: tls.is_some(),
+        data: data.path(),
+        live: &live,
+    })?;
+    let (ending, ended) = watch::channel(false);
+    let watching = reload::watch(Arc::clone(&live), config.clone(), overrides, environment);
+    let pruning = tokio::spawn(prune(store.clone(), config.audit.keep, config.audit.max_size));
+    let api = sluice_admin::Api::new(
+        Arc::clone(&live),
+        store.clone(),
+        admin_token,
+        api_settings(&config, admin),
+    );
+    let serving = tokio::spawn(api.serve(people, until(ended.clone())));
+    tokio::spawn(async move {
+        told_to_end().await;
+        tracing::info!("ending: calls that are under way may finish");
+        ending.send_replace(true);
+    });
+    gateway.serve(agents, tls, until(ended)).await;
+    let _ = serving.await;
+    pruning.abort();
+    drop(watching);
+    drop(run_file);
+    store.flush().await?;
+    Ok(())
+}
+
+/// Waits until the gateway is to end.
+async fn until(mut ended: watch::Receiver<bool>) {
+    // If nobody can say so any more, it is the end as well.
+    let _ = ended.wait_for(|ended| *ended).await;
+}
+
+async fn told_to_end() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (Ok(mut interrupt), Ok(mut terminate)) =
+        (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
+    else {
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
+}
+
+async fn bind(address: SocketAddr, flag: &str) -> anyhow::Result<TcpListener> {
+    TcpListener::bind(address).await.map_err(|error| match error.kind() {
+        io::ErrorKind::AddrInUse => {
+            anyhow!(
+                "something else listens on {address}\nhint: choose another address with `{flag}`"
+            )
+        }
+        _ => anyhow!(
+            "cannot listen on {address}: {error}\nhint: choose another address with `{flag}`"
+        ),
+    })
+}
+
+/// Names this machine's listener is called by.
+fn own_hosts(address: SocketAddr, listed: &[String]) -> Vec<String> {
+    let mut hosts: Vec<_> = ["localhost", "127.0.0.1", "::1"].map(str::to_owned).to_vec();
+    hosts.push(address.ip().to_string());
+    hosts.extend(listed.iter().map(|host| host.to_lowercase()));
+    hosts
+}
+
+fn size(bytes: u64) -> usize {
+    usize::try_from(bytes).unwrap_or(usize::MAX)
+}
+
+fn settings(config: &Config, listen: SocketAddr, admin: SocketAddr, key: Key) -> Settings {
+    let limits = &config.limits;
+    let nodes = size(limits.nodes);
+    Settings {
+        hosts: own_hosts(listen, &config.allowed_hosts),
+        origins: config.allowed_origins.clone(),
+        is_loopback: listen.ip().is_loopback(),
+        bounds: Bounds {
+            bytes: size(limits.body),
+            depth: size(limits.depth),
+            string: size(limits.string),
+            members: nodes,
+            nodes,
+            ..Bounds::default()
+        },
+        answer: size(limits.answer),
+        reach: Reach { allowed: config.allow_private.clone(), loopback: false },
+        descriptors: descriptors(),
+        people: format!("http://{admin}"),
+        key,
+        clock: Clock::System,
+    }
+}
+
+fn api_settings(config: &Config, admin: SocketAddr) -> sluice_admin::Settings {
+    sluice_admin::Settings {
+        hosts: own_hosts(admin, &config.allowed_hosts),
+        origins: config.allowed_origins.clone(),
+        is_loopback: admin.ip().is_loopback(),
+    }
+}
+
+/// The servers of our own.
+fn builtins() -> Builtins {
+    Builtins::from([("demo", demo::server as sluice_gateway::MakeBuiltin)])
+}
+
+/// Removes old records, now and then.
+async fn prune(store: Store, keep: Duration, most: u64) {
+    loop {
+        if let Err(error) = store.prune(keep, most, clock::now()).await {
+            tracing::error!(%error, "old records could not be removed");
+        }
+        tokio::time::sleep(PRUNE_EVERY).await;
+    }
+}
+
+/// Lets this process have as many files and connections as the system allows.
+pub(crate) fn raise_descriptors() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    if let Err(error) = setrlimit(Resource::Nofile, limit) {
+        tracing::warn!(%error, "the number of open files could not be raised");
+    }
+}
+
+fn descriptors() -> usize {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+    limit.current.map_or(usize::MAX, size)
+}

@@ -1,0 +1,270 @@
+//! A small MCP client of our own, in whichever era the server speaks: for asking
+//! a server about itself, and for trying things by hand.
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, header};
+use http_body_util::BodyExt as _;
+use sluice_wire::{
+    edit::quoted,
+    json::{Bounds, Document, Value},
+    mcp::Revision,
+    rpc::{Id, Message},
+};
+
+use crate::{AnswerBody, SendError, Upstream, sse::Splitter};
+
+const NAME: &str = "sluicegate";
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// A server that has introduced itself.
+#[derive(Debug)]
+pub struct Client<'u> {
+    upstream: &'u Upstream,
+    /// Sent with every request: a credential, and the like.
+    headers: &'u HeaderMap,
+    bounds: Bounds,
+    manner: Manner,
+    /// The id of the next request.
+    next: u32,
+}
+
+/// How the server is spoken to.
+#[derive(Debug)]
+enum Manner {
+    Modern,
+    Legacy { session: Option<HeaderValue>, revision: String },
+}
+
+/// Why there is no answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ClientError {
+    #[error(transparent)]
+    Send(#[from] SendError),
+    /// With what its body said, if that was a JSON-RPC error.
+    #[error("it answered `{method}` with status {status}{}", said(message.as_deref()))]
+    Status { method: String, status: u16, message: Option<String> },
+    #[error("its answer to `{method}` is none: {reason}")]
+    Answer { method: String, reason: String },
+}
+
+fn said(message: Option<&str>) -> String {
+    message.map(|message| format!(": {message}")).unwrap_or_default()
+}
+
+/// A tool, prompt or resource that a request is aimed at, which modern requests
+/// name in a header too.
+pub type Target<'t> = Option<&'t str>;
+
+impl<'u> Client<'u> {
+    /// Finds out which era the server speaks, and begins.
+    pub async fn introduce(
+        upstream: &'u Upstream,
+        headers: &'u HeaderMap,
+        bounds: Bounds,
+    ) -> Result<Client<'u>, ClientError> {
+        let mut client = Client { upstream, headers, bounds, manner: Manner::Modern, next: 0 };
+        match client.request("server/discover", "", None).await {
+            Ok(answer) if answer.root().get("result").is_some() => return Ok(client),
+            Err(ClientError::Send(error)) => return Err(error.into()),
+            // A server of the legacy era may say anything here. One that wants a
+            // credential says the same again.
+            Ok(_) | Err(_) => {}
+        }
+        client.initialize().await?;
+        Ok(client)
+    }
+
+    async fn initialize(&mut self) -> Result<(), ClientError> {
+        let newest = Revision::V2025_11_25.name();
+        self.manner = Manner::Legacy { session: None, revision: newest.into() };
+        let hello = format!(
+            r#""protocolVersion":"{newest}","capabilities":{{}},"clientInfo":{{"name":"{NAME}","version":"{VERSION}"}}"#
+        );
+        let id = self.take_id();
+        let answer = self.send("initialize", &self.message(id, "initialize", &hello), None).await?;
+        let session = answer.headers().get("mcp-session-id").cloned();
+        let introduction = self.response("initialize", answer, id).await?;
+        let agreed =
+            introduction.root().get("result").and_then(|result| result.get("protocolVersion"));
+        let revision = agreed.and_then(Value::as_str).unwrap_or(Revision::UNSAID.name()).to_owned();
+        self.manner = Manner::Legacy { session, revision };
+        let ready = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+        self.send("notifications/initialized", ready, None).await.map(drop)
+    }
+
+    /// The date of the revision that is spoken.
+    pub fn revision(&self) -> &str {
+        match &self.manner {
+            Manner::Modern => Revision::V2026_07_28.name(),
+            Manner::Legacy { revision, .. } => revision,
+        }
+    }
+
+    /// Makes a request, with the members of its parameters as JSON; the whole
+    /// message that answers it, be it a result or an error.
+    pub async fn request(
+        &mut self,
+        method: &str,
+        params: &str,
+        target: Target<'_>,
+    ) -> Result<Document, ClientError> {
+        let id = self.take_id();
+        let answer = self.send(method, &self.message(id, method, params), target).await?;
+        self.response(method, answer, id).await
+    }
+
+    /// Ends the session, if there is one. Nothing depends on it.
+    pub async fn goodbye(self) {
+        if let Manner::Legacy { session: Some(_), .. } = self.manner {
+            let mut request = self.http("", "", None);
+            *request.method_mut() = Method::DELETE;
+            let _ = self.upstream.send(request).await;
+        }
+    }
+
+    fn take_id(&mut self) -> u32 {
+        self.next += 1;
+        self.next
+    }
+
+    fn message(&self, id: u32, method: &str, params: &str) -> String {
+        let meta = match self.manner {
+            Manner::Modern => {
+                let revision = Revision::V2026_07_28.name();
+                format!(
+                    r#""_meta":{{"io.modelcontextprotocol/protocolVersion":"{revision}","io.modelcontextprotocol/clientCapabilities":{{}},"io.modelcontextprotocol/clientInfo":{{"name":"{NAME}","version":"{VERSION}"}}}}"#
+                )
+            }
+            Manner::Legacy { .. } => String::new(),
+        };
+        let comma = if meta.is_empty() || params.is_empty() { "" } else { "," };
+        format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":{},"params":{{{params}{comma}{meta}}}}}"#,
+            quoted(method)
+        )
+    }
+
+    async fn send(
+        &self,
+        method: &str,
+        message: &str,
+        target: Target<'_>,
+    ) -> Result<Response<AnswerBody>, ClientError> {
+        let answer = self.upstream.send(self.http(message, method, target)).await?;
+        if answer.status().is_success() {
+            return Ok(answer);
+        }
+        let status = answer.status().as_u16();
+        let body = collected(answer.into_body(), 64 << 10).await.unwrap_or_default();
+        let document = Document::parse(body, &self.bounds).ok();
+        let message = document
+            .as_ref()
+            .and_then(|document| document.root().get("error")?.get("message")?.as_str());
+        Err(ClientError::Status {
+            method: method.to_owned(),
+            status,
+            message: message.map(str::to_owned),
+        })
+    }
+
+    fn http(&self, message: &str, method: &str, target: Target<'_>) -> Request<Bytes> {
+        let mut request = Request::new(Bytes::copy_from_slice(message.as_bytes()));
+        *request.method_mut() = Method::POST;
+        let headers = request.headers_mut();
+        let mut set = |name: &'static str, value: &str| {
+            if let Ok(value) = HeaderValue::try_from(value) {
+                headers.insert(HeaderName::from_static(name), value);
+            }
+        };
+        set("content-type", "application/json");
+        set("accept", "application/json, text/event-stream");
+        match &self.manner {
+            Manner::Modern => {
+                set("mcp-protocol-version", Revision::V2026_07_28.name());
+                set("mcp-method", method);
+                if let Some(target) = target {
+                    set("mcp-name", &sluice_wire::mcp::header_text(target));
+                }
+            }
+            Manner::Legacy { session, revision } => {
+                if method != "initialize" {
+                    set("mcp-protocol-version", revision);
+                }
+                if let Some(session) = session {
+                    headers.insert(HeaderName::from_static("mcp-session-id"), session.clone());
+                }
+            }
+        }
+        for (name, value) in self.headers {
+            headers.insert(name.clone(), value.clone());
+        }
+        request
+    }
+
+    /// The message that answers a request, in whichever form it comes.
+    async fn response(
+        &self,
+        method: &str,
+        answer: Response<AnswerBody>,
+        id: u32,
+    ) -> Result<Document, ClientError> {
+        let none = |reason: String| ClientError::Answer { method: method.to_owned(), reason };
+        let stated =
+            answer.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        let is_stream = stated.is_some_and(|stated| stated.starts_with("text/event-stream"));
+        let id = Id::Integer(id.to_string());
+        if is_stream {
+            return self.streamed(answer.into_body(), &id).await.map_err(none);
+        }
+        let bytes = collected(answer.into_body(), self.bounds.bytes).await.map_err(none)?;
+        let document =
+            Document::parse(bytes, &self.bounds).map_err(|refusal| none(refusal.to_string()))?;
+        if is_answer(&document, &id) {
+            Ok(document)
+        } else {
+            Err(none("it is to another request".into()))
+        }
+    }
+
+    async fn streamed(&self, mut body: AnswerBody, id: &Id) -> Result<Document, String> {
+        let mut splitter = Splitter::new(self.bounds.bytes);
+        while let Some(frame) = body.frame().await {
+            let Ok(data) = frame.map_err(|_| "it broke off".to_owned())?.into_data() else {
+                continue;
+            };
+            let mut blocks = Vec::new();
+            splitter.push(&data, |block| blocks.push(block)).map_err(|error| error.to_string())?;
+            for block in blocks {
+                let event = block.read().map_err(|error| error.to_string())?;
+                let Some(data) = event.data.filter(|data| !data.is_empty()) else { continue };
+                let document =
+                    Document::parse(data, &self.bounds).map_err(|refusal| refusal.to_string())?;
+                if is_answer(&document, id) {
+                    return Ok(document);
+                }
+            }
+        }
+        Err("it ended too soon".into())
+    }
+}
+
+fn is_answer(document: &Document, id: &Id) -> bool {
+    match Message::read(document) {
+        Ok(Message::Response { id: found, .. } | Message::Failure { id: Some(found), .. }) => {
+            found == *id
+        }
+        _ => false,
+    }
+}
+
+async fn collected(mut body: AnswerBody, most: usize) -> Result<Vec<u8>, String> {
+    let mut bytes = Vec::new();
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame.map_err(|_| "it broke off".to_owned())?.into_data() else { continue };
+        if bytes.len() + data.len() > most {
+            return Err(format!("it is longer than {most} bytes"));
+        }
+        bytes.extend_from_slice(&data);
+    }
+    Ok(bytes)
+}
