@@ -136,7 +136,7 @@ impl Gateway {
 
     /// Lets some time pass.
     pub(crate) fn pause(&self, span: std::time::Duration) {
-        self.runtime.block_on(tokio::time::sleep(span));
+        self.runtime.block_on(async { tokio::time::sleep(span).await });
     }
 
     async fn send(&self, question: Question<'_>) -> anyhow::Result<Response<AnswerBody>> {

@@ -4,6 +4,8 @@
 
 mod completions;
 mod config;
+mod live;
 mod policy;
 mod readme;
+mod running;
 mod sluice;

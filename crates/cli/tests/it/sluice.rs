@@ -36,20 +36,25 @@ impl Folder {
 
     /// Runs `sluice` here, without colours.
     pub(crate) fn run(&self, arguments: &[&str]) -> Ran {
-        let mut command = Command::new(BINARY);
-        self.finish(command.args(arguments))
+        Ran::from(self.command(BINARY).args(arguments).output().unwrap())
+    }
+
+    /// A command to be run here, without colours, and without settings of ours
+    /// that happen to be around.
+    pub(crate) fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command.current_dir(&self.0).env("NO_COLOR", "1");
+        for setting in ["DATA", "URL", "TOKEN", "ADMIN_TOKEN", "GRANT_TOKEN"] {
+            command.env_remove(format!("SLUICE_{setting}"));
+        }
+        command
     }
 
     /// Runs a shell command here, with `sluice` on the path.
     pub(crate) fn shell(&self, line: &str) -> Ran {
         let folder = PathBuf::from(BINARY).parent().unwrap().display().to_string();
         let path = format!("{folder}:/usr/local/bin:/usr/bin:/bin");
-        let mut command = Command::new("sh");
-        self.finish(command.args(["-c", line]).env("PATH", path))
-    }
-
-    fn finish(&self, command: &mut Command) -> Ran {
-        Ran::from(command.current_dir(&self.0).env("NO_COLOR", "1").output().unwrap())
+        Ran::from(self.command("sh").args(["-c", line]).env("PATH", path).output().unwrap())
     }
 }
 
