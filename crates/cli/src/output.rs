@@ -5,7 +5,7 @@ mod table;
 
 use std::{
     fmt::Write as _,
-    io::{self, Write as _},
+    io::{self, IsTerminal as _, Write as _},
     process::ExitCode,
 };
 
@@ -61,8 +61,11 @@ pub(crate) fn print_json(data: &impl Serialize) -> anyhow::Result<()> {
     Ok(unless_closed(io::stdout().write_all(text.as_bytes()))?)
 }
 
-/// Writes a text of many lines that comes from outside.
+/// Writes a text that comes from outside: to a terminal harmlessly, else exactly.
 pub(crate) fn print_text(text: &str) -> io::Result<()> {
+    if !io::stdout().is_terminal() {
+        return print_bytes(text.as_bytes()).map(|_| ());
+    }
     let lines = text.lines().map(|line| {
         // Tabs are what they seem.
         let parts: Vec<_> = line.split('\t').map(visible).collect();

@@ -11,7 +11,7 @@ use crate::{
 };
 
 const ALLOW: &str = "version: \"1\"\ndefault: allow\n";
-const DENY: &str = r#"{"version": "1", "default": "deny"}"#;
+const DENY: &str = "{\"version\": \"1\",\r\n\"default\": \"deny\"}";
 
 #[test]
 fn a_policy_holds_as_soon_as_it_is_put() {
@@ -27,6 +27,7 @@ fn a_policy_holds_as_soon_as_it_is_put() {
     let put = gateway.run(&["policy", "put", "demo", "dev", "dev.json", "--json"]);
     assert_eq!(put.exits(0).json()["format"], "json");
     gateway.call(&token).exits(1);
+    assert_eq!(gateway.run(&["policy", "show", "demo", "dev"]).exits(0).out, DENY);
     let list = gateway.run(&["policy", "list"]).exits(0).out;
     assert!(list.contains("dev") && list.contains("stored"), "{list}");
 }
