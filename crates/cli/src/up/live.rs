@@ -1,12 +1,12 @@
 //! The gateway as the API sees it: what the file and the store together put in
 //! force, and what was wrong with the last edit.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
 use sluice_admin::{Eventual, FileProblem, InForce, Live, TakeError, Tool};
 use sluice_gateway::{Configuration, Gateway};
-use sluice_store::{Grant, Name, Store, TokenHash};
+use sluice_store::{AttachedPolicy, Grant, Name, Store, StoreError, TokenHash};
 
 use super::demo::Demo;
 use crate::config::Config;
@@ -20,6 +20,8 @@ pub(crate) struct LiveGateway {
     /// What the file says; changed only by one at a time.
     file: tokio::sync::Mutex<Option<Config>>,
     in_force: ArcSwap<InForce>,
+    /// How often single grants were changed; held while any are put in force.
+    changes: Mutex<u64>,
     problems: Mutex<Vec<FileProblem>>,
 }
 
@@ -31,6 +33,7 @@ impl LiveGateway {
             demo,
             file: tokio::sync::Mutex::new(None),
             in_force: ArcSwap::default(),
+            changes: Mutex::default(),
             problems: Mutex::default(),
         }
     }
@@ -55,19 +58,37 @@ impl LiveGateway {
     }
 
     async fn put_in_force(&self, config: &Config) -> Result<(), TakeError> {
+        loop {
+            let count = self.grant_changes();
+            let next = self.merged(config).await?;
+            let changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+            if *changes != count {
+                // A grant was changed meanwhile, and what was read may bring
+                // back a token that is worth nothing.
+                continue;
+            }
+            self.gateway.apply(&next).map_err(|error| TakeError(error.to_string()))?;
+            drop(changes);
+            let file_grants = config.grants.iter().map(|(_, grant)| grant.clone()).collect();
+            let Configuration { servers, policies, .. } = next;
+            self.in_force.store(Arc::new(InForce { servers, policies, file_grants }));
+            return Ok(());
+        }
+    }
+
+    fn grant_changes(&self) -> u64 {
+        *self.changes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What the file declares and the store holds, which must not share names.
+    async fn merged(&self, config: &Config) -> Result<Configuration, TakeError> {
         let store = self.store.clone();
         let stored = tokio::task::spawn_blocking(move || {
-            Ok::<_, sluice_store::StoreError>((
-                store.servers()?,
-                store.policies()?,
-                store.grants_by_token()?,
-            ))
+            Ok::<_, StoreError>((store.servers()?, store.policies()?, store.grants_by_token()?))
         });
         let failed = |error: String| TakeError(format!("what is stored cannot be read: {error}"));
-        let (servers, policies, grants) = stored
-            .await
-            .map_err(|error| failed(error.to_string()))?
-            .map_err(|error| failed(error.to_string()))?;
+        let stored = stored.await.map_err(|error| failed(error.to_string()))?;
+        let (servers, policies, grants) = stored.map_err(|error| failed(error.to_string()))?;
         let mut next = Configuration {
             servers: config.servers.clone(),
             policies: config.policies.clone(),
@@ -80,7 +101,7 @@ impl LiveGateway {
             next.servers.push(server);
         }
         for policy in policies {
-            let is_same = |declared: &sluice_store::AttachedPolicy| {
+            let is_same = |declared: &AttachedPolicy| {
                 declared.server == policy.server && declared.name == policy.name
             };
             if next.policies.iter().any(is_same) {
@@ -89,14 +110,7 @@ impl LiveGateway {
             next.policies.push(policy);
         }
         next.grants.extend(grants);
-        self.gateway.apply(&next).map_err(|error| TakeError(error.to_string()))?;
-        let file_grants = config.grants.iter().map(|(_, grant)| grant.clone()).collect();
-        self.in_force.store(Arc::new(InForce {
-            servers: next.servers,
-            policies: next.policies,
-            file_grants,
-        }));
-        Ok(())
+        Ok(next)
     }
 }
 
@@ -122,6 +136,8 @@ impl Live for LiveGateway {
     }
 
     fn set_grant(&self, token: &TokenHash, grant: Option<&Grant>) {
+        let mut changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        *changes += 1;
         self.gateway.set_grant(token, grant);
     }
 

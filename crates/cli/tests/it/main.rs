@@ -4,8 +4,11 @@
 
 mod completions;
 mod config;
+mod crash;
 mod live;
+mod operate;
 mod policy;
 mod readme;
 mod running;
 mod sluice;
+mod up;

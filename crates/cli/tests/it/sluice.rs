@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Command, Output},
     sync::atomic::{AtomicUsize, Ordering},
 };
@@ -28,6 +28,10 @@ impl Folder {
         let folder = Folder::new();
         folder.write(name, text);
         folder
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
     }
 
     pub(crate) fn write(&self, name: &str, text: &str) {
