@@ -4,4 +4,9 @@
 #![cfg(test)]
 
 mod call;
+mod envelope;
+mod framing;
 mod harness;
+mod identity;
+mod json;
+mod talk;
