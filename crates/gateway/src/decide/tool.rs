@@ -3,9 +3,7 @@
 use std::{fmt, fmt::Write as _, sync::Arc};
 
 use ring::hmac;
-use sluice_policy::{
-    Allow, Amount, Call, Decision, Denial, Facts, Limit, Mode, Scope, Terms, judge,
-};
+use sluice_policy::{Allow, Amount, Call, Decision, Denial, Facts, Limit, Scope, Terms, judge};
 use sluice_store::{Approval, Charge, CounterKey, Record, Reservation};
 use sluice_wire::{edit::quoted, json::Value};
 
@@ -63,14 +61,10 @@ impl fmt::Write for Digest {
     }
 }
 
-fn is_shadow(visit: &Visit) -> bool {
-    visit.rules().is_some_and(|policy| policy.mode() == Mode::Shadow)
-}
-
 async fn denied(visit: &Visit, mut record: Record, denial: &Denial<'_>) -> Result<Permit, Stop> {
     record.rule = Some(Arc::from(&*denial.rule));
     record.message = Some(denial.message.to_string());
-    if is_shadow(visit) && !denial.refuses_in_shadow() {
+    if visit.is_shadow() && !denial.refuses_in_shadow() {
         return shadowed(visit, record).await;
     }
     record.outcome = Some(denial.outcome().name());
@@ -151,7 +145,7 @@ async fn held(
 ) -> Result<Permit, Stop> {
     record.rule = Some(terms.rule.into());
     record.message = terms.message.map(str::to_owned);
-    if is_shadow(visit) {
+    if visit.is_shadow() {
         return shadowed(visit, record).await;
     }
     // Only a policy can hold a call.

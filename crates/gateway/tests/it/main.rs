@@ -4,9 +4,17 @@
 #![cfg(test)]
 
 mod call;
+mod doors;
 mod envelope;
+mod eras;
 mod framing;
 mod harness;
+mod headers;
 mod identity;
 mod json;
+mod lists;
+mod server_requests;
+mod sessions;
+mod shadow;
 mod talk;
+mod tasks;
