@@ -8,7 +8,12 @@ use sluice_store::{Approval, Charge, CounterKey, Record, Reservation};
 use sluice_wire::{edit::quoted, json::Value};
 
 use super::{Permit, Stop, record, shortened, shown, write};
-use crate::{assess::ToolList, refusal::Refusal, settle::Settlement, visit::Visit};
+use crate::{
+    assess::{ToolList, Tools},
+    refusal::Refusal,
+    settle::Settlement,
+    visit::Visit,
+};
 
 /// A tool call as it was read.
 #[derive(Debug, Clone, Copy)]
@@ -34,7 +39,16 @@ pub(crate) async fn tool_call(
     describe(visit, &mut record, call);
     match judge(visit.rules(), &judged, facts, visit.at) {
         Decision::Deny(denial) => denied(visit, record, &denial).await,
-        Decision::Hold(terms) => held(visit, record, call, list, &terms).await,
+        Decision::Hold(terms) => {
+            // A question is bound to the tool's definition, so that must be had
+            // even where the decision did not depend on it.
+            let bounds = visit.gateway.settings.answer_bounds();
+            let learnt = match list {
+                Some(_) => None,
+                None => Tools::list(&visit.server.link, &bounds, call.tool).await,
+            };
+            held(visit, record, call, list.or(learnt.as_deref()), &terms).await
+        }
         Decision::Allow(allow) => allowed(visit, record, &allow).await,
     }
 }

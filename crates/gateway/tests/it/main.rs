@@ -3,6 +3,8 @@
 
 #![cfg(test)]
 
+mod approval;
+mod audit;
 mod call;
 mod doors;
 mod envelope;
@@ -12,9 +14,14 @@ mod harness;
 mod headers;
 mod identity;
 mod json;
+mod limits;
 mod lists;
+mod mutations;
 mod server_requests;
 mod sessions;
 mod shadow;
+mod store_faults;
+mod streams;
 mod talk;
 mod tasks;
+mod upstream_faults;
