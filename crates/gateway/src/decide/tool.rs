@@ -1,6 +1,6 @@
 //! The decision on a tool call.
 
-use std::{fmt, fmt::Write as _, sync::Arc};
+use std::{borrow::Cow, fmt, fmt::Write as _, sync::Arc};
 
 use ring::hmac;
 use sluice_policy::{Allow, Amount, Call, Decision, Denial, Facts, Limit, Scope, Terms, judge};
@@ -77,7 +77,7 @@ impl fmt::Write for Digest {
 
 async fn denied(visit: &Visit, mut record: Record, denial: &Denial<'_>) -> Result<Permit, Stop> {
     record.rule = Some(Arc::from(&*denial.rule));
-    record.message = Some(denial.message.to_string());
+    record.message.get_or_insert_with(|| denial.message.to_string());
     if visit.is_shadow() && !denial.refuses_in_shadow() {
         return shadowed(visit, record).await;
     }
@@ -115,7 +115,15 @@ async fn allowed(visit: &Visit, mut record: Record, allow: &Allow<'_>) -> Result
                 place.and_then(|place| readings.get(place)).copied().unwrap_or(Amount::ZERO)
             };
             match allow.admit(reading) {
-                Err(denial) => denied(visit, record, &denial).await,
+                Err(denial) => {
+                    // The engine's own words say how much was asked for, which is
+                    // an argument's value: the caller's, and not the record's.
+                    let is_amount = allow.charges().any(|charge| charge.amount != Amount::ONE);
+                    if is_amount && matches!(denial.message, Cow::Owned(_)) {
+                        record.message = Some("the limit does not leave as much".into());
+                    }
+                    denied(visit, record, &denial).await
+                }
                 // The store refused what its own readings admit: not understood, so not sent.
                 Ok(()) => Err(Refusal::Internal.into()),
             }
