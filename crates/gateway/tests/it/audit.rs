@@ -143,7 +143,8 @@ async fn no_argument_value_is_ever_written() {
 
 #[tokio::test]
 async fn every_outcome_of_a_call_is_recorded() {
-    let failing: [(fn(&Recorded) -> Reply, &str); 5] = [
+    type Answering = fn(&Recorded) -> Reply;
+    let failing: [(Answering, &str); 5] = [
         (|request| Reply::result(request, r#"{"content":[],"isError":true}"#), "\"error\""),
         (|request| Reply::result(request, r#"{"content":[]}"#), "\"allow\""),
         (|_| Reply::empty(500), "\"error\""),

@@ -23,8 +23,8 @@ async fn check(bodies: &[String]) {
 
 /// Spellings of a name that some reader takes for it.
 fn look_alikes(name: &str) -> Vec<String> {
-    let mut capital = name.to_owned();
-    capital.replace_range(..1, &name[..1].to_uppercase());
+    let (first, rest) = name.split_at(1);
+    let capital = format!("{}{rest}", first.to_uppercase());
     let mut spellings = vec![
         capital,
         name.to_uppercase(),

@@ -12,6 +12,7 @@ mod eras;
 mod framing;
 mod harness;
 mod headers;
+mod http2;
 mod identity;
 mod json;
 mod limits;

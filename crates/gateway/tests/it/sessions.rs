@@ -37,6 +37,8 @@ async fn start() -> Harness {
     Harness::with(upstream, configuration).await
 }
 
+type Headers<'h> = &'h [(&'h str, &'h str)];
+
 #[tokio::test]
 async fn a_session_is_sealed_and_opened_only_for_its_grant_and_server() {
     let harness = start().await;
@@ -53,8 +55,8 @@ async fn a_session_is_sealed_and_opened_only_for_its_grant_and_server() {
     let mut tampered = session.clone().into_bytes();
     tampered[20] = if tampered[20] == b'A' { b'B' } else { b'A' };
     let tampered = String::from_utf8(tampered).unwrap();
-    let cut = &session[..session.len() - 1];
-    let wrong: &[(&str, &str, &[(&str, &str)])] = &[
+    let (cut, _) = session.split_at(session.len() - 1);
+    let wrong: [(&str, &str, Headers<'_>); 6] = [
         ("bob's token", "/mcp/notes", &[("authorization", &bobs), ("mcp-session-id", &session)]),
         ("another server", "/mcp/other", &[("mcp-session-id", &session)]),
         ("tampered", "/mcp/notes", &[("mcp-session-id", &tampered)]),
