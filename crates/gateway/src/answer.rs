@@ -11,7 +11,7 @@ use std::sync::Arc;
 use http::{HeaderName, HeaderValue, Response, StatusCode, header};
 use sluice_upstream::AnswerBody;
 use sluice_wire::{
-    json::Document,
+    json::{self as json_text, Document, Value},
     rpc::{Id, Message},
 };
 
@@ -26,6 +26,7 @@ use crate::{
 };
 
 pub(crate) use events::{EventStream, block};
+pub(crate) use rewrite::sealed_task;
 pub(crate) use server_request::opened_id;
 
 /// Bytes of an answer that are held back until it is known to be good so far.
@@ -82,7 +83,10 @@ pub(crate) async fn relay(
             Err(Refusal::bad_gateway("the server refuses the gateway's own credential"))
         }
         (400..=499, MediaType::Json) => {
-            failure(visit, &expected.id, status, body, settlement.take()).await
+            failure(visit, &expected, status, body, settlement.take()).await
+        }
+        (status, _) if is_discovery(visit, &expected) && LEGACY.contains(&status) => {
+            Err(Refusal::LegacyServer)
         }
         (404, _) if visit.session.is_some() => Err(Refusal::Session),
         (status, _) => {
@@ -98,6 +102,19 @@ pub(crate) async fn relay(
         answer.headers_mut().insert(HeaderName::from_static("mcp-session-id"), session);
     }
     Ok(answer)
+}
+
+/// With what a server of the legacy era answers that knows nothing of discovery.
+const LEGACY: [u16; 6] = [400, 404, 405, 406, 415, 422];
+
+fn is_discovery(visit: &Visit, expected: &Expected) -> bool {
+    visit.is_modern() && expected.shape == Shape::Introduction
+}
+
+/// Whether an error is one that only servers of the modern era know.
+fn is_modern_error(error: Value<'_>) -> bool {
+    let code = error.get("code").and_then(Value::as_number);
+    matches!(code, Some("-32020" | "-32021" | "-32022"))
 }
 
 enum MediaType {
@@ -122,18 +139,22 @@ fn media_type(headers: &http::HeaderMap) -> MediaType {
 /// Passes on a JSON-RPC error with its status; anything else is no answer.
 async fn failure(
     visit: &Visit,
-    id: &Id,
+    expected: &Expected,
     status: StatusCode,
     body: AnswerBody,
     settlement: Option<Settlement>,
 ) -> Result<Response<ClientBody>, Refusal> {
     let read = whole(visit, body).await;
+    let is_discovery = is_discovery(visit, expected);
     let is_failure = |document: &Document| match Message::read(document) {
-        Ok(Message::Failure { id: found, .. }) => found.is_none_or(|found| found == *id),
+        Ok(Message::Failure { id, error }) => {
+            id.is_none_or(|id| id == expected.id) && (!is_discovery || is_modern_error(error))
+        }
         _ => false,
     };
     let passed = match read {
         Ok(document) if is_failure(&document) => Ok(refusal::json(status, document.into_text())),
+        _ if is_discovery && LEGACY.contains(&status.as_u16()) => Err(Refusal::LegacyServer),
         _ if status == StatusCode::NOT_FOUND && visit.session.is_some() => Err(Refusal::Session),
         _ => Err(Refusal::bad_gateway(format!(
             "the server answered with status {}",
@@ -164,9 +185,16 @@ async fn whole(visit: &Visit, body: AnswerBody) -> Result<Document, Refusal> {
         }
         Err(_) => return Err(Refusal::timeout()),
     };
-    Document::parse(bytes, &settings.answer_bounds()).map_err(|refusal| {
-        Refusal::bad_gateway(format!("the answer is not valid JSON: {}", refusal.reason))
-    })
+    Document::parse(bytes, &settings.answer_bounds())
+        .map_err(|refusal| Refusal::bad_gateway(unreadable(&refusal)))
+}
+
+/// What is wrong with an answer's text, in no words of its own.
+fn unreadable(refusal: &json_text::Refusal) -> String {
+    match refusal.reason {
+        json_text::Reason::DuplicateKey(_) => "the answer has a key twice".into(),
+        _ => format!("the answer is not valid JSON: {}", refusal.reason),
+    }
 }
 
 /// The head of an event stream.

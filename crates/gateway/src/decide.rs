@@ -4,9 +4,11 @@ mod tool;
 
 use std::sync::Arc;
 
-use sluice_policy::Mode;
 use sluice_store::{Kind, Record, new_id};
-use sluice_wire::{edit::quoted, mcp::Door};
+use sluice_wire::{
+    edit::quoted,
+    mcp::{Door, Method},
+};
 
 use crate::{refusal::Refusal, seal::Purpose, settle::Settlement, visit::Visit};
 
@@ -23,6 +25,13 @@ pub(crate) struct Permit {
 }
 
 impl Permit {
+    /// For what is not sent: nothing more is recorded.
+    pub(crate) fn unused(self) {
+        if let Some(settlement) = self.settlement {
+            settlement.forget();
+        }
+    }
+
     /// Takes over what is still to be recorded.
     pub(crate) fn into_settlement(self) -> Option<Settlement> {
         self.settlement
@@ -79,7 +88,7 @@ pub(crate) async fn access(visit: &Visit, access: Access<'_>) -> Result<Permit, 
     record.rule =
         Some(if visit.policy.is_none() { "(no policy)".into() } else { access.rule.into() });
     record.message = Some(message.clone());
-    if visit.rules().is_some_and(|policy| policy.mode() == Mode::Shadow) {
+    if visit.is_shadow() {
         record.outcome = Some("shadow_deny");
         return permitted(visit, record).await;
     }
@@ -91,12 +100,21 @@ pub(crate) async fn access(visit: &Visit, access: Access<'_>) -> Result<Permit, 
 
 /// Records that a method nobody knows was asked for.
 pub(crate) async fn unknown_method(visit: &Visit, method: &str) -> Result<Permit, Refusal> {
+    let unknown =
+        || Refusal::UnknownMethod { method: shortened(method, 128), is_modern: visit.is_modern() };
+    // What some server takes for a method with a door of its own goes through
+    // that door or none, also where a policy only watches.
+    if Method::resembles_known(method) {
+        let mut record = record(visit, method);
+        record.outcome = Some("deny");
+        record.rule = Some("/methods".into());
+        write(visit, record).await?;
+        return Err(unknown());
+    }
     let is_permitted = visit.rules().is_some_and(|policy| policy.permits_unknown_method(method));
     let asked = Access { method, target: method, rule: "/methods", is_permitted };
     access(visit, asked).await.map_err(|refusal| match refusal {
-        Refusal::Denied { .. } => {
-            Refusal::UnknownMethod { method: shortened(method, 128), is_modern: visit.is_modern() }
-        }
+        Refusal::Denied { .. } => unknown(),
         other => other,
     })
 }

@@ -110,8 +110,10 @@ async fn called(
         identify::identify(&gateway, &parts.headers, server.map(|server| &**server), peer.address)
             .map_err(|reason| {
                 gateway.failures.note(&gateway, peer.address, name, reason);
+                // A path may hold what would end the header's quotes.
+                let of = path.replace('"', "%22").replace('\\', "%5C");
                 let metadata =
-                    format!("{}/.well-known/oauth-protected-resource{path}", base(&parts, peer));
+                    format!("{}/.well-known/oauth-protected-resource{of}", base(&parts, peer));
                 Refusal::Token { reason, metadata }
             })?;
     let shown = || name.chars().take(64).collect::<String>();

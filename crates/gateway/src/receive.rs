@@ -1,5 +1,7 @@
 //! Reading one message: whole, within its bounds, and only as JSON.
 
+use std::time::Duration;
+
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, header};
 use http_body::Body;
@@ -8,6 +10,9 @@ use hyper::body::Incoming;
 use sluice_wire::json::{Document, Reason};
 
 use crate::{gateway::Inner, refusal::Refusal};
+
+/// How long a body may take, so that nobody holds a connection by sending slowly.
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Refuses what is not plain JSON.
 pub(crate) fn check_media_type(headers: &HeaderMap) -> Result<(), Refusal> {
@@ -38,7 +43,9 @@ pub(crate) async fn body(gateway: &Inner, body: Incoming) -> Result<Vec<u8>, Ref
     if body.size_hint().lower() > most as u64 {
         return Err(Refusal::TooLarge(most));
     }
-    collect(body, most).await.map_err(|error| match error {
+    let late = |_| Refusal::Request("the body did not arrive in time".into());
+    let collected = tokio::time::timeout(PATIENCE, collect(body, most)).await.map_err(late)?;
+    collected.map_err(|error| match error {
         CollectError::TooLong => Refusal::TooLarge(most),
         CollectError::Lost(_) => Refusal::Request("the body did not arrive whole".into()),
     })

@@ -36,6 +36,8 @@ pub(crate) enum Refusal {
     /// A mirrored header that is missing or disagrees with the body.
     HeaderMismatch(String),
     UnsupportedVersion(String),
+    /// The server was asked to introduce itself in an era it does not speak.
+    LegacyServer,
     /// The session is not one of this grant on this server.
     Session,
     MethodNotAllowed,
@@ -83,6 +85,7 @@ impl Refusal {
             Refusal::Json(_)
             | Refusal::Request(_)
             | Refusal::HeaderMismatch(_)
+            | Refusal::LegacyServer
             | Refusal::UnsupportedVersion(_) => StatusCode::BAD_REQUEST,
             Refusal::UnknownServer(_)
             | Refusal::Session
@@ -110,7 +113,7 @@ impl Refusal {
             | Refusal::Request(_)
             | Refusal::MethodNotAllowed
             | Refusal::NotAcceptable => -32600,
-            Refusal::UnknownMethod { .. } => -32601,
+            Refusal::UnknownMethod { .. } | Refusal::LegacyServer => -32601,
             Refusal::Params(_) => -32602,
             Refusal::HeaderMismatch(_) => -32020,
             Refusal::UnsupportedVersion(_) => -32022,
@@ -136,6 +139,7 @@ impl Refusal {
             | Refusal::HeaderMismatch(reason) => reason.clone(),
             Refusal::UnknownMethod { method, .. } => format!("method `{method}` is not available"),
             Refusal::UnsupportedVersion(asked) => format!("revision `{asked}` is not spoken here"),
+            Refusal::LegacyServer => "this server speaks an older revision: initialize".into(),
             Refusal::Session => "session not found: initialize again".into(),
             Refusal::MethodNotAllowed => "use POST here".into(),
             Refusal::NotAcceptable => "accept `text/event-stream` here".into(),

@@ -39,6 +39,11 @@ impl Settlement {
         }
     }
 
+    /// Nothing is sent, so nothing more is to be recorded.
+    pub(crate) fn forget(mut self) {
+        self.decision = None;
+    }
+
     /// The request leaves now.
     pub(crate) fn sending(&mut self) {
         self.sent = Some(Instant::now());

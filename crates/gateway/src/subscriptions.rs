@@ -5,7 +5,7 @@ mod feed;
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, Weak},
+    sync::{Arc, LazyLock, Mutex, Weak},
     time::Duration,
 };
 
@@ -15,14 +15,15 @@ use sluice_upstream::Upstream;
 use sluice_wire::{
     edit::{self, Fate, quoted},
     json::{Document, Value},
+    look_alike::Governed,
     rpc::Id,
 };
 use tokio::sync::{broadcast, mpsc};
 
 use crate::{
-    answer::{block, event_stream},
+    answer::{block, event_stream, sealed_task},
     body::{ClientBody, Cut},
-    decide::Permit,
+    decide::{self, Permit},
     refusal::Refusal,
     spoken::META_SUBSCRIPTION,
     stream::{Channel, LIST_CHANGED, News, Watcher},
@@ -32,6 +33,10 @@ use feed::{Feed, Heard};
 
 const KEEP_ALIVE: Duration = Duration::from_secs(25);
 const WAITING: usize = 8;
+
+/// Wishes that are looked into, so that nothing else may be taken for one.
+static GOVERNED: LazyLock<[Governed; 2]> =
+    LazyLock::new(|| ["resourceSubscriptions", "taskIds"].map(Governed::new));
 
 /// What one server's clients listen to, by what they want to hear.
 #[derive(Debug, Default)]
@@ -75,7 +80,9 @@ pub(crate) async fn listen(
         let feed =
             link.hub.feed(&wish, || Feed::begin(link, bounds, &wish)).ok_or(Refusal::Internal)?;
         let heard = feed.listen();
-        let acknowledged = feed.acknowledged().await?;
+        let acknowledged = tokio::time::timeout(link.timeout, feed.acknowledged())
+            .await
+            .map_err(|_| Refusal::timeout())??;
         (Some(feed), Some(heard), acknowledged)
     };
     let (sender, receiver) = mpsc::channel(WAITING);
@@ -112,16 +119,25 @@ fn wish(visit: &Visit, params: Option<Value<'_>>) -> Result<String, Refusal> {
         return Err(Refusal::Params("`params.notifications` must be an object".into()));
     }
     let permits = |uri: Value<'_>| {
-        uri.as_str()
-            .is_some_and(|uri| visit.rules().is_some_and(|policy| policy.permits_resource(uri)))
+        uri.as_str().is_some_and(|uri| visit.lets_pass(|policy| policy.permits_resource(uri)))
     };
     let fate = |key: &str, value: Value<'_>| match key {
         "resourceSubscriptions" if value.items().is_some() => {
             Fate::Become(edit::list(value, permits))
         }
+        "taskIds" if value.items().is_some() => Fate::Become(own_tasks(visit, value)),
+        _ if GOVERNED.iter().any(|name| name.name() == key || name.resembles(key)) => Fate::Drop,
         _ => Fate::Keep,
     };
     Ok(edit::object(wanted, fate, &[]))
+}
+
+/// The server's own ids of the tasks that are this grant's.
+fn own_tasks(visit: &Visit, ids: Value<'_>) -> String {
+    let ids = ids.items().into_iter().flatten().filter_map(Value::as_str);
+    let own: Vec<_> =
+        ids.filter_map(|id| decide::opened_task(visit, id)).map(|id| quoted(&id)).collect();
+    format!("[{}]", own.join(","))
 }
 
 /// One client that listens.
@@ -177,13 +193,29 @@ impl Listener {
 
     /// What this client is told of some news, if anything.
     fn news(&self, method: &str, params: &str) -> Option<Bytes> {
-        if method == "notifications/resources/updated" {
-            let bounds = self.visit.gateway.settings.answer_bounds();
-            let params = Document::parse(params, &bounds).ok()?;
-            let uri = params.root().get("uri").and_then(Value::as_str)?;
-            if !self.visit.rules().is_some_and(|policy| policy.permits_resource(uri)) {
+        let bounds = self.visit.gateway.settings.answer_bounds();
+        let document = Document::parse(params, &bounds).ok()?;
+        let named = |name: &str| document.root().get(name).and_then(Value::as_str);
+        match method {
+            "notifications/resources/updated" => {
+                let uri = named("uri")?;
+                self.visit.lets_pass(|policy| policy.permits_resource(uri)).then_some(())?;
+            }
+            "notifications/tasks" | "notifications/tasks/status" => {
+                let (holder, id) = (self.visit.holder.id(), named("taskId")?);
+                self.visit.server.link.tools.is_task_of(holder, id).then_some(())?;
+                let sealed = quoted(&sealed_task(&self.visit, id).ok()?);
+                let own = |key: &str, _| match key {
+                    "taskId" => Fate::Become(sealed.clone()),
+                    _ => Fate::Keep,
+                };
+                return self.tagged(method, &edit::object(document.root(), own, &[]));
+            }
+            // These are about one request, and this stream is many clients'.
+            "notifications/progress" | "notifications/message" | "notifications/cancelled" => {
                 return None;
             }
+            _ => {}
         }
         self.tagged(method, params)
     }

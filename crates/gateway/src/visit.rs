@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use http::HeaderMap;
-use sluice_policy::{Facts, Policy, Timestamp, shows};
+use sluice_policy::{Facts, Mode, Policy, Timestamp, shows};
 use sluice_store::{Id, TokenHash, new_id};
 use sluice_wire::mcp::{Era, Revision};
 use tokio::time::Instant;
@@ -128,6 +128,16 @@ impl Visit {
     /// The policy that decides, if there is one.
     pub(crate) fn rules(&self) -> Option<&Policy> {
         self.policy.as_ref().map(|in_force| &in_force.policy)
+    }
+
+    /// Whether a policy that only watches decides.
+    pub(crate) fn is_shadow(&self) -> bool {
+        self.rules().is_some_and(|policy| policy.mode() == Mode::Shadow)
+    }
+
+    /// Whether the policy lets something pass, or would not but only watches.
+    pub(crate) fn lets_pass(&self, permits: impl Fn(&Policy) -> bool) -> bool {
+        self.is_shadow() || self.rules().is_some_and(permits)
     }
 
     pub(crate) fn is_modern(&self) -> bool {

@@ -16,6 +16,7 @@ use sluice_upstream::{
 };
 use sluice_wire::{
     json::{Document, Value},
+    look_alike::Governed,
     rpc::{Id, Message},
 };
 use tokio::time::{Instant, Sleep};
@@ -133,8 +134,12 @@ impl EventStream {
             if self.has_ended || self.is_answered {
                 return Poll::Ready(self.ended());
             }
+            // A server that always has something to say may yet never say anything.
+            if let Poll::Ready(silent) = self.poll_silence(context) {
+                return Poll::Ready(silent);
+            }
             match Pin::new(&mut self.body).poll_frame(context) {
-                Poll::Pending => return self.poll_silence(context),
+                Poll::Pending => return Poll::Pending,
                 Poll::Ready(None) => self.has_ended = true,
                 Poll::Ready(Some(Err(_))) => {
                     return Poll::Ready(Some(Err("the stream broke off".into())));
@@ -288,7 +293,7 @@ impl EventStream {
             }
             "notifications/resources/updated" => {
                 let uri = named("uri").and_then(Value::as_str).ok_or("an update of no resource")?;
-                if !self.visit.rules().is_some_and(|policy| policy.permits_resource(uri)) {
+                if !self.visit.lets_pass(|policy| policy.permits_resource(uri)) {
                     return Ok(Passing::Nothing);
                 }
                 None
@@ -327,18 +332,21 @@ fn replaced(document: &Document, value: Value<'_>, text: &str) -> String {
     format!("{before}{}{after}", sluice_wire::edit::quoted(text))
 }
 
-/// What kind of answer a result is, by its members.
+/// What kind of answer a result is, by its members, or by what some client takes
+/// for them; if it is malformed, changing it finds out.
 fn guessed(result: Option<Value<'_>>) -> Shape {
-    let has = |name: &str| result.is_some_and(|result| result.get(name).is_some());
-    let is_list = |name: &str| {
-        result.and_then(|result| result.get(name)).is_some_and(|value| value.items().is_some())
+    let has = |name: &str| {
+        let governed = Governed::new(name);
+        let is_it = |key: &str| key == name || governed.resembles(key);
+        let members = result.and_then(Value::members).into_iter().flatten();
+        members.filter_map(|(key, _)| key.as_str()).any(is_it)
     };
     match () {
-        () if is_list("tools") => Shape::Tools,
-        () if is_list("resources") => Shape::Resources,
-        () if is_list("resourceTemplates") => Shape::Templates,
-        () if is_list("prompts") => Shape::Prompts,
-        () if is_list("tasks") => Shape::Tasks,
+        () if has("tools") => Shape::Tools,
+        () if has("resources") => Shape::Resources,
+        () if has("resourceTemplates") => Shape::Templates,
+        () if has("prompts") => Shape::Prompts,
+        () if has("tasks") => Shape::Tasks,
         () if has("capabilities") => Shape::Introduction,
         () if has("task") || has("taskId") => Shape::Task,
         () => Shape::Plain,

@@ -15,9 +15,10 @@ use sluice_upstream::AnswerBody;
 use sluice_wire::{answer::AnswerCheck, json::Document, rpc::Message};
 use tokio::time::{Instant, Sleep};
 
-use super::{Expected, HELD, Shape, rewrite, whole};
+use super::{Expected, HELD, Shape, is_discovery, is_modern_error, rewrite, unreadable, whole};
 use crate::{
     body::{ClientBody, Cut},
+    receive::collect,
     refusal::{self, Refusal},
     settle::Settlement,
     visit::Visit,
@@ -62,15 +63,19 @@ async fn changed(
     document: Document,
     settlement: &mut Option<Settlement>,
 ) -> Result<Response<ClientBody>, Refusal> {
-    let message = Message::read(&document).map_err(|error| {
-        Refusal::bad_gateway(format!("the answer is no JSON-RPC response: {error}"))
-    })?;
+    let message = Message::read(&document)
+        .map_err(|_| Refusal::bad_gateway("the answer is no JSON-RPC response"))?;
     let (is_error, text) = match message {
         Message::Response { id, result } if id == expected.id => {
             let is_error = result.get("isError").and_then(sluice_wire::json::Value::as_bool);
             (is_error, rewrite::result(visit, expected, &document, result).await?)
         }
-        Message::Failure { id: Some(id), .. } if id == expected.id => (Some(true), None),
+        Message::Failure { id: Some(id), error } if id == expected.id => {
+            if is_discovery(visit, expected) && !is_modern_error(error) {
+                return Err(Refusal::LegacyServer);
+            }
+            (Some(true), None)
+        }
         _ => return Err(Refusal::bad_gateway("the answer is to another request")),
     };
     if let Some(settlement) = settlement {
@@ -100,7 +105,7 @@ async fn checked(
             if outline.is_special && matches!(expected.shape, Shape::Call { .. }) {
                 let document = Document::parse(joined(held).to_vec(), &settings.answer_bounds());
                 let document =
-                    document.map_err(|refusal| Refusal::bad_gateway(refusal.reason.to_string()))?;
+                    document.map_err(|refusal| Refusal::bad_gateway(unreadable(&refusal)))?;
                 return Box::pin(changed(visit, expected, document, settlement)).await;
             }
             if let Some(settlement) = settlement {
@@ -114,6 +119,10 @@ async fn checked(
         size += data.len();
         held.push_back(data);
     }
+    if check.outline().is_special && matches!(expected.shape, Shape::Call { .. }) {
+        let rest = whole_rest(visit, held, body, deadline).await?;
+        return Box::pin(changed(visit, expected, rest, settlement)).await;
+    }
     let stream = JsonStream {
         held,
         body,
@@ -126,6 +135,23 @@ async fn checked(
     let mut answer = refusal::json(StatusCode::OK, Bytes::new());
     *answer.body_mut() = ClientBody::stream(stream);
     Ok(answer)
+}
+
+/// The rest of an answer that must be changed after all.
+async fn whole_rest(
+    visit: &Visit,
+    held: VecDeque<Bytes>,
+    body: AnswerBody,
+    deadline: Instant,
+) -> Result<Document, Refusal> {
+    let settings = &visit.gateway.settings;
+    let mut bytes = joined(held).to_vec();
+    let left = settings.answer.saturating_sub(bytes.len());
+    let rest = tokio::time::timeout_at(deadline, collect(body, left)).await;
+    let rest = rest.map_err(|_| Refusal::timeout())?;
+    bytes.extend(rest.map_err(|_| Refusal::bad_gateway("the answer did not arrive whole"))?);
+    Document::parse(bytes, &settings.answer_bounds())
+        .map_err(|refusal| Refusal::bad_gateway(unreadable(&refusal)))
 }
 
 fn bad(error: &sluice_wire::answer::AnswerError) -> Refusal {
@@ -191,14 +217,22 @@ impl Body for JsonStream {
         if this.deadline.as_mut().poll(context).is_ready() {
             return this.cut("the answer did not end in time");
         }
-        let frame = ready!(Pin::new(&mut this.body).poll_frame(context));
+        // Trailers say nothing here.
+        let frame = loop {
+            match ready!(Pin::new(&mut this.body).poll_frame(context)) {
+                Some(Ok(frame)) => {
+                    if let Ok(data) = frame.into_data() {
+                        break Some(Ok(data));
+                    }
+                }
+                Some(Err(error)) => break Some(Err(error)),
+                None => break None,
+            }
+        };
         match frame {
-            Some(Ok(frame)) => match frame.into_data() {
-                Ok(data) => match this.take(&data) {
-                    Ok(()) => Poll::Ready(Some(Ok(Frame::data(data)))),
-                    Err(why) => this.cut(&why),
-                },
-                Err(_) => this.cut("the answer has trailers"),
+            Some(Ok(data)) => match this.take(&data) {
+                Ok(()) => Poll::Ready(Some(Ok(Frame::data(data)))),
+                Err(why) => this.cut(&why),
             },
             Some(Err(_)) => this.cut("the answer did not arrive whole"),
             None => match this.check.finish() {

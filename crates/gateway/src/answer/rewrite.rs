@@ -71,8 +71,8 @@ pub(super) async fn result(
         Shape::Prompts => list(visit, &mut edits, result, "prompts", "name", permits_prompt)?,
         Shape::Tasks => tasks(visit, &mut edits, result)?,
         Shape::Task => {
-            if let Some(input) = result.get("inputRequests") {
-                server_request::check_input(visit, input).await?;
+            if let Some(denied) = denied_input(visit, expected, result).await? {
+                return Ok(Some(denied));
             }
             task_id(visit, &mut edits, result)?;
         }
@@ -106,11 +106,11 @@ fn introduction<'d>(edits: &mut Edits<'d>, result: Value<'d>) {
 }
 
 fn permits_resource(visit: &Visit, uri: &str) -> bool {
-    visit.rules().is_some_and(|policy| policy.permits_resource(uri))
+    visit.lets_pass(|policy| policy.permits_resource(uri))
 }
 
 fn permits_prompt(visit: &Visit, name: &str) -> bool {
-    visit.rules().is_some_and(|policy| policy.permits_prompt(name))
+    visit.lets_pass(|policy| policy.permits_prompt(name))
 }
 
 /// Leaves out the tools that this grant cannot have.
@@ -219,7 +219,7 @@ fn tasks<'d>(visit: &Visit, edits: &mut Edits<'d>, result: Value<'d>) -> Result<
 }
 
 /// The id by which this grant, and no other, can ask for a task.
-pub(super) fn sealed_task(visit: &Visit, id: &str) -> Result<String, Refusal> {
+pub(crate) fn sealed_task(visit: &Visit, id: &str) -> Result<String, Refusal> {
     let parts = [visit.holder.id(), visit.server_name(), id];
     visit.gateway.seal.seal(Purpose::Task, &parts).ok_or(Refusal::Internal)
 }
@@ -237,6 +237,21 @@ fn task_id<'d>(visit: &Visit, edits: &mut Edits<'d>, result: Value<'d>) -> Resul
     Ok(())
 }
 
+/// The error that takes the place of a result which asks for what it may not.
+/// The request was made and answered: the error is the answer.
+async fn denied_input(
+    visit: &Visit,
+    expected: &Expected,
+    result: Value<'_>,
+) -> Result<Option<String>, Refusal> {
+    let Some(input) = result.get("inputRequests") else { return Ok(None) };
+    match server_request::check_input(visit, input).await {
+        Ok(()) => Ok(None),
+        Err(denied @ Refusal::Denied { .. }) => Ok(Some(denied.to_json(Some(&expected.id)))),
+        Err(other) => Err(other),
+    }
+}
+
 /// A result that may ask the client for something, or begin a task.
 async fn call(
     visit: &Visit,
@@ -246,15 +261,10 @@ async fn call(
     document: &Document,
     result: Value<'_>,
 ) -> Result<Option<String>, Refusal> {
-    if let Some(input) = result.get("inputRequests").filter(|_| visit.is_modern()) {
-        match server_request::check_input(visit, input).await {
-            Err(Refusal::Denied { message, decision }) => {
-                // The call was made and answered: the error is the answer.
-                let denied = Refusal::Denied { message, decision };
-                return Ok(Some(denied.to_json(Some(&expected.id))));
-            }
-            other => other?,
-        }
+    if visit.is_modern()
+        && let Some(denied) = denied_input(visit, expected, result).await?
+    {
+        return Ok(Some(denied));
     }
     let mut edits = Edits::new(document);
     task_id(visit, &mut edits, result)?;

@@ -47,7 +47,9 @@ pub(super) fn pass(
 ) -> Option<String> {
     if !is_permitted(visit, method) {
         tokio::spawn(turn_away(Arc::clone(visit), id.clone(), method.to_owned()));
-        return None;
+        if !visit.is_shadow() {
+            return None;
+        }
     }
     let sealed = sealed_id(visit, &id.to_json())?;
     let mut edits = Edits::new(document);
@@ -73,12 +75,14 @@ pub(crate) fn opened_id(visit: &Visit, id: &Id) -> Option<String> {
     is_ours.then_some(own)
 }
 
-/// Records that a request of the server was refused, and answers it.
+/// Records that a request of the server is refused, and answers it.
 async fn turn_away(visit: Arc<Visit>, id: Id, method: String) {
     let denied =
         Access { method: &method, target: &method, rule: "/server_requests", is_permitted: false };
-    // Refused, or let through by a policy that only watches: the server gets an answer either way.
-    let _ = decide::access(&visit, denied).await;
+    if let Ok(permit) = decide::access(&visit, denied).await {
+        // A policy that only watches: the client answers.
+        return permit.unused();
+    }
     let refusal = Refusal::UnknownMethod { method, is_modern: false };
     let Some(permit) = decide::open(sluice_wire::mcp::Door::Always) else { return };
     if let Err(refusal) = forward(&visit, permit, Outgoing::post(refusal.to_json(Some(&id)))).await
@@ -100,7 +104,7 @@ pub(super) async fn check_input(visit: &Visit, input: Value<'_>) -> Result<(), R
         if !is_permitted(visit, method) {
             let denied =
                 Access { method, target: method, rule: "/server_requests", is_permitted: false };
-            decide::access(visit, denied).await?;
+            decide::access(visit, denied).await?.unused();
         }
     }
     Ok(())

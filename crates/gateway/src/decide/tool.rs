@@ -1,16 +1,19 @@
 //! The decision on a tool call.
 
-use std::{fmt, fmt::Write as _, sync::Arc};
+use std::{borrow::Cow, fmt, fmt::Write as _, sync::Arc};
 
 use ring::hmac;
-use sluice_policy::{
-    Allow, Amount, Call, Decision, Denial, Facts, Limit, Mode, Scope, Terms, judge,
-};
+use sluice_policy::{Allow, Amount, Call, Decision, Denial, Facts, Limit, Scope, Terms, judge};
 use sluice_store::{Approval, Charge, CounterKey, Record, Reservation};
 use sluice_wire::{edit::quoted, json::Value};
 
 use super::{Permit, Stop, record, shortened, shown, write};
-use crate::{assess::ToolList, refusal::Refusal, settle::Settlement, visit::Visit};
+use crate::{
+    assess::{ToolList, Tools},
+    refusal::Refusal,
+    settle::Settlement,
+    visit::Visit,
+};
 
 /// A tool call as it was read.
 #[derive(Debug, Clone, Copy)]
@@ -36,7 +39,16 @@ pub(crate) async fn tool_call(
     describe(visit, &mut record, call);
     match judge(visit.rules(), &judged, facts, visit.at) {
         Decision::Deny(denial) => denied(visit, record, &denial).await,
-        Decision::Hold(terms) => held(visit, record, call, list, &terms).await,
+        Decision::Hold(terms) => {
+            // A question is bound to the tool's definition, so that must be had
+            // even where the decision did not depend on it.
+            let bounds = visit.gateway.settings.answer_bounds();
+            let learnt = match list {
+                Some(_) => None,
+                None => Tools::list(&visit.server.link, &bounds, call.tool).await,
+            };
+            held(visit, record, call, list.or(learnt.as_deref()), &terms).await
+        }
         Decision::Allow(allow) => allowed(visit, record, &allow).await,
     }
 }
@@ -61,14 +73,10 @@ impl fmt::Write for Digest {
     }
 }
 
-fn is_shadow(visit: &Visit) -> bool {
-    visit.rules().is_some_and(|policy| policy.mode() == Mode::Shadow)
-}
-
 async fn denied(visit: &Visit, mut record: Record, denial: &Denial<'_>) -> Result<Permit, Stop> {
     record.rule = Some(Arc::from(&*denial.rule));
-    record.message = Some(denial.message.to_string());
-    if is_shadow(visit) && !denial.refuses_in_shadow() {
+    record.message.get_or_insert_with(|| denial.message.to_string());
+    if visit.is_shadow() && !denial.refuses_in_shadow() {
         return shadowed(visit, record).await;
     }
     record.outcome = Some(denial.outcome().name());
@@ -105,7 +113,15 @@ async fn allowed(visit: &Visit, mut record: Record, allow: &Allow<'_>) -> Result
                 place.and_then(|place| readings.get(place)).copied().unwrap_or(Amount::ZERO)
             };
             match allow.admit(reading) {
-                Err(denial) => denied(visit, record, &denial).await,
+                Err(denial) => {
+                    // The engine's own words say how much was asked for, which is
+                    // an argument's value: the caller's, and not the record's.
+                    let is_amount = allow.charges().any(|charge| charge.amount != Amount::ONE);
+                    if is_amount && matches!(denial.message, Cow::Owned(_)) {
+                        record.message = Some("the limit does not leave as much".into());
+                    }
+                    denied(visit, record, &denial).await
+                }
                 // The store refused what its own readings admit: not understood, so not sent.
                 Ok(()) => Err(Refusal::Internal.into()),
             }
@@ -149,7 +165,7 @@ async fn held(
 ) -> Result<Permit, Stop> {
     record.rule = Some(terms.rule.into());
     record.message = terms.message.map(str::to_owned);
-    if is_shadow(visit) {
+    if visit.is_shadow() {
         return shadowed(visit, record).await;
     }
     // Only a policy can hold a call.

@@ -21,7 +21,7 @@ use crate::{
     decide::{self, Access, Permit, Stop, ToolCall},
     forward::Outgoing,
     refusal::{self, Refusal},
-    spoken::{META_CAPABILITIES, mirrored, mirrored_target},
+    spoken::{META_CAPABILITIES, META_VERSION, mirrored, mirrored_target},
     visit::Visit,
 };
 
@@ -54,8 +54,18 @@ struct Asked<'d> {
 }
 
 /// Parameters that change what happens, so that no other may resemble one.
-static GOVERNED: LazyLock<[Governed; 4]> =
-    LazyLock::new(|| ["requestState", "inputResponses", "_meta", "task"].map(Governed::new));
+static GOVERNED: LazyLock<[Governed; 5]> = LazyLock::new(|| {
+    ["requestState", "inputResponses", "_meta", "task", "capabilities"].map(Governed::new)
+});
+
+/// Members of `_meta` that do.
+static GOVERNED_META: LazyLock<[Governed; 2]> =
+    LazyLock::new(|| [META_VERSION, META_CAPABILITIES].map(Governed::new));
+
+/// Capabilities of a client, by what a policy calls them.
+static DECLARED: LazyLock<Vec<(ServerRequest, Governed)>> = LazyLock::new(|| {
+    ServerRequest::ALL.into_iter().map(|request| (request, Governed::new(request.name()))).collect()
+});
 
 pub(super) async fn plan<'d>(
     visit: &Arc<Visit>,
@@ -115,13 +125,16 @@ async fn request<'d>(
 }
 
 fn refuse_look_alikes(params: Option<Value<'_>>) -> Result<(), Refusal> {
-    for (key, _) in params.and_then(Value::members).into_iter().flatten() {
-        let key = key.as_str().unwrap_or_default();
-        if let Some(meant) = GOVERNED.iter().find(|governed| governed.resembles(key)) {
-            let meant = meant.name();
-            return Err(Refusal::Params(format!(
-                "a parameter looks like `{meant}`: send `{meant}` only"
-            )));
+    let meta = params.and_then(|params| params.get("_meta"));
+    for (object, governed) in [(params, &GOVERNED[..]), (meta, &GOVERNED_META[..])] {
+        for (key, _) in object.and_then(Value::members).into_iter().flatten() {
+            let key = key.as_str().unwrap_or_default();
+            if let Some(meant) = governed.iter().find(|governed| governed.resembles(key)) {
+                let meant = meant.name();
+                return Err(Refusal::Params(format!(
+                    "a parameter looks like `{meant}`: send `{meant}` only"
+                )));
+            }
         }
     }
     Ok(())
@@ -171,7 +184,7 @@ fn denied_list(visit: &Visit, shape: &Shape) -> Option<String> {
     } else {
         ""
     };
-    is_denied.then(|| format!(r#"{{"{member}":[]{modern}}}"#))
+    (is_denied && !visit.is_shadow()).then(|| format!(r#"{{"{member}":[]{modern}}}"#))
 }
 
 /// A resource, prompt or completion.
@@ -330,8 +343,9 @@ fn edits(
 /// A client's capabilities without those the policy takes away; `None` if all stay.
 fn without_denied(visit: &Visit, declared: Value<'_>) -> Option<String> {
     let is_denied = |key: &str| {
-        ServerRequest::from_name(key).is_some_and(|request| {
-            !visit.rules().is_some_and(|policy| policy.permits_server_request(request))
+        let of = |(_, name): &&(_, Governed)| name.name() == key || name.resembles(key);
+        DECLARED.iter().find(of).is_some_and(|(request, _)| {
+            !visit.lets_pass(|policy| policy.permits_server_request(*request))
         })
     };
     let has_denied = declared.members()?.any(|(key, _)| key.as_str().is_some_and(is_denied));

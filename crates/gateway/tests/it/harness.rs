@@ -31,7 +31,7 @@ pub(crate) struct Harness {
     pub(crate) upstream: Upstream,
     pub(crate) clock: Arc<AtomicI64>,
     pub(crate) configuration: Configuration,
-    _folder: Folder,
+    pub(crate) folder: Folder,
 }
 
 pub(crate) fn name(text: &str) -> Name {
@@ -89,12 +89,21 @@ impl Harness {
     }
 
     pub(crate) async fn with(upstream: Upstream, configuration: Configuration) -> Harness {
+        Harness::tuned(upstream, configuration, |_| ()).await
+    }
+
+    /// The same with other settings.
+    pub(crate) async fn tuned(
+        upstream: Upstream,
+        configuration: Configuration,
+        tune: impl FnOnce(&mut Settings),
+    ) -> Harness {
         let folder = Folder::new().unwrap();
         let key = Key::from_bytes([7; 32]);
         let store = Store::open(&folder.join("sluice.db"), Durability::Process, &key).unwrap();
         let clock = Arc::new(AtomicI64::new(NOON));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let settings = Settings {
+        let mut settings = Settings {
             hosts: ["localhost", "127.0.0.1", "::1"].map(str::to_owned).to_vec(),
             origins: vec!["https://allowed.example".into()],
             is_loopback: true,
@@ -106,12 +115,13 @@ impl Harness {
             key,
             clock: Clock::Fixed(Arc::clone(&clock)),
         };
+        tune(&mut settings);
         let gateway = Gateway::new(settings, store.clone(), Builtins::new()).unwrap();
         gateway.apply(&configuration).unwrap();
         let address = listener.local_addr().unwrap();
         let served = gateway.clone();
         tokio::spawn(async move { served.serve(listener, None, std::future::pending()).await });
-        Harness { gateway, store, address, upstream, clock, configuration, _folder: folder }
+        Harness { gateway, store, address, upstream, clock, configuration, folder }
     }
 
     /// Sends bytes as they are, and reads one answer.

@@ -3,5 +3,26 @@
 
 #![cfg(test)]
 
+mod approval;
+mod audit;
 mod call;
+mod doors;
+mod envelope;
+mod eras;
+mod framing;
 mod harness;
+mod headers;
+mod http2;
+mod identity;
+mod json;
+mod limits;
+mod lists;
+mod mutations;
+mod server_requests;
+mod sessions;
+mod shadow;
+mod store_faults;
+mod streams;
+mod talk;
+mod tasks;
+mod upstream_faults;

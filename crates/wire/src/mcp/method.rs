@@ -1,6 +1,9 @@
 //! The methods a client may send, and which part of a policy each one meets.
 
+use std::sync::LazyLock;
+
 use super::revision::Revision::{self, V2024_11_05, V2025_11_25, V2026_07_28};
+use crate::look_alike::Governed;
 
 /// Through which door of a server a method goes, so that a policy can stand in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,7 +74,17 @@ static METHODS: [Method; 24] = [
     method("tasks/list", Door::TaskList, V2025_11_25, V2025_11_25),
 ];
 
+/// The names, for finding what resembles one.
+static NAMES: LazyLock<Vec<Governed>> =
+    LazyLock::new(|| METHODS.iter().map(|method| Governed::new(method.name)).collect());
+
 impl Method {
+    /// Whether some server could take a name for that of a method known here, of
+    /// any revision. Such a name is not one that nobody knows.
+    pub fn resembles_known(name: &str) -> bool {
+        NAMES.iter().any(|known| known.name() == name || known.resembles(name))
+    }
+
     /// The method of that name, if the revision has it. Names are exact.
     pub fn find(name: &str, revision: Revision) -> Option<&'static Method> {
         METHODS
@@ -105,6 +118,16 @@ mod tests {
     fn names_are_exact() {
         for name in ["Tools/call", "tools/call ", "tools/call\0", "tools//call", "", "eval"] {
             check(name, Revision::V2025_11_25, None);
+        }
+    }
+
+    #[test]
+    fn look_alikes_and_other_revisions_are_not_unknown() {
+        for name in ["tools/call", "Tools/Call", "tools/call ", "tool\u{17f}/call", "ping\0x"] {
+            assert!(Method::resembles_known(name), "{name:?}");
+        }
+        for name in ["vendor/eval", "tools/calls", "", "notifications/eval"] {
+            assert!(!Method::resembles_known(name), "{name:?}");
         }
     }
 

@@ -1,0 +1,125 @@
+//! Tasks belong to the grant whose call began them.
+
+use sluice_gateway::Configuration;
+use sluice_store::TokenHash;
+use sluice_testkit::{Recorded, Reply, Upstream, mcp_server};
+
+use crate::{
+    harness::{Harness, TOKEN, at, grant, json, policy, server},
+    talk::OPEN,
+};
+
+const BOB: &str = "sg_test_token_of_bob";
+
+fn working(request: &Recorded) -> Reply {
+    match request.rpc_method().as_deref() {
+        Some("tools/call") => {
+            let task = if request.text().contains("second") { "t-2" } else { "t-1" };
+            Reply::result(
+                request,
+                &format!(r#"{{"task":{{"taskId":"{task}","status":"working"}}}}"#),
+            )
+        }
+        Some("tasks/get" | "tasks/cancel") => {
+            Reply::result(request, r#"{"taskId":"t-1","status":"working"}"#)
+        }
+        Some("tasks/result") => Reply::result(
+            request,
+            r#"{"content":[],"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t-1"}}}"#,
+        ),
+        Some("tasks/list") => Reply::result(
+            request,
+            r#"{"tasks":[{"taskId":"t-1"},{"taskId":"t-2"},{"taskId":"t-of-nobody"}]}"#,
+        ),
+        _ => mcp_server("[]")(request),
+    }
+}
+
+async fn start(rules: &str) -> Harness {
+    let upstream = Upstream::start(working).await.unwrap();
+    let configuration = Configuration {
+        servers: vec![server("notes", &upstream.url())],
+        policies: vec![policy("notes", "rules", rules)],
+        grants: vec![
+            (TokenHash::of(TOKEN), grant("alice", &["notes"], "rules")),
+            (TokenHash::of(BOB), grant("bob", &["notes"], "rules")),
+        ],
+    };
+    Harness::with(upstream, configuration).await
+}
+
+async fn send(
+    harness: &Harness,
+    token: &str,
+    method: &str,
+    params: &str,
+) -> sluice_testkit::Answer {
+    let body = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{{params}}}}}"#);
+    let token = format!("Bearer {token}");
+    let headers = [("authorization", token.as_str()), ("mcp-protocol-version", "2025-11-25")];
+    harness.post_with(&headers, body.as_bytes()).await
+}
+
+#[tokio::test]
+async fn nobody_reaches_the_task_of_another() {
+    for rules in [OPEN, r#"{"version":"1","default":"allow","mode":"shadow"}"#] {
+        let harness = start(rules).await;
+        let begun = json(&send(&harness, TOKEN, "tools/call", r#""name":"read","task":{}"#).await);
+        let task = at(&begun, "result/task/taskId");
+        assert!(task.len() > 30 && !task.contains("t-1"), "{task}");
+        let of_alice = format!(r#""taskId":{task}"#);
+        for method in ["tasks/get", "tasks/result", "tasks/cancel"] {
+            let answer = send(&harness, TOKEN, method, &of_alice).await;
+            assert_eq!(at(&json(&answer), "error"), "", "{method}: {}", answer.text());
+            assert!(!answer.text().contains("\"t-1\""), "{}", answer.text());
+            let sent = harness.upstream.bodies_of(method);
+            assert_eq!(sent.len(), 1);
+            assert!(sent[0].contains(r#""taskId":"t-1""#));
+            for (token, params) in [
+                (BOB, of_alice.as_str()),
+                (BOB, r#""taskId":"t-1""#),
+                (TOKEN, r#""taskId":"t-1""#),
+                (TOKEN, r#""taskId":"""#),
+                (TOKEN, r#""taskId":1"#),
+                (TOKEN, ""),
+            ] {
+                let answer = send(&harness, token, method, params).await;
+                let code = at(&json(&answer), "error/code");
+                assert!(
+                    ["-31010", "-32602"].contains(&code.as_str()),
+                    "{method} {params}: {}",
+                    answer.text()
+                );
+            }
+            assert_eq!(harness.upstream.bodies_of(method).len(), 1);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_list_shows_only_tasks_of_the_grant() {
+    let harness = start(OPEN).await;
+    let first = at(
+        &json(&send(&harness, TOKEN, "tools/call", r#""name":"read","task":{}"#).await),
+        "result/task/taskId",
+    );
+    let second = at(
+        &json(&send(&harness, BOB, "tools/call", r#""name":"second","task":{}"#).await),
+        "result/task/taskId",
+    );
+    for (token, own) in [(TOKEN, first), (BOB, second)] {
+        let answer = send(&harness, token, "tasks/list", "").await;
+        assert_eq!(at(&json(&answer), "result/tasks"), format!(r#"[{{"taskId":{own}}}]"#));
+    }
+}
+
+#[tokio::test]
+async fn tasks_belong_to_revisions_that_have_them() {
+    let harness = start(OPEN).await;
+    let body = r#"{"jsonrpc":"2.0","id":1,"method":"tasks/list","params":{}}"#;
+    for version in ["2025-06-18", "2025-03-26"] {
+        let answer = harness.post_with(&[("mcp-protocol-version", version)], body.as_bytes()).await;
+        assert_eq!(at(&json(&answer), "error/code"), "-32601");
+    }
+    assert!(harness.upstream.recorded().is_empty());
+}
