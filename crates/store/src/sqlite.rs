@@ -1,6 +1,7 @@
 //! The embedded store: one SQLite file, one thread that writes it.
 
 mod approvals;
+mod checkpoint;
 mod counters;
 mod grants;
 mod index;
@@ -24,6 +25,7 @@ use tokio::sync::oneshot;
 
 use crate::{chain::Verified, counter::Charge, key::Key, name::Name, record::Record};
 
+use checkpoint::Checkpoints;
 pub use open::OpenError;
 pub use queue::Health;
 use queue::{Command, Queue, Reserve};
@@ -104,7 +106,8 @@ impl Store {
         let key = key.derive("sluicegate store");
         let connection = open::open(path, durability, &key)?;
         let queue = Arc::new(Queue::default());
-        writer::start(connection, Arc::clone(&queue))?;
+        let checkpoints = Checkpoints::start(open::open_again(path)?, Arc::clone(&queue))?;
+        writer::start(connection, checkpoints, Arc::clone(&queue))?;
         Ok(Store { path: path.to_owned(), key, queue: Arc::new(Handle(queue)) })
     }
 
@@ -138,10 +141,12 @@ impl Store {
         self.write(|_| Ok(())).await
     }
 
-    /// Writes what is left and stops, for every clone of the handle.
+    /// Writes what is left and stops, for every clone of the handle; when this
+    /// returns, the database is closed.
     pub async fn close(self) -> Result<(), StoreError> {
         let flushed = self.flush().await;
         self.queue.0.close();
+        self.queue.0.ended().await;
         flushed
     }
 

@@ -75,9 +75,7 @@ pub(super) fn open(
 ) -> Result<Connection, OpenError> {
     make_private(path)?;
     let failed = |error| told(path, &error);
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
-    connection.busy_timeout(PATIENCE).map_err(failed)?;
+    let connection = connect(path).map_err(failed)?;
     prepare(&connection, path, key)?;
     settle(&connection, durability).map_err(failed)?;
     let verified = read::verify_last(&connection, CHECKED_AT_START).map_err(failed)?;
@@ -85,6 +83,20 @@ pub(super) fn open(
         Some(fault) => Err(OpenError::Damaged { path: shown(path), what: fault.to_string() }),
         None => Ok(connection),
     }
+}
+
+/// Opens what [`open`] has opened once more, for checkpoints.
+pub(super) fn open_again(path: &Path) -> Result<Connection, OpenError> {
+    connect(path)
+        .and_then(|connection| settle(&connection, Durability::Process).map(|()| connection))
+        .map_err(|error| told(path, &error))
+}
+
+fn connect(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(PATIENCE)?;
+    Ok(connection)
 }
 
 /// What an error of SQLite means for whoever wants the database opened.
@@ -123,6 +135,8 @@ fn settle(connection: &Connection, durability: Durability) -> rusqlite::Result<(
         Durability::Power => "FULL",
     };
     connection.pragma_update(None, "synchronous", synchronous)?;
+    // Checkpoints sync, and are not for whoever happens to write.
+    connection.pragma_update(None, "wal_autocheckpoint", 0)?;
     connection.pragma_update(None, "cache_size", -2_000)?;
     connection.pragma_update(None, "trusted_schema", false)
 }

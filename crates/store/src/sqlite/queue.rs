@@ -82,6 +82,8 @@ struct State {
     is_closed: bool,
     /// The writer is gone.
     has_ended: bool,
+    /// Gone when the writer is.
+    end: Vec<oneshot::Sender<()>>,
     failure: Option<String>,
     dropped: u64,
 }
@@ -216,11 +218,25 @@ impl Queue {
         self.wake.notify_one();
     }
 
+    /// Waits until the writer is gone.
+    pub(super) async fn ended(&self) {
+        let (end, ended) = oneshot::channel();
+        {
+            let mut state = self.lock();
+            if state.has_ended {
+                return;
+            }
+            state.end.push(end);
+        }
+        // Nothing is ever sent: that the other end is dropped says it.
+        let _ = ended.await;
+    }
+
     /// The writer is gone: nobody waits in vain.
     pub(super) fn end(&self) {
         let mut state = self.lock();
         state.has_ended = true;
-        let unanswered = mem::take(&mut state.commands);
+        let unanswered = (mem::take(&mut state.commands), mem::take(&mut state.end));
         drop(state);
         drop(unanswered);
     }

@@ -10,6 +10,7 @@ use tokio::sync::oneshot;
 
 use super::{
     Reservation, StoreError,
+    checkpoint::{self, Checkpoints},
     counters::Counters,
     index,
     queue::{Command, Queue, Reserve, Turn},
@@ -91,8 +92,13 @@ impl Done {
 }
 
 /// Starts the thread; it ends when the queue is closed.
-pub(super) fn start(connection: Connection, queue: Arc<Queue>) -> io::Result<()> {
+pub(super) fn start(
+    connection: Connection,
+    checkpoints: Checkpoints,
+    queue: Arc<Queue>,
+) -> io::Result<()> {
     let mut writer = Writer {
+        checkpoints,
         connection,
         chain: new_chain(),
         chained: 0,
@@ -105,6 +111,8 @@ pub(super) fn start(connection: Connection, queue: Arc<Queue>) -> io::Result<()>
     let run = move || {
         // A bug must not leave callers waiting: they are told the store has stopped.
         let ended = std::panic::catch_unwind(AssertUnwindSafe(|| writer.run(&queue)));
+        // Closes the database, which whoever closes the store waits for.
+        drop(writer);
         queue.end();
         if ended.is_err() {
             tracing::error!("the store's thread has ended by a fault of its own");
@@ -118,8 +126,16 @@ fn new_chain() -> Chain {
     Chain::new(&id::new_id(Timestamp::from_millis(0)).to_string())
 }
 
+fn warn_of_log(kept_up: rusqlite::Result<()>) {
+    if let Err(error) = kept_up {
+        tracing::warn!(%error, "the write-ahead log cannot be checkpointed");
+    }
+}
+
 /// The one who writes.
 pub(super) struct Writer {
+    /// Before the connection, because it must end before that closes.
+    checkpoints: Checkpoints,
     pub(super) connection: Connection,
     chain: Chain,
     /// The last record of the chain, or zero.
@@ -138,14 +154,14 @@ impl Writer {
     fn run(&mut self, queue: &Queue) {
         let (mut commands, mut pile) = (Vec::new(), Vec::new());
         let mut patience = Some(QUIET);
+        // If this fails, so will the first call, and tell.
+        let _ = checkpoint::begin(&self.connection);
         loop {
             match queue.take(&mut commands, &mut pile, patience) {
                 Turn::Write => {
                     self.commit(queue, &mut commands, &mut pile);
-                    if self.behind() > MOST_BEHIND {
-                        self.index_apart();
-                    }
-                    patience = self.next_block.is_none_or(|_| self.behind() > 0).then_some(QUIET);
+                    self.keep_up();
+                    patience = Some(QUIET);
                 }
                 Turn::Idle => patience = self.idle(queue),
                 Turn::End => return self.commit(queue, &mut commands, &mut pile),
@@ -154,6 +170,14 @@ impl Writer {
                 patience = Some(PROBE);
             }
         }
+    }
+
+    /// Does what can wait no longer, busy as it may be.
+    fn keep_up(&mut self) {
+        if self.behind() > MOST_BEHIND {
+            self.index_apart();
+        }
+        warn_of_log(self.checkpoints.keep_up(&self.connection));
     }
 
     /// Does what can wait; how long to be idle until the next of it.
@@ -169,7 +193,11 @@ impl Writer {
             let (next, newest) = next.ok()?;
             (self.next_block, self.newest) = (Some(next), newest);
         }
-        (self.behind() > 0 && self.index_apart()).then_some(Duration::ZERO)
+        if self.behind() > 0 && self.index_apart() {
+            return Some(Duration::ZERO);
+        }
+        warn_of_log(self.checkpoints.tidy(&self.connection));
+        None
     }
 
     /// Full blocks that are not in the index.
@@ -259,7 +287,7 @@ impl Writer {
         self.counters.write(&self.connection)?;
         if self.is_failing {
             // Only a write shows whether writing works.
-            self.execute("REPLACE INTO meta (name, value) VALUES ('probe', randomblob(8))")?;
+            checkpoint::touch(&self.connection)?;
         }
         Ok(self.execute("COMMIT")?)
     }
