@@ -1,6 +1,10 @@
 //! HTTP framing: the gateway's own, whatever a client tries with it.
 
 use sluice_testkit::{RawClient, mcp_server};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+};
 
 use crate::{
     harness::{Harness, TOKEN, at, json, request},
@@ -348,5 +352,18 @@ async fn other_methods_of_http_are_refused() {
         format!("CONNECT {} HTTP/1.1\r\nhost: {}\r\n\r\n", harness.address, harness.address);
     let found = statuses(&harness, connect.as_bytes(), 1).await;
     assert!(found.iter().all(|status| *status >= 400), "{found:?}");
+    assert!(harness.upstream.recorded().is_empty());
+}
+
+/// Time passes by itself here as soon as everybody waits.
+#[tokio::test(start_paused = true)]
+async fn a_body_that_never_comes_is_not_waited_for() {
+    let harness = start().await;
+    let mut stream = TcpStream::connect(harness.address).await.unwrap();
+    let bytes = format!("{}{}", head(&harness, "content-length: 1000\r\n"), "{\"jsonrpc\"");
+    stream.write_all(bytes.as_bytes()).await.unwrap();
+    let mut answer = [0; 12];
+    stream.read_exact(&mut answer).await.unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 400");
     assert!(harness.upstream.recorded().is_empty());
 }
