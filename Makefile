@@ -6,6 +6,8 @@ CARGO ?= cargo
 export CARGO_TARGET_DIR ?= $(CURDIR)/target
 # Seconds that `make fuzz` spends on each target.
 FUZZ_SECONDS ?= 60
+# What `make bench` is to measure, such as `BENCH="--scenarios throughput,latency"`.
+BENCH ?=
 # Generated policies, with 40 calls each, on which `make fuzz` compares two evaluators.
 FUZZ_POLICIES ?= 100000
 FUZZ_TARGETS = $(notdir $(basename $(wildcard fuzz/fuzz_targets/*.rs)))
@@ -29,10 +31,12 @@ setup:
 fmt:
 	$(CARGO) fmt --all --check
 	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
+	$(CARGO) fmt --manifest-path bench/Cargo.toml --check
 
 clippy:
 	$(CARGO) clippy --workspace --all-targets --all-features --locked -- -D warnings
 	$(CARGO) clippy --manifest-path fuzz/Cargo.toml --all-targets --locked -- -D warnings
+	$(CARGO) clippy --manifest-path bench/Cargo.toml --all-targets --locked -- -D warnings
 
 # nextest runs tests in parallel processes; plain `cargo test` does without it.
 tests:
@@ -47,6 +51,7 @@ docs:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items --locked
 
 replay: ## replay what the fuzzers have found, on stable
+	$(CARGO) test --manifest-path bench/Cargo.toml --locked
 	$(CARGO) test --manifest-path fuzz/Cargo.toml --locked
 
 lint: setup ## dependencies, unused code, spelling
@@ -61,8 +66,11 @@ audit: ## known vulnerabilities in dependencies; needs the advisory database
 	scripts/tool cargo-deny 0.20.2
 	.tools/bin/cargo-deny check advisories
 
-bench: setup ## speed, side by side in one run
+bench: setup ## speed, side by side in one run: parts of it, then the whole gateway
 	$(CARGO) bench --workspace --bench '*' --locked
+	$(CARGO) build --release --locked --bin sluice
+	$(CARGO) build --release --locked --manifest-path bench/Cargo.toml
+	$(CARGO_TARGET_DIR)/release/sluice-bench run --sluice $(CARGO_TARGET_DIR)/release/sluice $(BENCH)
 
 fuzz: setup ## hostile input, and two evaluators compared; needs the nightly toolchain
 	scripts/tool cargo-fuzz 0.13.2

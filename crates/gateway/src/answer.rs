@@ -77,13 +77,13 @@ pub(crate) async fn relay(
     let relayed = match (status.as_u16(), media_type(&parts.headers)) {
         (200..=201, MediaType::Json) => json::relay(visit, expected, body, settlement.take()).await,
         (200..=201, MediaType::Events) => {
-            EventStream::relay(visit, expected, body, settlement.take()).await
+            Box::pin(EventStream::relay(visit, expected, body, settlement.take())).await
         }
         (401 | 407, _) => {
             Err(Refusal::bad_gateway("the server refuses the gateway's own credential"))
         }
         (400..=499, MediaType::Json) => {
-            failure(visit, &expected, status, body, settlement.take()).await
+            Box::pin(failure(visit, &expected, status, body, settlement.take())).await
         }
         (status, _) if is_discovery(visit, &expected) && LEGACY.contains(&status) => {
             Err(Refusal::LegacyServer)

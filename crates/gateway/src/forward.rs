@@ -65,7 +65,7 @@ pub(crate) async fn forward(
         }
         Ok(Err(error)) => {
             tracing::warn!(server = visit.server_name(), request = %visit.request, %error, "no answer");
-            Err(failed(settlement, &error).await)
+            Err(Box::pin(failed(settlement, &error)).await)
         }
         Err(_) => {
             if let Some(mut settlement) = settlement {

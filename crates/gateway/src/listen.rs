@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// How long a client may take over a handshake, or over the headers of a request.
-const PATIENCE: Duration = Duration::from_secs(15);
+const PATIENCE: Duration = Duration::from_mins(1);
 /// How long calls that are under way may take to finish at the end.
 const LAST_CALLS: Duration = Duration::from_secs(30);
 /// Bytes of a request's headers.

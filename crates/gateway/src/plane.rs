@@ -129,8 +129,12 @@ async fn called(
             let bytes = receive::body(&gateway, body).await?;
             Ok(post::post(Visit::new(gateway, caller, server, parts.headers), bytes).await)
         }
-        Method::GET => stream::get(Visit::new(gateway, caller, server, parts.headers)).await,
-        Method::DELETE => stream::delete(Visit::new(gateway, caller, server, parts.headers)).await,
+        Method::GET => {
+            Box::pin(stream::get(Visit::new(gateway, caller, server, parts.headers))).await
+        }
+        Method::DELETE => {
+            Box::pin(stream::delete(Visit::new(gateway, caller, server, parts.headers))).await
+        }
         _ => Err(Refusal::MethodNotAllowed),
     }
 }

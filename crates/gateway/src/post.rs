@@ -35,8 +35,8 @@ pub(crate) async fn post(visit: Visit, bytes: Vec<u8>) -> Response<ClientBody> {
     let version = visit.headers.get("mcp-protocol-version").and_then(|value| value.to_str().ok());
     let is_modern =
         version.and_then(Revision::from_name).is_some_and(|revision| revision.era() == Era::Modern);
-    let answering = answer(visit, bytes);
-    if is_modern { answering.await } else { Lasting(Some(Box::pin(answering))).await }
+    let ends = if is_modern { Ends::WithTheClient } else { Ends::WhenDone };
+    Lasting { work: Some(Box::pin(answer(visit, bytes))), ends }.await
 }
 
 async fn answer(visit: Visit, bytes: Vec<u8>) -> Response<ClientBody> {
@@ -100,7 +100,9 @@ async fn carried_out(
     let step = match plan {
         Plan::Answer(answer) => return Ok(answer),
         Plan::Result(result) => return Ok(refusal::json(StatusCode::OK, wrapped(id, &result))),
-        Plan::Listen(permit) => return subscriptions::listen(visit, permit, &document, id).await,
+        Plan::Listen(permit) => {
+            return Box::pin(subscriptions::listen(visit, permit, &document, id)).await;
+        }
         Plan::Forward(step) => step,
     };
     let Step { permit, mut outgoing, edited, expected } = *step;
@@ -130,10 +132,22 @@ fn text<'d>(params: Option<Value<'d>>, name: &str) -> Option<&'d str> {
     params.and_then(|params| params.get(name)).and_then(Value::as_str)
 }
 
-/// Work that is finished even if nobody waits for it any more.
-struct Lasting<F: Future + Send + 'static>(Option<Pin<Box<F>>>)
+/// When work ends that its client no longer waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ends {
+    WithTheClient,
+    WhenDone,
+}
+
+/// Work that may be finished even if nobody waits for it any more. Boxed, because
+/// it is large and the server moves what it is given.
+struct Lasting<F: Future + Send + 'static>
 where
-    F::Output: Send;
+    F::Output: Send,
+{
+    work: Option<Pin<Box<F>>>,
+    ends: Ends,
+}
 
 impl<F: Future + Send + 'static> Future for Lasting<F>
 where
@@ -142,10 +156,10 @@ where
     type Output = F::Output;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
-        let Some(work) = &mut self.0 else { return Poll::Pending };
+        let Some(work) = &mut self.work else { return Poll::Pending };
         let done = work.as_mut().poll(context);
         if done.is_ready() {
-            self.0 = None;
+            self.work = None;
         }
         done
     }
@@ -156,7 +170,10 @@ where
     F::Output: Send,
 {
     fn drop(&mut self) {
-        if let (Some(work), Ok(runtime)) = (self.0.take(), tokio::runtime::Handle::try_current()) {
+        if self.ends == Ends::WhenDone
+            && let (Some(work), Ok(runtime)) =
+                (self.work.take(), tokio::runtime::Handle::try_current())
+        {
             runtime.spawn(work);
         }
     }

@@ -11,7 +11,11 @@ use std::{
     fs,
     hint::black_box,
     io::{self, Write as _},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Instant,
 };
 
 use sluice_policy::{Amount, Scope, Timestamp};
@@ -26,18 +30,22 @@ const CALLS: u32 = 100_000;
 const BUSY: u32 = 100_000;
 const NOW: Timestamp = Timestamp::from_millis(1_794_724_740_000);
 
+/// What all calls together have waited for, in microseconds.
+static WAITED: AtomicU64 = AtomicU64::new(0);
+
 fn main() -> io::Result<()> {
     let mut numbers = std::env::args().filter_map(|argument| argument.parse().ok());
     let (callers, calls) = (numbers.next(), numbers.next().unwrap_or(CALLS));
     writeln!(
         io::stdout(),
-        "{:>8} {:>16} {:>16} {:>16} {:>16} {:>16}",
+        "{:>8} {:>16} {:>16} {:>16} {:>16} {:>16} {:>16}",
         "callers",
         "store µs/call",
         "behind µs/call",
         "callers µs/call",
         "store wakes",
-        "callers' wakes"
+        "callers' wakes",
+        "µs until answered"
     )?;
     for callers in callers.map_or(vec![1, 16, 64], |callers| vec![callers]) {
         measure(callers, calls)?;
@@ -62,12 +70,13 @@ fn measure(callers: u32, calls: u32) -> io::Result<()> {
     };
     writeln!(
         io::stdout(),
-        "{callers:>8} {:>16.2} {:>16.2} {:>16.2} {:>16.3} {:>16.3}",
+        "{callers:>8} {:>16.2} {:>16.2} {:>16.2} {:>16.3} {:>16.3} {:>16.1}",
         each(|usage| usage.store.micros),
         each(|usage| usage.behind.micros),
         each(|usage| usage.callers.micros),
         each(|usage| usage.store.wakes),
         each(|usage| usage.callers.wakes),
+        each(|usage| usage.waited),
     )?;
     fs::remove_dir_all(&folder)
 }
@@ -81,8 +90,11 @@ async fn drive(store: &Store, callers: u32, calls: u32) {
                 for _ in 0..calls / callers {
                     let decision = texts.decision();
                     let outcome = texts.outcome(&decision);
+                    let started = now();
                     let made = store.reserve(vec![texts.charge()], decision).await;
                     made.expect("the store takes the call");
+                    let micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(0);
+                    WAITED.fetch_add(micros, Ordering::Relaxed);
                     be_busy();
                     store.append_later(&outcome);
                     be_busy();
@@ -93,6 +105,11 @@ async fn drive(store: &Store, callers: u32, calls: u32) {
     for task in tasks {
         task.await.expect("no caller fails");
     }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a bench measures")]
+fn now() -> Instant {
+    Instant::now()
 }
 
 fn be_busy() {
@@ -180,11 +197,13 @@ struct Usage {
     store: Used,
     behind: Used,
     callers: Used,
+    waited: u64,
 }
 
 impl Usage {
     fn now() -> io::Result<Usage> {
-        let mut usage = Usage::default();
+        let waited = WAITED.load(Ordering::Relaxed);
+        let mut usage = Usage { waited, ..Usage::default() };
         for thread in fs::read_dir("/proc/self/task")? {
             let path = thread?.path();
             let text = |name: &str| fs::read_to_string(path.join(name));

@@ -11,12 +11,14 @@ mod prune;
 mod queue;
 mod read;
 mod servers;
+mod steady;
 mod writer;
 
 use std::{
+    borrow::Borrow,
     fmt,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Weak},
 };
 
 use rusqlite::types::Type;
@@ -81,6 +83,9 @@ pub struct Store {
     /// What headers are sealed with.
     key: Key,
     queue: Arc<Handle>,
+    /// The writer, where callers may write by themselves: a commit that syncs
+    /// takes too long for that.
+    writer: Option<Weak<writer::Shared>>,
 }
 
 /// Closes the queue when nobody is left to fill it.
@@ -107,8 +112,9 @@ impl Store {
         let connection = open::open(path, durability, &key)?;
         let queue = Arc::new(Queue::default());
         let checkpoints = Checkpoints::start(open::open_again(path)?, Arc::clone(&queue))?;
-        writer::start(connection, checkpoints, Arc::clone(&queue))?;
-        Ok(Store { path: path.to_owned(), key, queue: Arc::new(Handle(queue)) })
+        let writer = writer::start(connection, checkpoints, Arc::clone(&queue))?;
+        let writer = (durability == Durability::Process).then_some(writer);
+        Ok(Store { path: path.to_owned(), key, queue: Arc::new(Handle(queue)), writer })
     }
 
     /// Makes all charges and writes the record, in one transaction; when this
@@ -116,15 +122,28 @@ impl Store {
     pub async fn reserve(
         &self,
         charges: Vec<Charge>,
-        record: Record,
+        record: impl Borrow<Record>,
     ) -> Result<Reservation, StoreError> {
-        let (reply, answer) = oneshot::channel();
-        self.push(Command::Reserve(Reserve { charges, line: record.line(), reply }))?;
+        let (reply, mut answer) = oneshot::channel();
+        let command = Command::Reserve(Reserve { charges, line: record.borrow().line(), reply });
+        let Some(writer) = &self.writer else {
+            self.push(command)?;
+            return answer.await.map_err(|_| StoreError::Stopped)?;
+        };
+        self.queue.0.put(command)?;
+        // Others that are ready now may share the transaction.
+        tokio::task::yield_now().await;
+        if let Ok(done) = answer.try_recv() {
+            return done;
+        }
+        if let Some(writer) = writer.upgrade() {
+            writer::write_now(&writer, &self.queue.0);
+        }
         answer.await.map_err(|_| StoreError::Stopped)?
     }
 
     /// Writes a record; when this returns, it is on disk.
-    pub async fn append(&self, record: Record) -> Result<(), StoreError> {
+    pub async fn append(&self, record: impl Borrow<Record>) -> Result<(), StoreError> {
         self.reserve(Vec::new(), record).await.map(|_| ())
     }
 

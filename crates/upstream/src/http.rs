@@ -27,6 +27,8 @@ use crate::{
 
 /// Connections kept open to one server while nothing uses them.
 const IDLE_CONNECTIONS: usize = 256;
+/// Bytes read ahead on one connection.
+const BUFFER: usize = 64 << 10;
 const IDLE_FOR: Duration = Duration::from_mins(1);
 
 /// A server that requests can be sent to.
@@ -90,6 +92,8 @@ impl HttpUpstream {
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(IDLE_FOR)
             .pool_max_idle_per_host(IDLE_CONNECTIONS)
+            // Enough for any answer's headers; more would be kept per connection.
+            .http1_max_buf_size(BUFFER)
             .build(Connector { reach: Arc::new(reach) });
         Ok(HttpUpstream { url: parsed, client })
     }

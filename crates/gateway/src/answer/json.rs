@@ -33,8 +33,8 @@ pub(super) async fn relay(
     mut settlement: Option<Settlement>,
 ) -> Result<Response<ClientBody>, Refusal> {
     let relayed = if must_be_read_whole(visit, &expected.shape) {
-        match whole(visit, body).await {
-            Ok(document) => changed(visit, &expected, document, &mut settlement).await,
+        match Box::pin(whole(visit, body)).await {
+            Ok(document) => Box::pin(changed(visit, &expected, document, &mut settlement)).await,
             Err(refusal) => Err(refusal),
         }
     } else {
@@ -120,7 +120,7 @@ async fn checked(
         held.push_back(data);
     }
     if check.outline().is_special && matches!(expected.shape, Shape::Call { .. }) {
-        let rest = whole_rest(visit, held, body, deadline).await?;
+        let rest = Box::pin(whole_rest(visit, held, body, deadline)).await?;
         return Box::pin(changed(visit, expected, rest, settlement)).await;
     }
     let stream = JsonStream {

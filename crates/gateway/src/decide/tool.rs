@@ -38,16 +38,16 @@ pub(crate) async fn tool_call(
     let mut record = record(visit, "tools/call");
     describe(visit, &mut record, call);
     match judge(visit.rules(), &judged, facts, visit.at) {
-        Decision::Deny(denial) => denied(visit, record, &denial).await,
+        Decision::Deny(denial) => Box::pin(denied(visit, record, &denial)).await,
         Decision::Hold(terms) => {
             // A question is bound to the tool's definition, so that must be had
             // even where the decision did not depend on it.
             let bounds = visit.gateway.settings.answer_bounds();
             let learnt = match list {
                 Some(_) => None,
-                None => Tools::list(&visit.server.link, &bounds, call.tool).await,
+                None => Box::pin(Tools::list(&visit.server.link, &bounds, call.tool)).await,
             };
-            held(visit, record, call, list.or(learnt.as_deref()), &terms).await
+            Box::pin(held(visit, record, call, list.or(learnt.as_deref()), &terms)).await
         }
         Decision::Allow(allow) => allowed(visit, record, &allow).await,
     }
@@ -98,7 +98,7 @@ async fn shadowed(visit: &Visit, mut record: Record) -> Result<Permit, Stop> {
 async fn allowed(visit: &Visit, mut record: Record, allow: &Allow<'_>) -> Result<Permit, Stop> {
     let charges: Vec<_> = allow.charges().map(|charge| owned(visit, &charge)).collect();
     record.outcome = Some("allow");
-    let reserved = visit.gateway.store.reserve(charges.clone(), record.clone()).await;
+    let reserved = visit.gateway.store.reserve(charges.clone(), &record).await;
     match reserved {
         Ok(Reservation::Made) => {
             visit.gateway.metrics.decided(visit, &record);
@@ -120,7 +120,7 @@ async fn allowed(visit: &Visit, mut record: Record, allow: &Allow<'_>) -> Result
                     if is_amount && matches!(denial.message, Cow::Owned(_)) {
                         record.message = Some("the limit does not leave as much".into());
                     }
-                    denied(visit, record, &denial).await
+                    Box::pin(denied(visit, record, &denial)).await
                 }
                 // The store refused what its own readings admit: not understood, so not sent.
                 Ok(()) => Err(Refusal::Internal.into()),

@@ -76,7 +76,7 @@ pub(super) async fn plan<'d>(
         Message::Request { id, method, params } => {
             request(visit, document, id, method, params).await
         }
-        Message::Notification { method, .. } => notification(visit, method).await,
+        Message::Notification { method, .. } => Box::pin(notification(visit, method)).await,
         Message::Response { id, .. } => reply(visit, document, &id),
         Message::Failure { id, .. } => {
             let id =
@@ -98,7 +98,7 @@ async fn request<'d>(
     }
     refuse_look_alikes(params)?;
     let Some(known) = Method::find(method, visit.revision) else {
-        let permit = decide::unknown_method(visit, method).await?;
+        let permit = Box::pin(decide::unknown_method(visit, method)).await?;
         let mirrors =
             visit.is_modern().then(|| (method.to_owned(), text(params, "name").map(str::to_owned)));
         let outgoing = Outgoing { mirrors, ..Outgoing::post("") };
@@ -113,12 +113,12 @@ async fn request<'d>(
         (Door::ToolCall, Target::Tool { name, arguments }) => {
             tool_call(visit, asked, name, arguments).await
         }
-        (Door::Task, Target::Task(task)) => task_request(visit, asked, task).await,
+        (Door::Task, Target::Task(task)) => Box::pin(task_request(visit, asked, task)).await,
         (Door::Resource | Door::Completion, Target::Resource(uri)) => {
-            judged(visit, asked, uri, "/resources", permits_resource).await
+            Box::pin(judged(visit, asked, uri, "/resources", permits_resource)).await
         }
         (Door::Prompt | Door::Completion, Target::Prompt(name)) => {
-            judged(visit, asked, name, "/prompts", permits_prompt).await
+            Box::pin(judged(visit, asked, name, "/prompts", permits_prompt)).await
         }
         (door, _) => open(visit, asked, door),
     }
@@ -245,7 +245,7 @@ async fn definitions(visit: &Visit, tool: &str) -> Option<Arc<ToolList>> {
     let is_needed = visit.policy.as_ref().is_some_and(|in_force| in_force.needs_definitions);
     let bounds = visit.gateway.settings.answer_bounds();
     if is_needed || visit.is_modern() {
-        return Tools::list(link, &bounds, tool).await;
+        return Box::pin(Tools::list(link, &bounds, tool)).await;
     }
     let known = link.tools.known();
     if known.is_none() {

@@ -27,14 +27,12 @@ use super::{
 
 /// Pages that are brought in even in busy times.
 const MANY: i64 = 4_000;
-/// Pages that are brought in when nothing else is to be done.
+/// Pages it must have grown by to be brought in when nothing else is to be done.
 const SOME: i64 = 1_000;
 /// Pages the write-ahead log may have before the writer makes it start over.
 const LARGE: i64 = 40_000;
 /// How many more there must be before it tries again, if it could not.
 const AGAIN: i64 = 10_000;
-/// Past that size, one more page left to bring in is put up with for so many more there are.
-const SLACK: i64 = 8;
 /// Transactions between looks at the size.
 const LOOK_EVERY: u32 = 16;
 
@@ -53,7 +51,12 @@ pub(super) struct Checkpoints {
     thread: Option<JoinHandle<()>>,
     /// Transactions since the size was last looked at.
     unseen: u32,
-    /// The size at which the writer makes the write-ahead log start over.
+    /// The size when it was last checkpointed because nothing else was to be done.
+    tidied: i64,
+    /// The size at which the writer makes the write-ahead log start over, if
+    /// nothing is in the way.
+    large: i64,
+    /// The size at which it tries to next.
     finish_at: i64,
 }
 
@@ -65,7 +68,7 @@ impl Checkpoints {
         let run = move || run(&connection, &nudges, &queue);
         let thread = thread::Builder::new().name("checkpoints".into()).spawn(run)?;
         let (nudge, thread) = (Some(nudge), Some(thread));
-        Ok(Checkpoints { nudge, thread, unseen: 0, finish_at: LARGE })
+        Ok(Checkpoints { nudge, thread, unseen: 0, tidied: 0, large: LARGE, finish_at: LARGE })
     }
 
     /// Has the log checkpointed if much was written; called after each transaction.
@@ -76,18 +79,29 @@ impl Checkpoints {
         }
         self.unseen = 0;
         let size = size(connection)?;
-        if size.all >= self.finish_at && size.left <= (size.all - LARGE) / SLACK {
+        if self.is_time_to_finish(size) {
             return self.finish(connection, size);
         }
-        if size.left >= MANY {
+        if size.left >= MANY || size.all >= self.finish_at {
             self.nudge();
         }
         Ok(())
     }
 
+    /// Calls wait for as long as finishing takes, so it is put off until there is
+    /// little left to do, but not for good.
+    fn is_time_to_finish(&self, size: Size) -> bool {
+        let beyond = size.all - self.finish_at;
+        beyond >= 0 && (size.left <= beyond / 2 || beyond >= self.finish_at)
+    }
+
     /// Has the log checkpointed if that is worth it; called when nothing else is to be done.
     pub(super) fn tidy(&mut self, connection: &Connection) -> rusqlite::Result<()> {
-        if size(connection)?.left >= SOME {
+        let all = size(connection)?.all;
+        // If somebody reads, it is not tried again and again.
+        let grown = if all < self.tidied { all } else { all - self.tidied };
+        if grown >= SOME {
+            self.tidied = all;
             self.nudge();
         }
         Ok(())
@@ -96,10 +110,12 @@ impl Checkpoints {
     /// Brings in what is left and makes the write-ahead log start over, unless
     /// somebody reads it.
     fn finish(&mut self, connection: &Connection, before: Size) -> rusqlite::Result<()> {
-        checkpoint(connection)?;
+        if checkpoint(connection)?.is_none() {
+            return Ok(());
+        }
         touch(connection)?;
         let is_shorter = size(connection)?.all < before.all;
-        self.finish_at = if is_shorter { LARGE } else { before.all + AGAIN };
+        self.finish_at = if is_shorter { self.large } else { before.all + AGAIN };
         Ok(())
     }
 
@@ -121,7 +137,7 @@ impl Drop for Checkpoints {
 fn run(connection: &Connection, nudges: &Receiver<()>, queue: &Queue) {
     while nudges.recv().is_ok() {
         match checkpoint(connection) {
-            Ok(Size { left: 0, .. }) => start_over(queue),
+            Ok(Some(Size { left: 0, .. })) => start_over(queue),
             Ok(_) => {}
             Err(error) => tracing::warn!(%error, "the write-ahead log cannot be checkpointed"),
         }
@@ -148,17 +164,102 @@ pub(super) fn begin(connection: &Connection) -> rusqlite::Result<()> {
 }
 
 fn size(connection: &Connection) -> rusqlite::Result<Size> {
-    ask(connection, "PRAGMA wal_checkpoint(NOOP)")
+    ask(connection, "PRAGMA wal_checkpoint(NOOP)").map(|(_, size)| size)
 }
 
-/// Brings in what can be without waiting for anybody.
-fn checkpoint(connection: &Connection) -> rusqlite::Result<Size> {
-    ask(connection, "PRAGMA wal_checkpoint(PASSIVE)")
+/// Brings in what can be without waiting for anybody, and says what is left;
+/// `None` if somebody else is doing so.
+fn checkpoint(connection: &Connection) -> rusqlite::Result<Option<Size>> {
+    let (is_busy, size) = ask(connection, "PRAGMA wal_checkpoint(PASSIVE)")?;
+    Ok((!is_busy).then_some(size))
 }
 
-fn ask(connection: &Connection, sql: &str) -> rusqlite::Result<Size> {
+fn ask(connection: &Connection, sql: &str) -> rusqlite::Result<(bool, Size)> {
     connection.prepare_cached(sql)?.query_row([], |row| {
         let all: i64 = row.get(1)?;
-        Ok(Size { all, left: all - row.get::<_, i64>(2)? })
+        Ok((row.get(0)?, Size { all, left: all - row.get::<_, i64>(2)? }))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use rusqlite::Connection;
+
+    use super::{AGAIN, Checkpoints, size};
+
+    /// A write-ahead log of this many pages is large here.
+    const SMALL: i64 = 200;
+
+    struct File(PathBuf);
+
+    impl File {
+        fn new(name: &str) -> File {
+            let name = format!("sluice-checkpoint-{}-{name}.db", std::process::id());
+            File(std::env::temp_dir().join(name))
+        }
+
+        fn connect(&self) -> Connection {
+            let connection = Connection::open(&self.0).unwrap();
+            let sql = "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0;
+                CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value BLOB NOT NULL);
+                CREATE TABLE IF NOT EXISTS log (text TEXT)";
+            connection.execute_batch(sql).unwrap();
+            connection
+        }
+    }
+
+    impl Drop for File {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_file(&self.0);
+        }
+    }
+
+    /// The writer's end, with nobody at the other.
+    fn alone() -> Checkpoints {
+        Checkpoints {
+            nudge: None,
+            thread: None,
+            unseen: 0,
+            tidied: 0,
+            large: SMALL,
+            finish_at: SMALL,
+        }
+    }
+
+    /// Writes without a pause; the most pages there ever were.
+    fn write(connection: &Connection, checkpoints: &mut Checkpoints) -> i64 {
+        let mut most = 0;
+        for _ in 0..2_000 {
+            connection.execute("INSERT INTO log VALUES (hex(zeroblob(1000)))", []).unwrap();
+            checkpoints.keep_up(connection).unwrap();
+            most = most.max(size(connection).unwrap().all);
+        }
+        most
+    }
+
+    #[test]
+    fn the_write_ahead_log_stays_bounded_even_if_nobody_else_checkpoints() {
+        let file = File::new("bounded");
+        let connection = file.connect();
+        let mut checkpoints = alone();
+        let most = write(&connection, &mut checkpoints);
+        assert!((2 * SMALL..2 * SMALL + 100).contains(&most), "{most}");
+    }
+
+    #[test]
+    fn whoever_reads_is_not_disturbed_and_not_tried_again_at_once() {
+        let file = File::new("read");
+        let (connection, reader) = (file.connect(), file.connect());
+        connection.execute("INSERT INTO log VALUES ('first')", []).unwrap();
+        let count = || reader.query_row("SELECT count(*) FROM log", [], |row| row.get::<_, i64>(0));
+        reader.execute_batch("BEGIN").unwrap();
+        assert_eq!(count(), Ok(1));
+        let mut checkpoints = alone();
+        let most = write(&connection, &mut checkpoints);
+        assert!(most > 2_000, "{most}");
+        assert!(checkpoints.finish_at > AGAIN, "{}", checkpoints.finish_at);
+        assert_eq!(count(), Ok(1));
+    }
 }

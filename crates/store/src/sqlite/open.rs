@@ -5,6 +5,7 @@ use std::{
     io,
     os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _},
     path::Path,
+    thread,
     time::Duration,
 };
 
@@ -21,7 +22,10 @@ const VERSION: i32 = 1;
 const CHECKED_AT_START: u32 = 1_000;
 /// How long another process may keep the database to itself. Whoever waits may
 /// wait for the transaction before theirs too, so for twice as long.
-const PATIENCE: Duration = Duration::from_secs(2);
+pub(super) const PATIENCE: Duration = Duration::from_secs(2);
+/// How often what does not wait by itself is tried again, and after how long.
+const MOST_TRIES: u32 = 50;
+const PAUSE: Duration = Duration::from_millis(20);
 /// A text that is sealed when a database is created, to know its key by.
 const KEY_CHECK: &str = "the key of this database";
 
@@ -129,7 +133,7 @@ fn make_private(path: &Path) -> Result<(), OpenError> {
 }
 
 fn settle(connection: &Connection, durability: Durability) -> rusqlite::Result<()> {
-    connection.pragma_update(None, "journal_mode", "WAL")?;
+    use_wal(connection)?;
     let synchronous = match durability {
         Durability::Process => "NORMAL",
         Durability::Power => "FULL",
@@ -160,6 +164,26 @@ fn prepare(connection: &Connection, path: &Path, key: &Key) -> Result<(), OpenEr
     }
 }
 
+/// Has the database write ahead. With several processes at it, SQLite may find
+/// it locked without waiting for that to pass.
+fn use_wal(connection: &Connection) -> rusqlite::Result<()> {
+    let mut tries = 0;
+    loop {
+        let changed = connection.pragma_update(None, "journal_mode", "WAL");
+        let is_busy = changed.as_ref().is_err_and(|error| {
+            matches!(
+                error.sqlite_error_code(),
+                Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked)
+            )
+        });
+        if !is_busy || tries >= MOST_TRIES {
+            return changed;
+        }
+        tries += 1;
+        thread::sleep(PAUSE);
+    }
+}
+
 /// Whether nothing was ever put into the database.
 fn is_new(connection: &Connection) -> rusqlite::Result<bool> {
     let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
@@ -170,7 +194,7 @@ fn is_new(connection: &Connection) -> rusqlite::Result<bool> {
 
 fn create(connection: &Connection, key_check: &[u8]) -> rusqlite::Result<()> {
     // Changing the mode later, with two processes at it, can find the database locked.
-    connection.pragma_update(None, "journal_mode", "WAL")?;
+    use_wal(connection)?;
     connection.execute_batch("BEGIN IMMEDIATE")?;
     // Another process may have been quicker.
     let created = is_new(connection).and_then(|is_new| {

@@ -78,6 +78,8 @@ struct State {
     commands: Vec<Command>,
     pile: Vec<Line>,
     sleep: Sleep,
+    /// Something was written without the writer's thread, which is to look after it.
+    is_nudged: bool,
     /// No more is taken; what is there is still written.
     is_closed: bool,
     /// The writer is gone.
@@ -95,8 +97,20 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    /// Adds a command; fails if nobody would carry it out.
+    /// Adds a command and wakes the thread for it; fails if nobody would carry
+    /// it out.
     pub(super) fn push(&self, command: Command) -> Result<(), StoreError> {
+        let mut state = self.put_in(command)?;
+        self.rouse(&mut state);
+        Ok(())
+    }
+
+    /// Adds a command that whoever adds it sees to.
+    pub(super) fn put(&self, command: Command) -> Result<(), StoreError> {
+        self.put_in(command).map(drop)
+    }
+
+    fn put_in(&self, command: Command) -> Result<MutexGuard<'_, State>, StoreError> {
         let mut state = self.lock();
         if state.is_closed || state.has_ended {
             return Err(StoreError::Stopped);
@@ -105,10 +119,34 @@ impl Queue {
             return Err(StoreError::Overloaded);
         }
         state.commands.push(command);
+        Ok(state)
+    }
+
+    fn rouse(&self, state: &mut State) {
         if mem::take(&mut state.sleep) != Sleep::Awake {
             self.wake.notify_one();
         }
-        Ok(())
+    }
+
+    /// Wakes the thread, so that it carries out what waits.
+    pub(super) fn call_thread(&self) {
+        self.rouse(&mut self.lock());
+    }
+
+    /// Whether commands wait.
+    pub(super) fn has_commands(&self) -> bool {
+        !self.lock().commands.is_empty()
+    }
+
+    /// Takes all that waits, without waiting for any.
+    pub(super) fn take_waiting(&self, commands: &mut Vec<Command>, pile: &mut Vec<Line>) {
+        let mut state = self.lock();
+        mem::swap(&mut state.commands, commands);
+        mem::swap(&mut state.pile, pile);
+        state.is_nudged = true;
+        if state.sleep == Sleep::Deep {
+            self.rouse(&mut state);
+        }
     }
 
     /// Adds a record that nobody waits for.
@@ -146,6 +184,9 @@ impl Queue {
         let mut waited = false;
         while state.commands.is_empty() && !state.is_closed {
             let has_pile = !state.pile.is_empty();
+            if patience.is_none() && mem::take(&mut state.is_nudged) {
+                return Turn::Idle;
+            }
             if waited {
                 if has_pile {
                     break;

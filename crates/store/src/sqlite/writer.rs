@@ -1,8 +1,18 @@
-//! The thread that writes. Commands that have arrived together share one
-//! transaction, so that many calls cost one commit. When there is nothing else
-//! to do, it builds the index.
+//! Writing. Commands that have arrived together share one transaction, so that
+//! many calls cost one commit.
+//!
+//! Whoever waits for a commit makes it, if nobody else is at it: handing it to
+//! another thread and back would cost more than the commit itself. A thread does
+//! what callers cannot or should not wait for: it syncs, waits for other
+//! processes, writes what nobody waits for, and builds the index.
 
-use std::{io, mem, panic::AssertUnwindSafe, sync::Arc, thread, time::Duration};
+use std::{
+    io, mem,
+    panic::AssertUnwindSafe,
+    sync::{Arc, Mutex, TryLockError, Weak},
+    thread,
+    time::Duration,
+};
 
 use rusqlite::Connection;
 use sluice_policy::{Amount, Timestamp};
@@ -12,8 +22,9 @@ use super::{
     Reservation, StoreError,
     checkpoint::{self, Checkpoints},
     counters::Counters,
-    index,
+    index, open,
     queue::{Command, Queue, Reserve, Turn},
+    steady::Steady,
 };
 use crate::{
     chain::Chain,
@@ -91,26 +102,32 @@ impl Done {
     }
 }
 
+/// The writer, for its thread and for callers that write by themselves.
+pub(super) type Shared = Mutex<Writer>;
+
 /// Starts the thread; it ends when the queue is closed.
 pub(super) fn start(
     connection: Connection,
     checkpoints: Checkpoints,
     queue: Arc<Queue>,
-) -> io::Result<()> {
-    let mut writer = Writer {
+) -> io::Result<Weak<Shared>> {
+    let writer = Arc::new(Mutex::new(Writer {
         checkpoints,
         connection,
         chain: new_chain(),
         chained: 0,
         counters: Counters::default(),
         forgotten: i64::MIN,
+        steady: Steady::default(),
         newest: 0,
         next_block: None,
         is_failing: false,
-    };
+        was_used: false,
+    }));
+    let shared = Arc::downgrade(&writer);
     let run = move || {
         // A bug must not leave callers waiting: they are told the store has stopped.
-        let ended = std::panic::catch_unwind(AssertUnwindSafe(|| writer.run(&queue)));
+        let ended = std::panic::catch_unwind(AssertUnwindSafe(|| run(&writer, &queue)));
         // Closes the database, which whoever closes the store waits for.
         drop(writer);
         queue.end();
@@ -118,7 +135,53 @@ pub(super) fn start(
             tracing::error!("the store's thread has ended by a fault of its own");
         }
     };
-    thread::Builder::new().name("store".into()).spawn(run).map(|_| ())
+    thread::Builder::new().name("store".into()).spawn(run).map(|_| shared)
+}
+
+/// The thread: writes what nobody else does, and looks after the rest.
+fn run(writer: &Shared, queue: &Queue) {
+    let (mut commands, mut pile) = (Vec::new(), Vec::new());
+    let mut patience = Some(QUIET);
+    // If this fails, so will the first call, and tell.
+    let _ = writer.lock().map(|writer| checkpoint::begin(&writer.connection));
+    loop {
+        let turn = queue.take(&mut commands, &mut pile, patience);
+        // Whoever broke the lock has left a transaction half done.
+        let Ok(mut writer) = writer.lock() else { return };
+        let was_used = mem::take(&mut writer.was_used);
+        patience = match turn {
+            Turn::Write => {
+                writer.commit(queue, &mut commands, &mut pile);
+                writer.keep_up();
+                Some(QUIET)
+            }
+            Turn::Idle if was_used => {
+                writer.keep_up();
+                Some(QUIET)
+            }
+            Turn::Idle => writer.idle(queue),
+            Turn::End => return writer.commit(queue, &mut commands, &mut pile),
+        };
+        if writer.is_failing {
+            patience = Some(PROBE);
+        }
+    }
+}
+
+/// Writes what waits, here and now, unless somebody is at it already: they look
+/// again when they are done.
+pub(super) fn write_now(writer: &Shared, queue: &Queue) {
+    while queue.has_commands() {
+        match writer.try_lock() {
+            Ok(mut writer) => {
+                if !writer.write_waiting(queue) {
+                    return queue.call_thread();
+                }
+            }
+            Err(TryLockError::WouldBlock) => return,
+            Err(TryLockError::Poisoned(_)) => return queue.end(),
+        }
+    }
 }
 
 /// A chain of this writer's own, named by what no other has.
@@ -143,33 +206,36 @@ pub(super) struct Writer {
     counters: Counters,
     /// When ended windows were last forgotten.
     forgotten: i64,
+    steady: Steady,
     /// The newest record this writer knows of.
     pub(super) newest: i64,
     /// The block the index goes on with; unknown until it is first asked for.
     pub(super) next_block: Option<i64>,
     is_failing: bool,
+    /// Whether callers have written by themselves since the thread last looked.
+    was_used: bool,
 }
 
 impl Writer {
-    fn run(&mut self, queue: &Queue) {
-        let (mut commands, mut pile) = (Vec::new(), Vec::new());
-        let mut patience = Some(QUIET);
-        // If this fails, so will the first call, and tell.
-        let _ = checkpoint::begin(&self.connection);
-        loop {
-            match queue.take(&mut commands, &mut pile, patience) {
-                Turn::Write => {
-                    self.commit(queue, &mut commands, &mut pile);
-                    self.keep_up();
-                    patience = Some(QUIET);
-                }
-                Turn::Idle => patience = self.idle(queue),
-                Turn::End => return self.commit(queue, &mut commands, &mut pile),
-            }
-            if self.is_failing {
-                patience = Some(PROBE);
-            }
+    /// Carries out what waits, without waiting itself: `false` if that cannot be
+    /// done now, and the thread has to.
+    fn write_waiting(&mut self, queue: &Queue) -> bool {
+        if self.is_failing || !self.begin_at_once() {
+            return false;
         }
+        self.was_used = true;
+        let (mut commands, mut pile) = (Vec::new(), Vec::new());
+        queue.take_waiting(&mut commands, &mut pile);
+        self.commit_begun(queue, &mut commands, &mut pile, Ok(()));
+        true
+    }
+
+    /// Begins a transaction, unless another process writes just now.
+    fn begin_at_once(&self) -> bool {
+        let _ = self.connection.busy_timeout(Duration::ZERO);
+        let begun = self.execute("BEGIN IMMEDIATE");
+        let _ = self.connection.busy_timeout(open::PATIENCE);
+        begun.is_ok()
     }
 
     /// Does what can wait no longer, busy as it may be.
@@ -228,10 +294,22 @@ impl Writer {
 
     /// Carries a batch out in one transaction, and answers when it is on disk.
     fn commit(&mut self, queue: &Queue, commands: &mut Vec<Command>, pile: &mut Vec<Line>) {
+        let begun = self.execute("BEGIN IMMEDIATE").map_err(StoreError::from);
+        self.commit_begun(queue, commands, pile, begun);
+    }
+
+    /// Carries a batch out in the transaction that has begun, if it has.
+    fn commit_begun(
+        &mut self,
+        queue: &Queue,
+        commands: &mut Vec<Command>,
+        pile: &mut Vec<Line>,
+        begun: Result<(), StoreError>,
+    ) {
         let (chain, chained) = (self.chain.clone(), self.chained);
         let mut done = Vec::with_capacity(commands.len());
         let mut batch = commands.drain(..);
-        let fate = self.transaction(&mut batch, pile, &mut done);
+        let fate = begun.and_then(|()| self.transaction(&mut batch, pile, &mut done));
         if let Err(error) = &fate {
             // Nothing of it is on disk, so nothing of it has happened.
             let _ = self.connection.execute_batch("ROLLBACK");
@@ -267,7 +345,6 @@ impl Writer {
         pile: &mut [Line],
         done: &mut Vec<Done>,
     ) -> Result<(), StoreError> {
-        self.execute("BEGIN IMMEDIATE")?;
         if self.counters.trust(&self.connection)? && self.is_cut_off()? {
             self.begin_chain();
         }
@@ -389,7 +466,7 @@ impl Writer {
             .execute([line.text()])?;
         self.newest = self.connection.last_insert_rowid();
         self.chained = self.newest;
-        let now = line.at.as_millis();
+        let now = self.steady.now(line.at.as_millis());
         if now.saturating_sub(self.forgotten) > FORGET_AFTER {
             self.forgotten = now;
             self.counters.forget(&self.connection, now.saturating_sub(FORGET_AFTER))?;

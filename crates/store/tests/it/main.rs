@@ -2,6 +2,7 @@
 
 #![cfg(test)]
 
+mod checkpoints;
 mod crash;
 mod filters;
 mod folder;

@@ -1,0 +1,41 @@
+//! A clock that does not run ahead of the time that has truly passed.
+//!
+//! Counters of windows that are over are forgotten, which cannot be undone. A
+//! system clock that jumps ahead, and back again later, must not have them
+//! forgotten while their windows last.
+
+use std::time::Instant;
+
+/// How far the system's clock may run ahead, in milliseconds: clocks drift.
+const DRIFT: i64 = 5 * 60 * 1000;
+
+/// What time it is at least since when.
+#[derive(Debug, Default)]
+pub(super) struct Steady {
+    /// What the system's clock said when it was first asked.
+    begun: Option<(i64, Instant)>,
+}
+
+impl Steady {
+    /// The time to forget by, of what the system's clock says.
+    #[expect(clippy::disallowed_methods, reason = "this module's job is to know how time passes")]
+    pub(super) fn now(&mut self, wall: i64) -> i64 {
+        let (begun, since) = *self.begun.get_or_insert_with(|| (wall, Instant::now()));
+        let passed = i64::try_from(since.elapsed().as_millis()).unwrap_or(i64::MAX);
+        wall.min(begun.saturating_add(passed).saturating_add(DRIFT))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{DRIFT, Steady};
+
+    #[test]
+    fn a_jump_ahead_is_not_followed() {
+        let mut steady = Steady::default();
+        assert_eq!(steady.now(1_000_000), 1_000_000);
+        let jumped = steady.now(1_000_000 + 100 * DRIFT);
+        assert!((1_000_000..1_000_000 + 2 * DRIFT).contains(&jumped), "{jumped}");
+        assert_eq!(steady.now(5), 5);
+    }
+}
