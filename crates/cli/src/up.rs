@@ -9,6 +9,7 @@ use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use anyhow::anyhow;
 use sluice_gateway::{Builtins, Clock, Gateway, Settings, Tls};
+use sluice_policy::ArgPath;
 use sluice_store::{Key, Store};
 use sluice_upstream::address::Reach;
 use sluice_wire::json::Bounds;
@@ -146,6 +147,7 @@ fn settings(config: &Config, listen: SocketAddr, admin: SocketAddr, key: Key) ->
         reach: Reach { allowed: config.allow_private.clone(), loopback: false },
         descriptors: descriptors(),
         people: format!("http://{admin}"),
+        recorded: config.audit.values.iter().filter_map(|path| ArgPath::parse(path)).collect(),
         key,
         clock: Clock::System,
     }

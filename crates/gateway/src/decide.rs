@@ -125,9 +125,24 @@ async fn permitted(visit: &Visit, record: Record) -> Result<Permit, Refusal> {
     Ok(Permit { settlement: Some(settlement) })
 }
 
+/// Tells the log and the metrics of a decision.
+fn announce(visit: &Visit, record: &Record) {
+    visit.gateway.metrics.decided(visit, record);
+    tracing::debug!(
+        request = %visit.request,
+        server = visit.server_name(),
+        grant = visit.holder.id(),
+        method = record.method.as_deref(),
+        tool = record.tool.as_deref(),
+        outcome = record.outcome,
+        rule = record.rule.as_deref(),
+        "decided"
+    );
+}
+
 /// Puts a decision on disk; without that there is none.
 async fn write(visit: &Visit, record: Record) -> Result<(), Refusal> {
-    visit.gateway.metrics.decided(visit, &record);
+    announce(visit, &record);
     visit.gateway.store.append(record).await.map_err(|error| {
         tracing::error!(%error, "a decision could not be recorded");
         Refusal::Store

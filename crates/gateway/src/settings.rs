@@ -1,5 +1,6 @@
 //! What the data path needs to know that no request can change.
 
+use sluice_policy::ArgPath;
 use sluice_store::Key;
 use sluice_upstream::address::Reach;
 use sluice_wire::json::Bounds;
@@ -26,6 +27,8 @@ pub struct Settings {
     pub descriptors: usize,
     /// Where people decide: the address of the dashboard.
     pub people: String,
+    /// Arguments whose values are recorded; no others are.
+    pub recorded: Vec<ArgPath>,
     /// What sealed ids and digests are made with.
     pub key: Key,
     pub clock: Clock,

@@ -109,6 +109,7 @@ impl Settlement {
             rule: None,
             arg_keys: Vec::new(),
             arg_digest: None,
+            arg_values: None,
             ..decision
         })
     }

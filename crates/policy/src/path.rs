@@ -44,7 +44,7 @@ impl Unjudgeable {
 
 impl ArgPath {
     /// Reads a path, or says nothing is named by it.
-    pub(crate) fn parse(text: &str) -> Option<ArgPath> {
+    pub fn parse(text: &str) -> Option<ArgPath> {
         let names = text.strip_prefix("args.")?;
         let steps = names.split('.').map(Step::parse).collect::<Option<_>>()?;
         Some(ArgPath { text: text.into(), steps })
@@ -72,6 +72,18 @@ impl ArgPath {
             None if matches!(self.steps.first(), Some(Step::Every)) => Err(Unjudgeable::Type),
             None => leaf(None),
         }
+    }
+
+    /// Everything the path leads to in a call's arguments, as far as it leads
+    /// anywhere.
+    pub fn values<'d>(&self, args: Option<Value<'d>>) -> Vec<Value<'d>> {
+        let mut found = Vec::new();
+        // What cannot be judged can still be looked at up to there.
+        let _ = self.walk(args, &mut |value| {
+            found.extend(value);
+            Ok(())
+        });
+        found
     }
 
     /// The one place a path without `*` leads to.

@@ -1,8 +1,7 @@
 //! Audit records: what happened, in the words of the contract.
 //!
 //! A record's text is written by hand: every call writes two. What is not known
-//! is left out. Argument values are never part of a record here; who wants some
-//! recorded puts them into the message.
+//! is left out. Values of arguments are in it only where the operator asks for them.
 
 use std::sync::Arc;
 
@@ -80,6 +79,9 @@ pub struct Record {
     /// Sorted.
     pub arg_keys: Vec<String>,
     pub arg_digest: Option<String>,
+    /// Values of arguments that the operator wants recorded, by path: one JSON
+    /// object.
+    pub arg_values: Option<String>,
     pub upstream: Option<UpstreamRef>,
     pub micros: Option<u64>,
 }
@@ -104,6 +106,7 @@ impl Record {
             policy: None,
             arg_keys: Vec::new(),
             arg_digest: None,
+            arg_values: None,
             upstream: None,
             micros: None,
         }
@@ -165,6 +168,10 @@ impl Record {
             out.push(']');
         }
         member(out, r#","arg_digest":"#, self.arg_digest.as_deref());
+        if let Some(values) = &self.arg_values {
+            out.push_str(r#","arg_values":"#);
+            out.push_str(values);
+        }
         if let Some(upstream) = &self.upstream {
             upstream.write(out);
         }

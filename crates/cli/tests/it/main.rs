@@ -11,4 +11,5 @@ mod policy;
 mod readme;
 mod running;
 mod sluice;
+mod tls;
 mod up;

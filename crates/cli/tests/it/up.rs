@@ -24,11 +24,17 @@ pub(crate) struct Up {
 impl Folder {
     /// Starts a gateway here, with its data in `data`, and waits until it listens.
     pub(crate) fn up(&self, arguments: &[&str]) -> Up {
+        self.up_with(&[], arguments)
+    }
+
+    /// The same with variables in its environment.
+    pub(crate) fn up_with(&self, variables: &[(&str, &str)], arguments: &[&str]) -> Up {
         let child = Command::new(BINARY)
             .args(["--data", "data", "up", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"])
             .args(arguments)
             .current_dir(self.path())
             .env("NO_COLOR", "1")
+            .envs(variables.iter().copied())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())

@@ -3,11 +3,13 @@
 use std::{borrow::Cow, fmt, fmt::Write as _, sync::Arc};
 
 use ring::hmac;
-use sluice_policy::{Allow, Amount, Call, Decision, Denial, Facts, Limit, Scope, Terms, judge};
+use sluice_policy::{
+    Allow, Amount, ArgPath, Call, Decision, Denial, Facts, Limit, Scope, Terms, judge,
+};
 use sluice_store::{Approval, Charge, CounterKey, Record, Reservation};
 use sluice_wire::{edit::quoted, json::Value};
 
-use super::{Permit, Stop, record, shortened, shown, write};
+use super::{Permit, Stop, announce, record, shortened, shown, write};
 use crate::{
     assess::{ToolList, Tools},
     refusal::Refusal,
@@ -25,6 +27,8 @@ pub(crate) struct ToolCall<'a> {
 /// Names and keys of a call are kept to this many characters in records.
 const LONGEST_KEPT: usize = 256;
 const MOST_KEYS: usize = 100;
+/// Bytes of one recorded value.
+const LONGEST_VALUE: usize = 4096;
 
 /// Judges a call; what may go is charged and recorded.
 pub(crate) async fn tool_call(
@@ -62,6 +66,24 @@ fn describe(visit: &Visit, record: &mut Record, call: ToolCall<'_>) {
     record.arg_keys.sort_unstable();
     let digest = hmac::sign(&visit.gateway.digests, arguments.raw().as_bytes());
     record.arg_digest = Some(data_encoding::HEXLOWER.encode(digest.as_ref()));
+    record.arg_values = recorded(&visit.gateway.settings.recorded, arguments);
+}
+
+/// The values that the operator wants recorded, by path; long ones are cut out.
+fn recorded(paths: &[ArgPath], arguments: Value<'_>) -> Option<String> {
+    let mut members = Vec::new();
+    for path in paths {
+        let values: Vec<_> = path.values(Some(arguments)).into_iter().map(short).collect();
+        if !values.is_empty() {
+            members.push(format!("{}:[{}]", quoted(path.text()), values.join(",")));
+        }
+    }
+    (!members.is_empty()).then(|| format!("{{{}}}", members.join(",")))
+}
+
+fn short(value: Value<'_>) -> String {
+    let text = value.to_string();
+    if text.len() <= LONGEST_VALUE { text } else { quoted(&format!("({} bytes)", text.len())) }
 }
 
 struct Digest(hmac::Context);
@@ -101,7 +123,7 @@ async fn allowed(visit: &Visit, mut record: Record, allow: &Allow<'_>) -> Result
     let reserved = visit.gateway.store.reserve(charges.clone(), &record).await;
     match reserved {
         Ok(Reservation::Made) => {
-            visit.gateway.metrics.decided(visit, &record);
+            announce(visit, &record);
             let settlement =
                 Settlement::new(Arc::clone(&visit.gateway), record, charges, visit.started);
             Ok(Permit { settlement: Some(settlement) })
@@ -189,7 +211,7 @@ async fn held(
         requested_at: visit.at,
         expires_at,
     };
-    visit.gateway.metrics.decided(visit, &record);
+    announce(visit, &record);
     let decision = record.clone();
     let pending = visit.gateway.store.hold(approval, move |_| record).await.map_err(|error| {
         tracing::error!(%error, "a pending approval could not be stored");

@@ -2,8 +2,9 @@
 
 use std::sync::{Arc, Mutex, OnceLock};
 
+use sluice_policy::ArgPath;
 use sluice_store::{Filter, Store};
-use sluice_testkit::{Recorded, Reply, mcp_server};
+use sluice_testkit::{Recorded, Reply, Upstream, mcp_server};
 
 use crate::{
     harness::{Harness, TOKEN, at, json, policy},
@@ -200,4 +201,27 @@ async fn names_that_a_client_chose_are_kept_short_and_escaped() {
     }
     until("all is written", || harness.store.health().piled == 0).await;
     assert_eq!(harness.store.verify().unwrap().faults, []);
+}
+
+#[tokio::test]
+async fn values_are_recorded_only_where_the_operator_says() {
+    let upstream = Upstream::start(mcp_server("[]")).await.unwrap();
+    let text = r#"{"version":"1","default":"allow"}"#;
+    let configuration = Harness::configuration(&upstream, text);
+    let harness = Harness::tuned(upstream, configuration, |settings| {
+        let paths = ["args.code", "args.items.*.id", "args.long", "args.none"];
+        settings.recorded = paths.into_iter().filter_map(ArgPath::parse).collect();
+    })
+    .await;
+    let long = "x".repeat(5000);
+    let arguments = format!(
+        r#"{{"code":"1 + 1","secret":"s3same","items":[{{"id":1.0}},{{"id":2}}],"long":"{long}"}}"#
+    );
+    harness.call("eval", &arguments).await;
+    let records = harness.records().await;
+    let expected =
+        r#"{"args.code":["1 + 1"],"args.items.*.id":[1.0,2],"args.long":["(5002 bytes)"]}"#;
+    assert_eq!(at(&records[0], "arg_values"), expected);
+    assert!(records.iter().all(|record| !record.text().contains("s3same")));
+    assert_eq!(at(&records[1], "arg_values"), "");
 }

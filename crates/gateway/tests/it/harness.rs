@@ -80,12 +80,17 @@ impl Harness {
         responder: impl Fn(&Recorded) -> Reply + Send + Sync + 'static,
     ) -> Harness {
         let upstream = Upstream::start(responder).await.unwrap();
-        let configuration = Configuration {
+        let configuration = Harness::configuration(&upstream, policy_text);
+        Harness::with(upstream, configuration).await
+    }
+
+    /// One server, one policy and one grant.
+    pub(crate) fn configuration(upstream: &Upstream, policy_text: &str) -> Configuration {
+        Configuration {
             servers: vec![server("notes", &upstream.url())],
             policies: vec![policy("notes", "rules", policy_text)],
             grants: vec![(TokenHash::of(TOKEN), grant("alice", &["notes"], "rules"))],
-        };
-        Harness::with(upstream, configuration).await
+        }
     }
 
     pub(crate) async fn with(upstream: Upstream, configuration: Configuration) -> Harness {
@@ -112,6 +117,7 @@ impl Harness {
             reach: Reach::default(),
             descriptors: 100_000,
             people: "http://127.0.0.1:8788".into(),
+            recorded: Vec::new(),
             key,
             clock: Clock::Fixed(Arc::clone(&clock)),
         };

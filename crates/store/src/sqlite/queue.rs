@@ -69,6 +69,8 @@ enum Sleep {
     Awake,
     /// Until the pile has gathered for long enough.
     Doze,
+    /// For a while, to see whether anything comes.
+    Look,
     /// Until there is something to do.
     Deep,
 }
@@ -198,7 +200,8 @@ impl Queue {
                     let doze = if state.failure.is_some() { RETRY } else { DOZE };
                     self.sleep(state, Sleep::Doze, Some(doze))
                 }
-                (false, patience) => self.sleep(state, Sleep::Deep, patience),
+                (false, Some(patience)) => self.sleep(state, Sleep::Look, Some(patience)),
+                (false, None) => self.sleep(state, Sleep::Deep, None),
             };
         }
         mem::swap(&mut state.commands, commands);

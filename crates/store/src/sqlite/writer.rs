@@ -37,7 +37,7 @@ use crate::{
 /// while because a slow call may still be refunded.
 const FORGET_AFTER: i64 = 3_600_000;
 /// How long nothing must have come before the index is built on.
-const QUIET: Duration = Duration::from_millis(100);
+const QUIET: Duration = Duration::from_millis(20);
 /// Blocks the index may be behind; past that it is built even in busy times.
 const MOST_BEHIND: i64 = 1_024;
 /// How often it is tried whether a failing store is well again.
