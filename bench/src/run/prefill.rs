@@ -10,7 +10,9 @@ use std::{
 use anyhow::Context as _;
 use futures_util::future::try_join_all;
 use sluice_policy::Timestamp;
-use sluice_store::{Durability, GrantRef, Key, Kind, PolicyRef, Record, Store, UpstreamRef, new_id};
+use sluice_store::{
+    Durability, GrantRef, Key, Kind, PolicyRef, Record, Store, UpstreamRef, new_id,
+};
 
 use crate::{clock, listen, upstream::tool};
 
