@@ -138,7 +138,8 @@ impl Inner {
         self.changes.send_modify(|count| *count = count.saturating_add(1).min(CLOSING - 1));
     }
 
-    /// Room for one more connection or stream, kept as long as this is held.
+    /// Room for one more connection, of a client or for a stream of its own at
+    /// the server, kept as long as this is held.
     pub(crate) fn standing(self: &Arc<Inner>) -> Result<Standing, Refusal> {
         let most = self.settings.descriptors.saturating_sub(SPARE_DESCRIPTORS);
         let standing = Standing(Arc::clone(self));

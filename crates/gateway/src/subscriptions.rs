@@ -66,7 +66,6 @@ pub(crate) async fn listen(
     id: Option<&Id>,
 ) -> Result<Response<ClientBody>, Refusal> {
     let id = id.ok_or(Refusal::Internal)?;
-    let standing = visit.gateway.standing()?;
     let wish = wish(visit, document.root().get("params"))?;
     // INVARIANT: the permit for listening was given above; a feed carries news
     // and no requests, and each client's copy is filtered on its way out.
@@ -100,7 +99,6 @@ pub(crate) async fn listen(
         if sender.send(Ok(block(None, &first))).await.is_ok() {
             listener.run(&sender).await;
         }
-        drop(standing);
     });
     Ok(event_stream(ClientBody::stream(Channel(receiver))))
 }
