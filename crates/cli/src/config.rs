@@ -37,8 +37,8 @@ use crate::{environment::Environment, input::Source};
 
 /// The file that is read when none is named.
 const DEFAULT_FILE: &str = "sluice.toml";
-/// Bytes of the file.
-const LONGEST_FILE: u64 = 4 << 20;
+/// Bytes of the file: enough for some hundred thousand grants.
+const LONGEST_FILE: u64 = 64 << 20;
 
 /// What the command line says of the configuration; it wins over the file.
 #[derive(Debug, Clone, Default, Args)]
@@ -145,7 +145,11 @@ pub(crate) fn data_directory(
 /// The file's path and text; nothing if it is the default one and not there.
 fn file_text(overrides: &Overrides) -> Result<(PathBuf, Vec<u8>), LoadError> {
     let path = overrides.config.clone().unwrap_or_else(|| DEFAULT_FILE.into());
-    match loader::read(&path, LONGEST_FILE) {
+    match loader::read(&path, LONGEST_FILE + 1) {
+        Ok(text) if text.len() as u64 > LONGEST_FILE => {
+            let long = io::Error::other(format!("it is longer than {} MiB", LONGEST_FILE >> 20));
+            Err(LoadError::Unreadable(path, long))
+        }
         Ok(text) => Ok((path, text)),
         Err(error) if error.kind() == io::ErrorKind::NotFound && overrides.config.is_none() => {
             Ok((path, Vec::new()))

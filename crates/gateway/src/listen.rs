@@ -129,7 +129,10 @@ impl Gateway {
                 let gateway = Arc::clone(&gateway);
                 service_fn(move |request: Request<Incoming>| {
                     let gateway = Arc::clone(&gateway);
-                    async move { Ok::<_, Infallible>(plane::answer(gateway, request, peer).await) }
+                    // Boxed, because a connection keeps room for it even while it is idle.
+                    Box::pin(async move {
+                        Ok::<_, Infallible>(plane::answer(gateway, request, peer).await)
+                    })
                 })
             };
             let builder = builder();
