@@ -135,20 +135,27 @@ impl Gateway {
                     })
                 })
             };
-            let builder = builder();
             match tls {
                 None => {
+                    let builder = builder();
                     let connection = builder.serve_connection(TokioIo::new(stream), service);
-                    let _ = watcher.watch(connection.into_owned()).await;
+                    let connection = connection.into_owned();
+                    drop(builder);
+                    let _ = watcher.watch(connection).await;
                 }
+                // Boxed, so that connections in the clear need not have room for it.
                 Some(Tls(acceptor)) => {
-                    let Ok(Ok(stream)) =
-                        tokio::time::timeout(PATIENCE, acceptor.accept(stream)).await
-                    else {
-                        return;
-                    };
-                    let connection = builder.serve_connection(TokioIo::new(stream), service);
-                    let _ = watcher.watch(connection.into_owned()).await;
+                    Box::pin(async move {
+                        let accepted =
+                            tokio::time::timeout(PATIENCE, acceptor.accept(stream)).await;
+                        let Ok(Ok(stream)) = accepted else { return };
+                        let builder = builder();
+                        let connection = builder.serve_connection(TokioIo::new(stream), service);
+                        let connection = connection.into_owned();
+                        drop(builder);
+                        let _ = watcher.watch(connection).await;
+                    })
+                    .await;
                 }
             }
             drop::<Standing>(standing);

@@ -88,13 +88,9 @@ pub(crate) async fn listen(
     let id = id.to_json();
     let first =
         tagged("notifications/subscriptions/acknowledged", &acknowledged, &id).ok_or_else(bad)?;
-    let listener = Listener {
-        id,
-        feed,
-        heard,
-        watcher: Watcher::new(Arc::clone(visit)),
-        visit: Arc::clone(visit),
-    };
+    // Of the request itself nothing is needed any more, and streams are many.
+    let visit = Arc::new(visit.renewed().ok_or(Refusal::Internal)?);
+    let listener = Listener { id, feed, heard, watcher: Watcher::new(Arc::clone(&visit)), visit };
     tokio::spawn(async move {
         if sender.send(Ok(block(None, &first))).await.is_ok() {
             listener.run(&sender).await;
