@@ -60,7 +60,7 @@ fn demo_lines(scheme: &str, listen: SocketAddr, data: &str, token: &str) -> Stri
     lines.push(format!(
         "\n{STRONG}Or from an MCP client:{STRONG:#}\n\
          \x20 claude mcp add --transport http demo {url} --header \"{bearer}\"\n\
-         \x20 npx -y @modelcontextprotocol/inspector --cli {url} --transport http --header \"{bearer}\" --method tools/list\n\
+         \x20 npx -y @modelcontextprotocol/inspector@latest --cli {url} --transport http --header \"{bearer}\" --method tools/list\n\
          \n{STRONG}Or in a client's configuration:{STRONG:#}\n\
          \x20 {{\"mcpServers\": {{\"demo\": {{\"type\": \"http\", \"url\": \"{url}\", \"headers\": {{\"Authorization\": \"Bearer {token}\"}}}}}}}}\n\n"
     ));
