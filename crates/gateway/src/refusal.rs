@@ -29,6 +29,8 @@ pub(crate) enum Refusal {
     /// JSON that is no message we take, or a malformed header.
     Request(String),
     Params(String),
+    /// A modern request that does not say what each must.
+    Meta(String),
     UnknownMethod {
         method: String,
         is_modern: bool,
@@ -84,6 +86,7 @@ impl Refusal {
             Refusal::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Refusal::Json(_)
             | Refusal::Request(_)
+            | Refusal::Meta(_)
             | Refusal::HeaderMismatch(_)
             | Refusal::LegacyServer
             | Refusal::UnsupportedVersion(_) => StatusCode::BAD_REQUEST,
@@ -114,7 +117,7 @@ impl Refusal {
             | Refusal::MethodNotAllowed
             | Refusal::NotAcceptable => -32600,
             Refusal::UnknownMethod { .. } | Refusal::LegacyServer => -32601,
-            Refusal::Params(_) => -32602,
+            Refusal::Params(_) | Refusal::Meta(_) => -32602,
             Refusal::HeaderMismatch(_) => -32020,
             Refusal::UnsupportedVersion(_) => -32022,
             // What SDKs of the legacy era say, and expect.
@@ -136,6 +139,7 @@ impl Refusal {
             Refusal::Json(reason)
             | Refusal::Request(reason)
             | Refusal::Params(reason)
+            | Refusal::Meta(reason)
             | Refusal::HeaderMismatch(reason) => reason.clone(),
             Refusal::UnknownMethod { method, .. } => format!("method `{method}` is not available"),
             Refusal::UnsupportedVersion(asked) => format!("revision `{asked}` is not spoken here"),

@@ -27,7 +27,7 @@ pub(crate) fn revision(
         return unsaid(header, method);
     };
     let Some(version) = version.as_str() else {
-        return Err(Refusal::Params(format!("`_meta[\"{META_VERSION}\"]` must be a string")));
+        return Err(Refusal::Meta(format!("`_meta[\"{META_VERSION}\"]` must be a string")));
     };
     if header != Some(version) {
         return Err(mismatch("MCP-Protocol-Version", "the body's `_meta`"));
@@ -42,9 +42,10 @@ pub(crate) fn revision(
 /// A message that does not say its revision is a legacy one.
 fn unsaid(header: Option<&str>, method: Option<&str>) -> Result<Revision, Refusal> {
     match (header, header.and_then(Revision::from_name)) {
-        (Some(_), Some(revision)) if revision.era() == Era::Modern => Err(Refusal::Params(
-            format!("a request of {} names it in `_meta[\"{META_VERSION}\"]`", revision.name()),
-        )),
+        (Some(_), Some(revision)) if revision.era() == Era::Modern => Err(Refusal::Meta(format!(
+            "a request of {} names it in `_meta[\"{META_VERSION}\"]`",
+            revision.name()
+        ))),
         (Some(_), Some(revision)) => Ok(revision),
         // Before it is agreed on, a revision is a wish.
         _ if method == Some("initialize") => Ok(Revision::V2025_11_25),

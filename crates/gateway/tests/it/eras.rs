@@ -195,3 +195,13 @@ async fn a_modern_request_takes_no_session_along() {
     assert!(at(&json(&answer), "error/code").starts_with("-32"));
     assert_eq!(harness.upstream.recorded().len(), reached);
 }
+
+#[tokio::test]
+async fn a_modern_header_without_what_each_modern_request_says_is_a_bad_request() {
+    let harness = Harness::start(r#"{"version":"1","default":"allow"}"#, mcp_server("[]")).await;
+    let body = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}"#;
+    let headers = [("mcp-protocol-version", "2026-07-28"), ("mcp-method", "tools/list")];
+    let answer = harness.post_with(&headers, body.as_bytes()).await;
+    assert_eq!((answer.status, at(&json(&answer), "error/code").as_str()), (400, "-32602"));
+    assert!(harness.upstream.recorded().is_empty());
+}
