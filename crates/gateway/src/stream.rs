@@ -27,9 +27,9 @@ use crate::{
 };
 
 /// How often a stream says that it is alive, which also finds out who is gone.
-const KEEP_ALIVE: Duration = Duration::from_secs(25);
+pub(crate) const KEEP_ALIVE: Duration = Duration::from_secs(25);
 /// Messages on their way to a client that reads slowly.
-const WAITING: usize = 8;
+pub(crate) const WAITING: usize = 8;
 
 pub(crate) const LIST_CHANGED: &str = "notifications/tools/list_changed";
 
@@ -75,7 +75,7 @@ pub(crate) async fn get(visit: Visit) -> Result<Response<ClientBody>, Refusal> {
     match parts.status {
         StatusCode::OK if is_stream => {
             let stream = EventStream::standing(&visit, body, replays);
-            Ok(event_stream(follow(visit, standing, Some(stream))))
+            Ok(event_stream(follow(visit, standing, stream)))
         }
         StatusCode::METHOD_NOT_ALLOWED => Err(Refusal::MethodNotAllowed),
         StatusCode::NOT_FOUND if visit.session.is_some() => Err(Refusal::Session),
@@ -113,7 +113,7 @@ pub(crate) async fn delete(visit: Visit) -> Result<Response<ClientBody>, Refusal
 }
 
 /// Follows a stream, and besides tells the client when what it may see changes.
-fn follow(visit: Arc<Visit>, standing: Standing, stream: Option<EventStream>) -> ClientBody {
+fn follow(visit: Arc<Visit>, standing: Standing, stream: EventStream) -> ClientBody {
     let (sender, receiver) = mpsc::channel(WAITING);
     tokio::spawn(pump(visit, standing, stream, sender));
     ClientBody::stream(Channel(receiver))
@@ -122,29 +122,20 @@ fn follow(visit: Arc<Visit>, standing: Standing, stream: Option<EventStream>) ->
 async fn pump(
     visit: Arc<Visit>,
     standing: Standing,
-    stream: Option<EventStream>,
+    mut stream: EventStream,
     sender: mpsc::Sender<Result<Bytes, Cut>>,
 ) {
     let mut watcher = Watcher::new(visit);
-    let mut stream = stream;
     loop {
-        let next = async {
-            match &mut stream {
-                Some(stream) => stream.frame().await,
-                None => std::future::pending().await,
-            }
-        };
         let send = tokio::select! {
-            frame = next => match frame {
+            frame = stream.frame() => match frame {
                 Some(Ok(frame)) => frame.into_data().ok().map(Ok),
                 Some(Err(cut)) => Some(Err(cut)),
                 None => break,
             },
             news = watcher.news() => match news {
                 Some(News { visit, is_changed }) => {
-                    if let Some(stream) = &mut stream {
-                        stream.renew(visit);
-                    }
+                    stream.renew(visit);
                     is_changed.then(|| Ok(block(None, &format!(r#"{{"jsonrpc":"2.0","method":"{LIST_CHANGED}"}}"#))))
                 }
                 None => break,
@@ -152,13 +143,21 @@ async fn pump(
             () = tokio::time::sleep(KEEP_ALIVE) => Some(Ok(Bytes::from_static(b":\n\n"))),
             () = sender.closed() => break,
         };
-        let Some(send) = send else { continue };
-        let is_cut = send.is_err();
-        if sender.send(send).await.is_err() || is_cut {
+        if !handed_over(&sender, send).await {
             break;
         }
     }
     drop(standing);
+}
+
+/// Sends a client what there is to send; whether the stream goes on.
+pub(crate) async fn handed_over(
+    sender: &mpsc::Sender<Result<Bytes, Cut>>,
+    send: Option<Result<Bytes, Cut>>,
+) -> bool {
+    let Some(send) = send else { return true };
+    let is_cut = send.is_err();
+    sender.send(send).await.is_ok() && !is_cut
 }
 
 /// Notices when what is in force changes for one who is connected.

@@ -6,7 +6,6 @@ mod feed;
 use std::{
     collections::HashMap,
     sync::{Arc, LazyLock, Mutex, Weak},
-    time::Duration,
 };
 
 use bytes::Bytes;
@@ -26,13 +25,10 @@ use crate::{
     decide::{self, Permit},
     refusal::Refusal,
     spoken::META_SUBSCRIPTION,
-    stream::{Channel, LIST_CHANGED, News, Watcher},
+    stream::{Channel, KEEP_ALIVE, LIST_CHANGED, News, WAITING, Watcher, handed_over},
     visit::Visit,
 };
 use feed::{Feed, Heard};
-
-const KEEP_ALIVE: Duration = Duration::from_secs(25);
-const WAITING: usize = 8;
 
 /// Wishes that are looked into, so that nothing else may be taken for one.
 static GOVERNED: LazyLock<[Governed; 2]> =
@@ -176,9 +172,7 @@ impl Listener {
                 () = tokio::time::sleep(KEEP_ALIVE) => Some(Ok(Bytes::from_static(b":\n\n"))),
                 () = sender.closed() => break,
             };
-            let Some(send) = send else { continue };
-            let is_cut = send.is_err();
-            if sender.send(send).await.is_err() || is_cut {
+            if !handed_over(sender, send).await {
                 break;
             }
         }

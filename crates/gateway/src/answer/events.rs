@@ -46,6 +46,8 @@ pub(crate) struct EventStream {
     /// When the upstream has been silent for too long; never on a stream of its own.
     silence: Option<Pin<Box<Sleep>>>,
     settlement: Option<Settlement>,
+    /// What was looked at before anything was sent.
+    first: Option<Bytes>,
     is_answered: bool,
     has_ended: bool,
 }
@@ -76,7 +78,8 @@ impl EventStream {
         let first = std::future::poll_fn(|context| stream.poll_next(context)).await;
         match first {
             Some(Ok(bytes)) => {
-                Ok(event_stream(ClientBody::stream(Begun { first: Some(bytes), stream })))
+                stream.first = Some(bytes);
+                Ok(event_stream(ClientBody::stream(stream)))
             }
             Some(Err(why)) => Err(stream.fail(&why)),
             None => Err(stream.fail("the stream ended without an answer")),
@@ -104,6 +107,7 @@ impl EventStream {
             rewriting: None,
             silence: None,
             settlement: None,
+            first: None,
             is_answered: false,
             has_ended: false,
         }
@@ -382,6 +386,9 @@ impl Body for EventStream {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
         let this = self.get_mut();
+        if let Some(first) = this.first.take() {
+            return Poll::Ready(Some(Ok(Frame::data(first))));
+        }
         this.poll_next(context).map(|next| {
             next.map(|next| match next {
                 Ok(bytes) => Ok(Frame::data(bytes)),
@@ -392,27 +399,5 @@ impl Body for EventStream {
                 }
             })
         })
-    }
-}
-
-/// A stream whose first block was looked at before anything was sent.
-struct Begun {
-    first: Option<Bytes>,
-    stream: EventStream,
-}
-
-impl Body for Begun {
-    type Data = Bytes;
-    type Error = Cut;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
-        let this = self.get_mut();
-        match this.first.take() {
-            Some(first) => Poll::Ready(Some(Ok(Frame::data(first)))),
-            None => Pin::new(&mut this.stream).poll_frame(context),
-        }
     }
 }
