@@ -18,6 +18,8 @@ impl Folder {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let path = std::env::temp_dir().join(format!("sluice-test-{}-{number}", process::id()));
+        // A test that was killed may have left one, under a process id used again.
+        let _ = fs::remove_dir_all(&path);
         fs::DirBuilder::new().mode(0o700).create(&path)?;
         Ok(Folder(path))
     }

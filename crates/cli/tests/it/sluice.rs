@@ -19,7 +19,9 @@ impl Folder {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("sluice-test-{}-{number}", std::process::id());
         let path = std::env::temp_dir().join(name);
-        fs::create_dir_all(&path).unwrap();
+        // A test that was killed may have left one, under a process id used again.
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir(&path).unwrap();
         Folder(path)
     }
 
