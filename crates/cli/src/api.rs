@@ -149,7 +149,7 @@ impl Gateway {
             Some((media_type, body)) => (request.header(header::CONTENT_TYPE, media_type), body),
             None => (request, Bytes::new()),
         };
-        let server = Upstream::Http(Box::new(HttpUpstream::new(url.as_str(), anywhere())?));
+        let server = Upstream::Http(HttpUpstream::new(url.as_str(), anywhere())?);
         let answer = server.send(request.body(body)?).await;
         let answer = answer
             .with_context(|| format!("cannot reach the gateway at `{}`", self.running.url))?;

@@ -129,10 +129,12 @@ fn media_type(headers: &http::HeaderMap) -> MediaType {
     }
     let stated =
         headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    match stated.split(';').next().unwrap_or_default().trim().to_ascii_lowercase().as_str() {
-        "application/json" => MediaType::Json,
-        "text/event-stream" => MediaType::Events,
-        _ => MediaType::Other,
+    let stated = stated.split(';').next().unwrap_or_default().trim();
+    let is = |media_type| stated.eq_ignore_ascii_case(media_type);
+    match () {
+        () if is("application/json") => MediaType::Json,
+        () if is("text/event-stream") => MediaType::Events,
+        () => MediaType::Other,
     }
 }
 

@@ -2,7 +2,7 @@
 
 mod tool;
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use sluice_store::{Kind, Record, new_id};
 use sluice_wire::{
@@ -67,9 +67,9 @@ pub(crate) fn open(door: Door) -> Option<Permit> {
 }
 
 /// What a policy says of a request that is no tool call.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Access<'a> {
-    pub(crate) method: &'a str,
+    pub(crate) method: Cow<'static, str>,
     /// What is aimed at, for people.
     pub(crate) target: &'a str,
     pub(crate) rule: &'static str,
@@ -100,19 +100,22 @@ pub(crate) async fn access(visit: &Visit, access: Access<'_>) -> Result<Permit, 
 
 /// Records that a method nobody knows was asked for.
 pub(crate) async fn unknown_method(visit: &Visit, method: &str) -> Result<Permit, Refusal> {
-    let unknown =
-        || Refusal::UnknownMethod { method: shortened(method, 128), is_modern: visit.is_modern() };
+    let unknown = || Refusal::UnknownMethod {
+        method: shortened(method, 128).into(),
+        is_modern: visit.is_modern(),
+    };
     // What some server takes for a method with a door of its own goes through
     // that door or none, also where a policy only watches.
     if Method::resembles_known(method) {
-        let mut record = record(visit, method);
+        let mut record = record(visit, kept_method(method));
         record.outcome = Some("deny");
         record.rule = Some("/methods".into());
         write(visit, record).await?;
         return Err(unknown());
     }
     let is_permitted = visit.rules().is_some_and(|policy| policy.permits_unknown_method(method));
-    let asked = Access { method, target: method, rule: "/methods", is_permitted };
+    let asked =
+        Access { method: kept_method(method), target: method, rule: "/methods", is_permitted };
     access(visit, asked).await.map_err(|refusal| match refusal {
         Refusal::Denied { .. } => unknown(),
         other => other,
@@ -150,14 +153,14 @@ async fn write(visit: &Visit, record: Record) -> Result<(), Refusal> {
 }
 
 /// A decision's record, with all that is known before it is made.
-fn record(visit: &Visit, method: &str) -> Record {
+fn record(visit: &Visit, method: impl Into<Cow<'static, str>>) -> Record {
     Record {
         request: Some(visit.request),
         server: Some(Arc::clone(&visit.server.link.name)),
         grant: Some(visit.holder.reference.clone()),
         principal: visit.holder.principal.clone(),
         session: visit.session.as_ref().map(|session| Arc::clone(&session.id)),
-        method: Some(shortened(method, 128).into()),
+        method: Some(method.into()),
         policy: visit.policy.as_ref().map(|in_force| in_force.reference.clone()),
         micros: Some(crate::settle::micros(visit.started)),
         ..Record::new(new_id(visit.at), visit.at, Kind::Decision)
@@ -171,11 +174,18 @@ fn shown(record: &Record, outcome: &str, rule: &str, more: &[(&str, String)]) ->
     format!(r#"{{"id":"{id}","outcome":"{outcome}","rule":{rule}{more}}}"#)
 }
 
+/// What records keep of a method that a client made up.
+pub(crate) fn kept_method(method: &str) -> Cow<'static, str> {
+    shortened(method, 128).into_owned().into()
+}
+
 /// At most so many characters of a text that a client chose.
-fn shortened(text: &str, most: usize) -> String {
-    match text.char_indices().nth(most) {
-        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
-        None => text.to_owned(),
+fn shortened(text: &str, most: usize) -> Cow<'_, str> {
+    // No text has more characters than bytes.
+    let end = if text.len() <= most { None } else { text.char_indices().nth(most) };
+    match end {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()).into(),
+        None => text.into(),
     }
 }
 

@@ -56,6 +56,8 @@ pub(crate) struct Metrics {
     store_queue: Gauge,
     store_healthy: Gauge,
     approvals: Counter,
+    /// The label of tools that no list names.
+    unknown: Arc<str>,
 }
 
 fn latencies() -> Histogram {
@@ -78,6 +80,7 @@ impl Default for Metrics {
             store_queue: Gauge::default(),
             store_healthy: Gauge::default(),
             approvals: Counter::default(),
+            unknown: "(unknown)".into(),
         };
         metrics.register();
         metrics
@@ -139,8 +142,8 @@ impl Metrics {
         let tools = visit.server.link.tools.known();
         let tool = match &record.tool {
             Some(tool) if tools.is_some_and(|tools| tools.has(tool)) => Arc::clone(tool),
-            Some(_) => "(unknown)".into(),
-            None => record.method.clone().unwrap_or_else(|| "".into()),
+            Some(_) => Arc::clone(&self.unknown),
+            None => record.method.as_deref().unwrap_or_default().into(),
         };
         let outcome = record.outcome.unwrap_or_default();
         let decision = Decision {

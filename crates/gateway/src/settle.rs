@@ -117,7 +117,9 @@ impl Settlement {
 
 impl Drop for Settlement {
     fn drop(&mut self) {
-        self.finish("error", None, Some("nobody waited for the answer".into()));
+        if self.decision.is_some() {
+            self.fail("nobody waited for the answer");
+        }
     }
 }
 

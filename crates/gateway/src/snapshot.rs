@@ -126,9 +126,8 @@ impl Link {
                 // Only the file of whoever runs this machine may name the machine itself.
                 let loopback = reach.loopback || server.source == Source::File;
                 let reach = Reach { loopback, ..reach.clone() };
-                Upstream::Http(Box::new(
-                    HttpUpstream::new(url, reach).map_err(|error| failed(error.to_string()))?,
-                ))
+                let server = HttpUpstream::new(url, reach);
+                Upstream::Http(server.map_err(|error| failed(error.to_string()))?)
             }
             Transport::Builtin { name, options } => {
                 let make = builtins.get(name.as_str());

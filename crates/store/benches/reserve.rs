@@ -122,7 +122,6 @@ fn be_busy() {
 struct Texts {
     key: CounterKey,
     server: Arc<str>,
-    method: Arc<str>,
     tool: Arc<str>,
     session: Arc<str>,
     grant: GrantRef,
@@ -134,7 +133,6 @@ impl Texts {
         Texts {
             key: CounterKey::new("ledger", Scope::Grant, "01KA2E8DXT5T4K0MHKBVX2TDSR", "calls"),
             server: "ledger".into(),
-            method: "tools/call".into(),
             tool: "transfer_money".into(),
             session: "01KA2E8DXT5T4K0MHKBVX2TDSS".into(),
             grant: GrantRef { id: "01KA2E8DXT5T4K0MHKBVX2TDSR".into(), label: "laptop".into() },
@@ -158,12 +156,12 @@ impl Texts {
         record.server = Some(Arc::clone(&self.server));
         record.grant = Some(self.grant.clone());
         record.session = Some(Arc::clone(&self.session));
-        record.method = Some(Arc::clone(&self.method));
+        record.method = Some("tools/call".into());
         record.tool = Some(Arc::clone(&self.tool));
         record.outcome = Some("allow");
         record.policy = Some(self.policy.clone());
         record.arg_keys = ["amount", "currency", "to"].map(String::from).to_vec();
-        record.arg_digest = Some("b613679a0814d9ec772f95d778c35fc5".into());
+        record.arg_digest = Some([0xb6; 32]);
         record.micros = Some(41);
         record
     }
@@ -173,7 +171,7 @@ impl Texts {
         record.request = decision.request;
         record.server = Some(Arc::clone(&self.server));
         record.grant = Some(self.grant.clone());
-        record.method = Some(Arc::clone(&self.method));
+        record.method = Some("tools/call".into());
         record.tool = Some(Arc::clone(&self.tool));
         record.outcome = Some("allow");
         record.upstream =

@@ -13,7 +13,13 @@ impl CounterKey {
     /// The counter `name` of `owner` on `server`. Parts are kept apart by a
     /// character that names of servers and grants cannot have.
     pub fn new(server: &str, scope: Scope, owner: &str, name: &str) -> CounterKey {
-        CounterKey(format!("{server}\0{scope}\0{owner}\0{name}").into())
+        let scope = scope.name();
+        let length = server.len() + scope.len() + owner.len() + name.len() + 3;
+        let mut text = String::with_capacity(length);
+        for part in [server, "\0", scope, "\0", owner, "\0", name] {
+            text.push_str(part);
+        }
+        CounterKey(text.into())
     }
 
     pub(crate) fn text(&self) -> &str {

@@ -3,12 +3,12 @@
 //! A record's text is written by hand: every call writes two. What is not known
 //! is left out. Values of arguments are in it only where the operator asks for them.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use sluice_policy::Timestamp;
 use sluice_wire::json;
 
-use crate::{id::Id, moment};
+use crate::{digest::push_hex, id::Id, moment};
 
 /// What a record is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,7 +69,7 @@ pub struct Record {
     pub grant: Option<GrantRef>,
     pub principal: Option<Arc<str>>,
     pub session: Option<Arc<str>>,
-    pub method: Option<Arc<str>>,
+    pub method: Option<Cow<'static, str>>,
     pub tool: Option<Arc<str>>,
     /// `allow`, `deny`, `hide`, `approve`, `shadow_deny` or `error`.
     pub outcome: Option<&'static str>,
@@ -78,7 +78,7 @@ pub struct Record {
     pub policy: Option<PolicyRef>,
     /// Sorted.
     pub arg_keys: Vec<String>,
-    pub arg_digest: Option<String>,
+    pub arg_digest: Option<[u8; 32]>,
     /// Values of arguments that the operator wants recorded, by path: one JSON
     /// object.
     pub arg_values: Option<String>,
@@ -167,7 +167,11 @@ impl Record {
             }
             out.push(']');
         }
-        member(out, r#","arg_digest":"#, self.arg_digest.as_deref());
+        if let Some(digest) = &self.arg_digest {
+            out.push_str(r#","arg_digest":""#);
+            push_hex(out, digest);
+            out.push('"');
+        }
         if let Some(values) = &self.arg_values {
             out.push_str(r#","arg_values":"#);
             out.push_str(values);
@@ -278,14 +282,14 @@ mod tests {
         record.grant = Some(GrantRef { id: name("g"), label: name("lap\"top") });
         record.principal = text("a\\b\n\u{1}é");
         record.session = text("s");
-        record.method = text("tools/call");
+        record.method = Some("tools/call".into());
         record.tool = text("add");
         record.outcome = Some("allow");
         record.rule = text("r");
         record.message = Some("m".into());
         record.policy = Some(PolicyRef { name: name("p"), version: name("v") });
         record.arg_keys = vec!["a".into(), "b\"".into()];
-        record.arg_digest = Some("d".into());
+        record.arg_digest = Some([0xab; 32]);
         record.upstream = Some(UpstreamRef { status: Some(200), is_error: Some(true), micros: 5 });
         record.micros = Some(u64::MAX);
         let id = record.id.to_string();
@@ -294,7 +298,7 @@ mod tests {
             "server": "notes", "grant": {"id": "g", "label": "lap\"top"},
             "principal": "a\\b\n\u{1}é", "session": "s", "method": "tools/call", "tool": "add",
             "outcome": "allow", "rule": "r", "message": "m", "policy": {"name": "p", "version": "v"},
-            "arg_keys": ["a", "b\""], "arg_digest": "d",
+            "arg_keys": ["a", "b\""], "arg_digest": "ab".repeat(32),
             "upstream": {"status": 200, "is_error": true, "micros": 5}, "micros": u64::MAX,
         });
         assert_eq!(read(&record), expected);

@@ -6,6 +6,7 @@ mod counters;
 mod grants;
 mod index;
 mod open;
+mod pace;
 mod policies;
 mod prune;
 mod queue;
@@ -16,7 +17,7 @@ mod writer;
 
 use std::{
     borrow::Borrow,
-    fmt,
+    fmt, mem,
     path::{Path, PathBuf},
     sync::{Arc, Weak},
 };
@@ -30,7 +31,7 @@ use crate::{chain::Verified, counter::Charge, key::Key, name::Name, record::Reco
 use checkpoint::Checkpoints;
 pub use open::OpenError;
 pub use queue::Health;
-use queue::{Command, Queue, Reserve};
+use queue::{Command, Place, Queue, Reserve};
 pub use read::Filter;
 use writer::{Task, Writer};
 
@@ -88,6 +89,34 @@ pub struct Store {
     writer: Option<Weak<writer::Shared>>,
 }
 
+/// Looks how many more come this many times before it writes.
+const LOOKS: u8 = 3;
+
+/// One who has promised to carry out what waits. If the caller goes away before
+/// that is done, the thread does it.
+struct Lead<'q>(&'q Queue);
+
+impl Lead<'_> {
+    /// Lets everybody who is ready now share the transaction.
+    async fn gather(&self) {
+        let mut waiting = 1;
+        for _ in 0..LOOKS {
+            tokio::task::yield_now().await;
+            let now = self.0.waiting();
+            if now <= waiting {
+                return;
+            }
+            waiting = now;
+        }
+    }
+}
+
+impl Drop for Lead<'_> {
+    fn drop(&mut self) {
+        self.0.call_thread();
+    }
+}
+
 /// Closes the queue when nobody is left to fill it.
 struct Handle(Arc<Queue>);
 
@@ -124,20 +153,21 @@ impl Store {
         charges: Vec<Charge>,
         record: impl Borrow<Record>,
     ) -> Result<Reservation, StoreError> {
-        let (reply, mut answer) = oneshot::channel();
+        let (reply, answer) = oneshot::channel();
         let command = Command::Reserve(Reserve { charges, line: record.borrow().line(), reply });
         let Some(writer) = &self.writer else {
             self.push(command)?;
             return answer.await.map_err(|_| StoreError::Stopped)?;
         };
-        self.queue.0.put(command)?;
-        // Others that are ready now may share the transaction.
-        tokio::task::yield_now().await;
-        if let Ok(done) = answer.try_recv() {
-            return done;
-        }
-        if let Some(writer) = writer.upgrade() {
-            writer::write_now(&writer, &self.queue.0);
+        if let Place::Leads { is_busy } = self.queue.0.put(command)? {
+            let lead = Lead(&self.queue.0);
+            if is_busy {
+                lead.gather().await;
+            }
+            if let Some(writer) = writer.upgrade() {
+                writer::write_now(&writer, &self.queue.0);
+            }
+            mem::forget(lead);
         }
         answer.await.map_err(|_| StoreError::Stopped)?
     }

@@ -11,10 +11,7 @@ use std::{
 
 use http::Uri;
 use hyper::rt::{Read, ReadBufCursor, Write};
-use hyper_util::{
-    client::legacy::connect::{Connected, Connection},
-    rt::TokioIo,
-};
+use hyper_util::rt::TokioIo;
 use rustls::{ClientConfig, RootCertStore, pki_types::ServerName};
 use tokio::net::{TcpStream, lookup_host};
 use tokio_rustls::{TlsConnector, client::TlsStream};
@@ -24,12 +21,6 @@ use crate::address::Reach;
 /// How long making one connection may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Makes connections for one server.
-#[derive(Debug, Clone)]
-pub(crate) struct Connector {
-    pub(crate) reach: Arc<Reach>,
-}
-
 /// A connection, in the clear or not.
 #[derive(Debug)]
 pub(crate) enum Stream {
@@ -37,26 +28,14 @@ pub(crate) enum Stream {
     Tls(Box<TokioIo<TlsStream<TcpStream>>>),
 }
 
-impl tower::Service<Uri> for Connector {
-    type Response = Stream;
-    type Error = io::Error;
-    type Future = Pin<Box<dyn Future<Output = io::Result<Stream>> + Send>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, url: Uri) -> Self::Future {
-        let reach = Arc::clone(&self.reach);
-        Box::pin(async move {
-            tokio::time::timeout(PATIENCE, connect(&reach, &url)).await.unwrap_or_else(|_| {
-                Err(io::Error::new(io::ErrorKind::TimedOut, "no connection within 10 s"))
-            })
-        })
-    }
+/// Connects to a server, by TLS if its URL says so.
+pub(crate) async fn connect(reach: &Reach, url: &Uri) -> io::Result<Stream> {
+    tokio::time::timeout(PATIENCE, connected(reach, url)).await.unwrap_or_else(|_| {
+        Err(io::Error::new(io::ErrorKind::TimedOut, "no connection within 10 s"))
+    })
 }
 
-async fn connect(reach: &Reach, url: &Uri) -> io::Result<Stream> {
+async fn connected(reach: &Reach, url: &Uri) -> io::Result<Stream> {
     let host = url.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
     let is_tls = url.scheme_str() == Some("https");
     let port = url.port_u16().unwrap_or(if is_tls { 443 } else { 80 });
@@ -115,17 +94,12 @@ fn trusting_the_system() -> Result<ClientConfig, String> {
     Ok(config)
 }
 
-impl Connection for Stream {
-    fn connected(&self) -> Connected {
+impl Stream {
+    /// Whether both sides have agreed on HTTP/2.
+    pub(crate) fn speaks_h2(&self) -> bool {
         match self {
-            Stream::Plain(_) => Connected::new(),
-            Stream::Tls(stream) => {
-                let (_, session) = stream.inner().get_ref();
-                match session.alpn_protocol() {
-                    Some(b"h2") => Connected::new().negotiated_h2(),
-                    _ => Connected::new(),
-                }
-            }
+            Stream::Plain(_) => false,
+            Stream::Tls(stream) => stream.inner().get_ref().1.alpn_protocol() == Some(b"h2"),
         }
     }
 }

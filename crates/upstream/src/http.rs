@@ -1,40 +1,27 @@
 //! Sending one request to a server, whatever it is behind.
 
 use std::{
-    error::Error,
     fmt,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
-    time::Duration,
 };
 
 use bytes::Bytes;
 use http::{Request, Response, Uri};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::Full;
-use hyper::body::Incoming;
-use hyper_util::{
-    client::legacy::Client,
-    rt::{TokioExecutor, TokioTimer},
-};
 
 use crate::{
     address::Reach,
     builtin::{self, Builtin},
-    connect::Connector,
+    pool::{Arriving, Pool},
 };
-
-/// Connections kept open to one server while nothing uses them.
-const IDLE_CONNECTIONS: usize = 256;
-/// Bytes read ahead on one connection.
-const BUFFER: usize = 64 << 10;
-const IDLE_FOR: Duration = Duration::from_mins(1);
 
 /// A server that requests can be sent to.
 #[derive(Clone)]
 pub enum Upstream {
-    Http(Box<HttpUpstream>),
+    Http(HttpUpstream),
     /// One of ours, in process.
     Builtin(Arc<dyn Builtin>),
 }
@@ -50,10 +37,7 @@ impl fmt::Debug for Upstream {
 
 /// A server reached by streamable HTTP.
 #[derive(Debug, Clone)]
-pub struct HttpUpstream {
-    url: Uri,
-    client: Client<Connector, Full<Bytes>>,
-}
+pub struct HttpUpstream(Arc<Pool>);
 
 /// Why there is no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -74,9 +58,14 @@ pub struct UrlError(String);
 /// What comes back, as it arrives.
 #[derive(Debug)]
 pub enum AnswerBody {
-    Arriving(Incoming),
+    Arriving(Box<Arriving>),
     Whole(Full<Bytes>),
 }
+
+/// The answer broke off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the answer broke off")]
+pub struct BodyError;
 
 impl HttpUpstream {
     /// A server at a URL. No connection is made yet.
@@ -88,14 +77,7 @@ impl HttpUpstream {
         if !matches!(parsed.scheme_str(), Some("http" | "https")) || !is_plain {
             return Err(failed());
         }
-        let client = Client::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(IDLE_FOR)
-            .pool_max_idle_per_host(IDLE_CONNECTIONS)
-            // Enough for any answer's headers; more would be kept per connection.
-            .http1_max_buf_size(BUFFER)
-            .build(Connector { reach: Arc::new(reach) });
-        Ok(HttpUpstream { url: parsed, client })
+        Pool::new(parsed, reach).map(HttpUpstream).ok_or_else(failed)
     }
 }
 
@@ -115,37 +97,21 @@ impl Upstream {
 
 impl HttpUpstream {
     async fn send(&self, request: Request<Bytes>) -> Result<Response<AnswerBody>, SendError> {
-        let (mut parts, body) = request.into_parts();
-        parts.uri = self.url.clone();
-        parts.version = http::Version::HTTP_11;
-        let request = Request::from_parts(parts, Full::new(body));
-        let answer = self.client.request(request).await.map_err(|error| {
-            let why = innermost(&error);
-            if error.is_connect() { SendError::NotSent(why) } else { SendError::Lost(why) }
-        })?;
-        Ok(answer.map(AnswerBody::Arriving))
+        let answer = self.0.send(request.map(Full::new)).await?;
+        Ok(answer.map(|body| AnswerBody::Arriving(Box::new(body))))
     }
-}
-
-/// The cause of causes: the one that says what happened.
-fn innermost(error: &dyn Error) -> String {
-    let mut error = error;
-    while let Some(source) = error.source() {
-        error = source;
-    }
-    error.to_string()
 }
 
 impl Body for AnswerBody {
     type Data = Bytes;
-    type Error = hyper::Error;
+    type Error = BodyError;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         match self.get_mut() {
-            AnswerBody::Arriving(body) => Pin::new(body).poll_frame(context),
+            AnswerBody::Arriving(body) => body.poll_frame(context),
             AnswerBody::Whole(body) => {
                 Pin::new(body).poll_frame(context).map_err(|never| match never {})
             }

@@ -6,7 +6,9 @@
 
 mod scan;
 
-use std::sync::LazyLock;
+use std::{borrow::Cow, sync::LazyLock};
+
+use smallvec::SmallVec;
 
 use crate::{
     json::{Bounds, Document},
@@ -57,8 +59,8 @@ pub struct AnswerCheck {
 struct Envelope {
     expected: Id,
     /// Names of the outermost object and of the result that have been met.
-    seen: Vec<String>,
-    seen_in_result: Vec<String>,
+    seen: Names,
+    seen_in_result: Names,
     outline: Outline,
 }
 
@@ -79,8 +81,8 @@ impl AnswerCheck {
     pub fn new(expected: Id, depth: usize) -> AnswerCheck {
         let envelope = Envelope {
             expected,
-            seen: Vec::new(),
-            seen_in_result: Vec::new(),
+            seen: Names::default(),
+            seen_in_result: Names::default(),
             outline: Outline::default(),
         };
         AnswerCheck { scanner: Scanner::new(depth), envelope }
@@ -100,7 +102,7 @@ impl AnswerCheck {
     pub fn finish(&self) -> Result<&Outline, AnswerError> {
         self.scanner.finish()?;
         // The values of `jsonrpc` and `id` were checked when they were met.
-        let has = |name: &str| self.envelope.seen.iter().any(|seen| seen == name);
+        let has = |name: &str| self.envelope.seen.contains(name);
         if !has("jsonrpc") || has("result") == has("error") {
             return Err(AnswerError::Envelope);
         }
@@ -118,30 +120,30 @@ impl Sink for Envelope {
         if seen.contains(&key) {
             return Err(AnswerError::Ambiguous);
         }
-        if seen.len() >= MOST_MEMBERS {
+        if seen.ends.len() >= MOST_MEMBERS {
             return Err(AnswerError::Envelope);
         }
         let wanted = if in_result {
             if GOVERNED.iter().any(|governed| governed.resembles(&key)) {
                 return Err(AnswerError::Ambiguous);
             }
-            self.outline.is_special |= SPECIAL.contains(&key.as_str());
-            matches!(key.as_str(), "isError" | "resultType")
+            self.outline.is_special |= SPECIAL.contains(&&*key);
+            matches!(&*key, "isError" | "resultType")
         } else {
             self.member(&key)?
         };
         let seen = if in_result { &mut self.seen_in_result } else { &mut self.seen };
-        seen.push(key);
+        seen.push(&key);
         Ok(wanted)
     }
 
     fn is_result(&self) -> bool {
-        self.seen.last().is_some_and(|key| key == "result")
+        self.seen.last() == Some("result")
     }
 
     fn scalar(&mut self, in_result: bool, raw: &str) -> Result<(), AnswerError> {
         let key = if in_result { self.seen_in_result.last() } else { self.seen.last() };
-        match (in_result, key.map(String::as_str)) {
+        match (in_result, key) {
             (false, Some("jsonrpc")) => {
                 let is_known = decoded(raw)? == "2.0";
                 is_known.then_some(()).ok_or(AnswerError::Envelope)
@@ -154,7 +156,7 @@ impl Sink for Envelope {
             (true, Some("resultType")) => {
                 let kind = decoded(raw)?;
                 self.outline.is_special |= kind != "complete";
-                self.outline.result_type = Some(kind);
+                self.outline.result_type = Some(kind.into_owned());
                 Ok(())
             }
             _ => Ok(()),
@@ -177,23 +179,53 @@ impl Envelope {
     }
 
     fn id(&self, raw: &str) -> Result<(), AnswerError> {
-        let document =
-            Document::parse(raw, &Bounds::default()).map_err(|_| AnswerError::OtherId)?;
-        let is_expected = Id::read(document.root()).is_ok_and(|id| id == self.expected);
+        let is_expected = match &self.expected {
+            // The text of a number is its only spelling here.
+            Id::Integer(text) => raw == text,
+            Id::String(text) => raw.starts_with('"') && decoded(raw)? == text.as_str(),
+        };
         is_expected.then_some(()).ok_or(AnswerError::OtherId)
     }
 }
 
+/// Names, one after the other in one text.
+#[derive(Debug, Default)]
+struct Names {
+    text: String,
+    ends: SmallVec<[usize; 8]>,
+}
+
+impl Names {
+    fn push(&mut self, name: &str) {
+        self.text.push_str(name);
+        self.ends.push(self.text.len());
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &str> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        // Each end was once the text's own, so it lies between characters.
+        starts.zip(&self.ends).filter_map(|(start, end)| self.text.get(start..*end))
+    }
+
+    fn contains(&self, name: &str) -> bool {
+        self.iter().any(|own| own == name)
+    }
+
+    fn last(&self) -> Option<&str> {
+        self.iter().last()
+    }
+}
+
 /// A JSON string's content.
-fn decoded(raw: &str) -> Result<String, AnswerError> {
+fn decoded(raw: &str) -> Result<Cow<'_, str>, AnswerError> {
     // Nearly every name is plain.
     if let Some(plain) = raw.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'))
         && !plain.contains('\\')
     {
-        return Ok(plain.to_owned());
+        return Ok(Cow::Borrowed(plain));
     }
     let document = Document::parse(raw, &Bounds::default()).map_err(|_| AnswerError::Envelope)?;
-    document.root().as_str().map(str::to_owned).ok_or(AnswerError::Envelope)
+    document.root().as_str().map(|text| Cow::Owned(text.to_owned())).ok_or(AnswerError::Envelope)
 }
 
 #[cfg(test)]

@@ -121,7 +121,7 @@ async fn call(
 ) -> anyhow::Result<Document> {
     // This goes where the user says.
     let reach = Reach { allowed: vec!["0.0.0.0/0".parse()?, "::/0".parse()?], loopback: true };
-    let upstream = Upstream::Http(Box::new(HttpUpstream::new(url, reach)?));
+    let upstream = Upstream::Http(HttpUpstream::new(url, reach)?);
     let mut headers = HeaderMap::new();
     let mut value =
         HeaderValue::try_from(format!("Bearer {token}")).context("the token cannot be sent")?;

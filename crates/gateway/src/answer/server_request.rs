@@ -77,8 +77,12 @@ pub(crate) fn opened_id(visit: &Visit, id: &Id) -> Option<String> {
 
 /// Records that a request of the server is refused, and answers it.
 async fn turn_away(visit: Arc<Visit>, id: Id, method: String) {
-    let denied =
-        Access { method: &method, target: &method, rule: "/server_requests", is_permitted: false };
+    let denied = Access {
+        method: decide::kept_method(&method),
+        target: &method,
+        rule: "/server_requests",
+        is_permitted: false,
+    };
     if let Ok(permit) = decide::access(&visit, denied).await {
         // A policy that only watches: the client answers.
         return permit.unused();
@@ -102,8 +106,12 @@ pub(super) async fn check_input(visit: &Visit, input: Value<'_>) -> Result<(), R
     for (_, request) in input.members().ok_or_else(malformed)? {
         let method = request.get("method").and_then(Value::as_str).ok_or_else(malformed)?;
         if !is_permitted(visit, method) {
-            let denied =
-                Access { method, target: method, rule: "/server_requests", is_permitted: false };
+            let denied = Access {
+                method: decide::kept_method(method),
+                target: method,
+                rule: "/server_requests",
+                is_permitted: false,
+            };
             decide::access(visit, denied).await?.unused();
         }
     }

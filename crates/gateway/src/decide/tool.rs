@@ -59,13 +59,14 @@ pub(crate) async fn tool_call(
 
 /// What of a call goes into its record: names, never values.
 fn describe(visit: &Visit, record: &mut Record, call: ToolCall<'_>) {
-    record.tool = Some(shortened(call.tool, LONGEST_KEPT).into());
+    record.tool = Some(Arc::from(&*shortened(call.tool, LONGEST_KEPT)));
     let Some(arguments) = call.arguments else { return };
     let keys = arguments.members().into_iter().flatten().filter_map(|(key, _)| key.as_str());
-    record.arg_keys = keys.take(MOST_KEYS).map(|key| shortened(key, LONGEST_KEPT)).collect();
+    record.arg_keys =
+        keys.take(MOST_KEYS).map(|key| shortened(key, LONGEST_KEPT).into_owned()).collect();
     record.arg_keys.sort_unstable();
     let digest = hmac::sign(&visit.gateway.digests, arguments.raw().as_bytes());
-    record.arg_digest = Some(data_encoding::HEXLOWER.encode(digest.as_ref()));
+    record.arg_digest = digest.as_ref().try_into().ok();
     record.arg_values = recorded(&visit.gateway.settings.recorded, arguments);
 }
 

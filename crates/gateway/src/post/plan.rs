@@ -198,7 +198,8 @@ async fn judged(
     let is_permitted = visit.rules().is_some_and(|policy| permits(policy, target));
     let state = opened_state(visit, &asked, target)?;
     let permit =
-        decide::access(visit, Access { method: asked.method, target, rule, is_permitted }).await?;
+        decide::access(visit, Access { method: asked.method.into(), target, rule, is_permitted })
+            .await?;
     let shape = match mirrored_target(asked.method) {
         Some(_) => Shape::Call { method: asked.method, target: target.to_owned() },
         None => Shape::Plain,
@@ -209,7 +210,7 @@ async fn judged(
 async fn task_request(visit: &Visit, asked: Asked<'_>, task: &str) -> Result<Plan, Refusal> {
     let own = decide::opened_task(visit, task);
     let access = Access {
-        method: asked.method,
+        method: asked.method.into(),
         target: task,
         rule: "(unknown task)",
         is_permitted: own.is_some(),

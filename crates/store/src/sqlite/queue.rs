@@ -12,7 +12,7 @@ use std::{
 
 use tokio::sync::oneshot;
 
-use super::{Reservation, StoreError, writer::Work};
+use super::{Reservation, StoreError, pace::Pace, writer::Work};
 use crate::{counter::Charge, record::Line};
 
 /// Commands that may wait; past that, more are refused.
@@ -90,6 +90,18 @@ struct State {
     end: Vec<oneshot::Sender<()>>,
     failure: Option<String>,
     dropped: u64,
+    pace: Pace,
+}
+
+/// A command's place among those that wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// It is the first: whoever added it sees to it that all are carried out,
+    /// and in busy times waits a moment for more.
+    Leads {
+        is_busy: bool,
+    },
+    Shares,
 }
 
 #[derive(Default)]
@@ -107,9 +119,13 @@ impl Queue {
         Ok(())
     }
 
-    /// Adds a command that whoever adds it sees to.
-    pub(super) fn put(&self, command: Command) -> Result<(), StoreError> {
-        self.put_in(command).map(drop)
+    /// Adds a command without waking the thread.
+    pub(super) fn put(&self, command: Command) -> Result<Place, StoreError> {
+        let mut state = self.put_in(command)?;
+        if state.commands.len() > 1 {
+            return Ok(Place::Shares);
+        }
+        Ok(Place::Leads { is_busy: state.pace.is_busy() })
     }
 
     fn put_in(&self, command: Command) -> Result<MutexGuard<'_, State>, StoreError> {
@@ -135,9 +151,9 @@ impl Queue {
         self.rouse(&mut self.lock());
     }
 
-    /// Whether commands wait.
-    pub(super) fn has_commands(&self) -> bool {
-        !self.lock().commands.is_empty()
+    /// How many commands wait.
+    pub(super) fn waiting(&self) -> usize {
+        self.lock().commands.len()
     }
 
     /// Takes all that waits, without waiting for any.
@@ -145,6 +161,7 @@ impl Queue {
         let mut state = self.lock();
         mem::swap(&mut state.commands, commands);
         mem::swap(&mut state.pile, pile);
+        state.pace.shared_by(commands.len());
         state.is_nudged = true;
         if state.sleep == Sleep::Deep {
             self.rouse(&mut state);

@@ -171,7 +171,7 @@ fn run(writer: &Shared, queue: &Queue) {
 /// Writes what waits, here and now, unless somebody is at it already: they look
 /// again when they are done.
 pub(super) fn write_now(writer: &Shared, queue: &Queue) {
-    while queue.has_commands() {
+    while queue.waiting() > 0 {
         match writer.try_lock() {
             Ok(mut writer) => {
                 if !writer.write_waiting(queue) {

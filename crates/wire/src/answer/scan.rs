@@ -74,7 +74,9 @@ pub(super) struct Scanner {
     expect: Expect,
     token: Token,
     /// The token's text so far, where somebody may want it.
-    kept: Option<Vec<u8>>,
+    kept: Vec<u8>,
+    /// Whether somebody may.
+    keeps: bool,
     /// Whether the value that comes is wanted.
     wanted: bool,
     /// Bytes of a character that is not complete.
@@ -91,7 +93,8 @@ impl Scanner {
             in_result: false,
             expect: Expect::Value,
             token: Token::None,
-            kept: None,
+            kept: Vec::with_capacity(64),
+            keeps: false,
             wanted: false,
             partial: Vec::new(),
             read: 0,
@@ -177,10 +180,7 @@ impl Scanner {
     fn string_ends(&mut self, is_key: bool, sink: &mut impl Sink) -> Result<(), AnswerError> {
         if is_key {
             self.expect = Expect::Colon;
-            self.wanted = match self.kept.take() {
-                Some(raw) => sink.key(self.in_result, text(&raw)?)?,
-                None => false,
-            };
+            self.wanted = self.keeps_no_more() && sink.key(self.in_result, text(&self.kept)?)?;
             Ok(())
         } else {
             self.value_ends(sink)
@@ -273,7 +273,7 @@ impl Scanner {
             (Value | ValueOrEnd, _) if byte != b']' => return self.scalar(byte),
             (ValueOrEnd, b']') | (KeyOrEnd, b'}') => return Some(self.end(sink).map(|()| true)),
             (Key | KeyOrEnd, b'"') => {
-                self.kept = self.is_watched().then(|| vec![byte]);
+                self.keep_from(byte, self.is_watched());
                 self.token = Token::String { is_key: true };
             }
             (Colon, b':') => self.expect = Value,
@@ -308,7 +308,7 @@ impl Scanner {
             b'n' => Token::Word(b"ull"),
             _ => return None,
         };
-        self.kept = (self.wanted && self.is_watched()).then(|| vec![byte]);
+        self.keep_from(byte, self.wanted && self.is_watched());
         Some(Ok(true))
     }
 
@@ -334,25 +334,39 @@ impl Scanner {
         if self.open.len() == 1 {
             self.in_result = false;
         }
-        self.kept = None;
+        self.keeps = false;
         self.value_ends(sink)
     }
 
     fn value_ends(&mut self, sink: &mut impl Sink) -> Result<(), AnswerError> {
         self.expect = if self.open.is_empty() { Expect::Nothing } else { Expect::CommaOrEnd };
         self.wanted = false;
-        match self.kept.take() {
-            Some(raw) => sink.scalar(self.in_result && self.open.len() == 2, text(&raw)?),
-            None => Ok(()),
+        if self.keeps_no_more() {
+            sink.scalar(self.in_result && self.open.len() == 2, text(&self.kept)?)?;
         }
+        Ok(())
+    }
+
+    /// A token begins, whose text is kept if it is wanted.
+    fn keep_from(&mut self, byte: u8, is_wanted: bool) {
+        self.keeps = is_wanted;
+        self.kept.clear();
+        self.kept.push(byte);
+    }
+
+    /// The token has ended; whether its text was kept.
+    fn keeps_no_more(&mut self) -> bool {
+        std::mem::take(&mut self.keeps)
     }
 
     fn keep(&mut self, bytes: &[u8]) -> Result<(), AnswerError> {
-        let Some(kept) = &mut self.kept else { return Ok(()) };
-        if kept.len() + bytes.len() > MOST_KEPT {
+        if !self.keeps {
+            return Ok(());
+        }
+        if self.kept.len() + bytes.len() > MOST_KEPT {
             return Err(AnswerError::Envelope);
         }
-        kept.extend_from_slice(bytes);
+        self.kept.extend_from_slice(bytes);
         Ok(())
     }
 }

@@ -47,7 +47,7 @@ pub(crate) fn document(
         nodes: Vec::with_capacity((text.len() / 16).clamp(8, 4096)),
         decoded: String::new(),
         open: Vec::with_capacity(8),
-        keys: OpenKeys::default(),
+        keys: OpenKeys::new(),
     };
     reader.read()?;
     let (nodes, decoded) = (reader.nodes, reader.decoded);

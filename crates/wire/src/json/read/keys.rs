@@ -9,10 +9,15 @@ use super::{super::refusal::Reason, Open, Reader, Refusal, Shape};
 const FEW: usize = 16;
 
 /// The keys of all objects now open, innermost last: a digest and the key's node.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct OpenKeys(Vec<(u64, u32)>);
 
 impl OpenKeys {
+    pub(super) fn new() -> OpenKeys {
+        // Enough for most messages, so that it does not grow by and by.
+        OpenKeys(Vec::with_capacity(FEW))
+    }
+
     pub(super) fn len(&self) -> usize {
         self.0.len()
     }

@@ -1,0 +1,137 @@
+//! One pool and a server that behaves as each test says.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{Request, Response, Uri};
+use http_body_util::{BodyExt as _, Full};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{TcpListener, TcpStream},
+    sync::mpsc,
+};
+
+use super::Pool;
+use crate::{AnswerBody, SendError, address::Reach};
+
+const ANSWER: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
+
+/// What a server does with each connection, and a pool that leads to it.
+async fn server<F>(each: impl Fn(TcpStream) -> F + Send + 'static) -> Arc<Pool>
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url: Uri = format!("http://{}/mcp?a=b", listener.local_addr().unwrap()).parse().unwrap();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            tokio::spawn(each(stream));
+        }
+    });
+    Pool::new(url, Reach { loopback: true, ..Reach::default() }).unwrap()
+}
+
+/// Reads one request without a body; `None` if the client has gone.
+async fn request(stream: &mut TcpStream) -> Option<String> {
+    let mut text = Vec::new();
+    while !text.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        if stream.read(&mut byte).await.ok()? == 0 {
+            return None;
+        }
+        text.push(byte[0]);
+    }
+    String::from_utf8(text).ok()
+}
+
+async fn get(pool: &Arc<Pool>) -> Result<Response<AnswerBody>, SendError> {
+    let sent = pool.send(Request::new(Full::new(Bytes::new()))).await;
+    sent.map(|answer| answer.map(|body| AnswerBody::Arriving(Box::new(body))))
+}
+
+async fn whole(answer: Response<AnswerBody>) -> Bytes {
+    answer.into_body().collect().await.unwrap().to_bytes()
+}
+
+#[tokio::test]
+async fn one_connection_serves_one_request_after_the_other() {
+    let (seen, mut requests) = mpsc::unbounded_channel();
+    let pool = server(move |mut stream| {
+        let seen = seen.clone();
+        async move {
+            let port = stream.peer_addr().unwrap().port();
+            while let Some(text) = request(&mut stream).await {
+                seen.send((port, text)).unwrap();
+                stream.write_all(ANSWER.as_bytes()).await.unwrap();
+            }
+        }
+    })
+    .await;
+    for _ in 0..3 {
+        assert_eq!(whole(get(&pool).await.unwrap()).await, "ok");
+    }
+    let (port, text) = requests.recv().await.unwrap();
+    assert!(text.starts_with("GET /mcp?a=b HTTP/1.1\r\n"), "{text}");
+    assert!(text.contains("host: 127.0.0.1:"), "{text}");
+    for _ in 0..2 {
+        assert_eq!(requests.recv().await.unwrap().0, port);
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_was_closed_meanwhile_costs_nothing_but_another() {
+    let (gone, mut ended) = mpsc::unbounded_channel();
+    let pool = server(move |mut stream| {
+        let gone = gone.clone();
+        async move {
+            request(&mut stream).await.unwrap();
+            stream.write_all(ANSWER.as_bytes()).await.unwrap();
+            drop(stream);
+            gone.send(()).unwrap();
+        }
+    })
+    .await;
+    for _ in 0..20 {
+        assert_eq!(whole(get(&pool).await.unwrap()).await, "ok");
+        ended.recv().await.unwrap();
+        // What the system knows of the connection reaches this process with the
+        // next event after it.
+        tokio::net::TcpStream::connect(pool.url.authority().unwrap().as_str()).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_was_sent_is_not_sent_again() {
+    let (seen, mut requests) = mpsc::unbounded_channel();
+    let pool = server(move |mut stream| {
+        let seen = seen.clone();
+        async move {
+            request(&mut stream).await.unwrap();
+            seen.send(()).unwrap();
+        }
+    })
+    .await;
+    assert!(matches!(get(&pool).await, Err(SendError::Lost(_))));
+    requests.recv().await.unwrap();
+    assert!(requests.try_recv().is_err());
+}
+
+#[tokio::test]
+async fn an_answer_that_breaks_off_is_no_answer() {
+    let pool = server(|mut stream| async move {
+        request(&mut stream).await.unwrap();
+        stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhal").await.unwrap();
+    })
+    .await;
+    let answer = get(&pool).await.unwrap();
+    assert!(answer.into_body().collect().await.is_err());
+}
+
+#[tokio::test]
+async fn nobody_at_the_address_means_nothing_was_sent() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url: Uri = format!("http://{}/", listener.local_addr().unwrap()).parse().unwrap();
+    drop(listener);
+    let pool = Pool::new(url, Reach { loopback: true, ..Reach::default() }).unwrap();
+    assert!(matches!(get(&pool).await, Err(SendError::NotSent(_))));
+}
