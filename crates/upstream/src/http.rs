@@ -12,7 +12,7 @@ use std::{
 use bytes::Bytes;
 use http::{Request, Response, Uri};
 use http_body::{Body, Frame, SizeHint};
-use http_body_util::Full;
+use http_body_util::{Full, combinators::UnsyncBoxBody};
 use hyper::body::Incoming;
 use hyper_util::{
     client::legacy::Client,
@@ -23,6 +23,7 @@ use crate::{
     address::Reach,
     builtin::{self, Builtin},
     connect::Connector,
+    legacy_sse,
 };
 
 /// Connections kept open to one server while nothing uses them.
@@ -48,11 +49,14 @@ impl fmt::Debug for Upstream {
     }
 }
 
-/// A server reached by streamable HTTP.
+/// A server reached by HTTP: streamable, or the older transport with one event
+/// stream, which is told by asking.
 #[derive(Debug, Clone)]
 pub struct HttpUpstream {
     url: Uri,
     client: Client<Connector, Full<Bytes>>,
+    /// What is known of a server that speaks the older transport.
+    pub(crate) legacy: Arc<legacy_sse::LegacySse>,
 }
 
 /// Why there is no answer.
@@ -76,7 +80,14 @@ pub struct UrlError(String);
 pub enum AnswerBody {
     Arriving(Incoming),
     Whole(Full<Bytes>),
+    /// Put together here from what a server says elsewhere.
+    Made(UnsyncBoxBody<Bytes, BodyError>),
 }
+
+/// Why an answer is not whole.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the answer broke off: {0}")]
+pub struct BodyError(pub String);
 
 impl HttpUpstream {
     /// A server at a URL. No connection is made yet.
@@ -95,7 +106,7 @@ impl HttpUpstream {
             // Enough for any answer's headers; more would be kept per connection.
             .http1_max_buf_size(BUFFER)
             .build(Connector { reach: Arc::new(reach) });
-        Ok(HttpUpstream { url: parsed, client })
+        Ok(HttpUpstream { url: parsed, client, legacy: Arc::default() })
     }
 }
 
@@ -104,7 +115,7 @@ impl Upstream {
     /// like any other and are not followed.
     pub async fn send(&self, request: Request<Bytes>) -> Result<Response<AnswerBody>, SendError> {
         match self {
-            Upstream::Http(server) => server.send(request).await,
+            Upstream::Http(server) => legacy_sse::send(server, request).await,
             Upstream::Builtin(server) => {
                 let answer = builtin::answer(&**server, request).await;
                 Ok(answer.map(|body| AnswerBody::Whole(Full::new(body))))
@@ -114,9 +125,19 @@ impl Upstream {
 }
 
 impl HttpUpstream {
-    async fn send(&self, request: Request<Bytes>) -> Result<Response<AnswerBody>, SendError> {
+    /// The server's URL.
+    pub(crate) fn url(&self) -> &Uri {
+        &self.url
+    }
+
+    /// Sends one request to a URL of the server as it is.
+    pub(crate) async fn send_to(
+        &self,
+        url: &Uri,
+        request: Request<Bytes>,
+    ) -> Result<Response<AnswerBody>, SendError> {
         let (mut parts, body) = request.into_parts();
-        parts.uri = self.url.clone();
+        parts.uri = url.clone();
         parts.version = http::Version::HTTP_11;
         let request = Request::from_parts(parts, Full::new(body));
         let answer = self.client.request(request).await.map_err(|error| {
@@ -138,14 +159,17 @@ fn innermost(error: &dyn Error) -> String {
 
 impl Body for AnswerBody {
     type Data = Bytes;
-    type Error = hyper::Error;
+    type Error = BodyError;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         match self.get_mut() {
-            AnswerBody::Arriving(body) => Pin::new(body).poll_frame(context),
+            AnswerBody::Arriving(body) => {
+                Pin::new(body).poll_frame(context).map_err(|error| BodyError(innermost(&error)))
+            }
+            AnswerBody::Made(body) => Pin::new(body).poll_frame(context),
             AnswerBody::Whole(body) => {
                 Pin::new(body).poll_frame(context).map_err(|never| match never {})
             }
@@ -156,6 +180,7 @@ impl Body for AnswerBody {
         match self {
             AnswerBody::Arriving(body) => body.is_end_stream(),
             AnswerBody::Whole(body) => body.is_end_stream(),
+            AnswerBody::Made(body) => body.is_end_stream(),
         }
     }
 
@@ -163,6 +188,7 @@ impl Body for AnswerBody {
         match self {
             AnswerBody::Arriving(body) => body.size_hint(),
             AnswerBody::Whole(body) => body.size_hint(),
+            AnswerBody::Made(body) => body.size_hint(),
         }
     }
 }

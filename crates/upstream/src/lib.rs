@@ -7,6 +7,7 @@ pub mod builtin;
 pub mod client;
 mod connect;
 mod http;
+mod legacy_sse;
 pub mod sse;
 
-pub use crate::http::{AnswerBody, HttpUpstream, SendError, Upstream, UrlError};
+pub use crate::http::{AnswerBody, BodyError, HttpUpstream, SendError, Upstream, UrlError};
