@@ -15,6 +15,7 @@ use crate::{
     assess::Tools,
     failures::Failures,
     grants::Grants,
+    legacy_sse::Clients,
     metrics::Metrics,
     refusal::Refusal,
     seal::Seal,
@@ -49,6 +50,8 @@ pub(crate) struct Inner {
     pub(crate) failures: Failures,
     /// Connections and streams of clients that are open.
     pub(crate) open: AtomicUsize,
+    /// Clients of the oldest transport that are connected.
+    pub(crate) legacy_clients: Clients,
     builtins: Builtins,
 }
 
@@ -76,6 +79,7 @@ impl Gateway {
             metrics: Metrics::default(),
             failures: Failures::default(),
             open: AtomicUsize::new(0),
+            legacy_clients: Clients::default(),
             settings,
             store,
             builtins,

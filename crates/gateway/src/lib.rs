@@ -18,6 +18,7 @@ mod forward;
 mod gateway;
 mod grants;
 mod identify;
+mod legacy_sse;
 mod listen;
 mod metrics;
 mod plane;

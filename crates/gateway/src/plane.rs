@@ -11,7 +11,7 @@ use sluice_wire::edit::quoted;
 use crate::{
     body::ClientBody,
     gateway::Inner,
-    identify, post, receive,
+    identify, legacy_sse, post, receive,
     refusal::{self, Refusal},
     stream,
     visit::Visit,
@@ -94,6 +94,26 @@ fn metadata(parts: &Parts, peer: Peer) -> Response<ClientBody> {
     )
 }
 
+/// What a path below a server's name is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Door {
+    Endpoint,
+    /// Of the oldest transport.
+    LegacyStream,
+    LegacyMessages,
+}
+
+impl Door {
+    /// The server's name, and what is wanted of it.
+    fn of(path: &str) -> (&str, Door) {
+        match path.split_once('/') {
+            Some((name, "sse")) => (name, Door::LegacyStream),
+            Some((name, "messages")) => (name, Door::LegacyMessages),
+            _ => (path, Door::Endpoint),
+        }
+    }
+}
+
 /// A request for a server: who calls, which server, what.
 async fn called(
     gateway: Arc<Inner>,
@@ -103,7 +123,7 @@ async fn called(
     let (parts, body) = request.into_parts();
     identify::check_names(&gateway, &parts)?;
     let path = parts.uri.path();
-    let name = path.strip_prefix("/mcp/").unwrap_or_default();
+    let (name, door) = Door::of(path.strip_prefix("/mcp/").unwrap_or_default());
     let snapshot = gateway.snapshot.load();
     let server = snapshot.server(name);
     let caller =
@@ -123,18 +143,27 @@ async fn called(
         return Err(Refusal::NotGranted(shown()));
     }
     identify::check_headers(&parts.headers)?;
-    match parts.method {
-        Method::POST => {
+    let query = parts.uri.query().unwrap_or_default().to_owned();
+    match (door, parts.method) {
+        (Door::LegacyStream, Method::GET) => {
+            legacy_sse::open(Visit::new(gateway, caller, server, parts.headers))
+        }
+        (Door::LegacyMessages, Method::POST) => {
+            let visit = Visit::new(gateway, caller, server, parts.headers);
+            Box::pin(legacy_sse::message(visit, &query, body)).await
+        }
+        (Door::LegacyStream | Door::LegacyMessages, _) => Err(Refusal::MethodNotAllowed),
+        (Door::Endpoint, Method::POST) => {
             receive::check_media_type(&parts.headers)?;
             let bytes = receive::body(&gateway, body).await?;
             Ok(post::post(Visit::new(gateway, caller, server, parts.headers), bytes).await)
         }
-        Method::GET => {
+        (Door::Endpoint, Method::GET) => {
             Box::pin(stream::get(Visit::new(gateway, caller, server, parts.headers))).await
         }
-        Method::DELETE => {
+        (Door::Endpoint, Method::DELETE) => {
             Box::pin(stream::delete(Visit::new(gateway, caller, server, parts.headers))).await
         }
-        _ => Err(Refusal::MethodNotAllowed),
+        (Door::Endpoint, _) => Err(Refusal::MethodNotAllowed),
     }
 }

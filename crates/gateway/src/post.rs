@@ -44,6 +44,11 @@ async fn answer(visit: Visit, bytes: Vec<u8>) -> Response<ClientBody> {
         Ok(document) => document,
         Err(refusal) => return refusal.respond(None),
     };
+    read(visit, document).await
+}
+
+/// Answers a message that was read.
+pub(crate) async fn read(visit: Visit, document: Document) -> Response<ClientBody> {
     let message = match Message::read(&document) {
         Ok(message) => message,
         Err(error) => {

@@ -18,6 +18,7 @@ mod json;
 mod limits;
 mod lists;
 mod mutations;
+mod old_clients;
 mod old_servers;
 mod server_requests;
 mod sessions;
