@@ -18,6 +18,7 @@ use crate::{
     legacy_sse::Clients,
     metrics::Metrics,
     refusal::Refusal,
+    repair::Repairs,
     seal::Seal,
     settings::Settings,
     snapshot::{ApplyError, Builtins, Configuration, Snapshot},
@@ -52,6 +53,7 @@ pub(crate) struct Inner {
     pub(crate) open: AtomicUsize,
     /// Clients of the oldest transport that are connected.
     pub(crate) legacy_clients: Clients,
+    pub(crate) repairs: Repairs,
     builtins: Builtins,
 }
 
@@ -80,6 +82,7 @@ impl Gateway {
             failures: Failures::default(),
             open: AtomicUsize::new(0),
             legacy_clients: Clients::default(),
+            repairs: Repairs::default(),
             settings,
             store,
             builtins,

@@ -25,6 +25,7 @@ mod plane;
 mod post;
 mod receive;
 mod refusal;
+mod repair;
 mod seal;
 mod session;
 mod settings;

@@ -34,8 +34,8 @@ pub(super) async fn follow(client: Arc<Client>, mut visit: Visit) {
         visit.session = own(&visit);
         let shared = Arc::new(visit);
         match opened(&shared, false).await {
-            Ok(stream) => {
-                let Some(renewed) = passed_on(&client, Arc::clone(&shared), stream).await else {
+            Ok((again, stream)) => {
+                let Some(renewed) = passed_on(&client, again, stream).await else {
                     break;
                 };
                 visit = Visit::clone(&renewed);

@@ -139,22 +139,18 @@ impl Delivery<'_> {
         }
     }
 
-    /// Passes on what comes before an answer, and gives the answer; `None` if
-    /// there is none.
+    /// Passes on what comes before an answer, at once because the server may wait
+    /// for what the client says to it, and gives the answer; `None` if there is none.
     async fn pass_on(&self, mut body: ClientBody) -> Option<Document> {
-        let mut last: Option<Bytes> = None;
         while let Some(frame) = body.frame().await {
             let Ok(data) = frame.ok()?.into_data() else { continue };
             // INVARIANT: each piece of such a stream is one event.
-            if let Some(before) = last.replace(data) {
-                self.say(before).await;
+            if let Some(answer) = self.answer_in(&data) {
+                return Some(answer);
             }
+            self.say(data).await;
         }
-        let answer = self.answer_in(last.as_deref()?);
-        if answer.is_none() {
-            self.say(last?).await;
-        }
-        answer
+        None
     }
 
     fn answer_in(&self, block: &[u8]) -> Option<Document> {

@@ -20,6 +20,7 @@ mod lists;
 mod mutations;
 mod old_clients;
 mod old_servers;
+mod repair;
 mod server_requests;
 mod sessions;
 mod shadow;

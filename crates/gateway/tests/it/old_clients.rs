@@ -168,6 +168,24 @@ async fn progress_comes_before_its_answer() {
     assert!(heard.find("progressToken").unwrap() < heard.find("\"id\":2").unwrap(), "{heard}");
 }
 
+/// A server may wait for the client before it answers.
+#[tokio::test]
+async fn what_comes_before_an_answer_is_not_held_back() {
+    let harness = Harness::start(OPEN, |request: &Recorded| {
+        match request.rpc_method().as_deref() {
+            Some("tools/call") => Reply::events(
+                "data: {\"jsonrpc\":\"2.0\",\"id\":9,\"method\":\"sampling/createMessage\",\"params\":{}}\n\n",
+            )
+            .ending(End::Never),
+            _ => mcp_server(TOOLS)(request),
+        }
+    })
+    .await;
+    let mut client = OldClient::introduced(&harness).await;
+    client.post(READ).await;
+    hear(&mut client.stream, "sampling/createMessage").await;
+}
+
 #[tokio::test]
 async fn an_answer_that_fails_is_an_error_on_the_stream() {
     let harness =

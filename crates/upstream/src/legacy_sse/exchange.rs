@@ -4,6 +4,7 @@ use std::{
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -23,6 +24,10 @@ use super::{
     switchboard::{Refused, Said, progress_token},
 };
 use crate::{AnswerBody, BodyError, HttpUpstream, SendError};
+
+/// How long a message whose stream broke is waited for: if it was refused, it was
+/// certainly not taken.
+const LAST_WORD: Duration = Duration::from_secs(1);
 
 /// A message on its way, as far as it matters here.
 pub(super) struct Outgoing {
@@ -119,17 +124,38 @@ pub(super) async fn carry_out(
             if !posted.status().is_success() {
                 return Ok((posted, false));
             }
-            caller.said.recv().await
+            return caller.answer().await;
         }
     };
-    match first {
-        Some(Said::Answer { text, is_failure }) => Ok((json(StatusCode::OK, text), !is_failure)),
-        Some(Said::Besides(text)) => {
-            let first = Said::Besides(text);
-            Ok((events(Events { first: Some(first), caller: Source::Caller(caller) }), true))
+    if matches!(first, None | Some(Said::Broken(_)))
+        && let Ok(Ok(Ok(posted))) = tokio::time::timeout(LAST_WORD, posting).await
+        && !posted.status().is_success()
+    {
+        // The session was gone before the message came.
+        return Ok((posted, false));
+    }
+    caller.begun_by(first)
+}
+
+impl Caller {
+    /// The answer, once it has begun; whether it is a result.
+    async fn answer(mut self) -> Result<(Response<AnswerBody>, bool), SendError> {
+        let first = self.said.recv().await;
+        self.begun_by(first)
+    }
+
+    fn begun_by(self, first: Option<Said>) -> Result<(Response<AnswerBody>, bool), SendError> {
+        match first {
+            Some(Said::Answer { text, is_failure }) => {
+                Ok((json(StatusCode::OK, text), !is_failure))
+            }
+            Some(Said::Besides(text)) => {
+                let first = Some(Said::Besides(text));
+                Ok((events(Events { first, caller: Source::Caller(self) }), true))
+            }
+            Some(Said::Broken(why)) => Err(SendError::Lost(why)),
+            None => Err(SendError::Lost("the session ended".into())),
         }
-        Some(Said::Broken(why)) => Err(SendError::Lost(why)),
-        None => Err(SendError::Lost("the session ended".into())),
     }
 }
 
