@@ -4,7 +4,7 @@
 use std::{net::IpAddr, panic::AssertUnwindSafe, sync::Arc};
 
 use futures_util::FutureExt as _;
-use http::{Method, Request, Response, StatusCode, Version, request::Parts};
+use http::{HeaderValue, Method, Request, Response, StatusCode, Version, header, request::Parts};
 use hyper::body::Incoming;
 use sluice_wire::edit::quoted;
 
@@ -96,20 +96,20 @@ fn metadata(parts: &Parts, peer: Peer) -> Response<ClientBody> {
 
 /// What a path below a server's name is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Door {
+enum Place {
     Endpoint,
     /// Of the oldest transport.
     LegacyStream,
     LegacyMessages,
 }
 
-impl Door {
+impl Place {
     /// The server's name, and what is wanted of it.
-    fn of(path: &str) -> (&str, Door) {
+    fn of(path: &str) -> (&str, Place) {
         match path.split_once('/') {
-            Some((name, "sse")) => (name, Door::LegacyStream),
-            Some((name, "messages")) => (name, Door::LegacyMessages),
-            _ => (path, Door::Endpoint),
+            Some((name, "sse")) => (name, Place::LegacyStream),
+            Some((name, "messages")) => (name, Place::LegacyMessages),
+            _ => (path, Place::Endpoint),
         }
     }
 }
@@ -123,7 +123,7 @@ async fn called(
     let (parts, body) = request.into_parts();
     identify::check_names(&gateway, &parts)?;
     let path = parts.uri.path();
-    let (name, door) = Door::of(path.strip_prefix("/mcp/").unwrap_or_default());
+    let (name, place) = Place::of(path.strip_prefix("/mcp/").unwrap_or_default());
     let snapshot = gateway.snapshot.load();
     let server = snapshot.server(name);
     let caller =
@@ -143,27 +143,35 @@ async fn called(
         return Err(Refusal::NotGranted(shown()));
     }
     identify::check_headers(&parts.headers)?;
-    let query = parts.uri.query().unwrap_or_default().to_owned();
-    match (door, parts.method) {
-        (Door::LegacyStream, Method::GET) => {
+    match (place, parts.method) {
+        (Place::LegacyStream, Method::GET) => {
             legacy_sse::open(Visit::new(gateway, caller, server, parts.headers))
         }
-        (Door::LegacyMessages, Method::POST) => {
+        (Place::LegacyMessages, Method::POST) => {
             let visit = Visit::new(gateway, caller, server, parts.headers);
-            Box::pin(legacy_sse::message(visit, &query, body)).await
+            let query = parts.uri.query().unwrap_or_default();
+            Box::pin(legacy_sse::message(visit, query, body)).await
         }
-        (Door::LegacyStream | Door::LegacyMessages, _) => Err(Refusal::MethodNotAllowed),
-        (Door::Endpoint, Method::POST) => {
+        (Place::Endpoint, Method::POST) => {
             receive::check_media_type(&parts.headers)?;
             let bytes = receive::body(&gateway, body).await?;
             Ok(post::post(Visit::new(gateway, caller, server, parts.headers), bytes).await)
         }
-        (Door::Endpoint, Method::GET) => {
+        (Place::Endpoint, Method::GET) => {
             Box::pin(stream::get(Visit::new(gateway, caller, server, parts.headers))).await
         }
-        (Door::Endpoint, Method::DELETE) => {
+        (Place::Endpoint, Method::DELETE) => {
             Box::pin(stream::delete(Visit::new(gateway, caller, server, parts.headers))).await
         }
-        (Door::Endpoint, _) => Err(Refusal::MethodNotAllowed),
+        (Place::Endpoint, _) => Err(Refusal::MethodNotAllowed),
+        (Place::LegacyStream, _) => Ok(not_allowed("GET")),
+        (Place::LegacyMessages, _) => Ok(not_allowed("POST")),
     }
+}
+
+/// For paths that take fewer methods than most.
+fn not_allowed(allowed: &'static str) -> Response<ClientBody> {
+    let mut answer = Refusal::MethodNotAllowed.respond(None);
+    answer.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allowed));
+    answer
 }

@@ -7,16 +7,12 @@
 //! with is kept in memory, within bounds. Where it is not there, the client is
 //! told the session is gone, which is the protocol's own way.
 
-use std::{
-    collections::BTreeMap,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
-    },
-};
+mod kept;
+
+use std::sync::{Arc, atomic::Ordering};
 
 use bytes::Bytes;
-use http::{HeaderValue, Response, StatusCode, header};
+use http::{Response, StatusCode, header};
 use http_body_util::{BodyExt as _, Full};
 use sluice_upstream::{AnswerBody, sse::Splitter};
 use sluice_wire::{
@@ -35,103 +31,12 @@ use crate::{
     visit::Visit,
 };
 
-/// Bytes of all introductions that are kept; the oldest are forgotten.
-const MOST_BYTES: usize = 8 << 20;
-/// Bytes of one that is worth keeping.
-const LONGEST: usize = 16 << 10;
-/// What keeping one costs besides its text.
-const OVERHEAD: usize = 512;
+pub(crate) use kept::Repairs;
+
 /// Bytes of a refusal that is looked into.
 const LONGEST_REFUSAL: usize = 64 << 10;
 
 const READY: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
-
-/// What sessions can be begun again with.
-#[derive(Debug, Default)]
-pub(crate) struct Repairs {
-    kept: Mutex<Kept>,
-    /// How many sessions were begun again and are still known, so that none need
-    /// be looked for where there are none.
-    repaired: AtomicUsize,
-}
-
-/// By our id of the session, which grows with time.
-#[derive(Debug, Default)]
-struct Kept {
-    sessions: BTreeMap<Arc<str>, Arc<Beginning>>,
-    bytes: usize,
-}
-
-/// How one session began.
-#[derive(Debug)]
-struct Beginning {
-    /// The introduction, as it was sent.
-    hello: Bytes,
-    /// The upstream's id now, if it is another than at first.
-    now: Mutex<Option<HeaderValue>>,
-    /// Something lasts that a new session would not have, or it was of no use.
-    is_bound: AtomicBool,
-    /// Held by the one who repairs.
-    turn: tokio::sync::Mutex<()>,
-}
-
-impl Beginning {
-    fn now(&self) -> MutexGuard<'_, Option<HeaderValue>> {
-        self.now.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Repairs {
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn find(&self, id: &str) -> Option<Arc<Beginning>> {
-        self.kept().sessions.get(id).cloned()
-    }
-
-    /// The upstream's id of a session that was begun again.
-    pub(crate) fn current(&self, id: &str) -> Option<HeaderValue> {
-        if self.repaired.load(Ordering::Relaxed) == 0 {
-            return None;
-        }
-        self.find(id)?.now().clone()
-    }
-
-    /// The session is over.
-    pub(crate) fn forget(&self, id: &str) {
-        let mut kept = self.kept();
-        if let Some(beginning) = kept.sessions.remove(id) {
-            self.leave(&mut kept, &beginning);
-        }
-    }
-
-    fn leave(&self, kept: &mut Kept, beginning: &Beginning) {
-        kept.bytes = kept.bytes.saturating_sub(beginning.hello.len() + OVERHEAD);
-        if beginning.now().is_some() {
-            self.repaired.fetch_sub(1, Ordering::Relaxed);
-        }
-    }
-
-    fn keep(&self, id: Arc<str>, hello: Bytes) {
-        if hello.len() > LONGEST {
-            return;
-        }
-        let mut kept = self.kept();
-        kept.bytes += hello.len() + OVERHEAD;
-        let beginning = Beginning {
-            hello,
-            now: Mutex::default(),
-            is_bound: AtomicBool::new(false),
-            turn: tokio::sync::Mutex::default(),
-        };
-        kept.sessions.insert(id, Arc::new(beginning));
-        while kept.bytes > MOST_BYTES {
-            let Some((_, oldest)) = kept.sessions.pop_first() else { return };
-            self.leave(&mut kept, &oldest);
-        }
-    }
-}
 
 /// Remembers how the session that an answer has begun can be begun again.
 pub(crate) fn remember(visit: &Visit, answer: &Response<ClientBody>, hello: Bytes) {
@@ -261,9 +166,7 @@ pub(crate) async fn repaired(visit: &Visit) -> Option<Session> {
         return None;
     }
     let session = begun(visit, old, beginning.hello.clone()).await?;
-    if beginning.now().replace(session.upstream.clone()).is_none() {
-        repairs.repaired.fetch_add(1, Ordering::Relaxed);
-    }
+    repairs.began_again(&beginning, session.upstream.clone());
     tracing::info!(server = visit.server_name(), session = &*old.id, "a session was begun again");
     // What was forgotten may not be all that has changed.
     visit.server.link.tools.suspect();

@@ -65,13 +65,15 @@ impl OldServer {
             responder: Arc::new(responder),
             endpoint: endpoint.to_owned(),
         };
-        let served = server.clone();
+        let own = server.clone();
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let served = served.clone();
+                // Events are small, and are not to wait for each other.
+                let _ = stream.set_nodelay(true);
+                let own = own.clone();
                 let service = service_fn(move |request| {
-                    let served = served.clone();
-                    async move { Ok::<_, Infallible>(served.answer(request).await) }
+                    let own = own.clone();
+                    async move { Ok::<_, Infallible>(own.answer(request).await) }
                 });
                 tokio::spawn(async move {
                     let builder = auto::Builder::new(TokioExecutor::new());

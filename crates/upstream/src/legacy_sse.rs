@@ -9,6 +9,7 @@
 //! Which transport a server speaks is found out as the protocol says: a message
 //! is posted, and where that is refused, a stream is asked for.
 
+mod answer;
 mod endpoint;
 mod exchange;
 mod session;
@@ -115,8 +116,8 @@ pub(crate) async fn send(
     match server.legacy.transport() {
         Transport::Old if is_candidate => beginning(server, request, None).await,
         // One of another transport, of which this server knows nothing.
-        Transport::Old if named.is_some() => Ok(exchange::empty(StatusCode::NOT_FOUND)),
-        Transport::Old => Ok(exchange::refused(request.method())),
+        Transport::Old if named.is_some() => Ok(answer::empty(StatusCode::NOT_FOUND)),
+        Transport::Old => Ok(answer::refused(request.method())),
         Transport::Unknown if is_candidate => asked(server, request).await,
         _ => {
             let is_post = request.method() == Method::POST;
@@ -172,11 +173,11 @@ async fn beginning(
 ) -> Result<Response<AnswerBody>, SendError> {
     let message = match exchange::Outgoing::read(request) {
         Ok(message) => message,
-        Err(answer) => return Ok(refused.unwrap_or(answer)),
+        Err(unreadable) => return Ok(refused.unwrap_or_else(|| unreadable.answer())),
     };
     if !message.is_request() {
         // Within no session it concerns nobody.
-        return Ok(refused.unwrap_or_else(|| exchange::empty(StatusCode::ACCEPTED)));
+        return Ok(refused.unwrap_or_else(|| answer::empty(StatusCode::ACCEPTED)));
     }
     let is_hello = message.is_hello();
     let session = match Session::open(server, message.headers(), !is_hello).await {
@@ -191,7 +192,7 @@ async fn beginning(
     let (mut answer, is_begun) = exchange::carry_out(server, Arc::clone(&session), message).await?;
     if is_begun {
         let kept = server.legacy.keep(session).and_then(|id| id.parse().ok());
-        let Some(id) = kept else { return Ok(exchange::empty(StatusCode::SERVICE_UNAVAILABLE)) };
+        let Some(id) = kept else { return Ok(answer::empty(StatusCode::SERVICE_UNAVAILABLE)) };
         answer.headers_mut().insert(SESSION, id);
     }
     Ok(answer)
@@ -219,19 +220,19 @@ async fn in_session(
 ) -> Result<Response<AnswerBody>, SendError> {
     let id = request.headers().get(SESSION).and_then(|id| id.to_str().ok()).unwrap_or_default();
     let Some(session) = server.legacy.find(id) else {
-        return Ok(exchange::empty(StatusCode::NOT_FOUND));
+        return Ok(answer::empty(StatusCode::NOT_FOUND));
     };
     match *request.method() {
         Method::DELETE => {
             server.legacy.close(id);
-            Ok(exchange::empty(StatusCode::OK))
+            Ok(answer::empty(StatusCode::OK))
         }
-        Method::GET => Ok(exchange::listen(&session)),
+        Method::GET => Ok(answer::listen(&session)),
         Method::POST => {
             let id = id.to_owned();
             let message = match exchange::Outgoing::read(request) {
                 Ok(message) => message,
-                Err(answer) => return Ok(answer),
+                Err(unreadable) => return Ok(unreadable.answer()),
             };
             let (answer, _) = exchange::carry_out(server, session, message).await?;
             if answer.status() == StatusCode::NOT_FOUND {
@@ -239,6 +240,6 @@ async fn in_session(
             }
             Ok(answer)
         }
-        _ => Ok(exchange::refused(request.method())),
+        _ => Ok(answer::refused(request.method())),
     }
 }

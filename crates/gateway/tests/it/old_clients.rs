@@ -22,6 +22,8 @@ const READ: &str = r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"n
 const DROP: &str = r#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"drop"}}"#;
 const CHANGED: &str = "notifications/tools/list_changed";
 
+type Headers<'h> = &'h [(&'h str, &'h str)];
+
 /// A client with its stream open.
 struct OldClient<'h> {
     harness: &'h Harness,
@@ -221,7 +223,7 @@ async fn an_answer_that_fails_is_an_error_on_the_stream() {
 async fn what_is_wrong_with_the_request_itself_is_answered_at_once() {
     let harness = Harness::start(OPEN, mcp_server(TOOLS)).await;
     let client = OldClient::connect(&harness).await;
-    let wrong: [(&[(&str, &str)], &str, u16); 6] = [
+    let wrong: [(Headers<'_>, &str, u16); 6] = [
         (&[("authorization", "-")], LIST, 401),
         (&[("authorization", "Bearer sg_wrong")], LIST, 401),
         (&[("host", "evil.example")], LIST, 403),
@@ -236,13 +238,17 @@ async fn what_is_wrong_with_the_request_itself_is_answered_at_once() {
     }
     let long = [("content-length", "99999999")];
     assert_eq!(client.post_with(&long, LIST).await.status, 413);
-    for (method, path) in [
-        ("POST", "/mcp/notes/sse"),
-        ("DELETE", "/mcp/notes/sse"),
-        ("GET", "/mcp/notes/messages?session=x"),
+    for (method, path, allowed) in [
+        ("POST", "/mcp/notes/sse", "GET"),
+        ("DELETE", "/mcp/notes/sse", "GET"),
+        ("GET", "/mcp/notes/messages?session=x", "POST"),
     ] {
         let answer = harness.raw(&request(method, path, harness.address, &[], b"")).await;
-        assert_eq!(answer.status, 405, "{method} {path}");
+        assert_eq!(
+            (answer.status, answer.header("allow")),
+            (405, Some(allowed)),
+            "{method} {path}"
+        );
     }
     for path in ["/mcp/other/sse", "/mcp/notes/sse/", "/mcp//sse", "/mcp/notes/sse/messages"] {
         let answer = harness.raw(&request("GET", path, harness.address, &[], b"")).await;
@@ -354,4 +360,23 @@ async fn requests_under_way_are_bounded() {
     }
     assert_eq!(statuses.iter().filter(|status| **status == 202).count(), 64);
     assert_eq!(statuses.last(), Some(&503));
+}
+
+/// Clients that come and go leave nothing behind, neither here nor at the server.
+#[tokio::test]
+async fn nothing_is_left_of_clients_that_are_gone() {
+    let old = OldServer::start(mcp_server(TOOLS)).await.unwrap();
+    let harness = in_front_of(&old, OPEN).await;
+    for _ in 0..100 {
+        let mut client = OldClient::introduced(&harness).await;
+        client.ask(READ, 2).await;
+    }
+    until("no stream is left", || old.open_streams() == 0).await;
+    until("no connection is left", || {
+        let metrics = harness.gateway.metrics();
+        metrics.lines().any(|line| {
+            line.starts_with("sluice_") && line.contains("open") && line.ends_with(" 0")
+        })
+    })
+    .await;
 }

@@ -1,29 +1,21 @@
-//! One message sent to an old server, and the answer made of what it says.
+//! One message sent to an old server, up to where its answer begins.
 
-use std::{
-    pin::Pin,
-    sync::Arc,
-    task::{Context, Poll},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
-use http_body::{Body, Frame};
-use http_body_util::{BodyExt as _, Full};
+use http::{HeaderMap, Request, Response, StatusCode};
 use sluice_wire::{
-    edit::quoted,
     json::{Bounds, Document},
     mcp::Revision,
-    rpc::{Id, Message},
+    rpc::{EnvelopeError, Id, Message},
 };
-use tokio::sync::mpsc;
 
 use super::{
+    answer::{Caller, empty, failure},
     session::Session,
     switchboard::{Refused, Said, progress_token},
 };
-use crate::{AnswerBody, BodyError, HttpUpstream, SendError};
+use crate::{AnswerBody, HttpUpstream, SendError};
 
 /// How long a message whose stream broke is waited for: if it was refused, it was
 /// certainly not taken.
@@ -38,9 +30,28 @@ pub(super) struct Outgoing {
     is_hello: bool,
 }
 
+/// Why something is no message.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Unreadable {
+    #[error("this is no JSON: {0}")]
+    Json(String),
+    #[error(transparent)]
+    Envelope(#[from] EnvelopeError),
+}
+
+impl Unreadable {
+    pub(super) fn answer(&self) -> Response<AnswerBody> {
+        let code = match self {
+            Unreadable::Json(_) => -32700,
+            Unreadable::Envelope(_) => -32600,
+        };
+        failure(StatusCode::BAD_REQUEST, None, code, &self.to_string())
+    }
+}
+
 impl Outgoing {
-    /// Reads what is to be sent, or answers that it cannot be.
-    pub(super) fn read(request: Request<Bytes>) -> Result<Outgoing, Response<AnswerBody>> {
+    /// Reads what is to be sent, which goes on as it came.
+    pub(super) fn read(request: Request<Bytes>) -> Result<Outgoing, Unreadable> {
         let bounds = Bounds {
             bytes: usize::MAX,
             string: usize::MAX,
@@ -49,9 +60,8 @@ impl Outgoing {
             ..Bounds::default()
         };
         let document = Document::parse(request.body().to_vec(), &bounds)
-            .map_err(|_| failure(StatusCode::BAD_REQUEST, None, -32700, "this is no JSON"))?;
-        let message = Message::read(&document)
-            .map_err(|error| failure(StatusCode::BAD_REQUEST, None, -32600, &error.to_string()))?;
+            .map_err(|refusal| Unreadable::Json(refusal.to_string()))?;
+        let message = Message::read(&document)?;
         let (id, token, is_hello) = match message {
             Message::Request { id, method, params } => {
                 (Some(id), progress_token(params), method == "initialize")
@@ -75,20 +85,6 @@ impl Outgoing {
 
     pub(super) fn into_request(self) -> Request<Bytes> {
         self.request
-    }
-}
-
-/// One request that waits; dropped, it no longer does.
-struct Caller {
-    session: Arc<Session>,
-    id: Id,
-    order: u64,
-    said: mpsc::Receiver<Said>,
-}
-
-impl Drop for Caller {
-    fn drop(&mut self) {
-        self.session.switchboard.forget(&self.id, self.order);
     }
 }
 
@@ -137,28 +133,6 @@ pub(super) async fn carry_out(
     caller.begun_by(first)
 }
 
-impl Caller {
-    /// The answer, once it has begun; whether it is a result.
-    async fn answer(mut self) -> Result<(Response<AnswerBody>, bool), SendError> {
-        let first = self.said.recv().await;
-        self.begun_by(first)
-    }
-
-    fn begun_by(self, first: Option<Said>) -> Result<(Response<AnswerBody>, bool), SendError> {
-        match first {
-            Some(Said::Answer { text, is_failure }) => {
-                Ok((json(StatusCode::OK, text), !is_failure))
-            }
-            Some(Said::Besides(text)) => {
-                let first = Some(Said::Besides(text));
-                Ok((events(Events { first, caller: Source::Caller(self) }), true))
-            }
-            Some(Said::Broken(why)) => Err(SendError::Lost(why)),
-            None => Err(SendError::Lost("the session ended".into())),
-        }
-    }
-}
-
 fn lost(_: tokio::task::JoinError) -> SendError {
     SendError::Lost("the message could not be sent".into())
 }
@@ -188,100 +162,4 @@ pub(super) async fn introduce(
         }
     }
     Ok(())
-}
-
-/// What no request waits for.
-pub(super) fn listen(session: &Arc<Session>) -> Response<AnswerBody> {
-    match session.switchboard.listen() {
-        Ok(said) => events(Events { first: None, caller: Source::Listener(said) }),
-        Err(_) => empty(StatusCode::NOT_FOUND),
-    }
-}
-
-/// An event stream made of messages.
-struct Events {
-    first: Option<Said>,
-    caller: Source,
-}
-
-enum Source {
-    /// Ends with the answer.
-    Caller(Caller),
-    /// Ends with the session.
-    Listener(mpsc::Receiver<Said>),
-    Over,
-}
-
-impl Events {
-    fn poll_said(&mut self, context: &mut Context<'_>) -> Poll<Option<Said>> {
-        if let Some(first) = self.first.take() {
-            return Poll::Ready(Some(first));
-        }
-        match &mut self.caller {
-            Source::Caller(caller) => caller
-                .said
-                .poll_recv(context)
-                .map(|said| said.or_else(|| Some(Said::Broken("the session ended".into())))),
-            Source::Listener(said) => said.poll_recv(context),
-            Source::Over => Poll::Ready(None),
-        }
-    }
-}
-
-impl Body for Events {
-    type Data = Bytes;
-    type Error = BodyError;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        let this = self.get_mut();
-        this.poll_said(context).map(|said| {
-            let said = said?;
-            if matches!(said, Said::Answer { .. } | Said::Broken(_)) {
-                this.caller = Source::Over;
-            }
-            Some(said.into_event().map(Frame::data).map_err(BodyError))
-        })
-    }
-}
-
-fn events(events: Events) -> Response<AnswerBody> {
-    let mut answer = Response::new(AnswerBody::Made(events.boxed_unsync()));
-    answer
-        .headers_mut()
-        .insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-    answer
-}
-
-fn json(status: StatusCode, text: String) -> Response<AnswerBody> {
-    let mut answer = Response::new(AnswerBody::Whole(Full::new(text.into())));
-    *answer.status_mut() = status;
-    answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    answer
-}
-
-fn failure(status: StatusCode, id: Option<&Id>, code: i32, why: &str) -> Response<AnswerBody> {
-    let id = id.map_or_else(|| "null".into(), Id::to_json);
-    let why = quoted(why);
-    json(
-        status,
-        format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{code},"message":{why}}}}}"#),
-    )
-}
-
-pub(super) fn empty(status: StatusCode) -> Response<AnswerBody> {
-    let mut answer = Response::new(AnswerBody::Whole(Full::default()));
-    *answer.status_mut() = status;
-    answer
-}
-
-/// What an old server does not have: the modern era, and streams without a session.
-pub(super) fn refused(method: &Method) -> Response<AnswerBody> {
-    if method == Method::POST {
-        let why = "this server speaks an older revision: initialize";
-        return failure(StatusCode::BAD_REQUEST, None, -32601, why);
-    }
-    empty(StatusCode::METHOD_NOT_ALLOWED)
 }

@@ -162,10 +162,10 @@ impl Switchboard {
         state.is_over = true;
         state.listener = None;
         state.kept.clear();
-        for (_, waiting) in state.waiting.drain() {
+        state.waiting.drain().for_each(|(_, waiting)| {
             // Whoever has not read all that came before finds the end of the channel.
             let _ = waiting.sender.try_send(Said::Broken(why.to_owned()));
-        }
+        });
     }
 
     /// Hands one message to whom it is for. An error says why the stream cannot
