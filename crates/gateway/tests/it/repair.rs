@@ -242,3 +242,30 @@ async fn a_broken_stream_of_an_old_server_is_repaired_for_the_next_request() {
         until("the stream is gone", || old.open_streams() == 0).await;
     }
 }
+
+/// A server counts its requests anew in each session, so that an answer could be
+/// taken for another request's.
+#[tokio::test]
+async fn requests_of_a_lost_session_are_not_answered_in_the_new_one() {
+    let restarts = Arc::new(AtomicUsize::new(1));
+    let server = restarting(&restarts, plainly);
+    let harness = Harness::start(OPEN, move |request: &Recorded| match request.method.as_str() {
+        "GET" => {
+            Reply::events("data: {\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"roots/list\"}\n\n")
+                .ending(End::Never)
+        }
+        _ => server(request),
+    })
+    .await;
+    let session = harness.session(TOKEN).await;
+    let headers = [("mcp-session-id", session.as_str())];
+    let mut client = harness.begun("GET", &headers, b"").await;
+    client.head().await.unwrap();
+    let heard = hear(&mut client, "roots/list").await;
+    let sealed = heard.split("\"id\":\"").nth(1).unwrap().split('"').next().unwrap();
+    let reply = format!(r#"{{"jsonrpc":"2.0","id":"{sealed}","result":{{"roots":[]}}}}"#);
+    restarts.fetch_add(1, Ordering::Relaxed);
+    assert_eq!(harness.post_with(&headers, CALL.as_bytes()).await.status, 200);
+    assert_eq!(harness.post_with(&headers, reply.as_bytes()).await.status, 400);
+    assert!(harness.upstream.recorded().iter().all(|request| !request.text().contains("roots")));
+}

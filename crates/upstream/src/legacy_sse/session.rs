@@ -20,7 +20,7 @@ use crate::{
 /// Bytes of one message. What a client may be sent is bounded again, by settings.
 const MOST_MESSAGE: usize = 16 << 20;
 /// How long a server may take to say where messages go.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(5);
 /// How long it may take over a message that is sent to it.
 const POSTING: Duration = Duration::from_mins(1);
 /// A session that nobody has used for this long is closed.
