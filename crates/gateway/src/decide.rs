@@ -10,7 +10,7 @@ use sluice_wire::{
     mcp::{Door, Method},
 };
 
-use crate::{refusal::Refusal, seal::Purpose, settle::Settlement, visit::Visit};
+use crate::{forward::Answered, refusal::Refusal, seal::Purpose, settle::Settlement, visit::Visit};
 
 pub(crate) use tool::{ToolCall, tool_call};
 
@@ -30,6 +30,13 @@ impl Permit {
         if let Some(settlement) = self.settlement {
             settlement.forget();
         }
+    }
+
+    /// Leave to send a request again, of which the server has said that it did not
+    /// take it, because it does not know the session. The charges stay made.
+    pub(crate) fn again(answered: Answered) -> Option<Permit> {
+        let is_refused = answered.answer.status().is_client_error();
+        is_refused.then_some(Permit { settlement: answered.settlement })
     }
 
     /// Takes over what is still to be recorded.

@@ -21,7 +21,7 @@ const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 pub(crate) const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 
 /// What is to be sent.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Outgoing {
     pub(crate) method: Method,
     pub(crate) body: Bytes,

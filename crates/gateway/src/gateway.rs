@@ -15,8 +15,10 @@ use crate::{
     assess::Tools,
     failures::Failures,
     grants::Grants,
+    legacy_sse::Clients,
     metrics::Metrics,
     refusal::Refusal,
+    repair::Repairs,
     seal::Seal,
     settings::Settings,
     snapshot::{ApplyError, Builtins, Configuration, Snapshot},
@@ -49,6 +51,9 @@ pub(crate) struct Inner {
     pub(crate) failures: Failures,
     /// Connections and streams of clients that are open.
     pub(crate) open: AtomicUsize,
+    /// Clients of the oldest transport that are connected.
+    pub(crate) legacy_clients: Clients,
+    pub(crate) repairs: Repairs,
     builtins: Builtins,
 }
 
@@ -76,6 +81,8 @@ impl Gateway {
             metrics: Metrics::default(),
             failures: Failures::default(),
             open: AtomicUsize::new(0),
+            legacy_clients: Clients::default(),
+            repairs: Repairs::default(),
             settings,
             store,
             builtins,

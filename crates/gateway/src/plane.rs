@@ -4,14 +4,14 @@
 use std::{net::IpAddr, panic::AssertUnwindSafe, sync::Arc};
 
 use futures_util::FutureExt as _;
-use http::{Method, Request, Response, StatusCode, Version, request::Parts};
+use http::{HeaderValue, Method, Request, Response, StatusCode, Version, header, request::Parts};
 use hyper::body::Incoming;
 use sluice_wire::edit::quoted;
 
 use crate::{
     body::ClientBody,
     gateway::Inner,
-    identify, post, receive,
+    identify, legacy_sse, post, receive,
     refusal::{self, Refusal},
     stream,
     visit::Visit,
@@ -94,6 +94,26 @@ fn metadata(parts: &Parts, peer: Peer) -> Response<ClientBody> {
     )
 }
 
+/// What a path below a server's name is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Endpoint,
+    /// Of the oldest transport.
+    LegacyStream,
+    LegacyMessages,
+}
+
+impl Place {
+    /// The server's name, and what is wanted of it.
+    fn of(path: &str) -> (&str, Place) {
+        match path.split_once('/') {
+            Some((name, "sse")) => (name, Place::LegacyStream),
+            Some((name, "messages")) => (name, Place::LegacyMessages),
+            _ => (path, Place::Endpoint),
+        }
+    }
+}
+
 /// A request for a server: who calls, which server, what.
 async fn called(
     gateway: Arc<Inner>,
@@ -103,7 +123,7 @@ async fn called(
     let (parts, body) = request.into_parts();
     identify::check_names(&gateway, &parts)?;
     let path = parts.uri.path();
-    let name = path.strip_prefix("/mcp/").unwrap_or_default();
+    let (name, place) = Place::of(path.strip_prefix("/mcp/").unwrap_or_default());
     let snapshot = gateway.snapshot.load();
     let server = snapshot.server(name);
     let caller =
@@ -123,18 +143,35 @@ async fn called(
         return Err(Refusal::NotGranted(shown()));
     }
     identify::check_headers(&parts.headers)?;
-    match parts.method {
-        Method::POST => {
+    match (place, parts.method) {
+        (Place::LegacyStream, Method::GET) => {
+            legacy_sse::open(Visit::new(gateway, caller, server, parts.headers))
+        }
+        (Place::LegacyMessages, Method::POST) => {
+            let visit = Visit::new(gateway, caller, server, parts.headers);
+            let query = parts.uri.query().unwrap_or_default();
+            Box::pin(legacy_sse::message(visit, query, body)).await
+        }
+        (Place::Endpoint, Method::POST) => {
             receive::check_media_type(&parts.headers)?;
             let bytes = receive::body(&gateway, body).await?;
             Ok(post::post(Visit::new(gateway, caller, server, parts.headers), bytes).await)
         }
-        Method::GET => {
+        (Place::Endpoint, Method::GET) => {
             Box::pin(stream::get(Visit::new(gateway, caller, server, parts.headers))).await
         }
-        Method::DELETE => {
+        (Place::Endpoint, Method::DELETE) => {
             Box::pin(stream::delete(Visit::new(gateway, caller, server, parts.headers))).await
         }
-        _ => Err(Refusal::MethodNotAllowed),
+        (Place::Endpoint, _) => Err(Refusal::MethodNotAllowed),
+        (Place::LegacyStream, _) => Ok(not_allowed("GET")),
+        (Place::LegacyMessages, _) => Ok(not_allowed("POST")),
     }
+}
+
+/// For paths that take fewer methods than most.
+fn not_allowed(allowed: &'static str) -> Response<ClientBody> {
+    let mut answer = Refusal::MethodNotAllowed.respond(None);
+    answer.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allowed));
+    answer
 }

@@ -17,11 +17,12 @@ use sluice_wire::{
 };
 
 use crate::{
-    answer::relay,
+    answer::{Shape, relay},
     body::ClientBody,
     forward::forward,
     receive,
     refusal::{self, Refusal},
+    repair,
     session::Session,
     spoken, subscriptions,
     visit::Visit,
@@ -44,6 +45,11 @@ async fn answer(visit: Visit, bytes: Vec<u8>) -> Response<ClientBody> {
         Ok(document) => document,
         Err(refusal) => return refusal.respond(None),
     };
+    read(visit, document).await
+}
+
+/// Answers a message that was read.
+pub(crate) async fn read(visit: Visit, document: Document) -> Response<ClientBody> {
     let message = match Message::read(&document) {
         Ok(message) => message,
         Err(error) => {
@@ -106,15 +112,34 @@ async fn carried_out(
         Plan::Forward(step) => step,
     };
     let Step { permit, mut outgoing, edited, expected } = *step;
+    repair::note(visit, &document);
     outgoing.body = edited.unwrap_or_else(|| document.into_text()).into();
+    let is_hello = !visit.is_modern()
+        && expected.as_ref().is_some_and(|expected| expected.shape == Shape::Introduction);
+    // A body is shared, not copied.
+    let again = (is_hello || visit.session.is_some()).then(|| outgoing.clone());
     let answered = forward(visit, permit, outgoing).await?;
-    match expected {
-        Some(expected) => relay(visit, expected, answered).await,
-        None if answered.answer.status().is_success() => Ok(refusal::empty(StatusCode::ACCEPTED)),
-        None if answered.answer.status() == StatusCode::NOT_FOUND && visit.session.is_some() => {
-            Err(Refusal::Session)
+    let is_suspicious = repair::is_suspicious(visit, answered.answer.status());
+    match (expected, again) {
+        (Some(expected), Some(outgoing)) if is_suspicious => {
+            let (visit, answered) =
+                Box::pin(repair::resent(visit, answered, outgoing, &expected.id)).await?;
+            relay(&visit, expected, answered).await
         }
-        None => {
+        (Some(expected), Some(outgoing)) if is_hello => {
+            let answer = relay(visit, expected, answered).await?;
+            repair::remember(visit, &answer, outgoing.body);
+            Ok(answer)
+        }
+        (Some(expected), _) => relay(visit, expected, answered).await,
+        (None, _) if is_suspicious => {
+            Box::pin(repair::replaced(visit, answered.answer)).await?;
+            Ok(refusal::empty(StatusCode::ACCEPTED))
+        }
+        (None, _) if answered.answer.status().is_success() => {
+            Ok(refusal::empty(StatusCode::ACCEPTED))
+        }
+        (None, _) => {
             let status = answered.answer.status().as_u16();
             Err(Refusal::bad_gateway(format!("the server answered with status {status}")))
         }

@@ -145,7 +145,7 @@ impl Refusal {
             Refusal::UnsupportedVersion(asked) => format!("revision `{asked}` is not spoken here"),
             Refusal::LegacyServer => "this server speaks an older revision: initialize".into(),
             Refusal::Session => "session not found: initialize again".into(),
-            Refusal::MethodNotAllowed => "use POST here".into(),
+            Refusal::MethodNotAllowed => "this method is not for this path".into(),
             Refusal::NotAcceptable => "accept `text/event-stream` here".into(),
             Refusal::Denied { message, .. } => format!("[POLICY DENIED] {message}"),
             Refusal::Store => {

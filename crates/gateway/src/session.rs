@@ -30,7 +30,10 @@ impl Session {
         if grant != holder.id() || of_server != server {
             return Err(Refusal::Session);
         }
-        let upstream = HeaderValue::try_from(upstream).map_err(|_| Refusal::Session)?;
+        let upstream = match gateway.repairs.current(&id) {
+            Some(current) => current,
+            None => HeaderValue::try_from(upstream).map_err(|_| Refusal::Session)?,
+        };
         Ok(Session { id: id.into(), upstream })
     }
 

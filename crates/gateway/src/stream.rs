@@ -22,6 +22,7 @@ use crate::{
     forward::{LAST_EVENT, Outgoing, forward},
     gateway::{CLOSING, Standing},
     refusal::{self, Refusal},
+    repair,
     session::Session,
     visit::Visit,
 };
@@ -65,20 +66,46 @@ pub(crate) async fn get(visit: Visit) -> Result<Response<ClientBody>, Refusal> {
         return Err(Refusal::Request("`Last-Event-ID` means something only in a session".into()));
     }
     let standing = visit.gateway.standing()?;
+    let (visit, stream) = opened(&visit, replays).await?;
+    Ok(event_stream(follow(visit, standing, stream)))
+}
+
+/// Opens a stream at the server, in the session of the visit if it has one. If
+/// the server has forgotten that, it is begun again where it can be.
+pub(crate) async fn opened(
+    visit: &Arc<Visit>,
+    replays: bool,
+) -> Result<(Arc<Visit>, EventStream), Refusal> {
+    let first = asked(visit, replays).await;
+    // What was to be repeated is forgotten too.
+    if replays || !matches!(first, Err(Refusal::Session)) {
+        return first.map(|stream| (Arc::clone(visit), stream));
+    }
+    let session = repair::repaired(visit).await.ok_or(Refusal::Session)?;
+    let again = Arc::new(Visit { session: Some(session), ..Visit::clone(visit) });
+    let stream = asked(&again, replays).await?;
+    Ok((again, stream))
+}
+
+async fn asked(visit: &Arc<Visit>, replays: bool) -> Result<EventStream, Refusal> {
     let permit = decide::open(Door::Always).ok_or(Refusal::Internal)?;
     let outgoing = Outgoing { method: Method::GET, ..Outgoing::default() };
-    let (parts, body) = forward(&visit, permit, outgoing).await?.answer.into_parts();
+    let mut answer = forward(visit, permit, outgoing).await?.answer;
+    if repair::is_suspicious(visit, answer.status()) {
+        let (examined, is_lost) = repair::examined(visit, answer, None).await;
+        if is_lost {
+            return Err(Refusal::Session);
+        }
+        answer = examined;
+    }
+    let (parts, body) = answer.into_parts();
     let is_stream = parts
         .headers
         .get(header::CONTENT_TYPE)
         .is_some_and(|value| value.as_bytes().starts_with(b"text/event-stream"));
     match parts.status {
-        StatusCode::OK if is_stream => {
-            let stream = EventStream::standing(&visit, body, replays);
-            Ok(event_stream(follow(visit, standing, stream)))
-        }
+        StatusCode::OK if is_stream => Ok(EventStream::standing(visit, body, replays)),
         StatusCode::METHOD_NOT_ALLOWED => Err(Refusal::MethodNotAllowed),
-        StatusCode::NOT_FOUND if visit.session.is_some() => Err(Refusal::Session),
         status => Err(Refusal::bad_gateway(format!(
             "the server answered with status {}",
             status.as_u16()
@@ -86,7 +113,7 @@ pub(crate) async fn get(visit: Visit) -> Result<Response<ClientBody>, Refusal> {
     }
 }
 
-fn accepts_events(headers: &HeaderMap) -> bool {
+pub(crate) fn accepts_events(headers: &HeaderMap) -> bool {
     headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok()).any(|value| {
         value.contains("text/event-stream") || value.contains("text/*") || value.contains("*/*")
     })
@@ -98,9 +125,17 @@ pub(crate) async fn delete(visit: Visit) -> Result<Response<ClientBody>, Refusal
     if visit.session.is_none() {
         return Err(Refusal::Request("there is no session to end: send `Mcp-Session-Id`".into()));
     }
+    end_session(&visit).await
+}
+
+/// Tells the server that the session of the visit is over.
+pub(crate) async fn end_session(visit: &Visit) -> Result<Response<ClientBody>, Refusal> {
     let permit = decide::open(Door::Always).ok_or(Refusal::Internal)?;
     let outgoing = Outgoing { method: Method::DELETE, ..Outgoing::default() };
-    let status = forward(&visit, permit, outgoing).await?.answer.status();
+    if let Some(session) = &visit.session {
+        visit.gateway.repairs.forget(&session.id);
+    }
+    let status = forward(visit, permit, outgoing).await?.answer.status();
     match status {
         StatusCode::METHOD_NOT_ALLOWED => Err(Refusal::MethodNotAllowed),
         StatusCode::NOT_FOUND => Err(Refusal::Session),
@@ -136,7 +171,7 @@ async fn pump(
             news = watcher.news() => match news {
                 Some(News { visit, is_changed }) => {
                     stream.renew(visit);
-                    is_changed.then(|| Ok(block(None, &format!(r#"{{"jsonrpc":"2.0","method":"{LIST_CHANGED}"}}"#))))
+                    is_changed.then(|| Ok(list_changed()))
                 }
                 None => break,
             },
@@ -148,6 +183,11 @@ async fn pump(
         }
     }
     drop(standing);
+}
+
+/// Says that a client sees other tools now.
+pub(crate) fn list_changed() -> Bytes {
+    block(None, &format!(r#"{{"jsonrpc":"2.0","method":"{LIST_CHANGED}"}}"#))
 }
 
 /// Sends a client what there is to send; whether the stream goes on.

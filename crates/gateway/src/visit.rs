@@ -18,7 +18,7 @@ use crate::{
 
 /// Everything that is settled before a message is looked at. One visit sees one
 /// policy, whatever is swapped meanwhile.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Visit {
     pub(crate) gateway: Arc<Inner>,
     pub(crate) holder: Arc<Holder>,

@@ -2,9 +2,11 @@
 //! records all it is sent, and a client that sends any bytes.
 
 mod folder;
+mod old;
 mod raw;
 mod upstream;
 
 pub use folder::Folder;
+pub use old::OldServer;
 pub use raw::{Answer, RawClient};
 pub use upstream::{End, Recorded, Reply, Upstream, mcp_server};

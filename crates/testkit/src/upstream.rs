@@ -166,6 +166,17 @@ impl Upstream {
         Ok(upstream)
     }
 
+    /// One that is served elsewhere.
+    pub(crate) fn at(address: SocketAddr) -> Upstream {
+        Upstream { address, recorded: Arc::default() }
+    }
+
+    pub(crate) fn record(&self, request: Recorded) {
+        if let Ok(mut recorded) = self.recorded.lock() {
+            recorded.push(request);
+        }
+    }
+
     /// Its URL.
     pub fn url(&self) -> String {
         format!("http://{}/mcp", self.address)

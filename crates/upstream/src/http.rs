@@ -10,11 +10,12 @@ use std::{
 use bytes::Bytes;
 use http::{Request, Response, Uri};
 use http_body::{Body, Frame, SizeHint};
-use http_body_util::Full;
+use http_body_util::{Full, combinators::UnsyncBoxBody};
 
 use crate::{
     address::Reach,
     builtin::{self, Builtin},
+    legacy_sse,
     pool::{Arriving, Pool},
 };
 
@@ -35,9 +36,14 @@ impl fmt::Debug for Upstream {
     }
 }
 
-/// A server reached by streamable HTTP.
+/// A server reached by HTTP: streamable, or the older transport with one event
+/// stream, which is told by asking.
 #[derive(Debug, Clone)]
-pub struct HttpUpstream(Arc<Pool>);
+pub struct HttpUpstream {
+    pool: Arc<Pool>,
+    /// What is known of a server that speaks the older transport.
+    pub(crate) legacy: Arc<legacy_sse::LegacySse>,
+}
 
 /// Why there is no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -60,12 +66,14 @@ pub struct UrlError(String);
 pub enum AnswerBody {
     Arriving(Box<Arriving>),
     Whole(Full<Bytes>),
+    /// Put together here from what a server says elsewhere.
+    Made(UnsyncBoxBody<Bytes, BodyError>),
 }
 
-/// The answer broke off.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the answer broke off")]
-pub struct BodyError;
+/// Why an answer is not whole.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the answer broke off: {0}")]
+pub struct BodyError(pub String);
 
 impl HttpUpstream {
     /// A server at a URL. No connection is made yet.
@@ -77,7 +85,8 @@ impl HttpUpstream {
         if !matches!(parsed.scheme_str(), Some("http" | "https")) || !is_plain {
             return Err(failed());
         }
-        Pool::new(parsed, reach).map(HttpUpstream).ok_or_else(failed)
+        let pool = Pool::new(parsed, reach).ok_or_else(failed)?;
+        Ok(HttpUpstream { pool, legacy: Arc::default() })
     }
 }
 
@@ -86,7 +95,7 @@ impl Upstream {
     /// like any other and are not followed.
     pub async fn send(&self, request: Request<Bytes>) -> Result<Response<AnswerBody>, SendError> {
         match self {
-            Upstream::Http(server) => server.send(request).await,
+            Upstream::Http(server) => legacy_sse::send(server, request).await,
             Upstream::Builtin(server) => {
                 let answer = builtin::answer(&**server, request).await;
                 Ok(answer.map(|body| AnswerBody::Whole(Full::new(body))))
@@ -96,8 +105,27 @@ impl Upstream {
 }
 
 impl HttpUpstream {
-    async fn send(&self, request: Request<Bytes>) -> Result<Response<AnswerBody>, SendError> {
-        let answer = self.0.send(request.map(Full::new)).await?;
+    /// The server's URL.
+    pub(crate) fn url(&self) -> &Uri {
+        self.pool.url()
+    }
+
+    /// Sends one request to the server's URL as it is.
+    pub(crate) async fn send(
+        &self,
+        request: Request<Bytes>,
+    ) -> Result<Response<AnswerBody>, SendError> {
+        let answer = self.pool.send(request.map(Full::new)).await?;
+        Ok(answer.map(|body| AnswerBody::Arriving(Box::new(body))))
+    }
+
+    /// Sends one request to another URL at the same place.
+    pub(crate) async fn send_to(
+        &self,
+        url: &Uri,
+        request: Request<Bytes>,
+    ) -> Result<Response<AnswerBody>, SendError> {
+        let answer = self.pool.send_to(Some(url), request.map(Full::new)).await?;
         Ok(answer.map(|body| AnswerBody::Arriving(Box::new(body))))
     }
 }
@@ -112,6 +140,7 @@ impl Body for AnswerBody {
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         match self.get_mut() {
             AnswerBody::Arriving(body) => body.poll_frame(context),
+            AnswerBody::Made(body) => Pin::new(body).poll_frame(context),
             AnswerBody::Whole(body) => {
                 Pin::new(body).poll_frame(context).map_err(|never| match never {})
             }
@@ -122,6 +151,7 @@ impl Body for AnswerBody {
         match self {
             AnswerBody::Arriving(body) => body.is_end_stream(),
             AnswerBody::Whole(body) => body.is_end_stream(),
+            AnswerBody::Made(body) => body.is_end_stream(),
         }
     }
 
@@ -129,6 +159,7 @@ impl Body for AnswerBody {
         match self {
             AnswerBody::Arriving(body) => body.size_hint(),
             AnswerBody::Whole(body) => body.size_hint(),
+            AnswerBody::Made(body) => body.size_hint(),
         }
     }
 }

@@ -7,6 +7,7 @@ pub mod builtin;
 pub mod client;
 mod connect;
 mod http;
+mod legacy_sse;
 mod pool;
 pub mod sse;
 

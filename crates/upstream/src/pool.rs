@@ -87,14 +87,27 @@ enum Failed {
 impl Pool {
     pub(crate) fn new(url: Uri, reach: Reach) -> Option<Arc<Pool>> {
         let host = HeaderValue::from_str(url.authority()?.as_str()).ok()?;
-        let path = url.path_and_query().cloned();
-        let path = Uri::from(path.unwrap_or(PathAndQuery::from_static("/")));
+        let path = path_of(&url);
         Some(Arc::new(Pool { url, path, host, reach, kept: Mutex::default() }))
     }
 
-    /// Sends a request on a connection that is there, or on a new one.
+    pub(crate) fn url(&self) -> &Uri {
+        &self.url
+    }
+
+    /// Sends a request to the server's URL.
     pub(crate) async fn send(
         self: &Arc<Self>,
+        request: Outgoing,
+    ) -> Result<Response<Arriving>, SendError> {
+        self.send_to(None, request).await
+    }
+
+    /// Sends a request on a connection that is there, or on a new one; to another
+    /// URL of the same origin, if one is given.
+    pub(crate) async fn send_to(
+        self: &Arc<Self>,
+        other: Option<&Uri>,
         request: Outgoing,
     ) -> Result<Response<Arriving>, SendError> {
         let mut request = request;
@@ -107,7 +120,7 @@ impl Pool {
                 Some(way) => way,
                 None => Box::pin(self.connect()).await.map_err(SendError::NotSent)?,
             };
-            match self.send_by(way, request).await {
+            match self.send_by(way, other, request).await {
                 Ok(answer) => return Ok(answer),
                 Err(Failed::Unsent(unsent, _)) if !is_new => request = *unsent,
                 Err(Failed::Unsent(_, why)) => return Err(SendError::NotSent(why)),
@@ -146,18 +159,19 @@ impl Pool {
     async fn send_by(
         self: &Arc<Self>,
         way: Way,
+        other: Option<&Uri>,
         mut request: Outgoing,
     ) -> Result<Response<Arriving>, Failed> {
         match way {
             Way::Line(mut line) => {
-                request.uri_mut().clone_from(&self.path);
+                *request.uri_mut() = other.map_or_else(|| self.path.clone(), path_of);
                 *request.version_mut() = Version::HTTP_11;
                 request.headers_mut().insert(header::HOST, self.host.clone());
                 let answer = line.send(request).await?;
                 Ok(answer.map(|body| Arriving::by_line(body, line, Arc::clone(self))))
             }
             Way::Shared(mut sender) => {
-                request.uri_mut().clone_from(&self.url);
+                request.uri_mut().clone_from(other.unwrap_or(&self.url));
                 *request.version_mut() = Version::HTTP_2;
                 request.headers_mut().remove(header::HOST);
                 let answer = sender.try_send_request(request).await.map_err(failed)?;
@@ -185,6 +199,11 @@ impl Pool {
         kept.is_swept = !kept.idle.is_empty();
         kept.is_swept
     }
+}
+
+/// A URL without its origin.
+fn path_of(url: &Uri) -> Uri {
+    Uri::from(url.path_and_query().cloned().unwrap_or(PathAndQuery::from_static("/")))
 }
 
 /// Looks after connections that nothing uses, as long as there are any.
@@ -278,14 +297,14 @@ impl Arriving {
             let is_over = line.drive(context);
             polled = Pin::new(&mut self.body).poll_frame(context);
             if is_over && polled.is_pending() {
-                return Poll::Ready(Some(Err(BodyError)));
+                return Poll::Ready(Some(Err(BodyError("the connection has ended".into()))));
             }
         }
         let frame = ready!(polled);
         if frame.is_none() || self.body.is_end_stream() {
             self.release();
         }
-        Poll::Ready(frame.map(|frame| frame.map_err(|_| BodyError)))
+        Poll::Ready(frame.map(|frame| frame.map_err(|error| BodyError(innermost(&error)))))
     }
 
     pub(crate) fn is_end_stream(&self) -> bool {

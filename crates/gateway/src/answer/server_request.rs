@@ -57,10 +57,19 @@ pub(super) fn pass(
     Some(edits.finish())
 }
 
+/// The session a request belongs to, at the server too: one that was begun again
+/// has requests of its own under the same ids.
+fn session(visit: &Visit) -> String {
+    let session = visit.session.as_ref();
+    session.map_or_else(String::new, |session| {
+        format!("{} {}", session.id, session.upstream.to_str().unwrap_or_default())
+    })
+}
+
 /// Our id for a request of the server.
 pub(super) fn sealed_id(visit: &Visit, id: &str) -> Option<String> {
-    let session = visit.session.as_ref().map_or("", |session| &session.id);
-    let parts = [visit.holder.id(), visit.server_name(), session, id];
+    let session = session(visit);
+    let parts = [visit.holder.id(), visit.server_name(), &session, id];
     visit.gateway.seal.seal(Purpose::ServerRequest, &parts)
 }
 
@@ -71,7 +80,7 @@ pub(crate) fn opened_id(visit: &Visit, id: &Id) -> Option<String> {
     let [grant, server, session, own] = visit.gateway.seal.open(Purpose::ServerRequest, sealed)?;
     let is_ours = grant == visit.holder.id()
         && server == visit.server_name()
-        && session == visit.session.as_ref().map_or("", |session| &session.id);
+        && session == self::session(visit);
     is_ours.then_some(own)
 }
 

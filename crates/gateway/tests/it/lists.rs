@@ -233,6 +233,47 @@ async fn repeated_lists_are_filtered_too() {
     }
 }
 
+/// So is everything else that a stream repeats: other lists, who the server is,
+/// and what it asks.
+#[tokio::test]
+async fn what_is_repeated_is_judged_like_the_first_time() {
+    const RULES: &str = r#"{"version":"1","default":"allow","resources":{"allow":["file:///open"]},"prompts":{"allow":["shown"]},"server_requests":["sampling"]}"#;
+    let repeated = [
+        r#"{"jsonrpc":"2.0","id":1,"result":{"resources":[{"uri":"file:///open"},{"uri":"file:///secret"}]}}"#,
+        r#"{"jsonrpc":"2.0","id":2,"result":{"prompts":[{"name":"shown"},{"name":"hidden"}]}}"#,
+        r#"{"jsonrpc":"2.0","id":3,"result":{"capabilities":{"tools":{}}}}"#,
+        r#"{"jsonrpc":"2.0","id":4,"result":{"content":[],"isError":false}}"#,
+        r#"{"jsonrpc":"2.0","id":5,"method":"elicitation/create","params":{}}"#,
+        r#"{"jsonrpc":"2.0","id":6,"method":"sampling/createMessage","params":{}}"#,
+        r#"{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"file:///secret"}}"#,
+        r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#,
+    ];
+    let events: Vec<_> = repeated.iter().map(|text| format!("data: {text}\n\n")).collect();
+    let events = events.concat();
+    let harness = Harness::start(RULES, move |request: &Recorded| match request.method.as_str() {
+        "GET" => Reply::events(events.clone()).ending(End::Never),
+        _ => mcp_server(TOOLS)(request),
+    })
+    .await;
+    let session = harness.session(TOKEN).await;
+    let headers = [("mcp-session-id", session.as_str()), ("last-event-id", "1")];
+    let mut client = harness.begun("GET", &headers, b"").await;
+    client.head().await.unwrap();
+    let heard = hear(&mut client, "tools/list_changed").await;
+    for passed in [
+        r#""resources":[{"uri":"file:///open"}]"#,
+        r#""prompts":[{"name":"shown"}]"#,
+        r#""listChanged":true"#,
+        repeated[3],
+        "sampling/createMessage",
+    ] {
+        assert!(heard.contains(passed), "{passed}: {heard}");
+    }
+    for kept in ["secret", "hidden", "elicitation", r#""id":6"#] {
+        assert!(!heard.contains(kept), "{kept}: {heard}");
+    }
+}
+
 /// On a stream of its own nothing answers anything.
 #[tokio::test]
 async fn answers_do_not_come_by_a_stream_that_was_not_resumed() {

@@ -1,0 +1,202 @@
+//! The oldest HTTP transport (2024-11-05) for clients: one stream on which all
+//! answers come, and a place to post messages to, which the stream begins with.
+//!
+//! A message goes the way of every other; only where its answer is put differs.
+
+mod follow;
+mod message;
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Response};
+use sluice_store::new_id;
+use tokio::sync::{Notify, Semaphore, mpsc};
+
+use crate::{
+    answer::{block, event_stream},
+    body::{ClientBody, Cut},
+    gateway::Standing,
+    refusal::Refusal,
+    seal::Purpose,
+    session::Session,
+    stream::{
+        Channel, KEEP_ALIVE, News, WAITING, Watcher, accepts_events, end_session, handed_over,
+        list_changed,
+    },
+    visit::Visit,
+};
+
+pub(crate) use message::message;
+
+/// Requests of one client that may be under way at a time: it need not keep a
+/// connection open for each.
+const MOST_REQUESTS: usize = 64;
+
+/// The clients that are connected, by the id of their stream.
+#[derive(Debug, Default)]
+pub(crate) struct Clients {
+    connected: Mutex<HashMap<Box<str>, Arc<Client>>>,
+}
+
+/// One client and its stream.
+#[derive(Debug)]
+struct Client {
+    /// To the stream.
+    sender: mpsc::Sender<Bytes>,
+    room: Arc<Semaphore>,
+    agreed: Mutex<Agreed>,
+    /// The stream is to end.
+    ended: Notify,
+}
+
+/// What client and server have agreed on, which clients of this transport do not
+/// repeat with each message.
+#[derive(Debug, Clone, Default)]
+struct Agreed {
+    /// The session, as a client of the later transport would be told it.
+    session: Option<HeaderValue>,
+    revision: Option<HeaderValue>,
+    /// Whether somebody follows the server's own stream for this client.
+    is_followed: bool,
+}
+
+impl Clients {
+    fn connected(&self) -> MutexGuard<'_, HashMap<Box<str>, Arc<Client>>> {
+        self.connected.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The client that `sealed` was handed out to, if it is this grant's.
+    fn find(visit: &Visit, sealed: &str) -> Option<Arc<Client>> {
+        let [grant, server, id] = visit.gateway.seal.open(Purpose::LegacyStream, sealed)?;
+        let is_own = grant == visit.holder.id() && server == visit.server_name();
+        let connected = visit.gateway.legacy_clients.connected();
+        connected.get(&*id).filter(|_| is_own).cloned()
+    }
+}
+
+impl Client {
+    fn agreed(&self) -> MutexGuard<'_, Agreed> {
+        self.agreed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes what was agreed on into the headers of a message.
+    fn complete(&self, headers: &mut HeaderMap) {
+        let agreed = self.agreed().clone();
+        headers.remove("mcp-session-id");
+        if let Some(session) = agreed.session {
+            headers.insert("mcp-session-id", session);
+        }
+        if let Some(revision) = agreed.revision {
+            headers.entry("mcp-protocol-version").or_insert(revision);
+        }
+    }
+}
+
+/// Opens a client's stream.
+pub(crate) fn open(mut visit: Visit) -> Result<Response<ClientBody>, Refusal> {
+    if !accepts_events(&visit.headers) {
+        return Err(Refusal::NotAcceptable);
+    }
+    let standing = visit.gateway.standing()?;
+    // Of the request itself nothing is needed any more, and streams are many.
+    visit.headers = HeaderMap::new();
+    let visit = Arc::new(visit);
+    let id = new_id(visit.at).to_string();
+    let name = visit.server_name();
+    let sealed = visit.gateway.seal.seal(Purpose::LegacyStream, &[visit.holder.id(), name, &id]);
+    let sealed = sealed.ok_or(Refusal::Internal)?;
+    let first = format!("event: endpoint\ndata: /mcp/{name}/messages?session={sealed}\n\n");
+    let (sender, messages) = mpsc::channel(WAITING);
+    let client = Arc::new(Client {
+        sender,
+        room: Arc::new(Semaphore::new(MOST_REQUESTS)),
+        agreed: Mutex::default(),
+        ended: Notify::new(),
+    });
+    let connected = Connected { id: id.into(), visit, client: Arc::clone(&client) };
+    connected.visit.gateway.legacy_clients.connected().insert(connected.id.clone(), client);
+    let (body, receiver) = mpsc::channel(WAITING);
+    tokio::spawn(async move {
+        if body.send(Ok(first.into())).await.is_ok() {
+            connected.run(messages, &body, standing).await;
+        }
+    });
+    Ok(event_stream(ClientBody::stream(Channel(receiver))))
+}
+
+/// A client as long as its stream stands; dropped, it can no longer be found, and
+/// its session is over.
+struct Connected {
+    id: Box<str>,
+    visit: Arc<Visit>,
+    client: Arc<Client>,
+}
+
+impl Connected {
+    async fn run(
+        self,
+        mut messages: mpsc::Receiver<Bytes>,
+        body: &mpsc::Sender<Result<Bytes, Cut>>,
+        standing: Standing,
+    ) {
+        let mut watcher = Watcher::new(Arc::clone(&self.visit));
+        loop {
+            let send = tokio::select! {
+                message = messages.recv() => message.map(Ok),
+                news = watcher.news() => match news {
+                    Some(News { is_changed, .. }) => is_changed.then(|| Ok(list_changed())),
+                    None => break,
+                },
+                () = tokio::time::sleep(KEEP_ALIVE) => Some(Ok(Bytes::from_static(b":\n\n"))),
+                () = self.client.ended.notified() => break,
+                () = body.closed() => break,
+            };
+            if !handed_over(body, send).await {
+                break;
+            }
+        }
+        // What was said before the end is still worth hearing.
+        while let Ok(message) = messages.try_recv() {
+            if !handed_over(body, Some(Ok(message))).await {
+                break;
+            }
+        }
+        drop(standing);
+    }
+}
+
+impl Drop for Connected {
+    fn drop(&mut self) {
+        self.visit.gateway.legacy_clients.connected().remove(&self.id);
+        let Agreed { session, revision, .. } = self.client.agreed().clone();
+        let (Some(session), Ok(runtime)) = (session, tokio::runtime::Handle::try_current()) else {
+            return;
+        };
+        let mut visit = Visit::clone(&self.visit);
+        visit.headers.extend(revision.map(|value| (REVISION, value)));
+        runtime.spawn(async move {
+            let sealed = session.to_str().unwrap_or_default();
+            let own = Session::open(&visit.gateway, &visit.holder, visit.server_name(), sealed);
+            visit.session = own.ok();
+            // Nothing depends on it: a session that nobody uses expires.
+            if visit.session.is_some() {
+                let _ = end_session(&visit).await;
+            }
+        });
+    }
+}
+
+const REVISION: http::HeaderName = http::HeaderName::from_static("mcp-protocol-version");
+
+/// A message as an event of this transport.
+fn said(message: &str) -> Bytes {
+    block(Some(&MESSAGE), message)
+}
+
+static MESSAGE: std::sync::LazyLock<sluice_upstream::sse::Event> = std::sync::LazyLock::new(|| {
+    sluice_upstream::sse::Event { name: Some("message".into()), ..Default::default() }
+});

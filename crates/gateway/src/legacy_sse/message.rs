@@ -1,0 +1,178 @@
+//! One message posted by a client of the oldest transport: it is taken, and its
+//! answer comes on the client's stream.
+
+use std::{panic::AssertUnwindSafe, sync::Arc};
+
+use bytes::Bytes;
+use futures_util::FutureExt as _;
+use http::{HeaderValue, Response, StatusCode, header};
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
+use sluice_upstream::sse::Splitter;
+use sluice_wire::{
+    json::{Bounds, Document, Value},
+    mcp::{Era, Revision},
+    rpc::{Id, Message},
+};
+
+use super::{Client, Clients, REVISION, follow::follow, said};
+use crate::{
+    body::ClientBody,
+    forward::LAST_EVENT,
+    post, receive,
+    refusal::{self, Refusal},
+    visit::Visit,
+};
+
+/// Takes a message in. What is wrong with the request itself is answered here;
+/// whatever becomes of the message comes on the stream.
+pub(crate) async fn message(
+    mut visit: Visit,
+    query: &str,
+    body: Incoming,
+) -> Result<Response<ClientBody>, Refusal> {
+    let sealed = query.split('&').find_map(|pair| pair.strip_prefix("session="));
+    let client = sealed.and_then(|sealed| Clients::find(&visit, sealed)).ok_or(Refusal::Session)?;
+    receive::check_media_type(&visit.headers)?;
+    let bytes = receive::body(&visit.gateway, body).await?;
+    let document = receive::parse(&visit.gateway, bytes)?;
+    let message = Message::read(&document).map_err(|error| Refusal::Request(error.to_string()))?;
+    as_later_transport(&client, &mut visit);
+    let (id, is_ready) = match message {
+        Message::Request { id, method, .. } => (Some((id, method == "initialize")), false),
+        Message::Notification { method, .. } => (None, method == "notifications/initialized"),
+        _ => (None, false),
+    };
+    let Some((id, is_hello)) = id else {
+        let waiting = is_ready.then(|| visit.clone());
+        let answer = post::read(visit, document).await;
+        if let Some(visit) = waiting.filter(|_| answer.status().is_success()) {
+            begin_following(&client, visit);
+        }
+        return Ok(answer);
+    };
+    let room = Arc::clone(&client.room).try_acquire_owned().map_err(|_| Refusal::Busy)?;
+    tokio::spawn(async move {
+        let gateway = Arc::clone(&visit.gateway);
+        let in_flight = gateway.metrics.in_flight();
+        let bounds = visit.gateway.settings.answer_bounds();
+        let answered = AssertUnwindSafe(post::read(visit, document)).catch_unwind().await;
+        let answer = answered.unwrap_or_else(|_| Refusal::Internal.respond(Some(&id)));
+        drop(in_flight);
+        Delivery { client: &client, id, is_hello, bounds }.deliver(answer).await;
+        drop(room);
+    });
+    Ok(refusal::empty(StatusCode::ACCEPTED))
+}
+
+/// Makes the headers those that a client of the later transport would send.
+fn as_later_transport(client: &Client, visit: &mut Visit) {
+    let headers = &mut visit.headers;
+    let stated = headers.get(&REVISION).and_then(|value| value.to_str().ok());
+    // There is no modern era on this transport.
+    if stated.and_then(Revision::from_name).is_some_and(|stated| stated.era() == Era::Modern) {
+        headers.remove(&REVISION);
+    }
+    headers.remove(&LAST_EVENT);
+    headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+    client.complete(headers);
+}
+
+/// Has the server's own stream followed, once for a client.
+fn begin_following(client: &Arc<Client>, visit: Visit) {
+    let mut agreed = client.agreed();
+    if agreed.session.is_some() && !std::mem::replace(&mut agreed.is_followed, true) {
+        tokio::spawn(follow(Arc::clone(client), visit));
+    }
+}
+
+/// Puts the answer to one request on the client's stream.
+struct Delivery<'c> {
+    client: &'c Client,
+    id: Id,
+    is_hello: bool,
+    bounds: Bounds,
+}
+
+impl Delivery<'_> {
+    async fn deliver(&self, answer: Response<ClientBody>) {
+        let (parts, body) = answer.into_parts();
+        let stated = parts.headers.get(header::CONTENT_TYPE);
+        let is_stream =
+            stated.is_some_and(|value| value.as_bytes().starts_with(b"text/event-stream"));
+        let last = if is_stream { self.pass_on(body).await } else { self.whole(body).await };
+        let Some(last) = last else {
+            let broken = Refusal::bad_gateway("the answer did not arrive whole");
+            return self.say(said(&broken.to_json(Some(&self.id)))).await;
+        };
+        if self.is_hello {
+            // Before the client knows, so that its next message finds it.
+            let mut agreed = self.client.agreed();
+            agreed.session = parts.headers.get("mcp-session-id").cloned();
+            agreed.revision = agreed_revision(&last);
+        }
+        self.say(said(last.text())).await;
+        if parts.status == StatusCode::NOT_FOUND {
+            // The session is gone, and this transport has no other word for it.
+            self.client.ended.notify_one();
+        }
+    }
+
+    async fn say(&self, message: Bytes) {
+        // The client may be gone.
+        let _ = self.client.sender.send(message).await;
+    }
+
+    /// An answer that is one message.
+    async fn whole(&self, body: ClientBody) -> Option<Document> {
+        let bytes = receive::collect(body, self.bounds.bytes).await.ok()?;
+        let document = Document::parse(bytes, &self.bounds).ok()?;
+        match Message::read(&document) {
+            Ok(Message::Failure { id: None, error }) => {
+                // On a stream of many answers it must say to what.
+                let (id, error) = (self.id.to_json(), error.raw());
+                let text = format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#);
+                Document::parse(text, &self.bounds).ok()
+            }
+            Ok(_) => Some(document),
+            Err(_) => None,
+        }
+    }
+
+    /// Passes on what comes before an answer, at once because the server may wait
+    /// for what the client says to it, and gives the answer; `None` if there is none.
+    async fn pass_on(&self, mut body: ClientBody) -> Option<Document> {
+        while let Some(frame) = body.frame().await {
+            let Ok(data) = frame.ok()?.into_data() else { continue };
+            // INVARIANT: each piece of such a stream is one event.
+            if let Some(answer) = self.answer_in(&data) {
+                return Some(answer);
+            }
+            self.say(data).await;
+        }
+        None
+    }
+
+    fn answer_in(&self, block: &[u8]) -> Option<Document> {
+        let mut data = None;
+        let pushed = Splitter::new(block.len() + 1)
+            .push(block, |block| data = block.read().ok().and_then(|event| event.data));
+        pushed.ok()?;
+        let document = Document::parse(data?, &self.bounds).ok()?;
+        let is_answer = match Message::read(&document) {
+            Ok(Message::Response { id, .. } | Message::Failure { id: Some(id), .. }) => {
+                id == self.id
+            }
+            _ => false,
+        };
+        is_answer.then_some(document)
+    }
+}
+
+/// The revision that a server has agreed to.
+fn agreed_revision(introduction: &Document) -> Option<HeaderValue> {
+    let result = introduction.root().get("result")?;
+    let agreed = result.get("protocolVersion").and_then(Value::as_str)?;
+    let agreed = Revision::from_name(agreed).filter(|agreed| agreed.era() == Era::Legacy)?;
+    HeaderValue::try_from(agreed.name()).ok()
+}

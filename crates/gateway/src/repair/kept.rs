@@ -1,0 +1,144 @@
+//! How sessions began, in bounded memory.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+};
+
+use bytes::Bytes;
+use http::HeaderValue;
+
+/// Bytes of all introductions that are kept; the oldest are forgotten.
+const MOST_BYTES: usize = 8 << 20;
+/// Bytes of one that is worth keeping.
+const LONGEST: usize = 16 << 10;
+/// What keeping one costs besides its text.
+const OVERHEAD: usize = 512;
+
+/// What sessions can be begun again with.
+#[derive(Debug, Default)]
+pub(crate) struct Repairs {
+    kept: Mutex<Kept>,
+    /// How many sessions were begun again and are still known, so that none need
+    /// be looked for where there are none.
+    repaired: AtomicUsize,
+}
+
+/// By our id of the session, which grows with time.
+#[derive(Debug, Default)]
+struct Kept {
+    sessions: BTreeMap<Arc<str>, Arc<Beginning>>,
+    bytes: usize,
+}
+
+/// How one session began.
+#[derive(Debug)]
+pub(super) struct Beginning {
+    /// The introduction, as it was sent.
+    pub(super) hello: Bytes,
+    /// The upstream's id now, if it is another than at first.
+    now: Mutex<Option<HeaderValue>>,
+    /// Something lasts that a new session would not have, or it was of no use.
+    pub(super) is_bound: AtomicBool,
+    /// Held by the one who repairs.
+    pub(super) turn: tokio::sync::Mutex<()>,
+}
+
+impl Beginning {
+    pub(super) fn now(&self) -> MutexGuard<'_, Option<HeaderValue>> {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Repairs {
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn find(&self, id: &str) -> Option<Arc<Beginning>> {
+        self.kept().sessions.get(id).cloned()
+    }
+
+    /// The upstream's id of a session that was begun again.
+    pub(crate) fn current(&self, id: &str) -> Option<HeaderValue> {
+        if self.repaired.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
+        self.find(id)?.now().clone()
+    }
+
+    /// The session is over.
+    pub(crate) fn forget(&self, id: &str) {
+        let mut kept = self.kept();
+        if let Some(beginning) = kept.sessions.remove(id) {
+            self.leave(&mut kept, &beginning);
+        }
+    }
+
+    /// A session was begun again under this id of the upstream's.
+    pub(super) fn began_again(&self, beginning: &Beginning, upstream: HeaderValue) {
+        if beginning.now().replace(upstream).is_none() {
+            self.repaired.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn leave(&self, kept: &mut Kept, beginning: &Beginning) {
+        kept.bytes = kept.bytes.saturating_sub(beginning.hello.len() + OVERHEAD);
+        if beginning.now().is_some() {
+            self.repaired.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    pub(super) fn keep(&self, id: Arc<str>, hello: Bytes) {
+        if hello.len() > LONGEST {
+            return;
+        }
+        let mut kept = self.kept();
+        kept.bytes += hello.len() + OVERHEAD;
+        let beginning = Beginning {
+            hello,
+            now: Mutex::default(),
+            is_bound: AtomicBool::new(false),
+            turn: tokio::sync::Mutex::default(),
+        };
+        kept.sessions.insert(id, Arc::new(beginning));
+        while kept.bytes > MOST_BYTES {
+            let Some((_, oldest)) = kept.sessions.pop_first() else { return };
+            self.leave(&mut kept, &oldest);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use http::HeaderValue;
+
+    use super::{LONGEST, MOST_BYTES, OVERHEAD, Repairs};
+
+    #[test]
+    fn the_oldest_are_forgotten_and_what_was_repaired_with_them() {
+        let repairs = Repairs::default();
+        let each = LONGEST + OVERHEAD;
+        let most = MOST_BYTES / each;
+        let name = |number: usize| format!("{number:08}");
+        for number in 0..most {
+            repairs.keep(name(number).into(), Bytes::from(vec![b'x'; LONGEST]));
+        }
+        let first = repairs.find(&name(0)).unwrap();
+        assert_eq!(repairs.current(&name(0)), None);
+        repairs.began_again(&first, HeaderValue::from_static("again"));
+        assert_eq!(repairs.current(&name(0)), Some(HeaderValue::from_static("again")));
+        repairs.keep(name(most).into(), Bytes::from(vec![b'x'; LONGEST]));
+        repairs.keep(name(most + 1).into(), Bytes::from(vec![b'x'; LONGEST + 1]));
+        assert_eq!(repairs.current(&name(0)), None);
+        assert!(repairs.find(&name(0)).is_none() && repairs.find(&name(1)).is_some());
+        assert!(repairs.find(&name(most)).is_some() && repairs.find(&name(most + 1)).is_none());
+        repairs.forget(&name(1));
+        assert!(repairs.find(&name(1)).is_none());
+        assert_eq!(repairs.kept().bytes, (most - 1) * each);
+    }
+}

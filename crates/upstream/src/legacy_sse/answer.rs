@@ -1,0 +1,157 @@
+//! Answers of streamable HTTP, made of what an old server says.
+
+use std::{
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use http::{HeaderValue, Method, Response, StatusCode, header};
+use http_body::{Body, Frame};
+use http_body_util::{BodyExt as _, Full};
+use sluice_wire::{edit::quoted, rpc::Id};
+use tokio::sync::mpsc;
+
+use super::{session::Session, switchboard::Said};
+use crate::{AnswerBody, BodyError, SendError};
+
+/// One request that waits; dropped, it no longer does.
+pub(super) struct Caller {
+    pub(super) session: Arc<Session>,
+    pub(super) id: Id,
+    pub(super) order: u64,
+    pub(super) said: mpsc::Receiver<Said>,
+}
+
+impl Drop for Caller {
+    fn drop(&mut self) {
+        self.session.switchboard.forget(&self.id, self.order);
+    }
+}
+
+impl Caller {
+    /// The answer, once it has begun; whether it is a result.
+    pub(super) async fn answer(mut self) -> Result<(Response<AnswerBody>, bool), SendError> {
+        let first = self.said.recv().await;
+        self.begun_by(first)
+    }
+
+    pub(super) fn begun_by(
+        self,
+        first: Option<Said>,
+    ) -> Result<(Response<AnswerBody>, bool), SendError> {
+        match first {
+            Some(Said::Answer { text, is_failure }) => {
+                Ok((json(StatusCode::OK, text), !is_failure))
+            }
+            Some(Said::Besides(text)) => {
+                let first = Some(Said::Besides(text));
+                Ok((events(Events { first, caller: Source::Caller(self) }), true))
+            }
+            Some(Said::Broken(why)) => Err(SendError::Lost(why)),
+            None => Err(SendError::Lost("the session ended".into())),
+        }
+    }
+}
+
+/// What no request waits for.
+pub(super) fn listen(session: &Arc<Session>) -> Response<AnswerBody> {
+    match session.switchboard.listen() {
+        Ok(said) => events(Events { first: None, caller: Source::Listener(said) }),
+        Err(_) => empty(StatusCode::NOT_FOUND),
+    }
+}
+
+/// An event stream made of messages.
+struct Events {
+    first: Option<Said>,
+    caller: Source,
+}
+
+enum Source {
+    /// Ends with the answer.
+    Caller(Caller),
+    /// Ends with the session.
+    Listener(mpsc::Receiver<Said>),
+    Over,
+}
+
+impl Events {
+    fn poll_said(&mut self, context: &mut Context<'_>) -> Poll<Option<Said>> {
+        if let Some(first) = self.first.take() {
+            return Poll::Ready(Some(first));
+        }
+        match &mut self.caller {
+            Source::Caller(caller) => caller
+                .said
+                .poll_recv(context)
+                .map(|said| said.or_else(|| Some(Said::Broken("the session ended".into())))),
+            Source::Listener(said) => said.poll_recv(context),
+            Source::Over => Poll::Ready(None),
+        }
+    }
+}
+
+impl Body for Events {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let this = self.get_mut();
+        this.poll_said(context).map(|said| {
+            let said = said?;
+            if matches!(said, Said::Answer { .. } | Said::Broken(_)) {
+                this.caller = Source::Over;
+            }
+            Some(said.into_event().map(Frame::data).map_err(BodyError))
+        })
+    }
+}
+
+fn events(events: Events) -> Response<AnswerBody> {
+    let mut answer = Response::new(AnswerBody::Made(events.boxed_unsync()));
+    answer
+        .headers_mut()
+        .insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    answer
+}
+
+fn json(status: StatusCode, text: String) -> Response<AnswerBody> {
+    let mut answer = Response::new(AnswerBody::Whole(Full::new(text.into())));
+    *answer.status_mut() = status;
+    answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    answer
+}
+
+pub(super) fn failure(
+    status: StatusCode,
+    id: Option<&Id>,
+    code: i32,
+    why: &str,
+) -> Response<AnswerBody> {
+    let id = id.map_or_else(|| "null".into(), Id::to_json);
+    let why = quoted(why);
+    json(
+        status,
+        format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{code},"message":{why}}}}}"#),
+    )
+}
+
+pub(super) fn empty(status: StatusCode) -> Response<AnswerBody> {
+    let mut answer = Response::new(AnswerBody::Whole(Full::default()));
+    *answer.status_mut() = status;
+    answer
+}
+
+/// What an old server does not have: the modern era, and streams without a session.
+pub(super) fn refused(method: &Method) -> Response<AnswerBody> {
+    if method == Method::POST {
+        let why = "this server speaks an older revision: initialize";
+        return failure(StatusCode::BAD_REQUEST, None, -32601, why);
+    }
+    empty(StatusCode::METHOD_NOT_ALLOWED)
+}

@@ -1,0 +1,165 @@
+//! One message sent to an old server, up to where its answer begins.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use http::{HeaderMap, Request, Response, StatusCode};
+use sluice_wire::{
+    json::{Bounds, Document},
+    mcp::Revision,
+    rpc::{EnvelopeError, Id, Message},
+};
+
+use super::{
+    answer::{Caller, empty, failure},
+    session::Session,
+    switchboard::{Refused, Said, progress_token},
+};
+use crate::{AnswerBody, HttpUpstream, SendError};
+
+/// How long a message whose stream broke is waited for: if it was refused, it was
+/// certainly not taken.
+const LAST_WORD: Duration = Duration::from_secs(1);
+
+/// A message on its way, as far as it matters here.
+pub(super) struct Outgoing {
+    request: Request<Bytes>,
+    /// None of what has no answer.
+    id: Option<Id>,
+    token: Option<String>,
+    is_hello: bool,
+}
+
+/// Why something is no message.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Unreadable {
+    #[error("this is no JSON: {0}")]
+    Json(String),
+    #[error(transparent)]
+    Envelope(#[from] EnvelopeError),
+}
+
+impl Unreadable {
+    pub(super) fn answer(&self) -> Response<AnswerBody> {
+        let code = match self {
+            Unreadable::Json(_) => -32700,
+            Unreadable::Envelope(_) => -32600,
+        };
+        failure(StatusCode::BAD_REQUEST, None, code, &self.to_string())
+    }
+}
+
+impl Outgoing {
+    /// Reads what is to be sent, which goes on as it came.
+    pub(super) fn read(request: Request<Bytes>) -> Result<Outgoing, Unreadable> {
+        let bounds = Bounds {
+            bytes: usize::MAX,
+            string: usize::MAX,
+            members: usize::MAX,
+            nodes: usize::MAX,
+            ..Bounds::default()
+        };
+        let document = Document::parse(request.body().to_vec(), &bounds)
+            .map_err(|refusal| Unreadable::Json(refusal.to_string()))?;
+        let message = Message::read(&document)?;
+        let (id, token, is_hello) = match message {
+            Message::Request { id, method, params } => {
+                (Some(id), progress_token(params), method == "initialize")
+            }
+            _ => (None, None, false),
+        };
+        Ok(Outgoing { request, id, token, is_hello })
+    }
+
+    pub(super) fn is_request(&self) -> bool {
+        self.id.is_some()
+    }
+
+    pub(super) fn is_hello(&self) -> bool {
+        self.is_hello
+    }
+
+    pub(super) fn headers(&self) -> &HeaderMap {
+        self.request.headers()
+    }
+
+    pub(super) fn into_request(self) -> Request<Bytes> {
+        self.request
+    }
+}
+
+/// Sends a message, and gives its answer; whether that is a result.
+pub(super) async fn carry_out(
+    server: &HttpUpstream,
+    session: Arc<Session>,
+    message: Outgoing,
+) -> Result<(Response<AnswerBody>, bool), SendError> {
+    let Outgoing { request, id, token, .. } = message;
+    let (parts, body) = request.into_parts();
+    let Some(id) = id else {
+        let posted = session.post(server, &parts.headers, body).await.map_err(lost)??;
+        let is_taken = posted.status().is_success();
+        return Ok((if is_taken { empty(StatusCode::ACCEPTED) } else { posted }, is_taken));
+    };
+    let (order, said) = match session.switchboard.wait(&id, token) {
+        Ok(waiting) => waiting,
+        Err(Refused::Over) => return Ok((empty(StatusCode::NOT_FOUND), false)),
+        Err(Refused::Full) => return Ok((empty(StatusCode::SERVICE_UNAVAILABLE), false)),
+        Err(Refused::Twice) => {
+            let why = "another request with this id is under way";
+            return Ok((failure(StatusCode::BAD_REQUEST, Some(&id), -32600, why), false));
+        }
+    };
+    let mut posting = session.post(server, &parts.headers, body);
+    let mut caller = Caller { session, id, order, said };
+    let first = tokio::select! {
+        biased;
+        first = caller.said.recv() => first,
+        posted = &mut posting => {
+            let posted = posted.map_err(lost)??;
+            if !posted.status().is_success() {
+                return Ok((posted, false));
+            }
+            return caller.answer().await;
+        }
+    };
+    if matches!(first, None | Some(Said::Broken(_)))
+        && let Ok(Ok(Ok(posted))) = tokio::time::timeout(LAST_WORD, posting).await
+        && !posted.status().is_success()
+    {
+        // The session was gone before the message came.
+        return Ok((posted, false));
+    }
+    caller.begun_by(first)
+}
+
+fn lost(_: tokio::task::JoinError) -> SendError {
+    SendError::Lost("the message could not be sent".into())
+}
+
+/// Introduces the gateway itself, in a session that lasts for one request.
+pub(super) async fn introduce(
+    server: &HttpUpstream,
+    session: &Arc<Session>,
+    headers: &HeaderMap,
+) -> Result<(), SendError> {
+    let hello = format!(
+        r#"{{"jsonrpc":"2.0","id":"sluicegate-hello","method":"initialize","params":{{"protocolVersion":"{}","capabilities":{{}},"clientInfo":{{"name":"sluicegate","version":"{}"}}}}}}"#,
+        Revision::V2025_11_25.name(),
+        env!("CARGO_PKG_VERSION")
+    );
+    let ready = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#.to_owned();
+    for text in [hello, ready] {
+        let mut request = Request::new(Bytes::from(text));
+        *request.headers_mut() = headers.clone();
+        // What was to be sent has not been: this session was for it alone.
+        let not_sent = || SendError::NotSent("the server does not begin a session".into());
+        let message = Outgoing::read(request).map_err(|_| not_sent())?;
+        let (_, is_taken) =
+            carry_out(server, Arc::clone(session), message).await.map_err(|_| not_sent())?;
+        if !is_taken {
+            return Err(not_sent());
+        }
+    }
+    Ok(())
+}
