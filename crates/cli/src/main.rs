@@ -2,6 +2,7 @@
 //! turns what they say into text and an exit code.
 
 mod api;
+mod clients;
 mod clock;
 mod command;
 mod config;

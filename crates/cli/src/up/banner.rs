@@ -5,7 +5,10 @@ use std::{net::SocketAddr, path::Path};
 use sluice_admin::Live as _;
 
 use super::live::LiveGateway;
-use crate::output::{FAINT, STRONG, remark, visible};
+use crate::{
+    clients::Access,
+    output::{FAINT, STRONG, remark, visible},
+};
 
 /// What there is to say.
 pub(crate) struct Facts<'f> {
@@ -56,13 +59,10 @@ fn demo_lines(scheme: &str, listen: SocketAddr, data: &str, token: &str) -> Stri
     lines
         .extend(tries.map(|(what, rest)| format!("  {FAINT}# {what}{FAINT:#}\n  {call} {rest}\n")));
     lines.push(format!("  {FAINT}# the fourth hits its limit{FAINT:#}\n  for i in 1 2 3 4; do {call} ping_demo; done\n"));
-    let bearer = format!("Authorization: Bearer {token}");
+    let access = Access { name: "demo", url: &url, token };
     lines.push(format!(
-        "\n{STRONG}Or from an MCP client:{STRONG:#}\n\
-         \x20 claude mcp add --transport http demo {url} --header \"{bearer}\"\n\
-         \x20 npx -y @modelcontextprotocol/inspector@latest --cli {url} --transport http --header \"{bearer}\" --method tools/list\n\
-         \n{STRONG}Or in a client's configuration:{STRONG:#}\n\
-         \x20 {{\"mcpServers\": {{\"demo\": {{\"type\": \"http\", \"url\": \"{url}\", \"headers\": {{\"Authorization\": \"Bearer {token}\"}}}}}}}}\n\n"
+        "\n{}  {FAINT}# Inspector{FAINT:#}\n  npx -y @modelcontextprotocol/inspector@latest --cli {url} --transport http --header \"Authorization: Bearer {token}\" --method tools/list\n\n",
+        access.for_all_clients()
     ));
     lines.concat()
 }

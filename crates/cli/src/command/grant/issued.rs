@@ -1,11 +1,12 @@
 //! A token that was just made, and what to paste into an MCP client.
 
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
 use crate::{
     api::Gateway,
-    output::{Done, GOOD, STRONG, print, print_json, remark, visible},
+    clients::Access,
+    output::{Done, FAINT, GOOD, STRONG, print, print_json, remark, visible},
 };
 
 #[derive(Debug, Deserialize)]
@@ -29,44 +30,46 @@ pub(super) fn show(gateway: &Gateway, answer: &Value, json: bool) -> anyhow::Res
     ))?;
     print(&format!("{}\n", visible(&issued.token)))?;
     let url = gateway.agents_url().unwrap_or_else(|| "https://GATEWAY".into());
-    let config = serde_json::to_string_pretty(&client_config(&url, &issued))?;
-    remark(&format!("\n{STRONG}for an MCP client{STRONG:#}\n{config}\n"))?;
+    let (name, url_of) = issued.access(&url);
+    let (name, token) = (visible(&name), visible(&issued.token));
+    let access = Access { name: &name, url: &url_of, token: &token };
+    remark(&format!("\n{}", access.for_all_clients()))?;
+    if let [_, _, ..] = &*issued.servers {
+        let one = visible(&issued.servers.join("|"));
+        remark(&format!(
+            "{FAINT}One server alone, its tools by their own names: {url}/mcp/{{{one}}}{FAINT:#}\n"
+        ))?;
+    }
     Ok(Done::Well)
 }
 
-/// What most MCP clients take as their configuration.
-fn client_config(url: &str, issued: &Issued) -> Value {
-    let mut servers = Map::new();
-    for server in &issued.servers {
-        let entry = json!({
-            "type": "http",
-            "url": format!("{url}/mcp/{server}"),
-            "headers": { "Authorization": format!("Bearer {}", issued.token) },
-        });
-        servers.insert(server.clone(), entry);
+impl Issued {
+    /// The server of a grant that has one, or all of them behind one URL.
+    fn access(&self, gateway: &str) -> (String, String) {
+        match &*self.servers {
+            [server] => (server.clone(), format!("{gateway}/mcp/{server}")),
+            _ => (self.label.clone(), format!("{gateway}/mcp")),
+        }
     }
-    json!({ "mcpServers": servers })
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use super::Issued;
 
-    use super::{Issued, client_config};
-
-    #[test]
-    fn a_client_is_told_where_and_with_what() {
+    fn access(servers: &[&str]) -> (String, String) {
         let issued = Issued {
             id: "i".into(),
-            label: "l".into(),
-            servers: vec!["notes".into()],
+            label: "laptop".into(),
+            servers: servers.iter().map(|&server| server.into()).collect(),
             token: "sg_x".into(),
         };
-        let expected = json!({ "mcpServers": { "notes": {
-            "type": "http",
-            "url": "http://127.0.0.1:8787/mcp/notes",
-            "headers": { "Authorization": "Bearer sg_x" },
-        } } });
-        assert_eq!(client_config("http://127.0.0.1:8787", &issued), expected);
+        issued.access("http://127.0.0.1:8787")
+    }
+
+    #[test]
+    fn several_servers_have_one_url() {
+        assert_eq!(access(&["notes"]), ("notes".into(), "http://127.0.0.1:8787/mcp/notes".into()));
+        assert_eq!(access(&["a", "b"]), ("laptop".into(), "http://127.0.0.1:8787/mcp".into()));
     }
 }
