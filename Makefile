@@ -60,6 +60,7 @@ replay: ## replay what the fuzzers have found, on stable
 
 compat: setup ## clients and servers of others, and the conformance suite
 	@compat/setup
+	cd compat && python3 -B -m unittest --quiet harness.tests
 	$(CARGO) build --workspace --all-features --locked --bin sluice
 	$(CARGO) build --locked --manifest-path compat/Cargo.toml
 	python3 -B compat/run.py --sluice $(CARGO_TARGET_DIR)/debug/sluice --peers $(CARGO_TARGET_DIR)/debug $(COMPAT)

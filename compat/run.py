@@ -5,6 +5,8 @@ came of it with `docs/reference/compatibility.md`. README.md says more."""
 import argparse
 import contextlib
 import datetime
+import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -131,9 +133,11 @@ def make_files(folder: Path) -> None:
     for name in ("files", "repository"):
         (folder / name).mkdir()
         (folder / name / "hello.txt").write_text("hello\n")
-    author = ["-c", "user.name=compat", "-c", "user.email=compat@example.com"]
-    for words in (["init", "--quiet"], ["add", "."], [*author, "commit", "--quiet", "--message", "hello"]):
-        subprocess.run(["git", "-C", str(folder / "repository"), *words], check=True, timeout=20)
+    git = ["git", "-C", str(folder / "repository"), "-c", "user.name=compat", "-c", "user.email=compat@example.com"]
+    # Settings of whoever runs this would get in the way.
+    env = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
+    for words in (["init", "--quiet"], ["add", "."], ["commit", "--quiet", "--message", "hello"]):
+        subprocess.run([*git, *words], check=True, timeout=20, env=env)
 
 
 def main() -> int:
@@ -142,6 +146,8 @@ def main() -> int:
     parser.add_argument("--peers", type=Path, required=True, help="the folder of compat-server and compat-client")
     parser.add_argument("--write", action="store_true", help="write the matrix instead of comparing it")
     arguments = parser.parse_args()
+    # What was started is ended also when this is asked to end.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     try:
         peers.install()
         with tempfile.TemporaryDirectory(prefix="sluice-compat-") as folder:

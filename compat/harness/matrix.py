@@ -50,9 +50,12 @@ def row(*cells) -> str:
     return "| " + " | ".join(str(cell) for cell in cells) + " |"
 
 
+def undated(text: str) -> str:
+    return DATED.sub("Made on …;", text)
+
+
 def kept(path: Path, made: str) -> str | None:
     """How what was made differs from what is kept, but for its date."""
-    old = DATED.sub("Made on …;", path.read_text() if path.exists() else "")
-    new = DATED.sub("Made on …;", made)
+    old, new = undated(path.read_text() if path.exists() else ""), undated(made)
     difference = difflib.unified_diff(old.splitlines(), new.splitlines(), "kept", "made", lineterm="")
     return "\n".join(difference) or None

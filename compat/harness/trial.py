@@ -35,8 +35,11 @@ def tried(client: Client, server: Server, url: str, token: str, folder: Path) ->
     outcome = run([*client.command, json.dumps(job)], SECONDS, env=env, cwd=folder)
     if outcome.code != 0:
         raise Failed(outcome.last_words())
-    said = json.loads(outcome.stdout.strip().splitlines()[-1])
-    problems = list(wrong(client, server, said))
+    try:
+        said = json.loads(outcome.stdout.strip().splitlines()[-1])
+        problems = list(wrong(client, server, said))
+    except (IndexError, KeyError, TypeError, ValueError) as error:
+        raise Failed(f"it did not say what came of its job ({error!r}): {outcome.last_words()}") from error
     if problems:
         raise Failed("\n".join(problems) + f"\nit said:\n{indented(json.dumps(said, indent=1)[-1500:])}")
     did = "connected"
