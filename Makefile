@@ -10,10 +10,12 @@ FUZZ_SECONDS ?= 60
 BENCH ?=
 # Generated policies, with 40 calls each, on which `make fuzz` compares two evaluators.
 FUZZ_POLICIES ?= 100000
+# Options of `make compat`, such as `COMPAT=--write`.
+COMPAT ?=
 FUZZ_TARGETS = $(notdir $(basename $(wildcard fuzz/fuzz_targets/*.rs)))
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint bench fuzz audit setup fmt clippy tests docs replay
+.PHONY: help run test lint bench fuzz audit setup fmt clippy tests docs replay compat
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' $(MAKEFILE_LIST)
@@ -22,7 +24,7 @@ run: setup ## build, and start the gateway with a demo server to try
 	@echo "building; the first time takes some minutes"
 	$(CARGO) run --release --locked --bin sluice -- --data $(CARGO_TARGET_DIR)/demo-data up --demo
 
-test: setup fmt clippy tests docs replay ## everything that must hold, cheapest first
+test: setup fmt clippy tests docs replay compat ## everything that must hold, cheapest first
 	@echo "all checks passed"
 
 setup:
@@ -32,11 +34,13 @@ fmt:
 	$(CARGO) fmt --all --check
 	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
 	$(CARGO) fmt --manifest-path bench/Cargo.toml --check
+	$(CARGO) fmt --manifest-path compat/Cargo.toml --check
 
 clippy:
 	$(CARGO) clippy --workspace --all-targets --all-features --locked -- -D warnings
 	$(CARGO) clippy --manifest-path fuzz/Cargo.toml --all-targets --locked -- -D warnings
 	$(CARGO) clippy --manifest-path bench/Cargo.toml --all-targets --locked -- -D warnings
+	$(CARGO) clippy --manifest-path compat/Cargo.toml --all-targets --locked -- -D warnings
 
 # nextest runs tests in parallel processes; plain `cargo test` does without it.
 tests:
@@ -53,6 +57,13 @@ docs:
 replay: ## replay what the fuzzers have found, on stable
 	$(CARGO) test --manifest-path bench/Cargo.toml --locked
 	$(CARGO) test --manifest-path fuzz/Cargo.toml --locked
+
+compat: setup ## clients and servers of others, and the conformance suite
+	@compat/setup
+	cd compat && python3 -B -m unittest --quiet harness.tests
+	$(CARGO) build --workspace --all-features --locked --bin sluice
+	$(CARGO) build --locked --manifest-path compat/Cargo.toml
+	python3 -B compat/run.py --sluice $(CARGO_TARGET_DIR)/debug/sluice --peers $(CARGO_TARGET_DIR)/debug $(COMPAT)
 
 lint: setup ## dependencies, unused code, spelling
 	scripts/tool cargo-deny 0.20.2

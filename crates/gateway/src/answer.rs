@@ -117,6 +117,13 @@ fn is_modern_error(error: Value<'_>) -> bool {
     matches!(code, Some("-32020" | "-32021" | "-32022"))
 }
 
+/// Whether an error may answer a request for discovery as it is: clients go on
+/// to `initialize` from bad parameters as they do from what we would say.
+fn tells_enough(status: StatusCode, error: Value<'_>) -> bool {
+    let code = error.get("code").and_then(Value::as_number);
+    is_modern_error(error) || (status == StatusCode::BAD_REQUEST && code == Some("-32602"))
+}
+
 enum MediaType {
     Json,
     Events,
@@ -150,7 +157,7 @@ async fn failure(
     let is_discovery = is_discovery(visit, expected);
     let is_failure = |document: &Document| match Message::read(document) {
         Ok(Message::Failure { id, error }) => {
-            id.is_none_or(|id| id == expected.id) && (!is_discovery || is_modern_error(error))
+            id.is_none_or(|id| id == expected.id) && (!is_discovery || tells_enough(status, error))
         }
         _ => false,
     };

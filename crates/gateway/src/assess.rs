@@ -39,6 +39,8 @@ pub(crate) struct Tools {
     was_tried: AtomicBool,
     /// Held while the server is asked; when it last was.
     asking: tokio::sync::Mutex<Option<Instant>>,
+    /// Whether the server has introduced itself as one without tasks.
+    lacks_tasks: AtomicBool,
     /// Which grant began a task.
     tasks: Mutex<HashMap<String, Arc<str>>>,
 }
@@ -152,6 +154,16 @@ impl Tools {
     /// Something was seen that is not as it was learnt.
     pub(crate) fn suspect(&self) {
         self.is_suspect.store(true, Ordering::Relaxed);
+    }
+
+    /// The server has introduced itself, in the modern era.
+    pub(crate) fn introduced(&self, has_tasks: bool) {
+        self.lacks_tasks.store(!has_tasks, Ordering::Relaxed);
+    }
+
+    /// Whether the server is known to have no tasks.
+    pub(crate) fn lacks_tasks(&self) -> bool {
+        self.lacks_tasks.load(Ordering::Relaxed)
     }
 
     /// The list, as new as it must be to judge a call of `tool`; `None` if none

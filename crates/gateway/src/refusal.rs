@@ -7,7 +7,7 @@
 use http::{HeaderValue, Response, StatusCode, header};
 use sluice_wire::{edit::quoted, mcp::Revision, rpc::Id};
 
-use crate::body::ClientBody;
+use crate::{body::ClientBody, spoken::TASKS_EXTENSION};
 
 /// Why a request is refused, and whose doing it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,6 +38,8 @@ pub(crate) enum Refusal {
     /// A mirrored header that is missing or disagrees with the body.
     HeaderMismatch(String),
     UnsupportedVersion(String),
+    /// A modern request about a task, of a client that does not know tasks.
+    TasksUndeclared,
     /// The server was asked to introduce itself in an era it does not speak.
     LegacyServer,
     /// The session is not one of this grant on this server.
@@ -89,6 +91,7 @@ impl Refusal {
             | Refusal::Meta(_)
             | Refusal::HeaderMismatch(_)
             | Refusal::LegacyServer
+            | Refusal::TasksUndeclared
             | Refusal::UnsupportedVersion(_) => StatusCode::BAD_REQUEST,
             Refusal::UnknownServer(_)
             | Refusal::Session
@@ -119,6 +122,7 @@ impl Refusal {
             Refusal::UnknownMethod { .. } | Refusal::LegacyServer => -32601,
             Refusal::Params(_) | Refusal::Meta(_) => -32602,
             Refusal::HeaderMismatch(_) => -32020,
+            Refusal::TasksUndeclared => -32021,
             Refusal::UnsupportedVersion(_) => -32022,
             // What SDKs of the legacy era say, and expect.
             Refusal::Session => -32001,
@@ -143,6 +147,7 @@ impl Refusal {
             | Refusal::HeaderMismatch(reason) => reason.clone(),
             Refusal::UnknownMethod { method, .. } => format!("method `{method}` is not available"),
             Refusal::UnsupportedVersion(asked) => format!("revision `{asked}` is not spoken here"),
+            Refusal::TasksUndeclared => "declare the tasks extension to ask for a task".into(),
             Refusal::LegacyServer => "this server speaks an older revision: initialize".into(),
             Refusal::Session => "session not found: initialize again".into(),
             Refusal::MethodNotAllowed => "this method is not for this path".into(),
@@ -164,6 +169,9 @@ impl Refusal {
             Refusal::Store | Refusal::Busy | Refusal::Internal => {
                 Some(r#"{"side":"gateway"}"#.into())
             }
+            Refusal::TasksUndeclared => Some(format!(
+                r#"{{"requiredCapabilities":{{"extensions":{{"{TASKS_EXTENSION}":{{}}}}}}}}"#
+            )),
             Refusal::UnsupportedVersion(asked) => {
                 let supported: Vec<_> =
                     Revision::modern().map(|revision| quoted(revision.name())).collect();

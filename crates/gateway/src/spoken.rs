@@ -13,6 +13,8 @@ use crate::refusal::Refusal;
 
 pub(crate) const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 pub(crate) const META_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+/// The extension that a client declares who knows tasks of the modern era.
+pub(crate) const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
 pub(crate) const META_SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 
 /// The revision of a message, mirrored headers checked.
@@ -79,6 +81,7 @@ pub(crate) fn mirrored_target(method: &str) -> Option<&'static str> {
     match method {
         "tools/call" | "prompts/get" => Some("name"),
         "resources/read" => Some("uri"),
+        "tasks/get" | "tasks/update" | "tasks/cancel" => Some("taskId"),
         _ => None,
     }
 }

@@ -13,7 +13,9 @@ use sluice_wire::{
 };
 
 use super::{Expected, Shape, server_request};
-use crate::{assess, decide, refusal::Refusal, seal::Purpose, visit::Visit};
+use crate::{
+    assess, decide, refusal::Refusal, seal::Purpose, spoken::TASKS_EXTENSION, visit::Visit,
+};
 
 /// How long a client may keep a list, in milliseconds.
 const LONGEST_KEPT: u64 = 60_000;
@@ -62,7 +64,7 @@ pub(super) async fn result(
     let mut edits = Edits::new(document);
     match &expected.shape {
         Shape::Plain | Shape::Call { .. } => {}
-        Shape::Introduction => introduction(&mut edits, result),
+        Shape::Introduction => introduction(visit, &mut edits, result),
         Shape::Tools => tools(visit, &mut edits, result)?,
         Shape::Resources => list(visit, &mut edits, result, "resources", "uri", permits_resource)?,
         Shape::Templates => {
@@ -95,8 +97,14 @@ fn unfilterable(why: &str) -> Refusal {
 }
 
 /// The gateway tells clients when what they may see has changed.
-fn introduction<'d>(edits: &mut Edits<'d>, result: Value<'d>) {
-    let tools = result.get("capabilities").and_then(|capabilities| capabilities.get("tools"));
+fn introduction<'d>(visit: &Visit, edits: &mut Edits<'d>, result: Value<'d>) {
+    let capabilities = result.get("capabilities");
+    if visit.is_modern() {
+        let extensions = capabilities.and_then(|capabilities| capabilities.get("extensions"));
+        let tasks = extensions.and_then(|extensions| extensions.get(TASKS_EXTENSION));
+        visit.server.link.tools.introduced(tasks.is_some());
+    }
+    let tools = capabilities.and_then(|capabilities| capabilities.get("tools"));
     let Some(tools) = tools.filter(|tools| tools.members().is_some()) else { return };
     if tools.get("listChanged").and_then(Value::as_bool) == Some(true) {
         return;

@@ -21,7 +21,7 @@ use crate::{
     decide::{self, Access, Permit, Stop, ToolCall},
     forward::Outgoing,
     refusal::{self, Refusal},
-    spoken::{META_CAPABILITIES, META_VERSION, mirrored, mirrored_target},
+    spoken::{META_CAPABILITIES, META_VERSION, TASKS_EXTENSION, mirrored, mirrored_target},
     visit::Visit,
 };
 
@@ -215,10 +215,28 @@ async fn task_request(visit: &Visit, asked: Asked<'_>, task: &str) -> Result<Pla
         rule: "(unknown task)",
         is_permitted: own.is_some(),
     };
-    let permit = decide::access(visit, access).await?;
+    let permit = decide::access(visit, access).await.map_err(|refusal| match refusal {
+        Refusal::Denied { .. } => no_such_task(visit, &asked),
+        other => other,
+    })?;
     // Also in shadow mode nobody reaches a task that is not theirs.
-    let own = own.ok_or_else(|| Refusal::Params("there is no such task".into()))?;
+    let own = own.ok_or_else(|| no_such_task(visit, &asked))?;
     step(visit, asked, permit, Shape::Task, Some(&("taskId", own)))
+}
+
+/// What the server itself would say of a task that does not exist, so that
+/// nobody can tell one from the task of another.
+fn no_such_task(visit: &Visit, asked: &Asked<'_>) -> Refusal {
+    let unknown = || Refusal::Params("there is no such task".into());
+    if !visit.is_modern() {
+        return unknown();
+    }
+    if visit.server.link.tools.lacks_tasks() {
+        return Refusal::UnknownMethod { method: asked.method.to_owned(), is_modern: true };
+    }
+    let declared = asked.params.and_then(|params| params.get("_meta")?.get(META_CAPABILITIES));
+    let extension = declared.and_then(|declared| declared.get("extensions")?.get(TASKS_EXTENSION));
+    if extension.is_some() { unknown() } else { Refusal::TasksUndeclared }
 }
 
 async fn tool_call(
@@ -306,7 +324,12 @@ fn step(
     shape: Shape,
     replaced: Option<&(&'static str, String)>,
 ) -> Result<Plan, Refusal> {
-    let target = mirrored_target(asked.method).and_then(|name| text(asked.params, name));
+    let named = mirrored_target(asked.method);
+    // What is replaced in the body is replaced in the header that repeats it.
+    let target = match replaced {
+        Some((name, value)) if named == Some(*name) => Some(value.as_str()),
+        _ => named.and_then(|name| text(asked.params, name)),
+    };
     let mirrors = visit.is_modern().then(|| (asked.method.to_owned(), target.map(str::to_owned)));
     let outgoing = Outgoing { mirrors, ..Outgoing::post("") };
     let edited = edits(visit, asked.document, asked.params, replaced)?;

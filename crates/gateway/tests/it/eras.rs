@@ -174,6 +174,21 @@ async fn discovery_of_a_legacy_server_says_so_in_a_way_clients_go_on_from() {
     assert_eq!(harness.modern("server/discover", None, "").await.status, 502);
 }
 
+/// What a modern server finds wrong with a request for discovery is its to say.
+#[tokio::test]
+async fn discovery_with_bad_parameters_is_answered_by_the_server() {
+    let harness = Harness::start(OPEN, |request: &Recorded| {
+        let id = request.rpc_id();
+        let error = r#"{"code":-32602,"message":"capabilities are missing"}"#;
+        let body = format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#);
+        Reply::new(400, "application/json", body)
+    })
+    .await;
+    let answer = harness.modern("server/discover", None, "").await;
+    assert_eq!((answer.status, at(&json(&answer), "error/code").as_str()), (400, "-32602"));
+    assert!(answer.text().contains("capabilities are missing"), "{}", answer.text());
+}
+
 #[tokio::test]
 async fn a_modern_request_takes_no_session_along() {
     let harness = Harness::start(OPEN, modern_server("[]")).await;

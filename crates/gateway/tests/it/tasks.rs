@@ -6,7 +6,7 @@ use sluice_testkit::{Recorded, Reply, Upstream, mcp_server};
 
 use crate::{
     harness::{Harness, TOKEN, at, grant, json, policy, server},
-    talk::OPEN,
+    talk::{OPEN, mirrors, modern_body, modern_server},
 };
 
 const BOB: &str = "sg_test_token_of_bob";
@@ -122,4 +122,85 @@ async fn tasks_belong_to_revisions_that_have_them() {
         assert_eq!(at(&json(&answer), "error/code"), "-32601");
     }
     assert!(harness.upstream.recorded().is_empty());
+}
+
+const KNOWS_TASKS: &str = r#"{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#;
+
+/// A modern server with or without tasks.
+fn modern(has_tasks: bool) -> impl Fn(&Recorded) -> Reply + Send + Sync + 'static {
+    move |request| match request.rpc_method().as_deref() {
+        Some("server/discover") if has_tasks => Reply::result(
+            request,
+            &format!(
+                r#"{{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{KNOWS_TASKS}}}"#
+            ),
+        ),
+        Some("tools/call") if has_tasks => {
+            Reply::result(request, r#"{"resultType":"task","taskId":"t-1","status":"working"}"#)
+        }
+        Some("tasks/get" | "tasks/update" | "tasks/cancel") => {
+            Reply::result(request, r#"{"resultType":"complete","taskId":"t-1","status":"working"}"#)
+        }
+        _ => modern_server("[]")(request),
+    }
+}
+
+/// Asks for a task in the modern era; the status and the code of the error.
+async fn ask(
+    harness: &Harness,
+    method: &str,
+    task: &str,
+    header: &str,
+    can: &str,
+) -> (u16, String) {
+    let params = format!(r#""taskId":"{task}","inputResponses":{{}}"#);
+    let body = modern_body(method, &params, can);
+    let target = (!header.is_empty()).then_some(header);
+    let answer = harness.post_with(&mirrors(method, target), body.as_bytes()).await;
+    assert!(!answer.text().contains("\"t-1\""), "{}", answer.text());
+    (answer.status, at(&json(&answer), "error/code"))
+}
+
+#[tokio::test]
+async fn a_modern_server_hears_its_own_id_of_a_task_in_body_and_header() {
+    let harness = Harness::start(OPEN, modern(true)).await;
+    let body = modern_body("tools/call", r#""name":"read""#, KNOWS_TASKS);
+    let begun = harness.post_with(&mirrors("tools/call", Some("read")), body.as_bytes()).await;
+    let task = at(&json(&begun), "result/taskId").trim_matches('"').to_owned();
+    for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
+        let asked = ask(&harness, method, &task, &task, KNOWS_TASKS).await;
+        assert_eq!(asked, (200, String::new()), "{method}");
+        for header in ["", "t-1", "other"] {
+            let asked = ask(&harness, method, &task, header, KNOWS_TASKS).await;
+            assert_eq!(asked, (400, "-32020".to_owned()), "{method} {header}");
+        }
+        let recorded = harness.upstream.recorded();
+        let sent: Vec<_> = recorded
+            .iter()
+            .filter(|request| request.rpc_method().as_deref() == Some(method))
+            .map(|request| {
+                (request.header("mcp-name"), request.text().contains(r#""taskId":"t-1""#))
+            })
+            .collect();
+        assert_eq!(sent, [(Some("t-1"), true)], "{method}");
+    }
+}
+
+/// What is said of the task of another is what a server says of none at all.
+#[tokio::test]
+async fn a_modern_task_that_is_not_ones_own_is_none_that_the_server_has() {
+    for (has_tasks, can, expected) in [
+        (true, KNOWS_TASKS, (200, "-32602")),
+        (true, "{}", (400, "-32021")),
+        (false, KNOWS_TASKS, (404, "-32601")),
+        (false, "{}", (404, "-32601")),
+    ] {
+        let harness = Harness::start(OPEN, modern(has_tasks)).await;
+        harness.modern("server/discover", None, "").await;
+        for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
+            let (status, code) = ask(&harness, method, "t-2", "t-2", can).await;
+            assert_eq!((status, code.as_str()), expected, "{method} {can}");
+            assert!(harness.upstream.bodies_of(method).is_empty());
+        }
+    }
 }

@@ -1,0 +1,23 @@
+"""Codex: its app server connects to MCP servers and says what tools it found."""
+
+import json
+import os
+import sys
+
+from health import said
+from lines import Lines
+
+job = json.loads(sys.argv[1])
+codex = ["node", os.path.realpath(f"{os.environ['COMPAT_MODULES']}/.bin/codex")]
+os.environ["GATE_TOKEN"] = job["token"]
+os.chdir(os.environ["HOME"])
+said([*codex, "mcp", "add", "gate", "--url", job["url"], "--bearer-token-env-var", "GATE_TOKEN"])
+lines = Lines([*codex, "app-server"])
+lines.ask("initialize", {"clientInfo": {"name": "sluice-compat", "title": "sluice-compat", "version": "1"}})
+lines.say(method="initialized")
+status = lines.ask("mcpServerStatus/list", {})
+lines.close()
+gate = next((server for server in status["data"] if server["name"] == "gate"), None)
+if not gate or not gate["tools"]:
+    sys.exit(f"it found no tools: {json.dumps(status)[:2000]}")
+print(json.dumps({"tools": sorted(gate["tools"])}))

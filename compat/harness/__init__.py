@@ -1,0 +1,1 @@
+"""Trying the gateway with clients and servers that others have made."""

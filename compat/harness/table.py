@@ -1,0 +1,231 @@
+"""The one table of what is tried: servers, clients, and what is still awaited."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from .peers import HERE, MODULES, NODE, PYTHON, SCRIPTS, VENV
+
+# A span of time that hardly ever ends while the tests run: 31 days.
+LONG = 2_678_400
+REASON = "Not for agents."
+
+
+@dataclass(frozen=True)
+class Call:
+    tool: str
+    arguments: dict = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Server:
+    """A server, and four calls that show how it is judged.
+
+    `allowed` passes, `denied` is refused with a reason, `limited` passes once and
+    is refused the second time; `hidden` is not in the list at all.
+    """
+
+    name: str
+    package: str
+    transport: str  # "built in", "streamable HTTP", "HTTP+SSE" or "stdio"
+    allowed: Call
+    says: str  # part of what `allowed` answers
+    denied: Call
+    limited: Call
+    hidden: str | None = None
+    # How often `limited` may be called in all, where `allowed` is the same tool.
+    most: int = 1
+    # For a server that is started here: its command, where PORT stands for a free port.
+    command: tuple[str, ...] = ()
+    env: tuple[tuple[str, str], ...] = ()
+    path: str = "/mcp"
+    # Why it cannot work yet. It is tried all the same, and the mark must go when it does.
+    waiting: str | None = None
+
+    def policy(self) -> dict:
+        tools = {self.allowed.tool: {}, self.denied.tool: {"action": "deny", "reason": REASON}}
+        limit = {"counter": "calls", "window": LONG, "max": self.most}
+        if self.denied.tool == self.allowed.tool:
+            forbidden = [
+                {"path": f"args.{name}", "op": "eq", "value": value}
+                for name, value in self.denied.arguments.items()
+                if self.allowed.arguments.get(name) != value
+            ]
+            tools = {self.allowed.tool: {"deny_if": [{"conditions": forbidden, "on_deny": REASON}]}}
+        tools.setdefault(self.limited.tool, {})["limits"] = [limit]
+        hide = [self.hidden] if self.hidden else []
+        return {"version": "1", "default": "allow", "hide": hide, "tools": tools}
+
+
+@dataclass(frozen=True)
+class Client:
+    """A client: a program that does a job and prints what came of it."""
+
+    name: str
+    package: str
+    command: tuple[str, ...]
+    mode: str = "its own"
+    # What it can be made to do without a person or a model.
+    lists: bool = True
+    calls: bool = True
+    # Servers with which it cannot work yet, and why.
+    waiting: tuple[tuple[str, str], ...] = ()
+
+
+def script(name: str) -> tuple[str, ...]:
+    if name.endswith(".mjs"):
+        return (str(NODE), str(SCRIPTS / name))
+    return (str(PYTHON), str(HERE / "clients" / name))
+
+
+def module(path: str, *arguments: str) -> tuple[str, ...]:
+    return (str(NODE), str(MODULES / "@modelcontextprotocol" / path / "dist/index.js"), *arguments)
+
+
+STDIO = "servers that are started as a command are not in this version"
+SSE = "servers that speak HTTP+SSE are not in this version"
+BRIDGE = "bridging to another era is not in this version"
+
+EVERYTHING = {
+    "package": "@modelcontextprotocol/server-everything",
+    "allowed": Call("echo", {"message": "through the gate"}),
+    "says": "through the gate",
+    "denied": Call("get-env"),
+    "limited": Call("get-sum", {"a": 2, "b": 3}),
+    "hidden": "get-tiny-image",
+}
+
+DEMO = Server(
+    name="demo",
+    package="demo",
+    transport="built in",
+    allowed=Call("ping_demo"),
+    says="",
+    denied=Call("delete_note", {"id": 1}),
+    limited=Call("list_notes"),
+    hidden="pay_invoice",
+)
+
+HTTP = Server(
+    name="everything",
+    transport="streamable HTTP",
+    command=module("server-everything", "streamableHttp"),
+    **EVERYTHING,
+)
+
+
+def servers(folder: Path) -> list[Server]:
+    """All servers; files and repositories they work on are made in `folder`."""
+    files, repository = str(folder / "files"), str(folder / "repository")
+    return [
+        DEMO,
+        HTTP,
+        Server(
+            name="everything-sse",
+            transport="HTTP+SSE",
+            command=module("server-everything", "sse"),
+            path="/sse",
+            waiting=SSE,
+            **EVERYTHING,
+        ),
+        Server(
+            name="everything-stdio",
+            transport="stdio",
+            command=module("server-everything", "stdio"),
+            waiting=STDIO,
+            **EVERYTHING,
+        ),
+        Server(
+            name="filesystem",
+            package="@modelcontextprotocol/server-filesystem",
+            transport="stdio",
+            command=module("server-filesystem", files),
+            allowed=Call("list_directory", {"path": files}),
+            says="hello.txt",
+            denied=Call("write_file", {"path": f"{files}/new.txt", "content": "x"}),
+            limited=Call("read_text_file", {"path": f"{files}/hello.txt"}),
+            hidden="move_file",
+            waiting=STDIO,
+        ),
+        Server(
+            name="memory",
+            package="@modelcontextprotocol/server-memory",
+            transport="stdio",
+            command=module("server-memory"),
+            env=(("MEMORY_FILE_PATH", f"{files}/memory.jsonl"),),
+            allowed=Call("read_graph"),
+            says="entities",
+            denied=Call("delete_entities", {"entityNames": ["x"]}),
+            limited=Call("search_nodes", {"query": "x"}),
+            hidden="delete_relations",
+            waiting=STDIO,
+        ),
+        Server(
+            name="sequential-thinking",
+            package="@modelcontextprotocol/server-sequential-thinking",
+            transport="stdio",
+            command=module("server-sequential-thinking"),
+            allowed=thought("first"),
+            says="thoughtNumber",
+            denied=thought("forbidden"),
+            limited=thought("again"),
+            most=2,
+            waiting=STDIO,
+        ),
+        Server(
+            name="git",
+            package="mcp-server-git",
+            transport="stdio",
+            command=(str(VENV / "bin/mcp-server-git"), "--repository", repository),
+            allowed=Call("git_status", {"repo_path": repository}),
+            says="status",
+            denied=Call("git_commit", {"repo_path": repository, "message": "x"}),
+            limited=Call("git_log", {"repo_path": repository}),
+            hidden="git_reset",
+            waiting=STDIO,
+        ),
+        Server(
+            name="time",
+            package="mcp-server-time",
+            transport="stdio",
+            command=(str(VENV / "bin/mcp-server-time"), "--local-timezone", "UTC"),
+            allowed=Call("get_current_time", {"timezone": "UTC"}),
+            says="UTC",
+            denied=Call(
+                "convert_time",
+                {"source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tokyo"},
+            ),
+            limited=Call("get_current_time", {"timezone": "Asia/Tokyo"}),
+            most=2,
+            waiting=STDIO,
+        ),
+    ]
+
+
+def thought(text: str) -> Call:
+    rest = {"nextThoughtNeeded": False, "thoughtNumber": 1, "totalThoughts": 1}
+    return Call("sequentialthinking", {"thought": text, **rest})
+
+
+def clients(rust_client: Path) -> list[Client]:
+    """All clients; that of the Rust SDK is built here."""
+    python, v2 = script("python_sdk.py"), script("typescript_v2.mjs")
+    rust = (str(rust_client),)
+    modern_only = (("everything", BRIDGE),)
+    return [
+        Client("Python SDK", "mcp", python, "auto"),
+        Client("Python SDK", "mcp", python, "legacy"),
+        Client("Python SDK", "mcp", python, "modern", waiting=modern_only),
+        Client("TypeScript SDK 1", "@modelcontextprotocol/sdk", script("typescript_v1.mjs"), "legacy"),
+        Client("TypeScript SDK 2", "@modelcontextprotocol/client", v2, "auto"),
+        Client("TypeScript SDK 2", "@modelcontextprotocol/client", v2, "legacy"),
+        Client("TypeScript SDK 2", "@modelcontextprotocol/client", v2, "modern", waiting=modern_only),
+        Client("fastmcp", "fastmcp", script("fastmcp_client.py")),
+        Client("Rust SDK", "rmcp", rust, "auto"),
+        Client("Rust SDK", "rmcp", rust, "legacy"),
+        Client("Rust SDK", "rmcp", rust, "modern", waiting=modern_only),
+        Client("Inspector", "@modelcontextprotocol/inspector", script("inspector.py")),
+        Client("mcp-remote", "mcp-remote", script("mcp_remote.py")),
+        Client("Claude Code", "@anthropic-ai/claude-code", script("claude_code.py"), lists=False, calls=False),
+        Client("Gemini CLI", "@google/gemini-cli", script("gemini.py"), lists=False, calls=False),
+        Client("Codex", "@openai/codex", script("codex.py"), calls=False),
+    ]

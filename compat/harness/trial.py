@@ -1,0 +1,70 @@
+"""One client with one server behind the gateway: what must come of it."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from .peers import environment
+from .processes import Failed, indented, run
+from .table import REASON, Client, Server
+
+SECONDS = 90
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a client did, in the words of the matrix."""
+
+    did: str
+    revision: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.did} ({self.revision})" if self.revision else self.did
+
+
+def tried(client: Client, server: Server, url: str, token: str, folder: Path) -> Result:
+    """Lets a client do its job, and fails where the gateway did not do its own."""
+    calls = [server.allowed, server.denied, server.limited, server.limited]
+    job = {
+        "url": url,
+        "token": token,
+        "mode": client.mode,
+        "calls": [{"tool": call.tool, "arguments": call.arguments} for call in calls],
+    }
+    env = environment(folder)
+    outcome = run([*client.command, json.dumps(job)], SECONDS, env=env, cwd=folder)
+    if outcome.code != 0:
+        raise Failed(outcome.last_words())
+    try:
+        said = json.loads(outcome.stdout.strip().splitlines()[-1])
+        problems = list(wrong(client, server, said))
+    except (IndexError, KeyError, TypeError, ValueError) as error:
+        raise Failed(f"it did not say what came of its job ({error!r}): {outcome.last_words()}") from error
+    if problems:
+        raise Failed("\n".join(problems) + f"\nit said:\n{indented(json.dumps(said, indent=1)[-1500:])}")
+    did = "connected"
+    if client.lists:
+        did = "listed"
+    if client.calls:
+        did = "listed, called, denied, limited"
+    return Result(did, said.get("revision"))
+
+
+def wrong(client: Client, server: Server, said: dict):
+    """What is not as it must be."""
+    if client.lists:
+        named = {server.allowed.tool, server.denied.tool, server.limited.tool}
+        yield from (f"expected `{tool}` in the list" for tool in sorted(named - set(said["tools"])))
+        if server.hidden in said["tools"]:
+            yield f"expected `{server.hidden}` to be hidden"
+    if not client.calls:
+        return
+    allowed, denied, first, second = said["answers"]
+    for what, answer in (("the allowed call", allowed), ("the first limited call", first)):
+        if answer["error"]:
+            yield f"expected {what} to pass"
+    if server.says not in allowed["text"]:
+        yield f"expected the allowed call to answer `{server.says}`"
+    for what, answer, reason in (("denied", denied, REASON), ("second limited", second, "limit")):
+        if not answer["error"] or "[POLICY DENIED]" not in answer["text"] or reason not in answer["text"]:
+            yield f"expected the {what} call to be refused with a reason that has `{reason}` in it"
