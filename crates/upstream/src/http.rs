@@ -23,6 +23,7 @@ use crate::{
     address::Reach,
     builtin::{self, Builtin},
     connect::Connector,
+    stdio::{Events, StdioServer},
 };
 
 /// Connections kept open to one server while nothing uses them.
@@ -37,6 +38,8 @@ pub enum Upstream {
     Http(Box<HttpUpstream>),
     /// One of ours, in process.
     Builtin(Arc<dyn Builtin>),
+    /// A command that is started here.
+    Stdio(Arc<StdioServer>),
 }
 
 impl fmt::Debug for Upstream {
@@ -44,6 +47,7 @@ impl fmt::Debug for Upstream {
         match self {
             Upstream::Http(server) => server.fmt(f),
             Upstream::Builtin(server) => write!(f, "Builtin({})", server.identity().name),
+            Upstream::Stdio(server) => server.fmt(f),
         }
     }
 }
@@ -61,6 +65,10 @@ pub enum SendError {
     /// Certainly nothing was sent.
     #[error("no connection: {0}")]
     NotSent(String),
+    /// Nothing was sent, because the server's command does not run; this is for
+    /// the caller to read.
+    #[error("{0}")]
+    NotStarted(String),
     /// Something may have been.
     #[error("the connection was lost: {0}")]
     Lost(String),
@@ -76,6 +84,8 @@ pub struct UrlError(String);
 pub enum AnswerBody {
     Arriving(Incoming),
     Whole(Full<Bytes>),
+    /// From a command that runs here.
+    Said(Box<Events>),
 }
 
 impl HttpUpstream {
@@ -109,6 +119,7 @@ impl Upstream {
                 let answer = builtin::answer(&**server, request).await;
                 Ok(answer.map(|body| AnswerBody::Whole(Full::new(body))))
             }
+            Upstream::Stdio(server) => server.send(request).await,
         }
     }
 }
@@ -149,6 +160,9 @@ impl Body for AnswerBody {
             AnswerBody::Whole(body) => {
                 Pin::new(body).poll_frame(context).map_err(|never| match never {})
             }
+            AnswerBody::Said(events) => {
+                events.poll_next(context).map(|next| next.map(|bytes| Ok(Frame::data(bytes))))
+            }
         }
     }
 
@@ -156,6 +170,7 @@ impl Body for AnswerBody {
         match self {
             AnswerBody::Arriving(body) => body.is_end_stream(),
             AnswerBody::Whole(body) => body.is_end_stream(),
+            AnswerBody::Said(_) => false,
         }
     }
 
@@ -163,6 +178,7 @@ impl Body for AnswerBody {
         match self {
             AnswerBody::Arriving(body) => body.size_hint(),
             AnswerBody::Whole(body) => body.size_hint(),
+            AnswerBody::Said(_) => SizeHint::default(),
         }
     }
 }

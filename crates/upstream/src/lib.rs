@@ -8,5 +8,6 @@ pub mod client;
 mod connect;
 mod http;
 pub mod sse;
+pub mod stdio;
 
 pub use crate::http::{AnswerBody, HttpUpstream, SendError, Upstream, UrlError};
