@@ -84,7 +84,7 @@ async fn failed(settlement: Option<Settlement>, error: &SendError) -> Refusal {
     };
     match (settlement, error) {
         (Some(mut settlement), SendError::NotSent(_) | SendError::NotStarted(_)) => {
-            settlement.give_back(why).await
+            settlement.give_back(why).await;
         }
         (Some(mut settlement), SendError::Lost(_)) => settlement.fail(why),
         (None, _) => {}

@@ -85,7 +85,7 @@ pub(crate) fn run(command: Command, data: Option<PathBuf>) -> anyhow::Result<Don
         Command::Show(one) => with_gateway(data, |gateway| show::show(gateway, &one)),
         Command::Tools(one) => with_gateway(data, |gateway| show::tools(gateway, &one)),
         Command::Refresh(one) => with_gateway(data, |gateway| show::refresh(gateway, &one)),
-        Command::Remove(one) => match command::added(data.clone(), &one.name)? {
+        Command::Remove(one) => match command::added(data.clone(), &one.name) {
             Some(file) => command::remove(&file, data, &one),
             None => with_gateway(data, |gateway| remove(gateway, &one)),
         },

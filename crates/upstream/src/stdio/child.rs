@@ -177,14 +177,12 @@ impl Child {
         for place in id.into_iter().chain(token) {
             edits.replace(place, number.to_string());
         }
-        match self.outbox.put(edits.finish()).await {
-            Ok(()) => Ok(asking),
-            Err(Full) => {
-                // It was never sent, so there is nothing to cancel.
-                self.state().waiting.remove(&number);
-                Err(AskError::Full)
-            }
+        if self.outbox.put(edits.finish()).await.is_ok() {
+            return Ok(asking);
         }
+        // It was never sent, so there is nothing to cancel.
+        self.state().waiting.remove(&number);
+        Err(self.over().map_or(AskError::Full, |(why, _)| AskError::Over(why)))
     }
 
     fn register(&self, waiting: Waiting) -> Result<u64, AskError> {

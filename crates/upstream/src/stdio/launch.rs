@@ -219,13 +219,7 @@ impl Keeper {
             }
             silent = &mut silence => match silent {
                 Ok(Silence::Flood) => "the server wrote a line without end".to_owned(),
-                _ => {
-                    let ended = tokio::time::timeout(DRAINED, self.process.wait()).await;
-                    match ended {
-                        Ok(ended) => said(ended.ok()),
-                        Err(_) => "the server closed its output".to_owned(),
-                    }
-                }
+                _ => self.last_words().await,
             },
             _ = is_held.changed() => "nobody needs the server any more".to_owned(),
         };
@@ -235,6 +229,12 @@ impl Keeper {
         }
         self.end().await;
         why
+    }
+
+    /// Why its output is closed.
+    async fn last_words(&mut self) -> String {
+        let ended = tokio::time::timeout(DRAINED, self.process.wait()).await;
+        ended.map_or_else(|_| "the server closed its output".into(), |ended| said(ended.ok()))
     }
 
     /// Closes its input, then tells it to end, then makes it.

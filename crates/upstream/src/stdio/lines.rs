@@ -83,10 +83,11 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             let is_endless = too_long.as_ref().is_some_and(|(_, length)| *length > patience);
             if is_last.is_some() || is_over || is_endless {
                 let is_nothing = is_over && line.is_empty() && too_long.is_none();
-                return Ok((!is_nothing).then(|| match too_long {
+                let line = match too_long {
                     Some((ends, length)) => Line::TooLong { ends, length },
                     None => Line::Whole(line),
-                }));
+                };
+                return Ok((!is_nothing).then_some(line));
             }
         }
     }

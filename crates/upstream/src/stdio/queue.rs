@@ -16,7 +16,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 /// Bytes that may wait until the child reads them.
 const OUTBOX: u32 = 32 << 20;
 /// How long a message waits for room among them.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(5);
 /// What a message costs besides its bytes.
 const OVERHEAD: usize = 128;
 /// Messages that may wait for one caller, whatever their size.

@@ -80,13 +80,12 @@ impl Shared {
         match message {
             Some(Message::Request { id, method, params }) => {
                 let id = id.to_json();
-                match self.answered_here(&id, method, params, session.as_ref()) {
-                    Some(answer) => Ok(answer),
-                    None => {
-                        let asking = self.ask(&document, session.as_ref()).await?;
-                        reply::answer(asking, id, false).await
-                    }
+                let here = self.answered_here(&id, method, params, session.as_ref());
+                if let Some(answer) = here {
+                    return Ok(answer);
                 }
+                let asking = self.ask(&document, session.as_ref()).await?;
+                reply::answer(asking, id, false).await
             }
             Some(Message::Notification { method, .. }) => {
                 self.notify(method, &document, session.as_ref()).await?;

@@ -72,7 +72,8 @@ async fn a_child_that_does_not_read_blocks_nobody_for_ever() {
     let server = Server::new("legacy", Instances::Session);
     let (one, two) = (server.begin().await, server.begin().await);
     server.call(&one, "1", "deaf").await.unwrap();
-    let large = call("2", "echo").replace("mine-echo", &"x".repeat(20 << 20));
+    let bulk = format!(r#""params":{{"bulk":"{}","#, "x".repeat(20 << 20));
+    let large = call("2", "echo").replace(r#""params":{"#, &bulk);
     let (first, second, other) = tokio::join!(
         server.post(&one, &large),
         async {
@@ -83,7 +84,8 @@ async fn a_child_that_does_not_read_blocks_nobody_for_ever() {
         },
         server.call(&two, "1", "echo"),
     );
-    assert!(first.is_err() && second.is_err());
+    assert!(first.unwrap_err().to_string().contains("the session was ended"));
+    assert!(second.unwrap_err().to_string().contains("does not read"));
     assert_eq!(other.unwrap().status, 200);
 }
 

@@ -20,7 +20,7 @@ use crate::{
     config::{self, Overrides},
     data::{DataDirectory, Running, server_file},
     environment::Environment,
-    output::{Done, GOOD, print_json, remark},
+    output::{Done, GOOD, complain, print_json, remark},
 };
 
 /// How long a running gateway may take to notice, in steps.
@@ -53,10 +53,10 @@ fn directory(data: Option<PathBuf>) -> anyhow::Result<PathBuf> {
 }
 
 /// The file of a server that was added here, if there is one.
-pub(super) fn added(data: Option<PathBuf>, name: &Name) -> anyhow::Result<Option<PathBuf>> {
+pub(super) fn added(data: Option<PathBuf>, name: &Name) -> Option<PathBuf> {
     // Where there is no data directory to be found, the gateway is asked.
     let file = directory(data).ok().map(|directory| server_file(&directory, name));
-    Ok(file.filter(|file| file.exists()))
+    file.filter(|file| file.exists())
 }
 
 /// Adds a server, and waits until a running gateway has it.
@@ -71,9 +71,9 @@ pub(super) fn add(
     let directory = DataDirectory::open(&path)?;
     let file = server_file(&path, name);
     if file.exists() {
-        return refused(&format!(
+        return Ok(refused(&format!(
             "server `{name}` is there already\nhint: remove it first, or choose another name"
-        ));
+        )));
     }
     if is_running(&path) {
         let mut is_taken = false;
@@ -82,9 +82,9 @@ pub(super) fn add(
             Ok(Done::Well)
         })?;
         if is_taken {
-            return refused(&format!(
+            return Ok(refused(&format!(
                 "server `{name}` is there already\nhint: choose another name"
-            ));
+            )));
         }
     }
     directory.put_server(name, &text)?;
@@ -108,9 +108,9 @@ pub(super) fn remove(file: &Path, data: Option<PathBuf>, one: &One) -> anyhow::R
     }
 }
 
-fn refused(message: &str) -> anyhow::Result<Done> {
-    crate::output::complain(&anyhow!("{message}"));
-    Ok(Done::WithProblems)
+fn refused(message: &str) -> Done {
+    complain(&anyhow!("{message}"));
+    Done::WithProblems
 }
 
 fn is_running(directory: &Path) -> bool {
@@ -138,9 +138,9 @@ fn awaited(
             }
             gateway.pause(STEP);
         }
-        refused(
+        Ok(refused(
             "the gateway has not noticed the change\nhint: see what its log says, or start it again",
-        )
+        ))
     })
 }
 
