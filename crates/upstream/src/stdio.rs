@@ -1,8 +1,7 @@
 //! Servers that are commands started here, and speak over their standard input
 //! and output.
 //!
-//! [`StdioServer::send`] speaks streamable HTTP for them, in the child's own era,
-//! so that the gateway treats such a server like a remote one. Clients of the
+//! Here streamable HTTP is spoken for them, in the child's own era, so that the gateway treats such a server like a remote one. Clients of the
 //! two eras never meet in one child: a server that speaks both runs once for each
 //! that is in use.
 

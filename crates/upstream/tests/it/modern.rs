@@ -23,6 +23,7 @@ async fn revision(mode: &str) -> String {
 #[tokio::test]
 async fn the_era_is_the_childs_own() {
     assert_eq!(revision("modern").await, MODERN);
+    assert_eq!(revision("slow").await, MODERN);
     assert_eq!(revision("legacy").await, "2025-06-18");
     assert_eq!(revision("fragile").await, "2025-06-18");
     assert_eq!(revision("deaf").await, "2025-06-18");

@@ -73,3 +73,20 @@ async fn a_ping_before_the_introduction_is_answered_for_the_client() {
     let answered = r#"{"jsonrpc":"2.0","id":"early","result":{}}"#;
     assert!(server.recorded().iter().any(|line| line == answered), "{:?}", server.recorded());
 }
+
+#[tokio::test]
+async fn many_sessions_leave_nothing_behind() {
+    let server = Server::new("legacy", Instances::Session);
+    let mut pids = Vec::new();
+    for _ in 0..10 {
+        let begun = std::iter::repeat_with(|| server.begin()).take(10);
+        for session in futures_util::future::join_all(begun).await {
+            pids.push(server.call(&session, "1", "echo").await.unwrap().text().to_owned());
+            assert_eq!(server.delete(&session).await, 200);
+        }
+    }
+    pids.sort();
+    pids.dedup();
+    assert_eq!(pids.len(), 100);
+    until("all have ended", || !pids.iter().any(|pid| runs(pid))).await;
+}

@@ -1,5 +1,5 @@
 #!/bin/sh
-# A small MCP server for tests: `server.sh [legacy|modern|fragile|deaf|early|mute]`.
+# A small MCP server for tests: `server.sh [legacy|modern|slow|fragile|deaf|early|mute]`.
 # What it is sent goes to the file $RECORD, if that is set.
 mode=${1:-legacy} held= asker= listener=
 if [ "$mode" = mute ]; then trap '' TERM; while :; do sleep 1; done; fi
@@ -50,9 +50,17 @@ while IFS= read -r line; do
         modern) answer "$id" '{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"resultType":"complete"}' ;;
         fragile) exit 1 ;;
         deaf) ;;
+        slow) asked=$id ;;
         *) say "{\"jsonrpc\":\"2.0\",\"id\":$id,\"error\":{\"code\":-32601,\"message\":\"unknown\"}}" ;;
       esac ;;
     *'"method":"initialize"'*)
+      if [ "$mode" = slow ]; then
+        # It has only now come to read, and answers in another order.
+        say "{\"jsonrpc\":\"2.0\",\"id\":$id,\"error\":{\"code\":-32601,\"message\":\"unknown\"}}"
+        answer "$asked" '{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"resultType":"complete"}'
+        mode=modern
+        continue
+      fi
       # Its client cannot answer this yet, and must not lose it.
       [ "$mode" != early ] || say '{"jsonrpc":"2.0","id":"early","method":"ping"}'
       answer "$id" '{"protocolVersion":"2025-06-18","capabilities":{"tools":{},"logging":{},"resources":{"subscribe":true}},"serverInfo":{"name":"sh","version":"1"}}' ;;
