@@ -8,6 +8,9 @@ use std::{
     process::{Child, Stdio},
 };
 
+use http_body_util::BodyExt as _;
+use sluice_upstream::{AnswerBody, HttpUpstream, Upstream, address::Reach};
+
 use crate::sluice::{BINARY, Folder};
 
 /// A small MCP server, which the tests of `upstream` use too.
@@ -175,4 +178,44 @@ fn a_supervisor_ends_as_its_command_does() {
     BufReader::new(left.stdout.take().unwrap()).read_line(&mut pid).unwrap();
     assert_eq!(code(left), Some(0));
     until("it has ended", || !runs(pid.trim()));
+}
+
+/// Posts a message to the gateway as an agent, in a session unless that is empty.
+async fn post(url: &str, session: &str, body: String) -> http::Response<AnswerBody> {
+    let reach = Reach { allowed: Vec::new(), loopback: true };
+    let gateway = Upstream::Http(Box::new(HttpUpstream::new(url, reach).unwrap()));
+    let mut request = http::Request::post("/")
+        .header("host", "localhost")
+        .header("authorization", format!("Bearer {TOKEN}"))
+        .header("content-type", "application/json")
+        .header("accept", "application/json, text/event-stream");
+    if !session.is_empty() {
+        request = request.header("mcp-session-id", session);
+    }
+    gateway.send(request.body(body.into()).unwrap()).await.unwrap()
+}
+
+async fn event(body: &mut AnswerBody) -> String {
+    let data = body.frame().await.unwrap().unwrap().into_data().unwrap();
+    String::from_utf8(data.to_vec()).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_command_of_a_sessions_own_can_ask_its_client() {
+    let folder = folder(&format!("{}\ninstances = \"session\"", command()));
+    let up = tokio::task::block_in_place(|| folder.up(&[]));
+    let url = format!("http://{}/mcp/s", up.listen);
+    let hello = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{"sampling":{}},"clientInfo":{"name":"t","version":"1"}}}"#;
+    let begun = post(&url, "", hello.into()).await;
+    let session = begun.headers()["mcp-session-id"].to_str().unwrap().to_owned();
+    let call = r#"{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"ask"}}"#;
+    let mut answer = post(&url, &session, call.into()).await.into_body();
+    let asked = event(&mut answer).await;
+    assert!(asked.contains("sampling/createMessage"), "{asked}");
+    let id = asked.split(r#""id":""#).nth(1).and_then(|rest| rest.split('"').next()).unwrap();
+    assert_ne!(id, "ask-1", "the id is the gateway's own");
+    let reply = format!(r#"{{"jsonrpc":"2.0","id":"{id}","result":{{}}}}"#);
+    assert_eq!(post(&url, &session, reply).await.status(), 202);
+    let last = event(&mut answer).await;
+    assert!(last.contains("answered") && last.contains(r#""id":"a""#), "{last}");
 }
