@@ -49,7 +49,7 @@ pub(crate) enum Refused {
     #[error("{0} is not what it was when it was read\nhint: read it again, and decide anew")]
     Stale(String),
     #[error(
-        "servers that are started as a command cannot be added over HTTP\nhint: declare it in the configuration file"
+        "servers that are started as a command cannot be added or changed over HTTP\nhint: use the configuration file, or `sluice server` on the gateway's machine"
     )]
     Command,
     #[error(

@@ -7,6 +7,7 @@ mod grant;
 mod log;
 mod policy;
 mod server;
+mod supervise;
 mod up;
 
 use std::path::PathBuf;
@@ -49,6 +50,9 @@ enum Command {
     Config(config::Show),
     /// Print a completion script for a shell
     Completions(completions::Completions),
+    /// Run a command and end all of it when standard input closes
+    #[command(hide = true)]
+    Supervise(supervise::Supervise),
 }
 
 /// Does what the arguments ask for.
@@ -62,5 +66,6 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<Done> {
         Command::Log(log) => log.run(arguments.data),
         Command::Config(show) => show.run(arguments.data),
         Command::Completions(completions) => completions.run(),
+        Command::Supervise(supervise) => supervise.run(),
     }
 }

@@ -5,6 +5,8 @@
 //! down (`problem`). What comes out is valid: names exist, policies compile and
 //! pass their own tests, secrets are at hand. Opening and listening is left to others.
 
+mod command;
+mod folder;
 mod grant;
 mod loader;
 mod options;
@@ -112,7 +114,8 @@ impl Config {
         let folder = path.parent().unwrap_or(Path::new("")).to_owned();
         let mut loader = Loader::new(&folder, environment);
         loader.files.push(path.clone());
-        let read = syntax::with_root(&text, &mut loader, read_all);
+        let read =
+            syntax::with_root(&text, &mut loader, |root, loader| read_all(root, overrides, loader));
         let files = std::mem::take(&mut loader.files);
         let Some(read) = read.filter(|_| loader.findings.is_empty()) else {
             let source = Source { name: path.display().to_string(), text };
@@ -166,9 +169,13 @@ struct Read {
     grants: Vec<(TokenHash, Grant)>,
 }
 
-fn read_all(root: &Section<'_>, loader: &mut Loader<'_>) -> Read {
+fn read_all(root: &Section<'_>, overrides: &Overrides, loader: &mut Loader<'_>) -> Read {
     let settings = Settings::read(root, loader);
-    let servers = server::read(root, loader);
+    let mut servers = server::read(root, loader);
+    if let Some(data) = data_path(overrides, loader.environment, settings.data.as_ref()) {
+        let added = folder::read(&data, &servers, loader);
+        servers.extend(added);
+    }
     let names: Vec<_> = servers.iter().map(|one| one.name.clone()).collect();
     let policies = policy::read(root, &names, loader);
     server::check_anonymous(&servers, &policies.names, loader);
@@ -192,13 +199,8 @@ impl Read {
         if listen == admin && listen.port() != 0 {
             return Err(LoadError::SameAddress(listen));
         }
-        let data = overrides
-            .data
-            .clone()
-            .or_else(|| environment.path("SLUICE_DATA"))
-            .or(settings.data)
-            .or_else(|| home_data(environment))
-            .ok_or(LoadError::NoData)?;
+        let data = data_path(overrides, environment, settings.data.as_ref());
+        let data = data.ok_or(LoadError::NoData)?;
         Ok(Config {
             listen,
             admin,
@@ -215,6 +217,16 @@ impl Read {
             files,
         })
     }
+}
+
+/// The data directory, wherever it is named first.
+fn data_path(
+    overrides: &Overrides,
+    environment: &Environment,
+    of_file: Option<&PathBuf>,
+) -> Option<PathBuf> {
+    let named = overrides.data.clone().or_else(|| environment.path("SLUICE_DATA"));
+    named.or_else(|| of_file.cloned()).or_else(|| home_data(environment))
 }
 
 /// Where users' programs keep their data. A relative `XDG_DATA_HOME` is to be

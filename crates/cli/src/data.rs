@@ -15,7 +15,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use sluice_store::Secret;
+use sluice_store::{Name, Secret};
 
 pub(crate) use running::{Running, agents_url};
 
@@ -106,6 +106,20 @@ impl DataDirectory {
         }
     }
 
+    /// The folder of servers that a command on this machine adds, made if there
+    /// is none.
+    pub(crate) fn servers(&self) -> Result<PathBuf, DataError> {
+        let folder = servers_folder(&self.path);
+        make_private(&folder)?;
+        Ok(folder)
+    }
+
+    /// Keeps what is said of a server in that folder.
+    pub(crate) fn put_server(&self, name: &Name, text: &str) -> Result<(), DataError> {
+        self.servers()?;
+        secret::write(&server_file(&self.path, name), text.trim_end())
+    }
+
     /// The token of the demo's grant, made if there is none.
     pub(crate) fn demo_token(&self) -> Result<Secret, DataError> {
         secret::kept_token(&self.path.join("demo-token"), "sg_")
@@ -117,6 +131,22 @@ impl DataDirectory {
         make_private(&keys)?;
         secret::kept_key(&keys.join("master"))
     }
+}
+
+/// Where servers are kept that a command on this machine has added.
+pub(crate) fn servers_folder(data: &Path) -> PathBuf {
+    data.join("servers.d")
+}
+
+/// The file of one such server.
+pub(crate) fn server_file(data: &Path, name: &Name) -> PathBuf {
+    servers_folder(data).join(format!("{name}.toml"))
+}
+
+/// Checks that a file or directory is its user's alone.
+pub(crate) fn check_private(path: &Path) -> Result<(), DataError> {
+    let metadata = path.metadata().map_err(|error| DataError::Read(path.to_owned(), error))?;
+    guard::check(path, &metadata, if metadata.is_dir() { 0o700 } else { 0o600 })
 }
 
 /// Makes a directory that only its owner can enter, or checks that it is one.

@@ -6,6 +6,21 @@ use std::{
     path::PathBuf,
 };
 
+const FOR_CHILDREN: [&str; 12] = [
+    "HOME",
+    "LANG",
+    "LOGNAME",
+    "PATH",
+    "SHELL",
+    "TERM",
+    "TMPDIR",
+    "TZ",
+    "USER",
+    "XDG_CACHE_HOME",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+];
+
 /// The variables a process was started with. They may hold secrets, so that
 /// there is no way to print them all.
 pub(crate) struct Environment(BTreeMap<OsString, OsString>);
@@ -19,6 +34,21 @@ impl Environment {
     /// A variable's value, if it is set.
     pub(crate) fn get(&self, name: &str) -> Option<&OsStr> {
         self.0.get(OsStr::new(name)).map(OsString::as_os_str)
+    }
+
+    /// What a command that is started here may know of it: where programs and
+    /// files are, who the user is, and in which language. Nothing that could be
+    /// a secret.
+    pub(crate) fn for_children(&self) -> Vec<(OsString, OsString)> {
+        let is_passed = |name: &OsStr| {
+            let name = name.to_str().unwrap_or_default();
+            FOR_CHILDREN.contains(&name) || name.starts_with("LC_")
+        };
+        self.0
+            .iter()
+            .filter(|(name, _)| is_passed(name))
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect()
     }
 
     /// A setting of ours: a variable that is empty counts as not set.

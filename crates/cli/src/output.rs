@@ -30,6 +30,8 @@ pub(crate) enum Done {
     WithProblems,
     /// It was called wrongly, or could not read its input.
     Misused,
+    /// It ended as another program did, whose exit code this is.
+    As(u8),
 }
 
 impl Done {
@@ -45,6 +47,7 @@ impl From<Done> for ExitCode {
             Done::Well => 0,
             Done::WithProblems => 1,
             Done::Misused => 2,
+            Done::As(code) => code,
         })
     }
 }

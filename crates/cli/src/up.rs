@@ -11,7 +11,10 @@ use anyhow::anyhow;
 use sluice_gateway::{Builtins, Clock, Gateway, Settings, Tls};
 use sluice_policy::ArgPath;
 use sluice_store::{Key, Store};
-use sluice_upstream::address::Reach;
+use sluice_upstream::{
+    address::Reach,
+    stdio::{Launch, Supervisor},
+};
 use sluice_wire::json::Bounds;
 use tokio::{net::TcpListener, sync::watch};
 
@@ -47,7 +50,9 @@ pub(crate) async fn run(start: Start) -> anyhow::Result<()> {
     let agents = bind(config.listen, "--listen").await?;
     let people = bind(config.admin, "--admin").await?;
     let (listen, admin) = (agents.local_addr()?, people.local_addr()?);
-    let settings = settings(&config, listen, admin, key);
+    data.servers()?;
+    let settings =
+        Settings { launch: launch(&environment)?, ..settings(&config, listen, admin, key) };
     let gateway = Gateway::new(settings, store.clone(), builtins())
         .ok_or_else(|| anyhow!("the key in the data directory cannot be used"))?;
     let live = Arc::new(LiveGateway::new(gateway.clone(), store.clone(), demo));
@@ -145,6 +150,7 @@ fn settings(config: &Config, listen: SocketAddr, admin: SocketAddr, key: Key) ->
         },
         answer: size(limits.answer),
         reach: Reach { allowed: config.allow_private.clone(), loopback: false },
+        launch: Launch::default(),
         descriptors: descriptors(),
         people: format!("http://{admin}"),
         recorded: config.audit.values.iter().filter_map(|path| ArgPath::parse(path)).collect(),
@@ -159,6 +165,14 @@ fn api_settings(config: &Config, admin: SocketAddr) -> sluice_admin::Settings {
         origins: config.allowed_origins.clone(),
         is_loopback: admin.ip().is_loopback(),
     }
+}
+
+/// Commands are started by this program itself, which watches over them even if
+/// the gateway is killed.
+fn launch(environment: &Environment) -> io::Result<Launch> {
+    let program = std::env::current_exe()?;
+    let supervisor = Supervisor { program, arguments: vec!["supervise".into()] };
+    Ok(Launch { supervisor: Some(supervisor), environment: environment.for_children() })
 }
 
 /// The servers of our own.

@@ -94,7 +94,7 @@ impl Gateway {
     pub fn apply(&self, configuration: &Configuration) -> Result<(), ApplyError> {
         let inner = &self.inner;
         let before = inner.snapshot.load_full();
-        let next = Snapshot::build(configuration, &before, &inner.settings.reach, &inner.builtins)?;
+        let next = Snapshot::build(configuration, &before, &inner.settings, &inner.builtins)?;
         inner.snapshot.store(Arc::new(next));
         inner.grants.replace(&configuration.grants);
         inner.announce();

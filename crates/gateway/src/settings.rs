@@ -2,7 +2,7 @@
 
 use sluice_policy::ArgPath;
 use sluice_store::Key;
-use sluice_upstream::address::Reach;
+use sluice_upstream::{address::Reach, stdio::Launch};
 use sluice_wire::json::Bounds;
 
 use crate::clock::Clock;
@@ -23,6 +23,8 @@ pub struct Settings {
     pub answer: usize,
     /// Ranges that servers may lie in, besides public ones.
     pub reach: Reach,
+    /// What commands of servers are started with.
+    pub launch: Launch,
     /// How many files and connections this process may have open.
     pub descriptors: usize,
     /// Where people decide: the address of the dashboard.

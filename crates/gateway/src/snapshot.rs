@@ -4,10 +4,18 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use sluice_policy::Policy;
-use sluice_store::{AttachedPolicy, Grant, Name, PolicyRef, Server, Source, TokenHash, Transport};
-use sluice_upstream::{HttpUpstream, Upstream, address::Reach, builtin::Builtin};
+use sluice_store::{
+    AttachedPolicy, Grant, Instances, Name, PolicyRef, Secret, Server, Source, Start, TokenHash,
+    Transport,
+};
+use sluice_upstream::{
+    HttpUpstream, Upstream,
+    address::Reach,
+    builtin::Builtin,
+    stdio::{self, StdioServer},
+};
 
-use crate::{assess::Tools, grants::Holder, subscriptions::Hub};
+use crate::{assess::Tools, grants::Holder, settings::Settings, subscriptions::Hub};
 
 /// Everything that may be called and by whom, as the file and the store have it.
 #[derive(Debug, Clone, Default)]
@@ -77,7 +85,7 @@ impl Snapshot {
     pub(crate) fn build(
         configuration: &Configuration,
         before: &Snapshot,
-        reach: &Reach,
+        settings: &Settings,
         builtins: &Builtins,
     ) -> Result<Snapshot, ApplyError> {
         let mut servers = HashMap::new();
@@ -85,7 +93,7 @@ impl Snapshot {
             let old = before.server(server.name.as_str());
             let link = match old.filter(|old| old.link.server == *server) {
                 Some(old) => Arc::clone(&old.link),
-                None => Arc::new(Link::new(server, reach, builtins)?),
+                None => Arc::new(Link::new(server, settings, builtins)?),
             };
             let attached =
                 configuration.policies.iter().filter(|policy| policy.server == server.name);
@@ -118,12 +126,13 @@ impl ServerState {
 }
 
 impl Link {
-    fn new(server: &Server, reach: &Reach, builtins: &Builtins) -> Result<Link, ApplyError> {
+    fn new(server: &Server, settings: &Settings, builtins: &Builtins) -> Result<Link, ApplyError> {
         let failed =
             |reason: String| ApplyError::Server { server: server.name.as_str().into(), reason };
         let upstream = match &server.transport {
             Transport::Http { url, .. } => {
                 // Only the file of whoever runs this machine may name the machine itself.
+                let reach = &settings.reach;
                 let loopback = reach.loopback || server.source == Source::File;
                 let reach = Reach { loopback, ..reach.clone() };
                 let server = HttpUpstream::new(url, reach);
@@ -134,6 +143,14 @@ impl Link {
                 let make =
                     make.ok_or_else(|| failed(format!("there is no built-in server `{name}`")))?;
                 Upstream::Builtin(make(options).map_err(failed)?)
+            }
+            Transport::Command { command, env, instances, start } => {
+                let child = child(server, settings, command, env, *instances);
+                if *start == Start::Up {
+                    let child = Arc::clone(&child);
+                    tokio::spawn(async move { child.begin().await });
+                }
+                Upstream::Stdio(child)
             }
         };
         let headers = credentials(&server.transport).map_err(failed)?;
@@ -147,6 +164,24 @@ impl Link {
             hub: Hub::default(),
         })
     }
+}
+
+/// A server that is a command; nothing is started yet.
+fn child(
+    server: &Server,
+    settings: &Settings,
+    command: &[String],
+    env: &[(String, Secret)],
+    instances: Instances,
+) -> Arc<StdioServer> {
+    let env = env.iter().map(|(name, value)| (name.clone(), value.expose().to_owned())).collect();
+    let program = stdio::Program { command: command.to_vec(), env };
+    let instances = match instances {
+        Instances::Shared => stdio::Instances::Shared,
+        Instances::Session => stdio::Instances::Session,
+    };
+    let launch = settings.launch.clone();
+    Arc::new(StdioServer::new(server.name.as_str(), launch, program, instances, settings.answer))
 }
 
 fn credentials(transport: &Transport) -> Result<HeaderMap, String> {

@@ -36,6 +36,47 @@ pub enum Transport {
     Http { url: String, headers: Vec<(String, Secret)> },
     /// A server of ours, in process. The options are one JSON object.
     Builtin { name: String, options: String },
+    /// A command that is started here. The variables are set in its environment.
+    Command { command: Vec<String>, env: Vec<(String, Secret)>, instances: Instances, start: Start },
+}
+
+/// Which sessions share a process of a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Instances {
+    #[default]
+    Shared,
+    /// Each has its own.
+    Session,
+}
+
+/// When a command is started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Start {
+    /// When somebody needs it.
+    #[default]
+    Use,
+    /// With the gateway.
+    Up,
+}
+
+impl Instances {
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Instances::Shared => "shared",
+            Instances::Session => "session",
+        }
+    }
+}
+
+impl Start {
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Start::Use => "use",
+            Start::Up => "up",
+        }
+    }
 }
 
 /// A policy as it is attached to one server.

@@ -17,6 +17,7 @@ use crate::{
     builtin::{self, Builtin},
     legacy_sse,
     pool::{Arriving, Pool},
+    stdio::{Events, StdioServer},
 };
 
 /// A server that requests can be sent to.
@@ -25,6 +26,8 @@ pub enum Upstream {
     Http(HttpUpstream),
     /// One of ours, in process.
     Builtin(Arc<dyn Builtin>),
+    /// A command that is started here.
+    Stdio(Arc<StdioServer>),
 }
 
 impl fmt::Debug for Upstream {
@@ -32,6 +35,7 @@ impl fmt::Debug for Upstream {
         match self {
             Upstream::Http(server) => server.fmt(f),
             Upstream::Builtin(server) => write!(f, "Builtin({})", server.identity().name),
+            Upstream::Stdio(server) => server.fmt(f),
         }
     }
 }
@@ -51,6 +55,10 @@ pub enum SendError {
     /// Certainly nothing was sent.
     #[error("no connection: {0}")]
     NotSent(String),
+    /// Nothing was sent, because the server's command does not run; this is for
+    /// the caller to read.
+    #[error("{0}")]
+    NotStarted(String),
     /// Something may have been.
     #[error("the connection was lost: {0}")]
     Lost(String),
@@ -68,6 +76,8 @@ pub enum AnswerBody {
     Whole(Full<Bytes>),
     /// Put together here from what a server says elsewhere.
     Made(UnsyncBoxBody<Bytes, BodyError>),
+    /// From a command that runs here.
+    Said(Box<Events>),
 }
 
 /// Why an answer is not whole.
@@ -100,6 +110,7 @@ impl Upstream {
                 let answer = builtin::answer(&**server, request).await;
                 Ok(answer.map(|body| AnswerBody::Whole(Full::new(body))))
             }
+            Upstream::Stdio(server) => server.send(request).await,
         }
     }
 }
@@ -144,6 +155,9 @@ impl Body for AnswerBody {
             AnswerBody::Whole(body) => {
                 Pin::new(body).poll_frame(context).map_err(|never| match never {})
             }
+            AnswerBody::Said(events) => {
+                events.poll_next(context).map(|next| next.map(|bytes| Ok(Frame::data(bytes))))
+            }
         }
     }
 
@@ -152,6 +166,7 @@ impl Body for AnswerBody {
             AnswerBody::Arriving(body) => body.is_end_stream(),
             AnswerBody::Whole(body) => body.is_end_stream(),
             AnswerBody::Made(body) => body.is_end_stream(),
+            AnswerBody::Said(_) => false,
         }
     }
 
@@ -160,6 +175,7 @@ impl Body for AnswerBody {
             AnswerBody::Arriving(body) => body.size_hint(),
             AnswerBody::Whole(body) => body.size_hint(),
             AnswerBody::Made(body) => body.size_hint(),
+            AnswerBody::Said(_) => SizeHint::default(),
         }
     }
 }

@@ -10,5 +10,6 @@ mod http;
 mod legacy_sse;
 mod pool;
 pub mod sse;
+pub mod stdio;
 
 pub use crate::http::{AnswerBody, BodyError, HttpUpstream, SendError, Upstream, UrlError};

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use axum::{Json as Answer, extract::State, http::StatusCode};
 use serde::{Deserialize, Serialize, de::IgnoredAny};
 use serde_json::Value;
-use sluice_store::{Name, Server, Source, Transport};
+use sluice_store::{Name, Secret, Server, Source, Transport};
 
 use super::{
     Plane, Problem,
@@ -13,6 +13,7 @@ use super::{
     whole,
 };
 use crate::{
+    declare,
     live::Tool,
     ops::{Refused, WantedServer},
     span,
@@ -27,7 +28,7 @@ pub(super) struct Servers {
 }
 
 /// A server, without the values of its headers.
-#[derive(Serialize)]
+#[derive(Serialize, Default)]
 pub(super) struct ShownServer {
     name: String,
     source: &'static str,
@@ -36,6 +37,16 @@ pub(super) struct ShownServer {
     url: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     builtin: Option<String>,
+    /// Without what may be secret in it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    command: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    instances: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    start: Option<&'static str>,
+    /// Names of the variables that are set for the command.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    env: Vec<String>,
     /// Their names.
     headers: Vec<String>,
     timeout: String,
@@ -120,22 +131,33 @@ pub(super) async fn refresh(
 
 impl ShownServer {
     fn of(server: &Server) -> ShownServer {
-        let (transport, url, builtin, headers) = match &server.transport {
-            Transport::Http { url, headers } => {
-                let names = headers.iter().map(|(name, _)| name.clone()).collect();
-                ("http", Some(shown_url(url)), None, names)
-            }
-            Transport::Builtin { name, .. } => ("builtin", None, Some(name.clone()), Vec::new()),
-        };
-        ShownServer {
+        let common = ShownServer {
             name: server.name.to_string(),
             source: source(server.source),
-            transport,
-            url,
-            builtin,
-            headers,
             timeout: span::written(server.timeout),
             anonymous_policy: server.anonymous_policy.as_ref().map(ToString::to_string),
+            ..ShownServer::default()
+        };
+        let names =
+            |pairs: &[(String, Secret)]| pairs.iter().map(|(name, _)| name.clone()).collect();
+        match &server.transport {
+            Transport::Http { url, headers } => ShownServer {
+                transport: "http",
+                url: Some(shown_url(url)),
+                headers: names(headers),
+                ..common
+            },
+            Transport::Builtin { name, .. } => {
+                ShownServer { transport: "builtin", builtin: Some(name.clone()), ..common }
+            }
+            Transport::Command { command, env, instances, start } => ShownServer {
+                transport: "stdio",
+                command: Some(declare::shown_command(command)),
+                instances: Some(instances.name()),
+                start: Some(start.name()),
+                env: names(env),
+                ..common
+            },
         }
     }
 }

@@ -58,8 +58,14 @@ impl Ops {
     /// Removes a stored server and the policies attached to it.
     pub(crate) async fn remove_server(&self, wanted: &Name) -> Result<(), Refused> {
         let _writing = self.writing.lock().await;
-        if self.server(wanted).is_ok_and(|server| server.source == Source::File) {
-            return Err(Refused::Declared(format!("server `{wanted}`")));
+        match self.server(wanted) {
+            Ok(Server { transport: Transport::Command { .. }, .. }) => {
+                return Err(Refused::Command);
+            }
+            Ok(Server { source: Source::File, .. }) => {
+                return Err(Refused::Declared(format!("server `{wanted}`")));
+            }
+            _ => {}
         }
         let (server, policies) = self.stored(wanted).await?;
         self.store.remove_server(wanted, about(wanted, "removed")).await?;

@@ -1,6 +1,7 @@
 //! `sluice server`: the servers of a running gateway.
 
 mod add;
+mod command;
 mod show;
 
 use std::path::PathBuf;
@@ -56,6 +57,10 @@ struct Server {
     transport: String,
     url: Option<String>,
     builtin: Option<String>,
+    command: Option<Vec<String>>,
+    instances: Option<String>,
+    #[serde(default)]
+    env: Vec<String>,
     headers: Vec<String>,
     timeout: String,
     anonymous_policy: Option<String>,
@@ -64,10 +69,11 @@ struct Server {
 impl Server {
     /// Where it is.
     fn place(&self) -> String {
-        match (&self.url, &self.builtin) {
-            (Some(url), _) => url.clone(),
-            (None, Some(builtin)) => format!("built in: {builtin}"),
-            (None, None) => self.transport.clone(),
+        match (&self.url, &self.builtin, &self.command) {
+            (Some(url), ..) => url.clone(),
+            (None, Some(builtin), _) => format!("built in: {builtin}"),
+            (None, None, Some(command)) => command.join(" "),
+            (None, None, None) => self.transport.clone(),
         }
     }
 }
@@ -79,7 +85,10 @@ pub(crate) fn run(command: Command, data: Option<PathBuf>) -> anyhow::Result<Don
         Command::Show(one) => with_gateway(data, |gateway| show::show(gateway, &one)),
         Command::Tools(one) => with_gateway(data, |gateway| show::tools(gateway, &one)),
         Command::Refresh(one) => with_gateway(data, |gateway| show::refresh(gateway, &one)),
-        Command::Remove(one) => with_gateway(data, |gateway| remove(gateway, &one)),
+        Command::Remove(one) => match command::added(data.clone(), &one.name) {
+            Some(file) => command::remove(&file, data, &one),
+            None => with_gateway(data, |gateway| remove(gateway, &one)),
+        },
     }
 }
 
@@ -112,6 +121,10 @@ fn drawn(servers: &[Server]) -> String {
 
 fn remove(gateway: &Gateway, one: &One) -> anyhow::Result<Done> {
     gateway.ask(Question::delete(&["servers", one.name.as_str()]))?;
+    removed(one)
+}
+
+fn removed(one: &One) -> anyhow::Result<Done> {
     if one.json {
         print_json(&json!({ "name": one.name.as_str(), "removed": true }))?;
     } else {
@@ -132,6 +145,9 @@ mod tests {
             transport: "http".into(),
             url: builtin.is_none().then(|| "https://a.example.com/\u{1b}".into()),
             builtin: builtin.map(Into::into),
+            command: None,
+            instances: None,
+            env: Vec::new(),
             headers: Vec::new(),
             timeout: "60s".into(),
             anonymous_policy: None,

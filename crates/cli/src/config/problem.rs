@@ -56,6 +56,11 @@ impl Findings {
         self.others.clear();
     }
 
+    /// How many problems of the file itself there are so far.
+    pub(super) fn count(&self) -> usize {
+        self.found.len()
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.found.is_empty() && self.others.is_empty()
     }

@@ -7,6 +7,7 @@ use sluice_store::{Name, Secret, Server, Source, Transport};
 use toml::Spanned;
 
 use super::{
+    command,
     loader::Loader,
     secret,
     section::{Section, nearest},
@@ -27,6 +28,17 @@ const KEYS: &[&str] = &[
     "bridge",
     "pin",
 ];
+/// Reads how a server of some kind is reached.
+type Read = fn(&Section<'_>, &mut Loader<'_>) -> Option<Transport>;
+
+/// The kinds of servers: the key that makes one, the keys that only it has, and
+/// what reads it.
+const KINDS: &[(&str, &[&str], Read)] = &[
+    ("url", &["headers"], http),
+    ("builtin", &["options"], builtin),
+    ("command", &["env", "instances", "start"], command::read),
+];
+
 /// Servers that are part of this program.
 const BUILT_IN: &[&str] = &["demo"];
 /// Those that will be.
@@ -51,11 +63,10 @@ pub(super) fn read(root: &Section<'_>, loader: &mut Loader<'_>) -> Vec<Declared>
         .collect()
 }
 
-fn declared(name: Name, section: &Section<'_>, loader: &mut Loader<'_>) -> Declared {
+/// What a section says of the server of this name.
+pub(super) fn declared(name: Name, section: &Section<'_>, loader: &mut Loader<'_>) -> Declared {
     let findings = &mut loader.findings;
     section.check_keys(KEYS, findings);
-    let later = "servers started as a command come with a later version; give a `url`";
-    section.refuse(&["command", "env", "instances", "start"], later, findings);
     section.refuse(&["bridge", "pin"], "leave it out", findings);
     let timeout = section.read("timeout", value::duration, findings);
     let anonymous_policy = section.read("anonymous_policy", policy_name, findings);
@@ -94,26 +105,24 @@ pub(super) fn policy_name(value: &toml::de::DeValue<'_>) -> value::Parsed<Name> 
 
 fn transport(section: &Section<'_>, loader: &mut Loader<'_>) -> Option<Transport> {
     let span = section.span.clone();
-    match (section.has("builtin"), section.has("url")) {
-        (true, false) => {
-            refuse_with(section, "headers", "url", loader);
-            builtin(section, loader)
+    let kinds: Vec<_> = KINDS.iter().filter(|(kind, ..)| section.has(kind)).copied().collect();
+    match kinds[..] {
+        [(kind, _, read)] => {
+            for (owner, keys, _) in KINDS.iter().filter(|(owner, ..)| *owner != kind) {
+                for key in *keys {
+                    refuse_with(section, key, owner, loader);
+                }
+            }
+            read(section, loader)
         }
-        (false, true) => {
-            refuse_with(section, "options", "builtin", loader);
-            http(section, loader)
-        }
-        (true, true) => {
-            let message = "a server has either `url` or `builtin`, not both";
-            loader.findings.add(span, message);
+        [] => {
+            let hint = "give its `url`, its `command`, or `builtin = \"demo\"`";
+            loader.findings.add_with_hint(span, "nothing says where this server is", hint);
             None
         }
-        (false, false) => {
-            // What is wrong with a command has been said.
-            if !section.has("command") {
-                let hint = "give its `url`, or `builtin = \"demo\"`";
-                loader.findings.add_with_hint(span, "nothing says where this server is", hint);
-            }
+        _ => {
+            let message = "a server has one of `url`, `command` and `builtin`, not several";
+            loader.findings.add(span, message);
             None
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use sluice_admin::span;
+use sluice_admin::{declare, span};
 use sluice_store::{Durability, Grant, Server, Transport};
 
 use super::{Config, value::written_size};
@@ -63,6 +63,12 @@ struct ShownServer {
     builtin: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     url: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    command: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    instances: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    start: Option<&'static str>,
     timeout: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     anonymous_policy: Option<String>,
@@ -70,6 +76,8 @@ struct ShownServer {
     options: Option<toml::Value>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     headers: BTreeMap<String, &'static str>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    env: BTreeMap<String, &'static str>,
 }
 
 #[derive(Serialize, Default)]
@@ -157,6 +165,13 @@ fn server(server: &Server) -> ShownServer {
         Transport::Builtin { name, options } => ShownServer {
             builtin: Some(name.clone()),
             options: serde_json::from_str(options).ok().as_ref().and_then(super::options::toml),
+            ..common
+        },
+        Transport::Command { command, env, instances, start } => ShownServer {
+            command: Some(declare::shown_command(command)),
+            instances: Some(instances.name()),
+            start: Some(start.name()),
+            env: env.iter().map(|(name, _)| (name.clone(), MASK)).collect(),
             ..common
         },
     }

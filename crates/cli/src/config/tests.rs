@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use sluice_store::{Durability, Transport};
+use sluice_store::{Durability, Instances, Start, Transport};
 
 use super::{Config, LoadError, Overrides, data_directory};
 use crate::{environment::Environment, scratch::Scratch};
@@ -123,7 +123,7 @@ fn everything_is_lowered() {
     assert_eq!((alice.id.as_str(), bob.id.as_str()), ("file:alice", "file:bob"));
     assert_eq!(alice.expires_at.unwrap().as_millis(), 1_893_456_000_000);
     let names: Vec<_> = config.files.iter().map(|file| file.file_name().unwrap()).collect();
-    assert_eq!(names, ["sluice.toml", "secret", "policy.json"]);
+    assert_eq!(names, ["sluice.toml", "secret", "servers.d", "policy.json"]);
 }
 
 #[test]
@@ -142,12 +142,12 @@ fn unknown_keys_are_found_everywhere() {
 #[test]
 fn what_comes_later_is_said_to() {
     check(
-        "[store]\nurl = \"postgres://x\"\n[telemetry]\notlp = \"http://x\"\n[servers.a]\ncommand = [\"npx\"]\n[servers.b]\nbuiltin = \"pharo\"\n",
+        "[store]\nurl = \"postgres://x\"\n[telemetry]\notlp = \"http://x\"\n[servers.a]\nurl = \"https://a/\"\nbridge = \"modern\"\n[servers.b]\nbuiltin = \"pharo\"\n",
         &[
             "2:1 `store.url` is not in this version",
             "4:1 `telemetry.otlp` is not in this version",
-            "6:1 `servers.a.command` is not in this version",
-            "8:11 built-in server `pharo` is not in this version",
+            "7:1 `servers.a.bridge` is not in this version",
+            "9:11 built-in server `pharo` is not in this version",
         ],
     );
 }
@@ -157,7 +157,7 @@ fn servers_are_of_one_kind() {
     check("[servers.a]\n", &["1:10 nothing says where this server is"]);
     check(
         "[servers.a]\nurl = \"https://a/\"\nbuiltin = \"demo\"\n",
-        &["1:10 a server has either `url` or `builtin`, not both"],
+        &["1:10 a server has one of `url`, `command` and `builtin`, not several"],
     );
     check(
         "[servers.a]\nbuiltin = \"demo\"\nheaders = {}\n[servers.b]\nurl = \"https://b/\"\noptions = {}\n",
@@ -167,6 +167,85 @@ fn servers_are_of_one_kind() {
         ],
     );
     check("servers = 3", &["1:11 `servers` must be a table, found a number"]);
+}
+
+#[test]
+fn commands_are_lowered() {
+    let config = loaded(
+        r#"
+        [servers.a]
+        command = ["bin/server", "-y", ""]
+        env = { KEY = "env:TOKEN", PLAIN = "x" }
+        instances = "session"
+        start = "up"
+        [servers.b]
+        command = ["npx"]
+        "#,
+    );
+    let [one, other] = &config.servers[..] else { panic!("{config:?}") };
+    let Transport::Command { command, env, instances, start } = &one.transport else {
+        panic!("{one:?}")
+    };
+    assert!(command[0].ends_with("/bin/server") && command[1..] == ["-y", ""], "{command:?}");
+    let env: Vec<_> = env.iter().map(|(name, value)| (name.as_str(), value.expose())).collect();
+    assert_eq!(env, [("KEY", TOKEN), ("PLAIN", "x")]);
+    assert_eq!((*instances, *start), (Instances::Session, Start::Up));
+    let expected = Transport::Command {
+        command: vec!["npx".into()],
+        env: Vec::new(),
+        instances: Instances::Shared,
+        start: Start::Use,
+    };
+    assert_eq!(other.transport, expected);
+}
+
+#[test]
+fn commands_can_be_started() {
+    check(
+        "[servers.a]\ncommand = \"npx -y x\"\n[servers.b]\ncommand = []\n[servers.c]\ncommand = [\"x\"]\n\
+         instances = \"sesion\"\nstart = 1\n[servers.d]\ncommand = [\"x\"]\nheaders = {}\nenv = { 1A = \"x\", B = 2 }\n\
+         [servers.e]\nurl = \"https://e/\"\nstart = \"up\"\n",
+        &[
+            "2:11 `servers.a.command` must be a list, found `npx -y x`",
+            "4:1 `servers.b.command` must name a program",
+            "7:13 `servers.c.instances` must be one of `shared`, `session`, found `sesion`",
+            "8:9 `servers.c.start` must be one of `use`, `up`, found `1`",
+            "11:1 `headers` is only for servers with `url`",
+            "12:9 `1A` is no variable's name",
+            "12:23 `servers.d.env.B` must be a text: `env:NAME`, `file:PATH`, or the secret itself",
+            "15:1 `start` is only for servers with `command`",
+        ],
+    );
+}
+
+#[test]
+fn servers_of_the_data_directory_are_declared_too() {
+    let folder = Folder::with(
+        "data = \"data\"\n[servers.a]\nbuiltin = \"demo\"\n[policies.p]\nserver = \"b\"\nfile = \"policy.json\"\n",
+    );
+    let servers = folder.join("data/servers.d");
+    let put = |name: &str, text: &str| {
+        use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+        fs::DirBuilder::new().mode(0o700).recursive(true).create(&servers).unwrap();
+        fs::write(servers.join(name), text).unwrap();
+        fs::set_permissions(servers.join(name), fs::Permissions::from_mode(0o600)).unwrap();
+    };
+    put("b.toml", "command = [\"npx\"]\n");
+    put("notes.txt", "not a server");
+    let config = Config::load(&folder.overrides(), &environment()).unwrap();
+    let names: Vec<_> = config.servers.iter().map(|server| server.name.as_str()).collect();
+    assert_eq!(names, ["a", "b"]);
+    assert!(config.files.contains(&servers) && config.files.contains(&servers.join("b.toml")));
+    put("a.toml", "command = [\"npx\"]\n");
+    put("B_.toml", "command = [\"npx\"]\n");
+    put("c.toml", "comand = [\"npx\"]\n");
+    let error = Config::load(&folder.overrides(), &environment()).unwrap_err();
+    let LoadError::Problems(files) = error else { panic!("{error:?}") };
+    let messages: Vec<_> =
+        files.iter().flat_map(|file| &file.problems).map(|one| one.message.as_str()).collect();
+    assert!(messages.contains(&"server `a` is in the configuration file too"), "{messages:?}");
+    assert!(messages.contains(&"unknown key `comand`"), "{messages:?}");
+    assert_eq!(files.len(), 3, "{files:?}");
 }
 
 #[test]

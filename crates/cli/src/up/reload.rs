@@ -85,7 +85,21 @@ async fn follow(
 
 /// What the files say now, so that two readings can be told apart.
 fn contents(files: &[PathBuf]) -> Vec<Option<Vec<u8>>> {
-    files.iter().map(|file| std::fs::read(file).ok()).collect()
+    files.iter().map(|file| std::fs::read(file).ok().or_else(|| held(file))).collect()
+}
+
+/// What the files of a folder say, if it is one.
+fn held(folder: &Path) -> Option<Vec<u8>> {
+    let entries = std::fs::read_dir(folder).ok()?;
+    let paths: BTreeSet<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    let mut held = Vec::new();
+    for path in paths {
+        held.extend_from_slice(path.as_os_str().as_encoded_bytes());
+        held.push(0);
+        held.append(&mut std::fs::read(&path).unwrap_or_default());
+        held.push(0);
+    }
+    Some(held)
 }
 
 /// Folders are watched, because editors put a new file in an old one's place.
@@ -96,6 +110,7 @@ fn watch_folders(
 ) {
     for file in files {
         let folder = match file.parent() {
+            _ if file.is_dir() => file.clone(),
             Some(folder) if folder != Path::new("") => folder.to_owned(),
             _ => PathBuf::from("."),
         };

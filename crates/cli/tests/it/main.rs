@@ -11,5 +11,6 @@ mod policy;
 mod readme;
 mod running;
 mod sluice;
+mod stdio;
 mod tls;
 mod up;

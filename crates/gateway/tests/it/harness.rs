@@ -110,6 +110,7 @@ impl Harness {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let mut settings = Settings {
             hosts: ["localhost", "127.0.0.1", "::1"].map(str::to_owned).to_vec(),
+            launch: sluice_upstream::stdio::Launch::default(),
             origins: vec!["https://allowed.example".into()],
             is_loopback: true,
             bounds: Bounds::default(),

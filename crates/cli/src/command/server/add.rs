@@ -25,6 +25,12 @@ pub(crate) struct Add {
     /// A header to send it, such as 'Authorization: `env:NAME`'; a value may be `env:NAME` or `file:PATH`
     #[arg(long = "header", value_name = "NAME: VALUE")]
     headers: Vec<String>,
+    /// A variable for the command, such as KEY=`env:NAME`; a value may be `env:NAME` or `file:PATH`
+    #[arg(long = "env", value_name = "NAME=VALUE", conflicts_with = "url")]
+    env: Vec<String>,
+    /// Start the command once for each session, not once for all
+    #[arg(long, conflicts_with = "url")]
+    session: bool,
     /// How long it may be silent before a call is given up [default: 60s]
     #[arg(long, value_name = "SPAN")]
     timeout: Option<String>,
@@ -39,9 +45,13 @@ pub(crate) struct Add {
 impl Add {
     pub(crate) fn run(self, data: Option<PathBuf>) -> anyhow::Result<Done> {
         if !self.command.is_empty() {
-            bail!(
-                "servers that are started as a command come with a later version\nhint: start it yourself, and add it with `--url`"
-            );
+            let wanted = super::command::Wanted {
+                command: self.command,
+                env: self.env,
+                is_per_session: self.session,
+                timeout: self.timeout,
+            };
+            return super::command::add(&self.name, wanted, data, self.json);
         }
         let new = json!({
             "name": self.name.as_str(),

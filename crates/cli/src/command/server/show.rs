@@ -30,12 +30,14 @@ pub(super) fn show(gateway: &Gateway, one: &One) -> anyhow::Result<Done> {
 }
 
 fn described(server: &Server) -> String {
-    let Server { name, source, timeout, headers, anonymous_policy, .. } = server;
+    let Server { name, source, timeout, headers, anonymous_policy, env, instances, .. } = server;
     let rows = [
         ("name", name.clone()),
         ("from", source.clone()),
         ("place", server.place()),
         ("headers", headers.join(", ")),
+        ("environment", env.join(", ")),
+        ("instances", instances.clone().unwrap_or_default()),
         ("timeout", timeout.clone()),
         ("without a token", anonymous_policy.clone().unwrap_or_default()),
     ];

@@ -1,0 +1,212 @@
+//! Servers that are started as a command. They are written into the data
+//! directory on this machine, where a running gateway notices: no command ever
+//! comes over the API.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use anyhow::{Context as _, anyhow, bail};
+use serde::Serialize;
+use serde_json::{Value, json};
+use sluice_admin::{declare, span};
+use sluice_store::Name;
+
+use super::{One, removed};
+use crate::{
+    api::{Gateway, Question, with_gateway},
+    config::{self, Overrides},
+    data::{DataDirectory, Running, server_file},
+    environment::Environment,
+    output::{Done, GOOD, complain, print_json, remark},
+};
+
+/// How long a running gateway may take to notice, in steps.
+const STEP: Duration = Duration::from_millis(50);
+const STEPS: u32 = 200;
+
+/// What was asked for.
+pub(super) struct Wanted {
+    pub(super) command: Vec<String>,
+    pub(super) env: Vec<String>,
+    pub(super) is_per_session: bool,
+    pub(super) timeout: Option<String>,
+}
+
+/// The server as its file says it.
+#[derive(Serialize)]
+struct Written {
+    command: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    instances: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timeout: Option<String>,
+    #[serde(skip_serializing_if = "toml::Table::is_empty")]
+    env: toml::Table,
+}
+
+fn directory(data: Option<PathBuf>) -> anyhow::Result<PathBuf> {
+    let overrides = Overrides { data, ..Overrides::default() };
+    Ok(config::data_directory(&overrides, &Environment::of_process())?)
+}
+
+/// The file of a server that was added here, if there is one.
+pub(super) fn added(data: Option<PathBuf>, name: &Name) -> Option<PathBuf> {
+    // Where there is no data directory to be found, the gateway is asked.
+    let file = directory(data).ok().map(|directory| server_file(&directory, name));
+    file.filter(|file| file.exists())
+}
+
+/// Adds a server, and waits until a running gateway has it.
+pub(super) fn add(
+    name: &Name,
+    wanted: Wanted,
+    data: Option<PathBuf>,
+    json: bool,
+) -> anyhow::Result<Done> {
+    let text = toml::to_string(&written(wanted)?)?;
+    let path = directory(data.clone())?;
+    let directory = DataDirectory::open(&path)?;
+    let file = server_file(&path, name);
+    if file.exists() {
+        return Ok(refused(&format!(
+            "server `{name}` is there already\nhint: remove it first, or choose another name"
+        )));
+    }
+    if is_running(&path) {
+        let mut is_taken = false;
+        with_gateway(data.clone(), |gateway| {
+            is_taken = is_known(gateway, name)?;
+            Ok(Done::Well)
+        })?;
+        if is_taken {
+            return Ok(refused(&format!(
+                "server `{name}` is there already\nhint: choose another name"
+            )));
+        }
+    }
+    directory.put_server(name, &text)?;
+    let shown = json!({ "name": name.as_str(), "file": file.display().to_string() });
+    let said = format!(
+        "{GOOD}ok{GOOD:#}: server `{name}` is added\nhint: say what may be called there with `sluice policy put {name} NAME FILE`\n"
+    );
+    let done = awaited(&path, data, name, true)?;
+    if done == Done::Well {
+        if json { print_json(&shown)? } else { remark(&said)? }
+    }
+    Ok(done)
+}
+
+/// Removes a server that was added here.
+pub(super) fn remove(file: &Path, data: Option<PathBuf>, one: &One) -> anyhow::Result<Done> {
+    fs::remove_file(file).with_context(|| format!("cannot remove `{}`", file.display()))?;
+    match awaited(&directory(data.clone())?, data, &one.name, false)? {
+        Done::Well => removed(one),
+        done => Ok(done),
+    }
+}
+
+fn refused(message: &str) -> Done {
+    complain(&anyhow!("{message}"));
+    Done::WithProblems
+}
+
+fn is_running(directory: &Path) -> bool {
+    Running::find(directory, &Environment::of_process()).is_ok()
+}
+
+/// Waits until a running gateway knows the server, or no longer does.
+fn awaited(
+    directory: &Path,
+    data: Option<PathBuf>,
+    name: &Name,
+    is_wanted: bool,
+) -> anyhow::Result<Done> {
+    if !is_running(directory) {
+        return Ok(Done::Well);
+    }
+    with_gateway(data, |gateway| {
+        for _ in 0..STEPS {
+            if is_known(gateway, name)? == is_wanted {
+                return Ok(Done::Well);
+            }
+            if gateway.file_problems()?.as_array().is_some_and(|problems| !problems.is_empty()) {
+                gateway.warn_of_files()?;
+                return Ok(Done::WithProblems);
+            }
+            gateway.pause(STEP);
+        }
+        Ok(refused(
+            "the gateway has not noticed the change\nhint: see what its log says, or start it again",
+        ))
+    })
+}
+
+fn is_known(gateway: &Gateway, name: &Name) -> anyhow::Result<bool> {
+    let answer = gateway.ask(Question::get(&["servers"]))?;
+    let servers = answer.get("servers").and_then(Value::as_array);
+    let mut names = servers.into_iter().flatten().filter_map(|server| server.get("name"));
+    Ok(names.any(|known| known == name.as_str()))
+}
+
+fn written(wanted: Wanted) -> anyhow::Result<Written> {
+    let Wanted { mut command, env, is_per_session, timeout } = wanted;
+    if let Some(program) = command.first_mut().filter(|program| program.contains('/')) {
+        // The gateway may run in another folder.
+        let path = std::path::absolute(&*program)?;
+        *program = path
+            .into_os_string()
+            .into_string()
+            .map_err(|_| anyhow!("the path of `{program}` is not valid UTF-8"))?;
+    }
+    if timeout.as_deref().is_some_and(|timeout| span::read(timeout).is_none()) {
+        bail!("`--timeout` must be {}", span::EXPECTED);
+    }
+    let mut table = toml::Table::new();
+    for pair in env {
+        // What follows the name may be a secret, and is in no message.
+        let (name, value) =
+            pair.split_once('=').ok_or_else(|| anyhow!("`--env` must be `NAME=VALUE`"))?;
+        declare::variable_name(name).map_err(|message| anyhow!("`--env`: {message}"))?;
+        if table.insert(name.to_owned(), absolute(value)?.into()).is_some() {
+            bail!("variable `{name}` is given twice");
+        }
+    }
+    Ok(Written { command, instances: is_per_session.then_some("session"), timeout, env: table })
+}
+
+/// The same secret, wherever the gateway runs.
+fn absolute(value: &str) -> anyhow::Result<String> {
+    match value.strip_prefix("file:") {
+        Some(path) => Ok(format!("file:{}", std::path::absolute(path)?.display())),
+        None => Ok(value.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Wanted, written};
+
+    fn wanted(env: &[&str]) -> Wanted {
+        Wanted {
+            command: ["npx", "-y", "a \"b\""].map(String::from).to_vec(),
+            env: env.iter().map(ToString::to_string).collect(),
+            is_per_session: true,
+            timeout: Some("5s".into()),
+        }
+    }
+
+    #[test]
+    fn a_server_is_written_as_the_file_would_say_it() {
+        let text = toml::to_string(&written(wanted(&["KEY=env:KEY"])).unwrap()).unwrap();
+        let expected = "command = [\"npx\", \"-y\", 'a \"b\"']\ninstances = \"session\"\n\
+                        timeout = \"5s\"\n\n[env]\nKEY = \"env:KEY\"\n";
+        assert_eq!(text, expected);
+        for wrong in [&["KEY"][..], &["1=a"], &["A=1", "A=2"]] {
+            assert!(written(wanted(wrong)).is_err(), "{wrong:?}");
+        }
+        assert!(written(Wanted { timeout: Some("5".into()), ..wanted(&[]) }).is_err());
+    }
+}

@@ -1,0 +1,122 @@
+//! `sluice supervise`: runs a server's command for the gateway, and ends it with
+//! all that it started once the gateway is gone, however that came about.
+//!
+//! The command reads the gateway's pipe itself; here it is only watched.
+
+use std::{
+    ffi::OsString,
+    io,
+    os::{
+        fd::AsFd as _,
+        unix::process::{CommandExt as _, ExitStatusExt as _},
+    },
+    process::{Command, ExitStatus},
+    sync::mpsc::{self, Receiver, Sender},
+    thread,
+    time::Duration,
+};
+
+use clap::Args;
+use rustix::{
+    event::{PollFd, PollFlags, poll},
+    process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid},
+};
+
+use crate::output::{Done, complain};
+
+/// How long the command may take to end by itself, and again when it is told to.
+const GRACE: Duration = Duration::from_secs(2);
+
+#[derive(Debug, Args)]
+pub(crate) struct Supervise {
+    /// The command and its arguments
+    #[arg(last = true, required = true)]
+    command: Vec<OsString>,
+}
+
+/// What can happen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Event {
+    /// Nobody writes to standard input any more.
+    Closed,
+    Exited,
+}
+
+impl Supervise {
+    pub(crate) fn run(self) -> anyhow::Result<Done> {
+        let Some((program, arguments)) = self.command.split_first() else {
+            return Ok(Done::Misused);
+        };
+        // In a group of its own, it can be ended together with what it starts.
+        let spawned = Command::new(program).args(arguments).process_group(0).spawn();
+        let mut child = match spawned {
+            Ok(child) => child,
+            Err(error) => {
+                let is_missing = error.kind() == io::ErrorKind::NotFound;
+                let shown = program.display().to_string();
+                let error = anyhow::Error::new(error);
+                complain(&error.context(format!("command `{shown}` cannot be started")));
+                // What shells say of a command that is not there, or does not run.
+                return Ok(Done::As(if is_missing { 127 } else { 126 }));
+            }
+        };
+        let group = Pid::from_child(&child);
+        let (sender, events) = mpsc::channel();
+        watch_input(sender.clone());
+        watch_child(group, sender);
+        if events.recv() != Ok(Event::Exited) {
+            end(group, &events);
+        }
+        // Until it is waited for below, its number cannot be somebody else's.
+        signal(group, Signal::KILL);
+        Ok(Done::As(code(child.wait()?)))
+    }
+}
+
+/// Tells when standard input is closed at its other end. Nothing is read.
+fn watch_input(sender: Sender<Event>) {
+    thread::spawn(move || {
+        let input = io::stdin();
+        loop {
+            let mut watched = [PollFd::from_borrowed_fd(input.as_fd(), PollFlags::empty())];
+            let polled = poll(&mut watched, None);
+            let is_interrupted = polled == Err(rustix::io::Errno::INTR);
+            let is_closed = watched.iter().any(|one| !one.revents().is_empty());
+            if is_closed || (polled.is_err() && !is_interrupted) {
+                let _ = sender.send(Event::Closed);
+                return;
+            }
+        }
+    });
+}
+
+/// Tells when the command has ended, without taking its exit code away.
+fn watch_child(group: Pid, sender: Sender<Event>) {
+    thread::spawn(move || {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        while waitid(WaitId::Pid(group), options).err() == Some(rustix::io::Errno::INTR) {}
+        let _ = sender.send(Event::Exited);
+    });
+}
+
+/// Waits for the command to end, tells it to, and at last makes it.
+fn end(group: Pid, events: &Receiver<Event>) {
+    for forced in [Signal::TERM, Signal::KILL] {
+        if events.recv_timeout(GRACE) == Ok(Event::Exited) {
+            return;
+        }
+        signal(group, forced);
+    }
+    let _ = events.recv();
+}
+
+fn signal(group: Pid, signal: Signal) {
+    // A group that is gone is what is wanted.
+    let _ = kill_process_group(group, signal);
+}
+
+/// The exit code as shells give it.
+fn code(status: ExitStatus) -> u8 {
+    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
+    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
+}

@@ -1,0 +1,106 @@
+//! `servers.d/NAME.toml` in the data directory: servers that a command on this
+//! machine has added, each with the keys of its `[servers.NAME]`.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use sluice_store::Name;
+
+use super::{
+    loader::{self, Loader},
+    server::{self, Declared},
+    syntax,
+};
+use crate::{data, input::Source};
+
+/// Bytes of one file.
+const LONGEST: u64 = 1 << 20;
+
+/// The servers of the folder. What is wrong with one is put down as a problem
+/// of its file.
+pub(super) fn read(data: &Path, declared: &[Declared], loader: &mut Loader<'_>) -> Vec<Declared> {
+    let folder = data::servers_folder(data);
+    // A file that comes or goes is a change of the configuration.
+    loader.files.push(folder.clone());
+    let paths = match paths(&folder) {
+        Ok(paths) => paths,
+        Err(error) => {
+            refuse(&folder, &error.to_string(), loader);
+            return Vec::new();
+        }
+    };
+    paths.iter().filter_map(|path| one(&folder, path, declared, loader)).collect()
+}
+
+fn paths(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    data::check_private(folder)?;
+    let mut paths = Vec::new();
+    for entry in entries {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "toml") {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    Ok(paths)
+}
+
+fn one(
+    folder: &Path,
+    path: &Path,
+    declared: &[Declared],
+    loader: &mut Loader<'_>,
+) -> Option<Declared> {
+    let text = match data::check_private(path)
+        .map_err(anyhow::Error::from)
+        .and_then(|()| Ok(loader::read(path, LONGEST)?))
+    {
+        Ok(text) => text,
+        Err(error) => {
+            refuse(path, &error.to_string(), loader);
+            return None;
+        }
+    };
+    let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+    let name = match Name::new(stem) {
+        Ok(name) => name,
+        Err(error) => {
+            refuse(path, &error.to_string(), loader);
+            return None;
+        }
+    };
+    if declared.iter().any(|other| other.name == name) {
+        refuse(path, &format!("server `{name}` is in the configuration file too"), loader);
+        return None;
+    }
+    loader.files.push(path.to_owned());
+    let mut own = Loader::new(folder, loader.environment);
+    let read =
+        syntax::with_root(&text, &mut own, |root, own| server::declared(name.clone(), root, own));
+    loader.files.append(&mut own.files);
+    let source = Source { name: path.display().to_string(), text };
+    for problems in own.findings.into_files(source) {
+        loader.findings.add_file(problems);
+    }
+    // A policy that it names is looked for when it is in force: it may be a stored one.
+    read.map(|read| Declared { anonymous_policy: None, ..read })
+}
+
+/// Puts down that a file cannot be used at all.
+fn refuse(path: &Path, message: &str, loader: &mut Loader<'_>) {
+    let mut own = Loader::new(Path::new(""), loader.environment);
+    match message.split_once("\nhint: ") {
+        Some((message, hint)) => own.findings.add_with_hint(0..0, message, hint),
+        None => own.findings.add(0..0, message),
+    }
+    let source = Source { name: path.display().to_string(), text: Vec::new() };
+    for problems in own.findings.into_files(source) {
+        loader.findings.add_file(problems);
+    }
+}

@@ -1,0 +1,221 @@
+//! Servers that are commands: declared or added, called, and ended with the gateway.
+
+use std::{
+    fs,
+    io::{BufRead as _, BufReader},
+    os::unix::fs::PermissionsExt as _,
+    path::Path,
+    process::{Child, Stdio},
+};
+
+use http_body_util::BodyExt as _;
+use sluice_upstream::{AnswerBody, HttpUpstream, Upstream, address::Reach};
+
+use crate::sluice::{BINARY, Folder};
+
+/// A small MCP server, which the tests of `upstream` use too.
+const SERVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../upstream/tests/it/server.sh");
+const TOKEN: &str = "sg_0123456789abcdef";
+const POLICY: &str = r#"{"version":"1","default":"allow"}"#;
+
+/// A folder with a server, a policy that allows everything, and a grant.
+fn folder(server: &str) -> Folder {
+    let folder = Folder::with("policy.json", POLICY);
+    folder.write(
+        "sluice.toml",
+        &format!(
+            "[servers.s]\n{server}\n[policies.p]\nserver = \"s\"\nfile = \"policy.json\"\n\
+             [grants.g]\nservers = [\"s\"]\npolicy = \"p\"\ntoken = \"{TOKEN}\"\n"
+        ),
+    );
+    folder
+}
+
+fn command() -> String {
+    format!("command = [\"{SERVER}\"]")
+}
+
+/// Whether a process runs; one that ended and waits to be reaped does not.
+fn runs(pid: &str) -> bool {
+    let state = fs::read_to_string(Path::new("/proc").join(pid).join("stat"));
+    state.is_ok_and(|state| !state.contains(") Z "))
+}
+
+/// Waits until something is so, for at most twenty seconds.
+fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    for _ in 0..2000 {
+        if holds() {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    panic!("not within twenty seconds: {what}");
+}
+
+#[test]
+fn a_command_is_called_like_any_server() {
+    let folder = folder(&format!("{}\nenv = {{ KEY = \"hushed\" }}", command()));
+    let up = folder.up_with(&[("SECRET_OF_GATEWAY", "x")], &[]);
+    up.run(&["call", "s", "echo", "--token", TOKEN]).exits(0);
+    let env = up.run(&["call", "s", "env", "--token", TOKEN]).exits(0).out;
+    assert!(env.contains("KEY=hushed") && env.contains("PATH="), "{env}");
+    assert!(!env.contains("SECRET_OF_GATEWAY"), "{env}");
+    let tools = up.run(&["server", "tools", "s"]).exits(0).out;
+    assert!(tools.contains("echo"), "{tools}");
+    up.run(&["server", "refresh", "s"]).exits(0);
+    let shown = up.run(&["server", "show", "s"]).exits(0).out;
+    assert!(shown.contains("server.sh") && shown.contains("KEY"), "{shown}");
+    let shown = up.run(&["server", "show", "s", "--json"]).exits(0).out
+        + &folder.run(&["--data", "data", "config"]).exits(0).out;
+    assert!(shown.contains("stdio") && !shown.contains("hushed"), "{shown}");
+    // Over HTTP a command is shown and never changed.
+    let admin = fs::read_to_string(folder.path().join("data/admin-token")).unwrap();
+    let mut remote = folder.command(BINARY);
+    remote
+        .args(["--data", "none", "server", "remove", "s"])
+        .env("SLUICE_URL", format!("http://{}", up.admin))
+        .env("SLUICE_TOKEN", admin.trim());
+    let refused = remote.output().unwrap();
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(String::from_utf8(refused.stderr).unwrap().contains("over HTTP"));
+}
+
+#[test]
+fn what_cannot_be_started_is_said_to_the_caller() {
+    let folder = folder("command = [\"no-such-program\"]");
+    let up = folder.up(&[]);
+    let failed = up.run(&["call", "s", "echo", "--token", TOKEN]);
+    assert!(failed.err.contains("`no-such-program` is not found"), "{failed:?}");
+    assert!(failed.err.contains("hint"), "{failed:?}");
+}
+
+#[test]
+fn nothing_is_left_of_a_gateway_that_is_killed() {
+    // The second neither minds that its input closes nor that it is told to end.
+    let stubborn = format!(
+        "[servers.t]\nstart = \"up\"\ncommand = [\"sh\", \"-c\", \"echo $$ > stubborn; exec {SERVER} mute\"]"
+    );
+    let folder = folder(&format!("{}\n{stubborn}", command()));
+    let up = folder.up(&[]);
+    let pids = up.run(&["call", "s", "child", "--token", TOKEN]).exits(0).out;
+    let mut pids: Vec<_> =
+        pids.split(|c: char| !c.is_ascii_digit()).filter(|word| !word.is_empty()).collect();
+    let file = folder.path().join("stubborn");
+    until("the other server starts", || {
+        fs::read_to_string(&file).is_ok_and(|text| text.ends_with('\n'))
+    });
+    let stubborn = fs::read_to_string(&file).unwrap();
+    pids.push(stubborn.trim());
+    assert!(pids.len() == 3 && pids.iter().all(|pid| runs(pid)), "{pids:?}");
+    up.kill();
+    until("all have ended", || !pids.iter().any(|pid| runs(pid)));
+}
+
+#[test]
+fn a_gateway_that_ends_takes_its_children_along() {
+    let folder = folder(&command());
+    let up = folder.up(&[]);
+    let pids = up.run(&["call", "s", "child", "--token", TOKEN]).exits(0).out;
+    let pids: Vec<_> =
+        pids.split(|c: char| !c.is_ascii_digit()).filter(|word| !word.is_empty()).collect();
+    assert_eq!(up.end(), 0);
+    until("both have ended", || !pids.iter().any(|pid| runs(pid)));
+}
+
+#[test]
+fn commands_are_added_and_removed_while_the_gateway_runs() {
+    let folder = folder(&command());
+    let up = folder.up(&[]);
+    let add = ["server", "add", "more", "--env", "KEY=hushed", "--session", "--", SERVER];
+    up.run(&add).exits(0);
+    let again = up.run(&add).exits(1);
+    assert!(again.err.contains("there already"), "{}", again.err);
+    let taken = up.run(&["server", "add", "s", "--", "true"]).exits(1);
+    assert!(taken.err.contains("there already"), "{}", taken.err);
+    let shown = up.run(&["server", "show", "more"]).exits(0).out;
+    assert!(shown.contains("session") && !shown.contains("hushed"), "{shown}");
+    let tools = up.run(&["server", "tools", "more"]).exits(0).out;
+    assert!(tools.contains("echo"), "{tools}");
+    up.run(&["policy", "put", "more", "p", "policy.json"]).exits(0);
+    let file = folder.path().join("data/servers.d/more.toml");
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    up.run(&["server", "remove", "more"]).exits(0);
+    up.run(&["server", "show", "more"]).exits(1);
+    assert!(!file.exists());
+}
+
+#[test]
+fn commands_can_be_added_before_the_gateway_runs() {
+    let folder = Folder::new();
+    folder.run(&["--data", "data", "server", "add", "s", "--timeout", "5s", "--", SERVER]).exits(0);
+    folder.run(&["--data", "data", "server", "add", "s", "--timeout", "5", "--", SERVER]).exits(2);
+    let up = folder.up(&[]);
+    assert!(up.run(&["server", "tools", "s"]).exits(0).out.contains("echo"));
+    // A command that others could have written is not run.
+    let file = folder.path().join("data/servers.d/s.toml");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o666)).unwrap();
+    let refused = folder.run(&["--data", "data", "config"]).exits(2);
+    assert!(refused.err.contains("chmod 600"), "{}", refused.err);
+}
+
+#[test]
+fn a_supervisor_ends_as_its_command_does() {
+    let folder = Folder::new();
+    let supervise = |line: &str| {
+        let mut command = folder.command(BINARY);
+        command.args(["supervise", "--", "sh", "-c", line]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.spawn().unwrap()
+    };
+    let code = |mut child: Child| child.wait().unwrap().code();
+    assert_eq!(code(supervise("exit 7")), Some(7));
+    assert_eq!(code(supervise("kill -9 $$")), Some(137));
+    assert_eq!(code(supervise("cat > /dev/null; exit 3")), Some(3), "its input closed");
+    folder.run(&["supervise", "--", "no-such-program"]).exits(127);
+    // What the command has started ends with it.
+    let mut left = supervise("sleep 1000 & echo $!");
+    let mut pid = String::new();
+    BufReader::new(left.stdout.take().unwrap()).read_line(&mut pid).unwrap();
+    assert_eq!(code(left), Some(0));
+    until("it has ended", || !runs(pid.trim()));
+}
+
+/// Posts a message to the gateway as an agent, in a session unless that is empty.
+async fn post(url: &str, session: &str, body: String) -> http::Response<AnswerBody> {
+    let reach = Reach { allowed: Vec::new(), loopback: true };
+    let gateway = Upstream::Http(HttpUpstream::new(url, reach).unwrap());
+    let mut request = http::Request::post("/")
+        .header("host", "localhost")
+        .header("authorization", format!("Bearer {TOKEN}"))
+        .header("content-type", "application/json")
+        .header("accept", "application/json, text/event-stream");
+    if !session.is_empty() {
+        request = request.header("mcp-session-id", session);
+    }
+    gateway.send(request.body(body.into()).unwrap()).await.unwrap()
+}
+
+async fn event(body: &mut AnswerBody) -> String {
+    let data = body.frame().await.unwrap().unwrap().into_data().unwrap();
+    String::from_utf8(data.to_vec()).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_command_of_a_sessions_own_can_ask_its_client() {
+    let folder = folder(&format!("{}\ninstances = \"session\"", command()));
+    let up = tokio::task::block_in_place(|| folder.up(&[]));
+    let url = format!("http://{}/mcp/s", up.listen);
+    let hello = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{"sampling":{}},"clientInfo":{"name":"t","version":"1"}}}"#;
+    let begun = post(&url, "", hello.into()).await;
+    let session = begun.headers()["mcp-session-id"].to_str().unwrap().to_owned();
+    let call = r#"{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"ask"}}"#;
+    let mut answer = post(&url, &session, call.into()).await.into_body();
+    let asked = event(&mut answer).await;
+    assert!(asked.contains("sampling/createMessage"), "{asked}");
+    let id = asked.split(r#""id":""#).nth(1).and_then(|rest| rest.split('"').next()).unwrap();
+    assert_ne!(id, "ask-1", "the id is the gateway's own");
+    let reply = format!(r#"{{"jsonrpc":"2.0","id":"{id}","result":{{}}}}"#);
+    assert_eq!(post(&url, &session, reply).await.status(), 202);
+    let last = event(&mut answer).await;
+    assert!(last.contains("answered") && last.contains(r#""id":"a""#), "{last}");
+}

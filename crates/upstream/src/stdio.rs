@@ -1,0 +1,269 @@
+//! Servers that are commands started here, and speak over their standard input
+//! and output.
+//!
+//! Here streamable HTTP is spoken for them, in the child's own era, so that the gateway treats such a server like a remote one. Clients of the
+//! two eras never meet in one child: a server that speaks both runs once for each
+//! that is in use.
+
+mod chatter;
+mod child;
+mod hear;
+mod introduce;
+mod launch;
+mod lines;
+mod own;
+mod queue;
+mod reply;
+mod sessions;
+mod shared;
+mod slot;
+
+use std::{
+    fmt::{self, Write as _},
+    sync::{Arc, atomic::AtomicBool},
+};
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request, Response, StatusCode};
+use sluice_wire::{
+    json::{Bounds, Document, Value},
+    mcp::{Era, Revision},
+    rpc::{Id, Message},
+};
+use tokio::sync::Mutex;
+
+pub use launch::{Launch, Program, Supervisor};
+pub use reply::Events;
+
+use self::{
+    chatter::Chatter,
+    child::AskError,
+    introduce::Core,
+    own::{OwnSessions, sent},
+    reply::{SESSION, failure},
+    sessions::Sessions,
+    shared::Shared,
+    slot::{Slot, StartError, Started},
+};
+use crate::{AnswerBody, SendError};
+
+const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+
+/// Which sessions share a child.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Instances {
+    /// All of them.
+    #[default]
+    Shared,
+    /// None: each has its own. Requests without a session share one.
+    Session,
+}
+
+/// A server that is a command.
+pub struct StdioServer {
+    instances: Instances,
+    shared: Shared,
+    modern: Arc<Slot>,
+    own: Arc<OwnSessions>,
+}
+
+impl fmt::Debug for StdioServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Arguments may hold secrets.
+        write!(f, "StdioServer({:?})", self.shared.core.program.command.first())
+    }
+}
+
+impl StdioServer {
+    /// A server of this name, of whose messages none may be longer than `most`
+    /// bytes. Nothing is started yet.
+    pub fn new(
+        name: &str,
+        launch: Launch,
+        program: Program,
+        instances: Instances,
+        most: usize,
+    ) -> StdioServer {
+        let core = Core {
+            launch,
+            program,
+            most,
+            chatter: Chatter::new(name),
+            sessions: Arc::new(Sessions::default()),
+            is_legacy: AtomicBool::new(false),
+            is_shared: instances == Instances::Shared,
+            kept: Mutex::default(),
+        };
+        StdioServer {
+            instances,
+            shared: Shared { core: Arc::new(core), slot: Arc::default() },
+            modern: Arc::default(),
+            own: Arc::default(),
+        }
+    }
+
+    /// Starts the shared child before anybody asks for it. What is wrong with it
+    /// is put into the log.
+    pub async fn begin(&self) {
+        if self.instances == Instances::Session {
+            return;
+        }
+        if let Err(StartError::Failed(why)) = self.modern_child().await {
+            let command = self.shared.core.program.command.first();
+            tracing::warn!(command, %why, "a server could not be started");
+        }
+    }
+
+    async fn modern_child(&self) -> Started {
+        let core = Arc::clone(&self.shared.core);
+        self.modern.get(|| introduce::modern(core)).await
+    }
+
+    /// Answers one HTTP request as the server's MCP endpoint would.
+    pub(crate) async fn send(
+        &self,
+        request: Request<Bytes>,
+    ) -> Result<Response<AnswerBody>, SendError> {
+        let (head, body) = request.into_parts();
+        let session = head.headers.get(SESSION).and_then(|value| value.to_str().ok());
+        match (head.method, session) {
+            (Method::POST, session) => self.post(&head.headers, session, body).await,
+            (Method::GET, Some(session)) => Ok(self.open(session)),
+            (Method::DELETE, Some(session)) => {
+                let is_there = match self.instances {
+                    Instances::Shared => self.shared.end(session).await,
+                    Instances::Session => self.own.end(session),
+                };
+                let status = if is_there { StatusCode::OK } else { StatusCode::NOT_FOUND };
+                Ok(reply::empty(status))
+            }
+            _ => Ok(reply::empty(StatusCode::METHOD_NOT_ALLOWED)),
+        }
+    }
+
+    fn open(&self, session: &str) -> Response<AnswerBody> {
+        let opened = match self.instances {
+            Instances::Shared => {
+                let sessions = &self.shared.core.sessions;
+                sessions.open(session, self.shared.core.most).map(reply::standing)
+            }
+            Instances::Session => self.own.use_one(session).map(|own| own.open()),
+        };
+        opened.unwrap_or_else(|| reply::empty(StatusCode::NOT_FOUND))
+    }
+
+    async fn post(
+        &self,
+        headers: &HeaderMap,
+        session: Option<&str>,
+        body: Bytes,
+    ) -> Result<Response<AnswerBody>, SendError> {
+        // Whoever sends has judged it, so that no bound is too large here.
+        let bounds = Bounds {
+            bytes: usize::MAX,
+            string: usize::MAX,
+            members: usize::MAX,
+            nodes: usize::MAX,
+            depth: 256,
+            ..Bounds::default()
+        };
+        let Ok(document) = Document::parse(body, &bounds) else { return Ok(no_message()) };
+        let Ok(message) = Message::read(&document) else { return Ok(no_message()) };
+        if is_modern(headers, &message) {
+            return match message {
+                Message::Request { id, .. } => self.ask_modern(&document, &id).await,
+                // Nothing that a modern client says this way is for the server.
+                _ => Ok(reply::empty(StatusCode::ACCEPTED)),
+            };
+        }
+        if let Message::Request { id, method: "initialize", params } = &message {
+            let session = new_id()?;
+            return match self.instances {
+                Instances::Shared => self.shared.begin(session, id, *params).await,
+                Instances::Session => self.own.begin(&self.shared.core, session, &document).await,
+            };
+        }
+        self.post_legacy(session, document).await
+    }
+
+    async fn post_legacy(
+        &self,
+        session: Option<&str>,
+        document: Document,
+    ) -> Result<Response<AnswerBody>, SendError> {
+        let accepted = reply::empty(StatusCode::ACCEPTED);
+        let unknown = || Ok(reply::empty(StatusCode::NOT_FOUND));
+        match (session, self.instances) {
+            (None, _) => self.shared.post(document, None, accepted).await,
+            (Some(session), Instances::Shared) => {
+                match self.shared.core.sessions.use_one(session) {
+                    Some(session) => self.shared.post(document, Some(session), accepted).await,
+                    None => unknown(),
+                }
+            }
+            (Some(session), Instances::Session) => match self.own.use_one(session) {
+                Some(own) => own.post(document, accepted).await,
+                None => unknown(),
+            },
+        }
+    }
+
+    async fn ask_modern(
+        &self,
+        document: &Document,
+        id: &Id,
+    ) -> Result<Response<AnswerBody>, SendError> {
+        let id = id.to_json();
+        let mut is_first = true;
+        loop {
+            let child = match self.modern_child().await {
+                Ok(child) => child,
+                Err(StartError::Failed(why)) => return Err(SendError::NotStarted(why.to_string())),
+                Err(StartError::Legacy) => {
+                    let why = "this server speaks only the legacy era: begin with `initialize`";
+                    return Ok(reply::json(StatusCode::BAD_REQUEST, failure(&id, -32000, why)));
+                }
+            };
+            match child.ask(document, None).await {
+                Ok(asking) => return reply::answer(asking, id, true).await,
+                // It has just ended: another one takes its place, if it may.
+                Err(AskError::Over(_)) if is_first => is_first = false,
+                Err(error) => return Err(sent(error)),
+            }
+        }
+    }
+}
+
+/// Whether a message is spoken in the modern era.
+fn is_modern(headers: &HeaderMap, message: &Message<'_>) -> bool {
+    let said = headers.get("mcp-protocol-version").and_then(|value| value.to_str().ok());
+    if let Some(revision) = said.and_then(Revision::from_name) {
+        return revision.era() == Era::Modern;
+    }
+    match message {
+        Message::Request { method: "server/discover", .. } => true,
+        Message::Request { params, .. } | Message::Notification { params, .. } => {
+            let meta = params.and_then(|params| params.get("_meta"));
+            meta.and_then(|meta| meta.get(META_VERSION)).and_then(Value::as_str).is_some()
+        }
+        _ => false,
+    }
+}
+
+fn no_message() -> Response<AnswerBody> {
+    let why = "this is no JSON-RPC message";
+    reply::json(StatusCode::BAD_REQUEST, failure("null", -32600, why))
+}
+
+/// A new session's id, which is never used again.
+fn new_id() -> Result<Arc<str>, SendError> {
+    let mut random = [0_u8; 16];
+    getrandom::fill(&mut random)
+        .map_err(|_| SendError::NotSent("the system gives no random numbers".into()))?;
+    let mut id = String::with_capacity(2 * random.len());
+    for byte in random {
+        // Writing to a string cannot fail.
+        let _ = write!(id, "{byte:02x}");
+    }
+    Ok(id.into())
+}

@@ -1,0 +1,96 @@
+//! What a server's process writes besides its messages, put into the log in
+//! bounded amounts.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use tokio::time::Instant;
+
+/// Lines of one server in one window.
+const MOST_LINES: u32 = 100;
+const WINDOW: Duration = Duration::from_secs(10);
+/// Characters of one line.
+const LONGEST: usize = 1000;
+
+/// The log of one server; clones share its allowance.
+#[derive(Debug, Clone)]
+pub(super) struct Chatter {
+    server: Arc<str>,
+    spent: Arc<Mutex<Spent>>,
+}
+
+#[derive(Debug)]
+struct Spent {
+    since: Instant,
+    lines: u32,
+    left_out: u64,
+}
+
+impl Chatter {
+    pub(super) fn new(server: &str) -> Chatter {
+        let spent = Spent { since: Instant::now(), lines: 0, left_out: 0 };
+        Chatter { server: server.into(), spent: Arc::new(Mutex::new(spent)) }
+    }
+
+    /// Puts a line into the log, unless there were too many.
+    pub(super) fn note(&self, what: &'static str, line: &[u8]) {
+        if line.iter().all(u8::is_ascii_whitespace) {
+            return;
+        }
+        let Some(left_out) = self.admits() else { return };
+        if left_out > 0 {
+            tracing::warn!(
+                server = &*self.server,
+                left_out,
+                "it wrote too many lines; some were left out"
+            );
+        }
+        let line = harmless(line);
+        tracing::info!(server = &*self.server, line, "{what}");
+    }
+
+    /// How many lines were left out since the last that was not; `None` if one
+    /// more is to be left out.
+    fn admits(&self) -> Option<u64> {
+        let mut spent = self.spent.lock().ok()?;
+        if spent.since.elapsed() > WINDOW {
+            (spent.since, spent.lines) = (Instant::now(), 0);
+        }
+        if spent.lines >= MOST_LINES {
+            spent.left_out += 1;
+            return None;
+        }
+        spent.lines += 1;
+        Some(std::mem::take(&mut spent.left_out))
+    }
+}
+
+/// The beginning of a text, without what could steer a terminal.
+pub(super) fn harmless(text: &[u8]) -> String {
+    let start = text.get(..LONGEST * 4).unwrap_or(text);
+    let plain = |c: char| if c.is_control() { '\u{fffd}' } else { c };
+    String::from_utf8_lossy(start).trim_end().chars().take(LONGEST).map(plain).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Chatter, MOST_LINES, harmless};
+
+    #[tokio::test(start_paused = true)]
+    async fn only_so_many_lines_pass_in_a_window() {
+        let chatter = Chatter::new("s");
+        let admitted = (0..MOST_LINES * 2).filter(|_| chatter.admits().is_some()).count();
+        assert_eq!(admitted, MOST_LINES as usize);
+        tokio::time::advance(super::WINDOW * 2).await;
+        assert_eq!(chatter.admits(), Some(u64::from(MOST_LINES)));
+        assert_eq!(chatter.admits(), Some(0));
+    }
+
+    #[test]
+    fn lines_are_made_harmless_and_short() {
+        assert_eq!(harmless(b"\x1b[31mred\r\n"), "\u{fffd}[31mred");
+        assert_eq!(harmless(&[b'x'; 9999]).len(), super::LONGEST);
+    }
+}

@@ -1,0 +1,344 @@
+//! One child that runs, and who waits for what from it.
+//!
+//! Requests of many callers share its input. Each gets a number of ours as its
+//! id and as its progress token, and what comes back under that number goes to
+//! the one that waits for it, under the id and the token it chose.
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak},
+};
+
+use sluice_wire::{
+    edit::{Edits, quoted},
+    json::{Bounds, Document, Value},
+    mcp::Era,
+    rpc::Id,
+};
+use tokio::{sync::watch, time::Instant};
+
+use super::{
+    chatter::Chatter,
+    queue::{Answer, Caller, Full, Inbox, Outbox, Said, caller, single_line},
+    sessions::{Mailbox, Sessions},
+};
+
+/// Requests of the child that its client has not answered yet.
+const MOST_ASKED: usize = 1000;
+/// Requests that wait for the child.
+const MOST_WAITING: usize = 100_000;
+
+pub(super) const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
+
+/// A child and the conversation with it. When nobody holds it any more, it ends.
+#[derive(Debug)]
+pub(super) struct Child {
+    outbox: Outbox,
+    /// Bytes of one message from it, and that may wait for one caller.
+    pub(super) most: usize,
+    pub(super) chatter: Chatter,
+    pub(super) audience: Audience,
+    /// How it introduced itself: the result of `initialize` or `server/discover`.
+    pub(super) introduction: OnceLock<Introduction>,
+    pub(super) began: Instant,
+    state: Mutex<State>,
+    /// Closed when this is dropped, which whoever keeps the process notices.
+    _held: watch::Sender<()>,
+}
+
+/// Who hears what the child says to nobody in particular.
+#[derive(Debug)]
+pub(super) enum Audience {
+    /// All sessions, as far as it can be told whose it is.
+    Many(Weak<Sessions>),
+    /// The one session that the child was started for.
+    One(Arc<Mailbox>),
+}
+
+/// What a child said of itself.
+#[derive(Debug)]
+pub(super) struct Introduction {
+    pub(super) era: Era,
+    /// The result, as it wrote it.
+    pub(super) result: String,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    next: u64,
+    waiting: BTreeMap<u64, Waiting>,
+    /// Ids, as JSON, of the child's requests that were passed on.
+    asked: HashSet<String>,
+    over: Option<(Arc<str>, Instant)>,
+}
+
+/// Somebody who waits for an answer.
+#[derive(Debug)]
+struct Waiting {
+    /// Their own id, and their progress token if they gave one, as JSON.
+    id: String,
+    token: Option<String>,
+    session: Option<Arc<str>>,
+    to: Caller,
+}
+
+/// Why a request did not go out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum AskError {
+    Full,
+    Over(Arc<str>),
+}
+
+/// A request under way. Dropped before its answer, the child is told where it
+/// understands that, and what it says later goes nowhere.
+#[derive(Debug)]
+pub(super) struct Asking {
+    child: Arc<Child>,
+    number: u64,
+    pub(super) inbox: Inbox,
+}
+
+impl Child {
+    pub(super) fn new(
+        outbox: Outbox,
+        most: usize,
+        chatter: Chatter,
+        audience: Audience,
+        held: watch::Sender<()>,
+    ) -> Child {
+        Child {
+            outbox,
+            most,
+            chatter,
+            audience,
+            introduction: OnceLock::new(),
+            began: Instant::now(),
+            state: Mutex::default(),
+            _held: held,
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Why and when it ended, if it has.
+    pub(super) fn over(&self) -> Option<(Arc<str>, Instant)> {
+        self.state().over.clone()
+    }
+
+    pub(super) fn is_modern(&self) -> bool {
+        self.introduction.get().is_some_and(|introduction| introduction.era == Era::Modern)
+    }
+
+    pub(super) fn is_introduced(&self) -> bool {
+        self.introduction.get().is_some()
+    }
+
+    /// Whether nobody waits for it.
+    pub(super) fn is_idle(&self) -> bool {
+        self.state().waiting.is_empty()
+    }
+
+    /// Bounds on what it says.
+    pub(super) fn bounds(&self) -> Bounds {
+        Bounds {
+            bytes: self.most,
+            string: self.most,
+            members: 1 << 20,
+            nodes: 1 << 20,
+            depth: 128,
+            ..Bounds::default()
+        }
+    }
+
+    /// Sends a request under a number of ours.
+    pub(super) async fn ask(
+        self: &Arc<Child>,
+        request: &Document,
+        session: Option<&Arc<str>>,
+    ) -> Result<Asking, AskError> {
+        let root = request.root();
+        let id = root.get("id");
+        let token = root
+            .get("params")
+            .and_then(|params| params.get("_meta"))
+            .and_then(|meta| meta.get("progressToken"));
+        let (to, inbox) = caller();
+        let waiting = Waiting {
+            id: id.map_or_else(|| "null".into(), |id| id.raw().to_owned()),
+            token: token.map(|token| token.raw().to_owned()),
+            session: session.cloned(),
+            to,
+        };
+        let number = self.register(waiting)?;
+        let asking = Asking { child: Arc::clone(self), number, inbox };
+        let mut edits = Edits::new(request);
+        for place in id.into_iter().chain(token) {
+            edits.replace(place, number.to_string());
+        }
+        if self.outbox.put(edits.finish()).await.is_ok() {
+            return Ok(asking);
+        }
+        // It was never sent, so there is nothing to cancel.
+        self.state().waiting.remove(&number);
+        Err(self.over().map_or(AskError::Full, |(why, _)| AskError::Over(why)))
+    }
+
+    fn register(&self, waiting: Waiting) -> Result<u64, AskError> {
+        let mut state = self.state();
+        if let Some((why, _)) = &state.over {
+            return Err(AskError::Over(Arc::clone(why)));
+        }
+        if state.waiting.len() >= MOST_WAITING {
+            return Err(AskError::Full);
+        }
+        state.next += 1;
+        let number = state.next;
+        state.waiting.insert(number, waiting);
+        Ok(number)
+    }
+
+    /// Sends a message that nobody waits for an answer to.
+    pub(super) async fn tell(&self, message: String) -> Result<(), Full> {
+        self.outbox.put(message).await
+    }
+
+    /// The same if there is room now.
+    pub(super) fn tell_now(&self, message: String) -> Result<(), Full> {
+        self.outbox.put_now(message)
+    }
+
+    /// Cancels a request that this session made: `id` is its own, as JSON.
+    pub(super) async fn cancel(&self, session: &Arc<str>, notification: &Document) {
+        let place = notification.root().get("params").and_then(|params| params.get("requestId"));
+        let Some(place) = place else { return };
+        let found = {
+            let mut state = self.state();
+            let own = |(_, waiting): &(&u64, &Waiting)| {
+                waiting.id == place.raw() && waiting.session.as_ref() == Some(session)
+            };
+            let number = state.waiting.iter().find(own).map(|(number, _)| *number);
+            number.and_then(|number| Some((number, state.waiting.remove(&number)?)))
+        };
+        let Some((number, waiting)) = found else { return };
+        let mut edits = Edits::new(notification);
+        edits.replace(place, number.to_string());
+        // Servers do not answer what was cancelled, so that its caller would
+        // wait in vain.
+        waiting.to.tell(Said::Failed("the request was cancelled".into()), self.most);
+        let _ = self.tell(edits.finish()).await;
+    }
+
+    /// Takes note of a request of the child's that its client is to answer.
+    pub(super) fn expect_reply(&self, id: &Id) -> bool {
+        let mut state = self.state();
+        state.asked.len() < MOST_ASKED && state.asked.insert(id.to_json())
+    }
+
+    /// Whether the child waits for this answer of its client; it is the only one.
+    pub(super) fn takes_reply(&self, id: &Id) -> bool {
+        self.state().asked.remove(&id.to_json())
+    }
+
+    /// Hands an answer to whoever waits for it.
+    pub(super) fn answered(&self, id: &Id, message: &Document, code: Option<&str>) {
+        let Some(waiting) = number(id).and_then(|number| self.state().waiting.remove(&number))
+        else {
+            return;
+        };
+        let root = message.root();
+        let mut edits = Edits::new(message);
+        if let Some(place) = root.get("id") {
+            edits.replace(place, waiting.id.clone());
+        }
+        let meta = root.get("result").and_then(|result| result.get("_meta"));
+        if let Some(place) = meta.and_then(|meta| meta.get(SUBSCRIPTION)) {
+            edits.replace(place, waiting.id.clone());
+        }
+        let message = single_line(edits.finish()).into();
+        let answer = Answer { message, code: code.map(Into::into) };
+        waiting.to.tell(Said::Answer(answer), self.most);
+    }
+
+    /// Hands a notification to the one request that it is about: the value at
+    /// `place` is our number, and becomes that request's own id or token.
+    pub(super) fn aside<'d>(&self, message: &'d Document, place: Value<'d>, kind: Kind) {
+        let Some(number) = Id::read(place).ok().as_ref().and_then(number) else { return };
+        let mut state = self.state();
+        let Some(waiting) = state.waiting.get(&number) else { return };
+        let own = match kind {
+            Kind::Subscription => Some(&waiting.id),
+            Kind::Progress => waiting.token.as_ref(),
+        };
+        let Some(own) = own else { return };
+        let mut edits = Edits::new(message);
+        edits.replace(place, own.clone());
+        let said = Said::Aside(single_line(edits.finish()).into());
+        if !waiting.to.tell(said, self.most) {
+            // The caller is gone or too far behind, and hears no more.
+            state.waiting.remove(&number);
+        }
+    }
+
+    /// Hands a message to the newest request that waits; whether there is one.
+    pub(super) fn to_newest(&self, message: &str) -> bool {
+        let state = self.state();
+        let newest = state.waiting.last_key_value();
+        newest.is_some_and(|(_, waiting)| {
+            let message = single_line(message.to_owned()).into();
+            waiting.to.tell(Said::Aside(message), self.most)
+        })
+    }
+
+    /// The answer to one request cannot be read.
+    pub(super) fn fail(&self, number: u64, why: &str) {
+        if let Some(waiting) = self.state().waiting.remove(&number) {
+            waiting.to.tell(Said::Failed(why.into()), self.most);
+        }
+    }
+
+    /// It has ended: nobody waits any longer.
+    pub(super) fn finish(&self, why: &str) {
+        let why: Arc<str> = why.into();
+        let waiting = {
+            let mut state = self.state();
+            state.over.get_or_insert_with(|| (Arc::clone(&why), Instant::now()));
+            std::mem::take(&mut state.waiting)
+        };
+        for waiting in waiting.into_values() {
+            waiting.to.tell(Said::Failed(Arc::clone(&why)), self.most);
+        }
+        if let Audience::One(mailbox) = &self.audience {
+            mailbox.close();
+        }
+    }
+}
+
+/// What a notification names a request by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Progress,
+    Subscription,
+}
+
+/// The number of ours that an id is.
+fn number(id: &Id) -> Option<u64> {
+    match id {
+        Id::Integer(text) => text.parse().ok(),
+        Id::String(_) => None,
+    }
+}
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        let was_waiting = self.child.state().waiting.remove(&self.number).is_some();
+        if was_waiting && self.child.is_modern() {
+            let number = self.number;
+            let reason = quoted("the client went away");
+            let _ = self.child.tell_now(format!(
+                r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{number},"reason":{reason}}}}}"#
+            ));
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! What a child says, line by line, and whom it is for.
+
+use std::sync::{Arc, Weak};
+
+use sluice_wire::{
+    edit::quoted,
+    json::{Document, Value},
+    rpc::{Id, Message},
+};
+use tokio::io::AsyncRead;
+
+use super::{
+    child::{Audience, Child, Kind, SUBSCRIPTION},
+    lines::{Ends, Line, Lines},
+};
+
+/// How many times the longest message a line may be before the child is ended.
+const FLOOD: u64 = 8;
+
+/// Why nothing more is heard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Silence {
+    /// Its output was closed, or nobody is left to hear it.
+    Closed,
+    /// It writes a line without end.
+    Flood,
+}
+
+/// Hears a child until it is silent.
+pub(super) async fn listen(
+    child: Weak<Child>,
+    output: impl AsyncRead + Unpin,
+    most: usize,
+) -> Silence {
+    let mut lines = Lines::new(output, most);
+    let patience = (most as u64).saturating_mul(FLOOD);
+    while let Ok(Some(line)) = lines.next(patience).await {
+        let Some(child) = child.upgrade() else { return Silence::Closed };
+        match line {
+            Line::Whole(line) => hear(&child, line),
+            Line::TooLong { ends, length } => {
+                if length > patience {
+                    return Silence::Flood;
+                }
+                let why = format!("its answer is longer than {most} bytes");
+                unreadable(&child, &ends, &why);
+            }
+        }
+    }
+    Silence::Closed
+}
+
+fn hear(child: &Arc<Child>, line: Vec<u8>) {
+    if line.iter().all(u8::is_ascii_whitespace) {
+        return;
+    }
+    let ends = Ends::of(&line);
+    let document = match Document::parse(line, &child.bounds()) {
+        Ok(document) => document,
+        Err(refusal) => {
+            return unreadable(
+                child,
+                &ends,
+                &format!("its answer is not valid JSON: {}", refusal.reason),
+            );
+        }
+    };
+    match Message::read(&document) {
+        Ok(Message::Response { id, .. }) => child.answered(&id, &document, None),
+        Ok(Message::Failure { id: Some(id), error }) => {
+            let code = error.get("code").map(Value::raw);
+            child.answered(&id, &document, Some(code.unwrap_or_default()));
+        }
+        Ok(Message::Failure { id: None, .. }) => {
+            child.chatter.note("it reports an error of no request", &ends.head);
+        }
+        Ok(Message::Request { id, method, .. }) => asked(child, &document, &id, method),
+        Ok(Message::Notification { method, params }) => news(child, &document, method, params),
+        Err(error) => unreadable(child, &ends, &format!("its answer is none: {error}")),
+    }
+}
+
+/// A line that is no message. If it was to be an answer, whoever waits for it is
+/// told; it may be that a server prints for people where it should not.
+fn unreadable(child: &Child, ends: &Ends, why: &str) {
+    match perhaps_answers(ends) {
+        Some(number) => child.fail(number, why),
+        None => child.chatter.note("it wrote what is no message", &ends.head),
+    }
+}
+
+/// The number of the request that a broken line seems to answer: servers write
+/// the id near the beginning or at the very end.
+fn perhaps_answers(ends: &Ends) -> Option<u64> {
+    if ends.head.first() != Some(&b'{') {
+        return None;
+    }
+    let (head, tail) = (String::from_utf8_lossy(&ends.head), String::from_utf8_lossy(&ends.tail));
+    let is_request = |text: &str| text.contains("\"method\"");
+    let at_the_end = tail.rsplit_once("\"id\":").and_then(|(_, rest)| {
+        let rest = rest.trim();
+        rest.strip_suffix('}').unwrap_or(rest).trim().parse().ok()
+    });
+    let near_the_start = || {
+        let (before, rest) = head.split_once("\"id\":")?;
+        let is_outer = !before.get(1..)?.contains('{');
+        let digits = rest.trim_start().split(|c: char| !c.is_ascii_digit()).next()?;
+        digits.parse().ok().filter(|_| is_outer)
+    };
+    near_the_start().or(at_the_end).filter(|_| !is_request(&head))
+}
+
+/// A request of the child's. Only where it has one client can it be passed on.
+fn asked(child: &Arc<Child>, document: &Document, id: &Id, method: &str) {
+    let is_passed = match &child.audience {
+        // Before it has introduced itself, its client does not expect to be asked.
+        Audience::One(mailbox) if child.is_introduced() && child.expect_reply(id) => {
+            let is_heard =
+                child.to_newest(document.text()) || mailbox.post(document.text(), child.most);
+            is_heard || !child.takes_reply(id)
+        }
+        Audience::One(_) | Audience::Many(_) => false,
+    };
+    if is_passed {
+        return;
+    }
+    let reply = if method == "ping" {
+        format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{}}}}"#, id.to_json())
+    } else {
+        let message = quoted(
+            "nobody can be asked: the server is shared by several clients, or its client does not listen",
+        );
+        format!(
+            r#"{{"jsonrpc":"2.0","id":{},"error":{{"code":-32601,"message":{message}}}}}"#,
+            id.to_json()
+        )
+    };
+    if child.tell_now(reply).is_err() {
+        child.chatter.note("it asks and does not read", method.as_bytes());
+    }
+}
+
+/// Something the child tells.
+fn news<'d>(child: &Arc<Child>, document: &'d Document, method: &str, params: Option<Value<'d>>) {
+    let named = |name: &str| params.and_then(|params| params.get(name));
+    if method == "notifications/progress" {
+        if let Some(token) = named("progressToken") {
+            child.aside(document, token, Kind::Progress);
+        }
+        return;
+    }
+    if let Some(id) = named("_meta").and_then(|meta| meta.get(SUBSCRIPTION)) {
+        child.aside(document, id, Kind::Subscription);
+        return;
+    }
+    let is_heard = match &child.audience {
+        _ if child.is_modern() => false,
+        Audience::One(mailbox) => one_hears(child, mailbox, document.text(), method),
+        Audience::Many(sessions) => match (sessions.upgrade(), method) {
+            (None, _) => true,
+            (Some(sessions), "notifications/resources/updated") => {
+                if let Some(uri) = named("uri").and_then(Value::as_str) {
+                    sessions.updated(uri, document.text(), child.most);
+                }
+                true
+            }
+            (Some(sessions), method) if method.ends_with("/list_changed") => {
+                sessions.tell_all(document.text(), child.most);
+                true
+            }
+            // Whose it is cannot be told.
+            _ => false,
+        },
+    };
+    if !is_heard {
+        child.chatter.note("it says to nobody in particular", document.text().as_bytes());
+    }
+}
+
+/// What changes is told on the stream of its own, what happens on the answer's.
+fn one_hears(
+    child: &Child,
+    mailbox: &super::sessions::Mailbox,
+    message: &str,
+    method: &str,
+) -> bool {
+    let is_change =
+        method.ends_with("/list_changed") || method == "notifications/resources/updated";
+    if is_change || !child.is_introduced() {
+        mailbox.post(message, child.most)
+    } else {
+        child.to_newest(message) || mailbox.post(message, child.most)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Ends, perhaps_answers};
+
+    #[test]
+    fn a_broken_answer_names_its_request() {
+        let check = |line: &str, expected: Option<u64>| {
+            assert_eq!(perhaps_answers(&Ends::of(line.as_bytes())), expected, "{line}");
+        };
+        check(r#"{"jsonrpc":"2.0","id":7,"result":{"#, Some(7));
+        check(r#"{"jsonrpc":"2.0","id": 7 ,"result":{"a":1,"a":2}}"#, Some(7));
+        check(r#"{"result":{"id":3},"jsonrpc":"2.0","id":7}"#, Some(7));
+        check(r#"{"jsonrpc":"2.0","id":7,"method":"ping","params":1}"#, None);
+        check("Listening on stdio", None);
+        check("", None);
+        check(r#"{"level":"info"}"#, None);
+    }
+}

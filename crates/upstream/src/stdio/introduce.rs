@@ -1,0 +1,260 @@
+//! How a shared child is started and which era it speaks: it is asked, and a
+//! child that knows nothing of the question is spoken to as it was before.
+
+use std::{
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use sluice_wire::{
+    edit::quoted,
+    json::{Bounds, Document, Value},
+    mcp::{Era, Revision},
+};
+use tokio::sync::Mutex;
+
+use super::{
+    chatter::Chatter,
+    child::{AskError, Asking, Audience, Child, Introduction},
+    launch::{self, Launch, Program},
+    queue::{Answer, Said},
+    sessions::Sessions,
+    slot::{StartError, Started},
+};
+
+/// How long a child may think about `server/discover` before it is tried with
+/// `initialize` as well: some servers never answer what they do not know.
+const PROBE: Duration = Duration::from_secs(3);
+/// How long it may take to introduce itself; some are downloaded first.
+const PATIENCE: Duration = Duration::from_mins(2);
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+const READY: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+
+/// What is needed to start a child of one server.
+#[derive(Debug)]
+pub(super) struct Core {
+    pub(super) launch: Launch,
+    pub(super) program: Program,
+    pub(super) most: usize,
+    pub(super) chatter: Chatter,
+    pub(super) sessions: Arc<Sessions>,
+    /// Whether the server is known to speak only the legacy era.
+    pub(super) is_legacy: AtomicBool,
+    /// Whether requests of the legacy era share a child.
+    pub(super) is_shared: bool,
+    /// Held while a child is started.
+    pub(super) kept: Mutex<Kept>,
+}
+
+/// Children that speak the legacy era.
+#[derive(Debug, Default)]
+pub(super) struct Kept {
+    /// One that was found to, and waits to be used.
+    spare: Option<Arc<Child>>,
+    /// The one in use.
+    used: Weak<Child>,
+}
+
+impl Core {
+    /// Starts a child for whoever is its audience.
+    pub(super) fn start(&self, audience: Audience) -> Result<Arc<Child>, Arc<str>> {
+        launch::launch(&self.launch, &self.program, self.most, &self.chatter, audience)
+            .map_err(|error| error.to_string().into())
+    }
+
+    fn start_shared(&self) -> Result<Arc<Child>, Arc<str>> {
+        self.start(Audience::Many(Arc::downgrade(&self.sessions)))
+    }
+}
+
+/// Starts a child to be spoken to in the modern era.
+pub(super) async fn modern(core: Arc<Core>) -> Started {
+    let mut kept = core.kept.lock().await;
+    if core.is_legacy.load(Ordering::Relaxed) {
+        return Err(StartError::Legacy);
+    }
+    // One that is spoken to already can say whether another is worth starting.
+    if let Some(used) = kept.used.upgrade().filter(|used| used.over().is_none())
+        && !knows_discovery(&used).await
+    {
+        core.is_legacy.store(true, Ordering::Relaxed);
+        return Err(StartError::Legacy);
+    }
+    let child = match probed(&core).await.map_err(StartError::Failed)? {
+        Probed::Modern(child) => return Ok(child),
+        Probed::Legacy(child) => child,
+    };
+    core.is_legacy.store(true, Ordering::Relaxed);
+    if core.is_shared {
+        kept.spare = Some(child);
+    }
+    Err(StartError::Legacy)
+}
+
+/// Starts a child to be spoken to in the legacy era.
+pub(super) async fn legacy(core: Arc<Core>) -> Started {
+    let mut kept = core.kept.lock().await;
+    let child = match kept.spare.take().filter(|child| child.over().is_none()) {
+        Some(child) => child,
+        None => initialised(&core).await.map_err(StartError::Failed)?,
+    };
+    kept.used = Arc::downgrade(&child);
+    // What sessions had subscribed to at an earlier child, they still want.
+    for uri in core.sessions.subscribed() {
+        let params = format!(r#""uri":{}"#, quoted(&uri));
+        if let Some(request) = request("resources/subscribe", &params) {
+            // Nobody waits for the answer.
+            let _ = child.ask(&request, None).await;
+        }
+    }
+    Ok(child)
+}
+
+enum Probed {
+    Modern(Arc<Child>),
+    Legacy(Arc<Child>),
+}
+
+async fn probed(core: &Core) -> Result<Probed, Arc<str>> {
+    let child = core.start_shared()?;
+    let mut asking = discover(&child).await?;
+    let probe = tokio::time::timeout(PROBE, answer_of(&mut asking)).await;
+    match probe {
+        Ok(Ok(answer)) if is_modern(&child, &answer) => return Ok(Probed::Modern(child)),
+        Ok(_) => {
+            drop(asking);
+            let same = initialise(&child).await;
+            return match same {
+                Ok(()) => Ok(Probed::Legacy(child)),
+                // Some end when they are asked what they do not know.
+                Err(_) => initialised(core).await.map(Probed::Legacy),
+            };
+        }
+        Err(_) => {}
+    }
+    // It may be slow to start, or deaf to the question: both are asked now.
+    let discovered = async {
+        match tokio::time::timeout(PATIENCE, answer_of(&mut asking)).await {
+            Ok(Ok(answer)) if is_modern(&child, &answer) => {}
+            _ => std::future::pending().await,
+        }
+    };
+    tokio::pin!(discovered);
+    let refused = tokio::select! {
+        biased;
+        () = &mut discovered => return Ok(Probed::Modern(Arc::clone(&child))),
+        initialised = initialise(&child) => match initialised {
+            Ok(()) => return Ok(Probed::Legacy(Arc::clone(&child))),
+            Err(why) => why,
+        },
+    };
+    // The answer to the first question may come after that to the second.
+    let discovered = tokio::time::timeout(PROBE, discovered).await;
+    discovered.map(|()| Probed::Modern(Arc::clone(&child))).map_err(|_| refused)
+}
+
+/// Whether a child that is spoken to in the legacy era may know the modern one.
+async fn knows_discovery(child: &Arc<Child>) -> bool {
+    let Ok(mut asking) = discover(child).await else { return false };
+    let probe = tokio::time::timeout(PROBE, answer_of(&mut asking)).await;
+    probe.is_ok_and(|answer| answer.is_ok_and(|answer| discovered(child, &answer).is_some()))
+}
+
+async fn discover(child: &Arc<Child>) -> Result<Asking, Arc<str>> {
+    let revision = Revision::V2026_07_28.name();
+    let meta = format!(
+        r#""_meta":{{"io.modelcontextprotocol/protocolVersion":"{revision}","io.modelcontextprotocol/clientCapabilities":{{}},"io.modelcontextprotocol/clientInfo":{{"name":"sluicegate","version":"{VERSION}"}}}}"#
+    );
+    ask(child, "server/discover", &meta).await
+}
+
+/// Whether a child has answered that it speaks the modern era; then it is kept.
+fn is_modern(child: &Child, answer: &Answer) -> bool {
+    discovered(child, answer).is_some_and(|result| introduced(child, Era::Modern, &result))
+}
+
+/// What an answer tells of a server of the modern era.
+fn discovered(child: &Child, answer: &Answer) -> Option<Document> {
+    let result = result_of(child, answer)?;
+    let is_modern = result.root().get("supportedVersions").is_some_and(|versions| {
+        let known = |version: Value<'_>| version.as_str().and_then(Revision::from_name);
+        let mut known = versions.items().into_iter().flatten().filter_map(known);
+        known.any(|revision| revision.era() == Era::Modern)
+    });
+    is_modern.then_some(result)
+}
+
+fn introduced(child: &Child, era: Era, result: &Document) -> bool {
+    let introduction = Introduction { era, result: result.text().to_owned() };
+    child.introduction.set(introduction).is_ok()
+}
+
+/// The result in an answer, as a document of its own.
+pub(super) fn result_of(child: &Child, answer: &Answer) -> Option<Document> {
+    if answer.code.is_some() {
+        return None;
+    }
+    let message = Document::parse(answer.message.to_vec(), &child.bounds()).ok()?;
+    let result = message.root().get("result")?.raw().to_owned();
+    Document::parse(result, &child.bounds()).ok()
+}
+
+async fn initialised(core: &Core) -> Result<Arc<Child>, Arc<str>> {
+    let child = core.start_shared()?;
+    initialise(&child).await?;
+    Ok(child)
+}
+
+/// Introduces ourselves to a child that all will share: with nothing that it
+/// could ask of us, because it could not say whom it asks.
+async fn initialise(child: &Arc<Child>) -> Result<(), Arc<str>> {
+    let newest = Revision::V2025_11_25.name();
+    let hello = format!(
+        r#""protocolVersion":"{newest}","capabilities":{{}},"clientInfo":{{"name":"sluicegate","version":"{VERSION}"}}"#
+    );
+    let mut asking = ask(child, "initialize", &hello).await?;
+    let answer = tokio::time::timeout(PATIENCE, answer_of(&mut asking)).await;
+    let answer = answer.map_err(|_| "the server does not introduce itself")??;
+    let Some(result) = result_of(child, &answer) else {
+        return Err(
+            "the server refuses `initialize`\nhint: see what it writes in the gateway's log".into(),
+        );
+    };
+    introduced(child, Era::Legacy, &result);
+    child.tell(READY.into()).await.map_err(|_| "the server does not read its input".into())
+}
+
+async fn ask(child: &Arc<Child>, method: &str, params: &str) -> Result<Asking, Arc<str>> {
+    let request = request(method, params).ok_or("the request cannot be made")?;
+    child.ask(&request, None).await.map_err(|error| match error {
+        AskError::Full => "the server does not read its input".into(),
+        AskError::Over(why) => why,
+    })
+}
+
+fn request(method: &str, params: &str) -> Option<Document> {
+    let method = quoted(method);
+    let text = format!(r#"{{"jsonrpc":"2.0","id":0,"method":{method},"params":{{{params}}}}}"#);
+    Document::parse(text, &Bounds::default()).ok()
+}
+
+/// The answer, passing over what comes before it.
+pub(super) async fn answer_of(asking: &mut Asking) -> Result<Answer, Arc<str>> {
+    loop {
+        match asking.inbox.next().await {
+            Some(Said::Answer(answer)) => return Ok(answer),
+            Some(Said::Aside(_)) => {}
+            Some(Said::Failed(why)) => {
+                return Err(format!(
+                    "{why} before it introduced itself\nhint: see what it writes in the gateway's log"
+                )
+                .into());
+            }
+            None => return Err("the server says too much before it introduces itself".into()),
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! Queues with a bound in bytes: what waits for a slow child, and what waits for
+//! a slow caller. Neither holds up anybody else.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+
+/// Bytes that may wait until the child reads them.
+const OUTBOX: u32 = 32 << 20;
+/// How long a message waits for room among them.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// What a message costs besides its bytes.
+const OVERHEAD: usize = 128;
+/// Messages that may wait for one caller, whatever their size.
+const MOST_WAITING: usize = 1024;
+
+/// Lines on their way to a child.
+#[derive(Debug)]
+pub(super) struct Outbox {
+    sender: mpsc::UnboundedSender<(Bytes, OwnedSemaphorePermit)>,
+    room: Arc<Semaphore>,
+}
+
+pub(super) type Outgoing = mpsc::UnboundedReceiver<(Bytes, OwnedSemaphorePermit)>;
+
+/// The child takes nothing more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Full;
+
+impl Outbox {
+    pub(super) fn new() -> (Outbox, Outgoing) {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let room = Arc::new(Semaphore::new(OUTBOX as usize));
+        (Outbox { sender, room }, receiver)
+    }
+
+    /// Puts a message in line, as soon as there is room.
+    pub(super) async fn put(&self, message: String) -> Result<(), Full> {
+        let room = Arc::clone(&self.room).acquire_many_owned(cost(&message));
+        let permit = tokio::time::timeout(PATIENCE, room).await.map_err(|_| Full)?;
+        self.hand_over(message, permit.map_err(|_| Full)?)
+    }
+
+    /// Puts a message in line if there is room now.
+    pub(super) fn put_now(&self, message: String) -> Result<(), Full> {
+        let permit = Arc::clone(&self.room).try_acquire_many_owned(cost(&message));
+        self.hand_over(message, permit.map_err(|_| Full)?)
+    }
+
+    fn hand_over(&self, message: String, permit: OwnedSemaphorePermit) -> Result<(), Full> {
+        self.sender.send((framed(message), permit)).map_err(|_| Full)
+    }
+}
+
+fn cost(message: &str) -> u32 {
+    u32::try_from(message.len() + OVERHEAD).unwrap_or(OUTBOX).min(OUTBOX)
+}
+
+/// A message as one line. In JSON, line breaks stand only between tokens, where
+/// a blank says the same.
+fn framed(message: String) -> Bytes {
+    let mut line = single_line(message).into_bytes();
+    line.push(b'\n');
+    line.into()
+}
+
+/// A JSON text without line breaks.
+pub(super) fn single_line(json: String) -> String {
+    if memchr::memchr2(b'\n', b'\r', json.as_bytes()).is_none() {
+        return json;
+    }
+    json.replace(['\n', '\r'], " ")
+}
+
+/// What somebody who waits is told.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Said {
+    /// A notification, or a request of the server.
+    Aside(Bytes),
+    Answer(Answer),
+    /// There will be no answer.
+    Failed(Arc<str>),
+}
+
+/// The message that answers a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Answer {
+    pub(super) message: Bytes,
+    /// The code, if it is an error.
+    pub(super) code: Option<Box<str>>,
+}
+
+/// The way to somebody who waits.
+#[derive(Debug, Clone)]
+pub(super) struct Caller {
+    sender: mpsc::UnboundedSender<Said>,
+    waiting: Arc<Waiting>,
+}
+
+/// What somebody waits at.
+#[derive(Debug)]
+pub(super) struct Inbox {
+    receiver: mpsc::UnboundedReceiver<Said>,
+    waiting: Arc<Waiting>,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    bytes: AtomicUsize,
+    messages: AtomicUsize,
+}
+
+/// A caller, and where it waits.
+pub(super) fn caller() -> (Caller, Inbox) {
+    let (sender, receiver) = mpsc::unbounded_channel();
+    let waiting = Arc::new(Waiting::default());
+    (Caller { sender, waiting: Arc::clone(&waiting) }, Inbox { receiver, waiting })
+}
+
+impl Caller {
+    /// Tells the caller something; `false` if it is gone or too far behind. At
+    /// most `most` bytes wait for it besides the one message that it is told.
+    pub(super) fn tell(&self, said: Said, most: usize) -> bool {
+        let size = said.size();
+        let bytes = self.waiting.bytes.fetch_add(size, Ordering::Relaxed);
+        let messages = self.waiting.messages.fetch_add(1, Ordering::Relaxed);
+        bytes <= most && messages < MOST_WAITING && self.sender.send(said).is_ok()
+    }
+
+    pub(super) fn is_gone(&self) -> bool {
+        self.sender.is_closed()
+    }
+}
+
+impl Said {
+    fn size(&self) -> usize {
+        match self {
+            Said::Aside(message) | Said::Answer(Answer { message, .. }) => message.len(),
+            Said::Failed(why) => why.len(),
+        }
+    }
+}
+
+impl Inbox {
+    pub(super) async fn next(&mut self) -> Option<Said> {
+        std::future::poll_fn(|context| self.poll_next(context)).await
+    }
+
+    pub(super) fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Said>> {
+        let next = self.receiver.poll_recv(context);
+        if let Poll::Ready(Some(said)) = &next {
+            self.waiting.bytes.fetch_sub(said.size(), Ordering::Relaxed);
+            self.waiting.messages.fetch_sub(1, Ordering::Relaxed);
+        }
+        next
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Full, MOST_WAITING, Outbox, Said, caller, single_line};
+
+    #[tokio::test(start_paused = true)]
+    async fn a_child_that_does_not_read_is_given_up_on() {
+        let (outbox, mut outgoing) = Outbox::new();
+        let large = "x".repeat(20 << 20);
+        assert_eq!(outbox.put(large.clone()).await, Ok(()));
+        assert_eq!(outbox.put_now(large.clone()), Err(Full));
+        assert_eq!(outbox.put(large.clone()).await, Err(Full));
+        assert_eq!(outbox.put_now("{}".into()), Ok(()));
+        drop(outgoing.recv().await);
+        assert_eq!(outbox.put(large).await, Ok(()));
+    }
+
+    #[tokio::test]
+    async fn a_caller_that_does_not_read_is_told_no_more() {
+        let (to, mut inbox) = caller();
+        let aside = |size| Said::Aside(vec![b'x'; size].into());
+        assert!(to.tell(aside(100), 10));
+        assert!(!to.tell(aside(1), 10));
+        let (to, _inbox) = caller();
+        assert!((0..MOST_WAITING).all(|_| to.tell(aside(0), 10)));
+        assert!(!to.tell(aside(0), 10));
+        assert_eq!(inbox.next().await, Some(aside(100)));
+    }
+
+    #[test]
+    fn messages_are_one_line() {
+        assert_eq!(single_line("{\r\n \"a\":\n1}".into()), "{   \"a\": 1}");
+    }
+}

@@ -1,0 +1,10 @@
+//! Servers that are real processes, spoken to as the gateway does.
+
+#![cfg(test)]
+
+mod client;
+mod faults;
+mod lifetime;
+mod modern;
+mod own;
+mod shared;

@@ -1,0 +1,78 @@
+#!/bin/sh
+# A small MCP server for tests: `server.sh [legacy|modern|slow|fragile|deaf|early|mute]`.
+# What it is sent goes to the file $RECORD, if that is set.
+mode=${1:-legacy} held= asker= listener=
+if [ "$mode" = mute ]; then trap '' TERM; while :; do sleep 1; done; fi
+say() { printf '%s\n' "$1"; }
+answer() { say "{\"jsonrpc\":\"2.0\",\"id\":$1,\"result\":$2}"; }
+text() { answer "$1" "{\"content\":[{\"type\":\"text\",\"text\":\"$2\"}]}"; }
+value() { rest=${line#*\"$1\":}; [ "$rest" = "$line" ] || printf '%s' "${rest%%[,\}]*}"; }
+notify() { say "{\"jsonrpc\":\"2.0\",\"method\":\"$1\",\"params\":{$2}}"; }
+
+call() {
+  case $line in
+    *'"name":"progress"'*)
+      notify notifications/progress "\"progressToken\":$(value progressToken),\"progress\":1"
+      text "$id" done ;;
+    *'"name":"hold"'*) held=$id ;;
+    *'"name":"release"'*) text "$id" second; text "$held" first ;;
+    *'"name":"hang"'*) ;;
+    *'"name":"die"'*) echo 'about to die' >&2; exit 3 ;;
+    *'"name":"dielate"'*)
+      notify notifications/progress "\"progressToken\":$(value progressToken),\"progress\":1"
+      exit 3 ;;
+    *'"name":"garbage"'*) say 'Debug: [not a message]'; say "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{" ;;
+    *'"name":"long"'*)
+      printf '{"jsonrpc":"2.0","id":%s,"result":{"x":"' "$id"
+      head -c 300000 /dev/zero | tr '\0' x; printf '"}}\n' ;;
+    *'"name":"endless"'*) yes | tr -d '\n' ;;
+    *'"name":"ask"'*) asker=$id; say '{"jsonrpc":"2.0","id":"ask-1","method":"sampling/createMessage","params":{}}' ;;
+    *'"name":"log"'*) notify notifications/message '"level":"info","data":"secret"'; text "$id" logged ;;
+    *'"name":"env"'*) text "$id" "$(env | sort | tr '\n' ' ')" ;;
+    *'"name":"forged"'*) text 999999 forged; text "\"$id\"" forged; text "$id" true ;;
+    *'"name":"child"'*) sleep 1000 & text "$id" "$$ $!" ;;
+    *'"name":"changed"'*)
+      meta=
+      [ -z "$listener" ] || meta="\"_meta\":{\"io.modelcontextprotocol/subscriptionId\":$listener}"
+      notify notifications/tools/list_changed "$meta"; text "$id" told ;;
+    *'"name":"touched"'*) notify notifications/resources/updated '"uri":"file:///a"'; text "$id" told ;;
+    *'"name":"deaf"'*) text "$id" deaf; while :; do sleep 1; done ;;
+    *) text "$id" "$$" ;;
+  esac
+}
+
+while IFS= read -r line; do
+  [ -z "$RECORD" ] || printf '%s\n' "$line" >> "$RECORD"
+  id=$(value id)
+  case $line in
+    *'"method":"server/discover"'*)
+      case $mode in
+        modern) answer "$id" '{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"resultType":"complete"}' ;;
+        fragile) exit 1 ;;
+        deaf) ;;
+        slow) asked=$id ;;
+        *) say "{\"jsonrpc\":\"2.0\",\"id\":$id,\"error\":{\"code\":-32601,\"message\":\"unknown\"}}" ;;
+      esac ;;
+    *'"method":"initialize"'*)
+      if [ "$mode" = slow ]; then
+        # It has only now come to read, and answers in another order.
+        say "{\"jsonrpc\":\"2.0\",\"id\":$id,\"error\":{\"code\":-32601,\"message\":\"unknown\"}}"
+        answer "$asked" '{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"resultType":"complete"}'
+        mode=modern
+        continue
+      fi
+      # Its client cannot answer this yet, and must not lose it.
+      [ "$mode" != early ] || say '{"jsonrpc":"2.0","id":"early","method":"ping"}'
+      answer "$id" '{"protocolVersion":"2025-06-18","capabilities":{"tools":{},"logging":{},"resources":{"subscribe":true}},"serverInfo":{"name":"sh","version":"1"}}' ;;
+    *'"method":"tools/list"'*) answer "$id" '{"tools":[{"name":"echo","inputSchema":{"type":"object"}}]}' ;;
+    *'"method":"tools/call"'*) call ;;
+    *'"method":"resources/'*|*'"method":"ping"'*) answer "$id" '{}' ;;
+    *'"method":"subscriptions/listen"'*)
+      listener=$id
+      notify notifications/subscriptions/acknowledged "\"notifications\":{},\"_meta\":{\"io.modelcontextprotocol/subscriptionId\":$id}" ;;
+    *'"id":"ask-1"'*)
+      case $line in *'"error"'*) text "$asker" refused ;; *) text "$asker" answered ;; esac ;;
+    *'"method":"notifications/'*) ;;
+    *) say "{\"jsonrpc\":\"2.0\",\"id\":$id,\"error\":{\"code\":-32601,\"message\":\"unknown\"}}" ;;
+  esac
+done
