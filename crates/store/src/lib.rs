@@ -34,5 +34,5 @@ pub use id::{Id, new_id};
 pub use key::Key;
 pub use name::{Name, NameError};
 pub use record::{GrantRef, Kind, PolicyRef, Record, UpstreamRef};
-pub use server::{AttachedPolicy, PolicyVersion, Secret, Server, Source, Transport};
+pub use server::{AttachedPolicy, Bridge, PolicyVersion, Secret, Server, Source, Transport};
 pub use sqlite::{Durability, Filter, Health, OpenError, Reservation, Store, StoreError};

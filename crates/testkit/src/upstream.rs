@@ -21,7 +21,7 @@ use hyper_util::{
     server::conn::auto,
 };
 use sluice_wire::json::{Bounds, Document, Value};
-use tokio::net::TcpListener;
+use tokio::{net::TcpListener, sync::mpsc};
 
 /// One request as it arrived.
 #[derive(Debug, Clone)]
@@ -64,9 +64,14 @@ pub struct Reply {
     pub headers: Vec<(&'static str, String)>,
     /// Pieces of the body, and how long to wait before each.
     pub pieces: Vec<(Duration, Bytes)>,
+    /// What follows the pieces, as somebody says it.
+    pub live: Option<Live>,
     /// What happens after the last piece.
     pub end: End,
 }
+
+/// The rest of a body that is still to be said.
+pub type Live = Arc<Mutex<Option<mpsc::UnboundedReceiver<String>>>>;
 
 /// How a body ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,6 +91,7 @@ impl Reply {
             status,
             headers: vec![("content-type", media_type.to_owned())],
             pieces: vec![(Duration::ZERO, body.into())],
+            live: None,
             end: End::Well,
         }
     }
@@ -106,9 +112,18 @@ impl Reply {
         Reply::new(200, "text/event-stream", body)
     }
 
+    /// An event stream of messages that come one by one, until nobody is left
+    /// who could say another.
+    pub fn said() -> (Reply, mpsc::UnboundedSender<String>) {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let live = Some(Arc::new(Mutex::new(Some(receiver))));
+        let reply = Reply::events("");
+        (Reply { live, pieces: Vec::new(), ..reply }, sender)
+    }
+
     /// No body.
     pub fn empty(status: u16) -> Reply {
-        Reply { status, headers: Vec::new(), pieces: Vec::new(), end: End::Well }
+        Reply { status, headers: Vec::new(), pieces: Vec::new(), live: None, end: End::Well }
     }
 
     /// The same with one more header.
@@ -218,12 +233,27 @@ fn body_of(reply: &Reply) -> UnsyncBoxBody<Bytes, io::Error> {
         return Full::new(whole.clone()).map_err(|never| match never {}).boxed_unsync();
     }
     let (sender, receiver) = tokio::sync::mpsc::channel(1);
-    let (pieces, end) = (reply.pieces.clone(), reply.end);
+    let (pieces, live, end) = (reply.pieces.clone(), reply.live.clone(), reply.end);
     tokio::spawn(async move {
         for (pause, piece) in pieces {
             tokio::time::sleep(pause).await;
             if sender.send(Ok(Frame::data(piece))).await.is_err() {
                 return;
+            }
+        }
+        let live = live.and_then(|live| live.lock().ok()?.take());
+        if let Some(mut live) = live {
+            loop {
+                tokio::select! {
+                    () = sender.closed() => return,
+                    said = live.recv() => {
+                        let Some(said) = said else { break };
+                        let event = format!("data: {said}\n\n");
+                        if sender.send(Ok(Frame::data(event.into()))).await.is_err() {
+                            return;
+                        }
+                    }
+                }
             }
         }
         match end {

@@ -76,6 +76,8 @@ pub struct UrlError(String);
 pub enum AnswerBody {
     Arriving(Incoming),
     Whole(Full<Bytes>),
+    /// Made by a task of ours.
+    Fed(tokio::sync::mpsc::Receiver<Bytes>),
 }
 
 impl HttpUpstream {
@@ -149,6 +151,9 @@ impl Body for AnswerBody {
             AnswerBody::Whole(body) => {
                 Pin::new(body).poll_frame(context).map_err(|never| match never {})
             }
+            AnswerBody::Fed(body) => {
+                body.poll_recv(context).map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes))))
+            }
         }
     }
 
@@ -156,6 +161,7 @@ impl Body for AnswerBody {
         match self {
             AnswerBody::Arriving(body) => body.is_end_stream(),
             AnswerBody::Whole(body) => body.is_end_stream(),
+            AnswerBody::Fed(_) => false,
         }
     }
 
@@ -163,6 +169,7 @@ impl Body for AnswerBody {
         match self {
             AnswerBody::Arriving(body) => body.size_hint(),
             AnswerBody::Whole(body) => body.size_hint(),
+            AnswerBody::Fed(_) => SizeHint::default(),
         }
     }
 }

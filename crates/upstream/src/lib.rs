@@ -3,6 +3,7 @@
 //! Whoever asks here has judged already; nothing in this crate knows policies.
 
 pub mod address;
+pub mod bridge;
 pub mod builtin;
 pub mod client;
 mod connect;
