@@ -97,7 +97,12 @@ fn logged(level: &str) -> String {
 impl ModernOnly {
     /// Tells everybody who listens.
     pub fn announce(&self, method: &str, params: &str) {
-        say(&locked(&self.state).streams, method, params, r#","_meta":{"io.modelcontextprotocol/subscriptionId":"stream"}"#);
+        say(
+            &locked(&self.state).streams,
+            method,
+            params,
+            r#","_meta":{"io.modelcontextprotocol/subscriptionId":"stream"}"#,
+        );
     }
 
     /// How many listen.
@@ -143,7 +148,9 @@ impl ModernOnly {
             (method, _) => match members(request, method) {
                 Some(members) => Reply::result(
                     request,
-                    &format!(r#"{{"resultType":"complete",{members},"ttlMs":5,"cacheScope":"public"}}"#),
+                    &format!(
+                        r#"{{"resultType":"complete",{members},"ttlMs":5,"cacheScope":"public"}}"#
+                    ),
                 ),
                 None => failure(request, 404, -32601),
             },
@@ -186,7 +193,8 @@ impl ModernOnly {
                 let (reply, stream) = Reply::said();
                 let level = parameter(request, &["_meta", "io.modelcontextprotocol/logLevel"]);
                 let logged = level.map(|level| logged(&level));
-                for said in [PROGRESS.into()].into_iter().chain(logged).chain([answer(&id, &done)]) {
+                for said in [PROGRESS.into()].into_iter().chain(logged).chain([answer(&id, &done)])
+                {
                     let _ = stream.send(said);
                 }
                 reply
@@ -290,12 +298,14 @@ impl LegacyOnly {
             "talk" => {
                 let (reply, stream) = Reply::said();
                 let ping = r#"{"jsonrpc":"2.0","id":"ping","method":"ping"}"#;
-                for said in [PROGRESS, &logged("debug"), &logged("error"), ping, &answer(&id, CONTENT)]
+                for said in
+                    [PROGRESS, &logged("debug"), &logged("error"), ping, &answer(&id, CONTENT)]
                 {
                     let _ = stream.send(said.to_owned());
                 }
                 reply
             }
+            "task" => Reply::json(answer(&id, r#""task":{"taskId":"t","status":"working"}"#)),
             "browse" => Reply::json(format!(
                 r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32042,"message":"go","data":{{"elicitations":[{{"mode":"url","elicitationId":"e","url":"https://example.com","message":"go"}}]}}}}}}"#
             )),

@@ -9,4 +9,4 @@ mod upstream;
 pub use eras::{LegacyOnly, ModernOnly};
 pub use folder::Folder;
 pub use raw::{Answer, RawClient};
-pub use upstream::{End, Recorded, Reply, Upstream, mcp_server};
+pub use upstream::{End, Live, Recorded, Reply, Upstream, mcp_server};

@@ -173,8 +173,7 @@ impl Bridge {
             return Ok(Examined::Passes(answer));
         }
         let method = method_of(request, &bounds);
-        let is_introduction =
-            matches!(method.as_deref(), Some("initialize" | "server/discover"));
+        let is_introduction = matches!(method.as_deref(), Some("initialize" | "server/discover"));
         let is_examined = is_strange || is_introduction || is_short(answer.headers());
         if is_events(answer.headers()) || !is_examined {
             if status.is_success() {

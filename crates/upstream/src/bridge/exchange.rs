@@ -166,9 +166,8 @@ const ACCEPTED: HeaderValue = HeaderValue::from_static("application/json, text/e
 /// The headers of a request that mean the same in either era: credentials, and
 /// what traces a request.
 pub(super) fn plain_headers(headers: &HeaderMap) -> HeaderMap {
-    let is_of_protocol = |name: &HeaderName| {
-        name.as_str().starts_with("mcp-") || name.as_str() == "last-event-id"
-    };
+    let is_of_protocol =
+        |name: &HeaderName| name.as_str().starts_with("mcp-") || name.as_str() == "last-event-id";
     let kept = headers.iter().filter(|(name, _)| !is_of_protocol(name));
     let mut kept: HeaderMap = kept.map(|(name, value)| (name.clone(), value.clone())).collect();
     kept.insert(header::ACCEPT, ACCEPTED);

@@ -167,12 +167,7 @@ fn answered(answer: &Document, id: &str, member: &str, value: String) -> String 
 
 /// An error of a server of one era as the other has it, and its code there.
 /// What only one of them knows of resources differs; the rest is the same.
-pub(super) fn failure(
-    error: Value<'_>,
-    id: &str,
-    method: &str,
-    to: Revision,
-) -> (String, String) {
+pub(super) fn failure(error: Value<'_>, id: &str, method: &str, to: Revision) -> (String, String) {
     let code = error.get("code").map_or("", Value::raw);
     let is_read = method == "resources/read";
     let code = match code {
@@ -341,7 +336,9 @@ mod tests {
     fn a_subscription_is_named_in_one_era_only() {
         let news = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
         let modern = tagged(read(news).root(), Some("\"l\""));
-        assert!(modern.contains(r#""params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"l"}}"#));
+        assert!(
+            modern.contains(r#""params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"l"}}"#)
+        );
         assert_eq!(tagged(read(&modern).root(), None), news);
     }
 }

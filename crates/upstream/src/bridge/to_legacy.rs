@@ -73,7 +73,11 @@ impl ToLegacy {
     }
 
     /// Answers as a modern server does.
-    pub(super) async fn answer(self: &Arc<Self>, request: Request<Bytes>, caller: Caller) -> Answer {
+    pub(super) async fn answer(
+        self: &Arc<Self>,
+        request: Request<Bytes>,
+        caller: Caller,
+    ) -> Answer {
         let (parts, body) = request.into_parts();
         let Ok(document) = Document::parse(body.to_vec(), &caller.bounds) else {
             return Ok(empty(StatusCode::BAD_REQUEST));
@@ -130,9 +134,7 @@ fn refused(id: &str, error: OpenError) -> Answer {
         OpenError::Status(status) => Ok(empty(status)),
         OpenError::Refused => {
             let (modern, legacy) = (MODERN.name(), Revision::V2025_11_25.name());
-            let what = format!(
-                "it speaks no {modern}, and refuses `initialize` of {legacy}"
-            );
+            let what = format!("it speaks no {modern}, and refuses `initialize` of {legacy}");
             Ok(json(StatusCode::OK, upstream_error(id, &what)))
         }
     }
@@ -151,7 +153,9 @@ fn introduction(result: Option<Value<'_>>) -> String {
     ];
     added.extend(unkept());
     let drop = |key: &str| {
-        key == "protocolVersion" || key == "serverInfo" || added.iter().any(|(name, _)| *name == key)
+        key == "protocolVersion"
+            || key == "serverInfo"
+            || added.iter().any(|(name, _)| *name == key)
     };
     spliced(result, drop, &added)
 }

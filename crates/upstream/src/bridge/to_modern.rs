@@ -63,7 +63,11 @@ impl ToModern {
     }
 
     /// Answers as a legacy server does.
-    pub(super) async fn answer(self: &Arc<Self>, request: Request<Bytes>, caller: Caller) -> Answer {
+    pub(super) async fn answer(
+        self: &Arc<Self>,
+        request: Request<Bytes>,
+        caller: Caller,
+    ) -> Answer {
         let (parts, body) = request.into_parts();
         let Some(declared) = session::declared(&parts.headers) else {
             return Ok(empty(StatusCode::NOT_FOUND));
@@ -129,7 +133,8 @@ impl ToModern {
         let id = asked.id.to_json();
         let params = asked.document.root().get("params");
         let declared = Declared::read(params, "capabilities", "clientInfo");
-        let wanted = params.and_then(|params| params.get("protocolVersion")).and_then(Value::as_str);
+        let wanted =
+            params.and_then(|params| params.get("protocolVersion")).and_then(Value::as_str);
         let revision = wanted
             .and_then(Revision::from_name)
             .filter(|revision| revision.era() == Era::Legacy)

@@ -163,7 +163,8 @@ impl Session {
     ) -> Result<Session, OpenError> {
         let request = post(headers.clone(), hello(declared, "0"));
         let zero = Id::Integer("0".into());
-        let said = exchange(&link.upstream, request, &zero, bounds).await.map_err(OpenError::Send)?;
+        let said =
+            exchange(&link.upstream, request, &zero, bounds).await.map_err(OpenError::Send)?;
         let (status, session) = (said.status, said.headers.get("mcp-session-id").cloned());
         let introduction = match said.answer {
             Some(answer) if answer.root().get("result").is_some() => answer,

@@ -65,11 +65,8 @@ impl ToModern {
         let (mut added, mut was_mismatched) = (Added::new(), false);
         for number in 0..MOST_ROUNDS {
             // A request that is made again has an id of its own.
-            let own = if number == 0 {
-                asked.id.clone()
-            } else {
-                Id::String(format!("again-{number}"))
-            };
+            let own =
+                if number == 0 { asked.id.clone() } else { Id::String(format!("again-{number}")) };
             match self.round(asked, &own, &added, output).await {
                 Ok(Round::Done) => return,
                 Ok(Round::Again(next)) => added = next,

@@ -53,7 +53,8 @@ impl ToModern {
                     () = tokio::time::sleep(PATIENCE) => None,
                     () = output.gone() => None,
                 };
-                let answer = answer.ok_or_else(|| format!("the client did not answer `{method}`"))?;
+                let answer =
+                    answer.ok_or_else(|| format!("the client did not answer `{method}`"))?;
                 answers.push(format!("{key}:{}", answered(&method, &answer)?));
             }
             added.push(("inputResponses", format!("{{{}}}", answers.join(","))));
@@ -68,8 +69,7 @@ impl ToModern {
     fn check(&self, asked: &Asked, request: Value<'_>) -> Result<(), String> {
         let method = method(request);
         let capabilities = Document::parse(&*asked.declared.capabilities, &asked.caller.bounds);
-        let may_ask =
-            capabilities.is_ok_and(|capabilities| lets_ask(capabilities.root(), method));
+        let may_ask = capabilities.is_ok_and(|capabilities| lets_ask(capabilities.root(), method));
         if may_ask {
             return Ok(());
         }

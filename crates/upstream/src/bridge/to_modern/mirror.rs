@@ -53,9 +53,9 @@ impl Mirrors {
         let Some(tool) = named("name").and_then(Value::as_str) else { return };
         let tools = self.tools(upstream, plain, tool, bounds).await;
         for (header, way) in tools.get(tool).into_iter().flatten() {
-            let argument = way.iter().try_fold(named("arguments"), |value, step| {
-                value.map(|value| value.get(step))
-            });
+            let argument = way
+                .iter()
+                .try_fold(named("arguments"), |value, step| value.map(|value| value.get(step)));
             if let Some(text) = argument.flatten().and_then(scalar) {
                 set(headers, header, &header_text(text));
             }
@@ -153,7 +153,10 @@ mod tests {
         let way = |steps: &[&str]| steps.iter().map(|step| (*step).to_owned()).collect::<Vec<_>>();
         assert_eq!(
             found,
-            [("mcp-param-region".to_owned(), way(&["a"])), ("mcp-param-c".to_owned(), way(&["b", "c"]))]
+            [
+                ("mcp-param-region".to_owned(), way(&["a"])),
+                ("mcp-param-c".to_owned(), way(&["b", "c"]))
+            ]
         );
     }
 }

@@ -33,9 +33,8 @@ pub(super) fn id_for(declared: &Declared) -> Option<HeaderValue> {
 /// Which of the known capabilities are declared, and no more.
 fn shortened(capabilities: &str) -> String {
     let document = Document::parse(capabilities, &Bounds::default()).ok();
-    let has = |name: &&str| {
-        document.as_ref().is_some_and(|document| document.root().get(name).is_some())
-    };
+    let has =
+        |name: &&str| document.as_ref().is_some_and(|document| document.root().get(name).is_some());
     let known = ["sampling", "elicitation", "roots"].into_iter().filter(has);
     let members: Vec<_> = known.map(|name| format!(r#""{name}":{{}}"#)).collect();
     format!(r#"{{"capabilities":{{{}}}}}"#, members.join(","))
@@ -60,7 +59,8 @@ mod tests {
     use crate::bridge::message::Declared;
 
     fn check(capabilities: &str, expected: &str) {
-        let said = Declared { capabilities: capabilities.into(), client: "{\"name\":\"é\"}".into() };
+        let said =
+            Declared { capabilities: capabilities.into(), client: "{\"name\":\"é\"}".into() };
         let mut headers = HeaderMap::new();
         headers.insert("mcp-session-id", id_for(&said).unwrap());
         assert_eq!(declared(&headers).unwrap().capabilities, expected);
