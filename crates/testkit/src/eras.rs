@@ -11,7 +11,7 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use crate::upstream::{Recorded, Reply};
 
-const TOOLS: &str = r#"[{"name":"echo","inputSchema":{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}},"x-unknown":1.50},{"name":"ask"},{"name":"slow"},{"name":"talk"},{"name":"task"},{"name":"browse"}]"#;
+const TOOLS: &str = r#"[{"name":"echo","inputSchema":{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}},"x-unknown":1.50},{"name":"ask"},{"name":"aside"},{"name":"slow"},{"name":"talk"},{"name":"task"},{"name":"browse"}]"#;
 const CAPABILITIES: &str = r#""capabilities":{"tools":{"listChanged":true},"resources":{"subscribe":true,"listChanged":true},"prompts":{"listChanged":true},"completions":{},"logging":{},"x-unknown":{}}"#;
 const CONTENT: &str = r#""content":[{"type":"text","text":"done"}],"x-unknown":1.50"#;
 const PROGRESS: &str = r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"p","progress":1.0}}"#;
@@ -37,8 +37,8 @@ struct State {
     sessions: u32,
     /// Sessions that were begun and not forgotten.
     known: Vec<String>,
-    /// Streams of news.
-    streams: Vec<Stream>,
+    /// Streams of news, each with its session.
+    streams: Vec<(String, Stream)>,
     /// Calls that wait, by the id of what they wait for.
     waiting: HashMap<String, (String, Stream)>,
 }
@@ -108,7 +108,7 @@ impl ModernOnly {
     /// How many listen.
     pub fn listeners(&self) -> usize {
         let mut state = locked(&self.state);
-        state.streams.retain(|stream| !stream.is_closed());
+        state.streams.retain(|(_, stream)| !stream.is_closed());
         state.streams.len()
     }
 
@@ -163,7 +163,7 @@ impl ModernOnly {
         let _ = stream.send(format!(
             r#"{{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{{"notifications":{wish}}}}}"#
         ));
-        locked(&self.state).streams.push(stream);
+        locked(&self.state).streams.push((String::new(), stream));
         reply
     }
 
@@ -205,8 +205,8 @@ impl ModernOnly {
     }
 }
 
-fn say(streams: &[Stream], method: &str, params: &str, meta: &str) {
-    for stream in streams {
+fn say(streams: &[(String, Stream)], method: &str, params: &str, meta: &str) {
+    for (_, stream) in streams {
         let _ = stream.send(format!(
             r#"{{"jsonrpc":"2.0","method":"{method}","params":{{{params}{meta}}}}}"#
         ));
@@ -222,7 +222,7 @@ impl LegacyOnly {
     /// How many listen.
     pub fn listeners(&self) -> usize {
         let mut state = locked(&self.state);
-        state.streams.retain(|stream| !stream.is_closed());
+        state.streams.retain(|(_, stream)| !stream.is_closed());
         state.streams.len()
     }
 
@@ -246,7 +246,8 @@ impl LegacyOnly {
         match request.method.as_str() {
             "GET" => {
                 let (reply, stream) = Reply::said();
-                locked(&self.state).streams.push(stream);
+                let session = request.header("mcp-session-id").unwrap_or_default().to_owned();
+                locked(&self.state).streams.push((session, stream));
                 return reply;
             }
             "DELETE" => return Reply::empty(200),
@@ -283,16 +284,24 @@ impl LegacyOnly {
     fn called(&self, request: &Recorded, tool: &str) -> Reply {
         let id = request.rpc_id();
         match tool {
-            "ask" | "slow" => {
+            "ask" | "aside" | "slow" => {
                 let (reply, stream) = Reply::said();
                 let own = format!("\"wish-{id}\"");
-                let said = if tool == "ask" {
-                    format!(r#"{{"jsonrpc":"2.0","id":{own},{WISH}}}"#)
-                } else {
-                    PROGRESS.into()
+                let wish = format!(r#"{{"jsonrpc":"2.0","id":{own},{WISH}}}"#);
+                let mut state = locked(&self.state);
+                let session = request.header("mcp-session-id");
+                let _ = match tool {
+                    "ask" => stream.send(wish),
+                    "slow" => stream.send(PROGRESS.into()),
+                    _ => {
+                        let of = |(id, stream): &&(String, Stream)| {
+                            Some(id.as_str()) == session && !stream.is_closed()
+                        };
+                        let aside = state.streams.iter().find(of);
+                        aside.map_or(Ok(()), |(_, aside)| aside.send(wish))
+                    }
                 };
-                let _ = stream.send(said);
-                locked(&self.state).waiting.insert(own, (id, stream));
+                state.waiting.insert(own, (id, stream));
                 reply
             }
             "talk" => {

@@ -210,6 +210,22 @@ async fn requests_of_the_server_become_wishes() {
     }
 }
 
+/// Many servers ask on the stream of the session, not on that of the call.
+#[tokio::test]
+async fn requests_beside_a_call_become_wishes_of_that_call() {
+    let (harness, _) = before_legacy(OPEN).await;
+    let wished = last(&ask(&harness, "tools/call", r#""name":"aside""#, ASKING).await);
+    assert_eq!(at(&wished, "result/resultType"), "\"input_required\"");
+    let requests = wished.root().get("result").unwrap().get("inputRequests").unwrap();
+    let (key, _) = requests.members().unwrap().next().unwrap();
+    let (key, state) = (key.raw(), at(&wished, "result/requestState"));
+    let params = format!(
+        r#""name":"aside","requestState":{state},"inputResponses":{{{key}:{{"action":"accept"}}}}"#
+    );
+    let done = last(&ask(&harness, "tools/call", &params, ASKING).await);
+    assert_eq!(at(&done, "result/told"), r#"{"action":"accept"}"#);
+}
+
 #[tokio::test]
 async fn a_request_that_the_client_cannot_meet_is_refused_to_the_server() {
     let (harness, _) = before_legacy(OPEN).await;

@@ -6,6 +6,7 @@
 mod call;
 mod listen;
 mod session;
+mod side;
 mod suspended;
 
 use std::sync::Arc;
@@ -56,6 +57,12 @@ struct Asked {
 }
 
 impl Asked {
+    /// By which it knows its progress, as JSON.
+    fn progress_token(&self) -> Option<String> {
+        let meta = self.document.root().get("params")?.get("_meta")?;
+        meta.get("progressToken").map(|token| token.raw().to_owned())
+    }
+
     /// Whose session at the server this belongs to.
     fn session_key(&self) -> String {
         let Declared { capabilities, client } = &self.declared;
@@ -125,6 +132,13 @@ impl ToLegacy {
         let text = response(&asked.id.to_json(), &introduction(result));
         Ok(json(StatusCode::OK, text))
     }
+}
+
+/// What a server is told whose request nobody can meet.
+fn nobody(id: &str, method: &str) -> String {
+    let revision = Revision::V2025_11_25.name();
+    let what = unbridgeable(&format!("`{method}`"), MODERN.name(), revision);
+    error(id, UNKNOWN_METHOD, &what)
 }
 
 /// What a client is told when there is no session at the server.

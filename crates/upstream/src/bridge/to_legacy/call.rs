@@ -11,8 +11,9 @@ use sluice_wire::{
 };
 
 use super::{
-    Asked, ToLegacy, refused,
+    Asked, ToLegacy, nobody, refused,
     session::Session,
+    side::Ear,
     suspended::{Suspended, Wanted},
 };
 use crate::{
@@ -20,8 +21,8 @@ use crate::{
     bridge::{
         exchange::{Reader, bare, is_events, post, set},
         message::{
-            BAD_PARAMS, INTERNAL, MODERN, UNKNOWN_METHOD, error, failure, legacy_request, lets_ask,
-            may_want_input, modern_answer, response, severity, spliced, unbridgeable,
+            BAD_PARAMS, INTERNAL, MODERN, error, failure, legacy_request, lets_ask, may_want_input,
+            modern_answer, response, severity, spliced, unbridgeable,
         },
         output::{Answer, Output},
     },
@@ -32,6 +33,8 @@ use crate::{
 pub(super) struct Calling {
     under_way: UnderWay,
     reader: Reader,
+    /// What the server says elsewhere.
+    ear: Ear,
 }
 
 #[derive(Debug)]
@@ -107,6 +110,7 @@ impl ToLegacy {
             let id = session.next_id();
             let body = legacy_request(asked.document.root(), &id.to_json());
             let request = post(session.headers(), body);
+            let ear = session.side.listen(may_want_input(&asked.method), asked.progress_token());
             let mut under_way = UnderWay { session: Arc::clone(&session), id, is_answered: false };
             let sent = tokio::select! {
                 sent = self.link.upstream.send(request) => sent,
@@ -122,7 +126,7 @@ impl ToLegacy {
             };
             if answer.status().is_success() {
                 let reader = Reader::new(answer, asked.caller.bounds);
-                return Some(Calling { under_way, reader });
+                return Some(Calling { under_way, reader, ear });
             }
             under_way.is_answered = true;
             if answer.status() == StatusCode::NOT_FOUND && !is_last {
@@ -257,9 +261,7 @@ impl ToLegacy {
             && capabilities.is_ok_and(|capabilities| lets_ask(capabilities.root(), method))
             && self.suspensions.has_room(&asked.caller.key);
         if !may_ask {
-            let revision = Revision::V2025_11_25.name();
-            let what = unbridgeable(&format!("`{method}`"), MODERN.name(), revision);
-            session.tell(error(&id, UNKNOWN_METHOD, &what)).await;
+            session.tell(nobody(&id, method)).await;
             return Next::GoOn;
         }
         let drop = |key: &str| matches!(key, "jsonrpc" | "id" | "result" | "error");
@@ -278,11 +280,13 @@ impl Calling {
         output: &mut Output,
     ) -> Result<Option<Document>, String> {
         if !waits {
-            return self.reader.arrived();
+            let arrived = self.reader.arrived()?;
+            return Ok(arrived.or_else(|| self.ear.arrived()));
         }
         loop {
             let next = tokio::select! {
                 next = self.reader.next() => next,
+                said = self.ear.next() => return Ok(Some(said)),
                 () = output.gone() => return Ok(None),
             };
             match next {

@@ -1,32 +1,27 @@
 //! A subscription over the stream of a legacy session, which is begun for it
 //! alone and ends with it.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
-use http::Method;
 use sluice_wire::{
     edit::quoted,
     json::{Bounds, Document, Value},
-    mcp::Revision,
     rpc::Message,
 };
 
-use super::{Asked, ToLegacy, refused, session::Session};
+use super::{
+    Asked, ToLegacy, nobody, refused,
+    session::Session,
+    side::{opened, reopened},
+};
 use crate::{
     SendError,
     bridge::{
-        exchange::{Reader, bare, is_events, set},
-        message::{
-            Declared, META_SUBSCRIPTION, MODERN, UNKNOWN_METHOD, error, response, tagged,
-            unbridgeable,
-        },
+        exchange::Reader,
+        message::{Declared, META_SUBSCRIPTION, response, tagged},
         output::{Answer, Output},
     },
 };
-
-/// How often a stream that ends is opened again without anything on it.
-const MOST_TRIES: u32 = 5;
-const PAUSE: Duration = Duration::from_secs(1);
 
 /// Which wish goes with which news, and what the server must be able to do.
 const LISTS: [(&str, &str, &str); 3] = [
@@ -112,14 +107,16 @@ impl Listening {
                 self.heard(&document, output).await;
                 continue;
             }
-            // A server may end a stream at will, and go on when it is asked to.
             tries += 1;
-            tokio::time::sleep(PAUSE).await;
-            let last = reader.last_event.take();
-            match opened(&self.session, last.as_deref(), self.bounds).await {
-                Some(next) if tries < MOST_TRIES => reader = next,
+            let session = Arc::downgrade(&self.session);
+            let reopened = tokio::select! {
+                next = reopened(&session, &mut reader, tries, self.bounds) => next,
+                () = output.gone() => return,
+            };
+            match reopened {
+                Some(next) => reader = next,
                 // The client must listen anew: this stream is cut short.
-                _ => return,
+                None => return,
             }
         }
     }
@@ -141,13 +138,8 @@ impl Listening {
             }
             Ok(Message::Request { id, method, .. }) => {
                 let id = id.to_json();
-                let answer = if method == "ping" {
-                    response(&id, "{}")
-                } else {
-                    let revision = Revision::V2025_11_25.name();
-                    let what = unbridgeable(&format!("`{method}`"), MODERN.name(), revision);
-                    error(&id, UNKNOWN_METHOD, &what)
-                };
+                let answer =
+                    if method == "ping" { response(&id, "{}") } else { nobody(&id, method) };
                 self.session.tell(answer).await;
             }
             _ => {}
@@ -165,16 +157,4 @@ fn acknowledgement(id: &str, uris: &[String], mut agreed: Vec<String>) -> String
     format!(
         r#"{{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{{"notifications":{{{agreed}}},"_meta":{{"{META_SUBSCRIPTION}":{id}}}}}}}"#
     )
-}
-
-/// The stream of a session, from where it ended on; `None` if there is none.
-async fn opened(session: &Session, last: Option<&str>, bounds: Bounds) -> Option<Reader> {
-    let mut headers = session.headers();
-    set(&mut headers, "accept", "text/event-stream");
-    if let Some(last) = last {
-        set(&mut headers, "last-event-id", last);
-    }
-    let answer = session.link().upstream.send(bare(Method::GET, headers)).await.ok()?;
-    let is_stream = answer.status().is_success() && is_events(answer.headers());
-    is_stream.then(|| Reader::new(answer, bounds))
 }

@@ -17,6 +17,7 @@ use sluice_wire::{
 };
 use tokio::time::Instant;
 
+use super::side::Side;
 use crate::{
     SendError,
     bridge::{
@@ -45,6 +46,7 @@ pub(super) struct Session {
     next: AtomicU64,
     /// The most talkative level that was asked for.
     level: AtomicU8,
+    pub(super) side: Arc<Side>,
 }
 
 /// Why there is no session.
@@ -95,6 +97,7 @@ impl Sessions {
         }
         let begun = Session::begin(&self.link, headers, declared, bounds).await?;
         let begun = Arc::new(begun);
+        Side::begin(&begun, bounds).await;
         *session = Some(Arc::clone(&begun));
         Ok(begun)
     }
@@ -189,6 +192,7 @@ impl Session {
             introduction,
             next: AtomicU64::new(1),
             level: AtomicU8::new(UNSET),
+            side: Arc::default(),
         };
         begun.tell(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#.into()).await;
         Ok(begun)
