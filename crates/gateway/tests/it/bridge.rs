@@ -18,15 +18,15 @@ use crate::{
 /// A gateway in front of a server of the modern era alone.
 pub(crate) async fn before_modern(policy: &str) -> (Harness, ModernOnly) {
     let server = ModernOnly::default();
-    let served = server.clone();
-    (Harness::start(policy, move |request| served.reply(request)).await, server)
+    let answering = server.clone();
+    (Harness::start(policy, move |request| answering.reply(request)).await, server)
 }
 
 /// A gateway in front of a server of the legacy era alone.
 pub(crate) async fn before_legacy(policy: &str) -> (Harness, LegacyOnly) {
     let server = LegacyOnly::default();
-    let served = server.clone();
-    (Harness::start(policy, move |request| served.reply(request)).await, server)
+    let answering = server.clone();
+    (Harness::start(policy, move |request| answering.reply(request)).await, server)
 }
 
 /// What reached the server under this method.

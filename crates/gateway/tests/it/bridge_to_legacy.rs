@@ -119,8 +119,9 @@ async fn requests_and_results_change_their_era() {
 #[tokio::test]
 async fn each_caller_has_a_session_of_its_own() {
     let server = LegacyOnly::default();
-    let served = server.clone();
-    let upstream = Upstream::start(move |request: &Recorded| served.reply(request)).await.unwrap();
+    let answering = server.clone();
+    let upstream =
+        Upstream::start(move |request: &Recorded| answering.reply(request)).await.unwrap();
     let mut configuration = Harness::configuration(&upstream, OPEN);
     configuration.grants.push((TokenHash::of(BOB), grant("bob", &["notes"], "rules")));
     let harness = Harness::with(upstream, configuration).await;

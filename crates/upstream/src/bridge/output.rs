@@ -18,65 +18,86 @@ pub(super) type Answer = Result<Response<AnswerBody>, SendError>;
 /// The way back to one client.
 #[derive(Debug)]
 pub(super) struct Output {
-    state: State,
+    /// Waits to hear how the answer begins; none once it has.
+    head: Option<oneshot::Sender<Head>>,
+    /// What a stream says; none once all is said.
+    sender: Option<mpsc::Sender<Bytes>>,
 }
 
+/// How an answer begins.
 #[derive(Debug)]
-enum State {
-    /// Nothing was said yet.
-    Silent(oneshot::Sender<Answer>),
-    Streaming(mpsc::Sender<Bytes>),
-    Over,
+enum Head {
+    /// With all there is to it.
+    Whole(Answer),
+    Stream,
+}
+
+/// An answer that may yet begin. Whoever drops it, or the answer that comes of
+/// it, is gone.
+#[derive(Debug)]
+pub(super) struct Beginning {
+    head: oneshot::Receiver<Head>,
+    body: mpsc::Receiver<Bytes>,
+}
+
+impl Beginning {
+    /// Waits for the answer to begin.
+    pub(super) async fn answer(self) -> Answer {
+        match self.head.await {
+            Ok(Head::Whole(answer)) => answer,
+            Ok(Head::Stream) => {
+                let mut answer = Response::new(AnswerBody::Fed(self.body));
+                set_type(&mut answer, "text/event-stream");
+                Ok(answer)
+            }
+            Err(_) => Err(SendError::Lost("the bridge gave no answer".into())),
+        }
+    }
 }
 
 impl Output {
     /// A way back, and where its beginning can be waited for.
-    pub(super) fn new() -> (Output, oneshot::Receiver<Answer>) {
-        let (sender, receiver) = oneshot::channel();
-        (Output { state: State::Silent(sender) }, receiver)
+    pub(super) fn new() -> (Output, Beginning) {
+        let (begins, head) = oneshot::channel();
+        let (sender, body) = mpsc::channel(WAITING);
+        let output = Output { head: Some(begins), sender: Some(sender) };
+        (output, Beginning { head, body })
     }
 
     /// Begins a stream, even if there is nothing to say yet.
     pub(super) fn begin(&mut self) {
-        if !matches!(self.state, State::Silent(_)) {
-            return;
-        }
-        let (sender, receiver) = mpsc::channel(WAITING);
-        if let State::Silent(head) = std::mem::replace(&mut self.state, State::Streaming(sender)) {
-            let mut answer = Response::new(AnswerBody::Fed(receiver));
-            set_type(&mut answer, "text/event-stream");
+        if let Some(head) = self.head.take() {
             // Whoever asked may be gone; sending finds out.
-            let _ = head.send(Ok(answer));
+            let _ = head.send(Head::Stream);
         }
     }
 
     /// Says something that is not the answer.
     pub(super) async fn say(&mut self, message: &str) {
         self.begin();
-        if let State::Streaming(sender) = &self.state {
+        if let Some(sender) = &self.sender {
             let _ = sender.send(event(message)).await;
         }
     }
 
     /// Says the answer, with this status unless a stream has begun.
     pub(super) async fn finish(&mut self, status: StatusCode, message: String) {
-        match std::mem::replace(&mut self.state, State::Over) {
-            State::Silent(head) => drop(head.send(Ok(json(status, message)))),
-            State::Streaming(sender) => drop(sender.send(event(&message)).await),
-            State::Over => {}
+        if self.head.is_some() {
+            return self.answer(json(status, message));
+        }
+        if let Some(sender) = self.sender.take() {
+            let _ = sender.send(event(&message)).await;
         }
     }
 
     /// Gives up before anything was said.
     pub(super) fn fail(&mut self, error: SendError) {
-        if let State::Silent(head) = std::mem::replace(&mut self.state, State::Over) {
-            let _ = head.send(Err(error));
-        }
+        self.whole(Err(error));
     }
 
     /// The server has not answered as it must.
     pub(super) async fn broken(&mut self, id: &str, why: &str) {
-        if matches!(self.state, State::Silent(_)) {
+        if self.head.is_some() {
             return self.fail(SendError::Lost(why.to_owned()));
         }
         self.finish(StatusCode::OK, upstream_error(id, why)).await;
@@ -89,17 +110,23 @@ impl Output {
 
     /// Answers with something that is ready.
     pub(super) fn answer(&mut self, answer: Response<AnswerBody>) {
-        if let State::Silent(head) = std::mem::replace(&mut self.state, State::Over) {
-            let _ = head.send(Ok(answer));
+        self.whole(Ok(answer));
+    }
+
+    fn whole(&mut self, answer: Answer) {
+        self.sender = None;
+        if let Some(head) = self.head.take() {
+            let _ = head.send(Head::Whole(answer));
         }
     }
 
     /// Waits until nobody is there any more to be answered.
-    pub(super) async fn gone(&mut self) {
-        match &mut self.state {
-            State::Silent(head) => head.closed().await,
-            State::Streaming(sender) => sender.closed().await,
-            State::Over => {}
+    pub(super) fn gone(&self) -> impl Future<Output = ()> + use<> {
+        let sender = self.sender.clone();
+        async move {
+            if let Some(sender) = sender {
+                sender.closed().await;
+            }
         }
     }
 }

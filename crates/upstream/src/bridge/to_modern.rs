@@ -79,7 +79,9 @@ impl ToModern {
         match parts.method {
             Method::GET => return self.listen(headers, declared, caller).await,
             Method::DELETE => {
-                self.memory.end(&caller.key);
+                if parts.headers.contains_key("mcp-session-id") {
+                    self.memory.end(&caller.key);
+                }
                 return Ok(empty(StatusCode::OK));
             }
             _ => {}

@@ -17,7 +17,7 @@ use super::{
     suspended::{Suspended, Wanted},
 };
 use crate::{
-    AnswerBody, SendError,
+    AnswerBody,
     bridge::{
         exchange::{Reader, bare, is_events, post, set},
         message::{
@@ -83,7 +83,7 @@ impl ToLegacy {
                 this.follow(calling, &asked, &mut output).await;
             }
         });
-        begun.await.unwrap_or_else(|_| Err(SendError::Lost("the bridge has failed".into())))
+        begun.answer().await
     }
 
     /// Makes the request; `None` if that was already answered.
@@ -144,16 +144,14 @@ impl ToLegacy {
         let status = answer.status();
         let said = Reader::new(answer, asked.caller.bounds).next().await.ok().flatten();
         let error = said.as_ref().and_then(|said| said.root().get("error"));
-        match error.filter(|_| status.is_client_error() && status != StatusCode::UNAUTHORIZED) {
-            Some(error) => {
-                let (status, text) = failed(asked, error);
-                output.finish(status, text).await;
-            }
-            None => {
-                // It may not be the server it was.
-                self.link.eras.forget();
-                output.finish_empty(status);
-            }
+        let is_refusal = status.is_client_error() && status != StatusCode::UNAUTHORIZED;
+        if let Some(error) = error.filter(|_| is_refusal) {
+            let (status, text) = failed(asked, error);
+            output.finish(status, text).await;
+        } else {
+            // It may not be the server it was.
+            self.link.eras.forget();
+            output.finish_empty(status);
         }
     }
 

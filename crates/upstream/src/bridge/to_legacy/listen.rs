@@ -14,13 +14,10 @@ use super::{
     session::Session,
     side::{opened, reopened},
 };
-use crate::{
-    SendError,
-    bridge::{
-        exchange::Reader,
-        message::{Declared, META_SUBSCRIPTION, response, tagged},
-        output::{Answer, Output},
-    },
+use crate::bridge::{
+    exchange::Reader,
+    message::{Declared, META_SUBSCRIPTION, response, tagged},
+    output::{Answer, Output},
 };
 
 /// Which wish goes with which news, and what the server must be able to do.
@@ -48,7 +45,11 @@ impl ToLegacy {
         tokio::spawn(async move {
             // Whoever shares a session must not hear what another listens to.
             let (headers, bounds) = (&asked.headers, asked.caller.bounds);
-            let begun = Session::begin(&this.link, headers, &Declared::gateway(), bounds).await;
+            let ourselves = Declared::gateway();
+            let begun = tokio::select! {
+                begun = Session::begin(&this.link, headers, &ourselves, bounds) => begun,
+                () = output.gone() => return,
+            };
             match begun {
                 Ok(session) => Listening::run(Arc::new(session), &asked, output).await,
                 Err(error) => match refused(&asked.id.to_json(), error) {
@@ -57,7 +58,7 @@ impl ToLegacy {
                 },
             }
         });
-        begun.await.unwrap_or_else(|_| Err(SendError::Lost("the bridge has failed".into())))
+        begun.answer().await
     }
 }
 

@@ -32,6 +32,8 @@ use crate::{
 const MOST: usize = 1_000;
 /// A session that nobody has used for so long is ended.
 const IDLE: Duration = Duration::from_mins(10);
+/// How long a server may take for what nobody waits for.
+const PATIENCE: Duration = Duration::from_secs(30);
 /// A level that lets nothing through: none was set yet.
 const UNSET: u8 = u8::MAX;
 
@@ -214,7 +216,8 @@ impl Session {
 
     /// Posts a message that has no answer.
     pub(super) async fn tell(&self, message: String) {
-        let _ = self.link.upstream.send(post(self.headers(), message)).await;
+        let sending = self.link.upstream.send(post(self.headers(), message));
+        let _ = tokio::time::timeout(PATIENCE, sending).await;
     }
 
     /// Makes a request whose answer alone matters; whether it was granted.
@@ -224,8 +227,10 @@ impl Session {
             r#"{{"jsonrpc":"2.0","id":{},"method":"{method}","params":{params}}}"#,
             id.to_json()
         );
-        let said = exchange(&self.link.upstream, post(self.headers(), body), &id, bounds).await;
-        said.is_ok_and(|said| said.result().is_some())
+        let request = post(self.headers(), body);
+        let asking = exchange(&self.link.upstream, request, &id, bounds);
+        let said = tokio::time::timeout(PATIENCE, asking).await;
+        said.is_ok_and(|said| said.is_ok_and(|said| said.result().is_some()))
     }
 
     /// What the server has said it can do.
@@ -254,6 +259,8 @@ impl Drop for Session {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         let end = bare(Method::DELETE, std::mem::take(&mut self.headers));
         let link = Arc::clone(&self.link);
-        runtime.spawn(async move { link.upstream.send(end).await.map(drop) });
+        runtime.spawn(async move {
+            let _ = tokio::time::timeout(PATIENCE, link.upstream.send(end)).await;
+        });
     }
 }

@@ -132,16 +132,11 @@ impl Drop for Ear {
 async fn follow(session: Weak<Session>, mut reader: Reader, bounds: Bounds) {
     let mut tries = 0;
     loop {
-        let document = match reader.next().await {
-            Ok(Some(document)) => document,
-            _ => {
-                tries += 1;
-                let Some(next) = reopened(&session, &mut reader, tries, bounds).await else {
-                    return;
-                };
-                reader = next;
-                continue;
-            }
+        let Ok(Some(document)) = reader.next().await else {
+            tries += 1;
+            let Some(next) = reopened(&session, &mut reader, tries, bounds).await else { return };
+            reader = next;
+            continue;
         };
         tries = 0;
         let Some(session) = session.upgrade() else { return };

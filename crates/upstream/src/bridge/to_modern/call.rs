@@ -12,7 +12,7 @@ use sluice_wire::{
 
 use super::{Asked, ToModern};
 use crate::{
-    AnswerBody, SendError,
+    AnswerBody,
     bridge::{
         eras::Speaks,
         exchange::{Reader, post, set},
@@ -26,8 +26,8 @@ use crate::{
 
 /// How often one request may want input.
 const MOST_ROUNDS: u32 = 16;
-/// How long one request may take in all, whoever waits for it.
-const LONGEST: Duration = Duration::from_mins(30);
+/// How long a request goes on that nobody waits for any more.
+const GRACE: Duration = Duration::from_mins(1);
 
 /// Members that a repeated request has besides its own.
 type Added = Vec<(&'static str, String)>;
@@ -42,6 +42,13 @@ enum Round {
     Mismatch(String),
 }
 
+/// Waits until a client has been gone for some time. In the legacy era it has
+/// not taken its request back thereby, but nor is a request kept for ever.
+async fn abandoned(gone: impl Future<Output = ()>) {
+    gone.await;
+    tokio::time::sleep(GRACE).await;
+}
+
 impl ToModern {
     /// Makes a request of the server, in a task of its own: a legacy client that
     /// goes away has not taken its request back.
@@ -51,14 +58,15 @@ impl ToModern {
         tokio::spawn(async move {
             let id = asked.id.to_json();
             let mut running = this.memory.run(&asked.caller.key, &id);
+            let gone = output.gone();
             let ended = tokio::select! {
                 () = this.rounds(&asked, &id, &mut output) => return,
                 () = running.cancelled() => "the client has cancelled the request",
-                () = tokio::time::sleep(LONGEST) => "the request took too long",
+                () = abandoned(gone) => return,
             };
             output.finish(StatusCode::OK, error(&id, INTERNAL, ended)).await;
         });
-        begun.await.unwrap_or_else(|_| Err(SendError::Lost("the bridge has failed".into())))
+        begun.answer().await
     }
 
     async fn rounds(&self, asked: &Asked, id: &str, output: &mut Output) {

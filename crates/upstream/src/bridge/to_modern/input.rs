@@ -35,7 +35,7 @@ impl ToModern {
             return Err(format!("the server wants more than {MOST} things at once"));
         }
         for (_, request) in &wanted {
-            self.check(asked, *request)?;
+            check(asked, *request)?;
         }
         let mut waiting = Vec::new();
         for (key, request) in wanted {
@@ -64,22 +64,22 @@ impl ToModern {
         }
         Ok(added)
     }
+}
 
-    /// A client can only be asked for what it can do.
-    fn check(&self, asked: &Asked, request: Value<'_>) -> Result<(), String> {
-        let method = method(request);
-        let capabilities = Document::parse(&*asked.declared.capabilities, &asked.caller.bounds);
-        let may_ask = capabilities.is_ok_and(|capabilities| lets_ask(capabilities.root(), method));
-        if may_ask {
-            return Ok(());
-        }
-        let wish = ["elicitation/create", "sampling/createMessage", "roots/list"]
-            .into_iter()
-            .find(|known| *known == method)
-            .map_or_else(|| "a wish of the server".into(), |known| format!("`{known}`"));
-        let what = format!("{wish}, which the client has not declared,");
-        Err(unbridgeable(&what, &asked.revision, MODERN.name()))
+/// A client can only be asked for what it can do.
+fn check(asked: &Asked, request: Value<'_>) -> Result<(), String> {
+    let method = method(request);
+    let capabilities = Document::parse(&*asked.declared.capabilities, &asked.caller.bounds);
+    let may_ask = capabilities.is_ok_and(|capabilities| lets_ask(capabilities.root(), method));
+    if may_ask {
+        return Ok(());
     }
+    let wish = ["elicitation/create", "sampling/createMessage", "roots/list"]
+        .into_iter()
+        .find(|known| *known == method)
+        .map_or_else(|| "a wish of the server".into(), |known| format!("`{known}`"));
+    let what = format!("{wish}, which the client has not declared,");
+    Err(unbridgeable(&what, &asked.revision, MODERN.name()))
 }
 
 fn method(request: Value<'_>) -> &str {

@@ -43,7 +43,7 @@ impl ToModern {
         let (output, begun) = Output::new();
         let listening = Listening { bridge: Arc::clone(self), headers, declared, caller };
         tokio::spawn(listening.run(output));
-        begun.await.unwrap_or_else(|_| Err(SendError::Lost("the bridge has failed".into())))
+        begun.answer().await
     }
 }
 

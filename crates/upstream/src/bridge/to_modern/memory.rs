@@ -224,7 +224,7 @@ impl Running<'_> {
     pub(super) async fn cancelled(&mut self) {
         if (&mut self.cancelled).await.is_err() {
             // Another request under the same id has taken its place.
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
     }
 }

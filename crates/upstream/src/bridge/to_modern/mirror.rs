@@ -32,11 +32,14 @@ const DEEPEST: usize = 16;
 /// A header, and the way to the argument it repeats.
 type Mirrored = (String, Vec<String>);
 
+/// What each tool wants repeated.
+type Tools = HashMap<String, Vec<Mirrored>>;
+
 /// What is known of one server's tools.
 #[derive(Debug, Default)]
 pub(super) struct Mirrors {
     /// Held while the server is asked.
-    known: tokio::sync::Mutex<Option<(Instant, Arc<HashMap<String, Vec<Mirrored>>>)>>,
+    known: tokio::sync::Mutex<Option<(Instant, Arc<Tools>)>>,
 }
 
 impl Mirrors {
@@ -73,7 +76,7 @@ impl Mirrors {
         plain: &HeaderMap,
         tool: &str,
         bounds: Bounds,
-    ) -> Arc<HashMap<String, Vec<Mirrored>>> {
+    ) -> Arc<Tools> {
         let mut known = self.known.lock().await;
         if let Some((learnt, tools)) = &*known {
             let age = learnt.elapsed();
@@ -92,11 +95,7 @@ fn scalar(value: Value<'_>) -> Option<&str> {
     value.as_str().or_else(|| value.as_number()).or_else(|| value.as_bool().map(|_| value.raw()))
 }
 
-async fn fetched(
-    upstream: &Upstream,
-    plain: &HeaderMap,
-    bounds: Bounds,
-) -> Option<HashMap<String, Vec<Mirrored>>> {
+async fn fetched(upstream: &Upstream, plain: &HeaderMap, bounds: Bounds) -> Option<Tools> {
     let mut headers = plain.clone();
     set(&mut headers, "mcp-protocol-version", MODERN.name());
     set(&mut headers, "mcp-method", "tools/list");
