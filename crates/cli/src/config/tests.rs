@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use sluice_store::{Durability, Transport};
+use sluice_store::{Bridge, Durability, Transport};
 
 use super::{Config, LoadError, Overrides, data_directory};
 use crate::{environment::Environment, scratch::Scratch};
@@ -86,6 +86,7 @@ fn everything_is_lowered() {
         headers = {{ Authorization = "env:TOKEN", X-Key = "file:secret" }}
         anonymous_policy = "open"
         timeout = "5m"
+        bridge = "modern"
         [servers.demo]
         builtin = "demo"
         options = {{ notes = 3 }}
@@ -116,6 +117,7 @@ fn everything_is_lowered() {
         headers.iter().map(|(name, value)| (name.as_str(), value.expose())).collect();
     assert_eq!(headers, [("authorization", TOKEN), ("x-key", TOKEN)]);
     assert_eq!(remote.timeout.as_secs(), 300);
+    assert_eq!((demo.bridge, remote.bridge), (Bridge::OwnEra, Bridge::Modern));
     assert_eq!(config.policies.len(), 2);
     assert_eq!(config.policies[0].text, POLICY);
     let [(alices, alice), (_, bob)] = &config.grants[..] else { panic!("{config:?}") };

@@ -98,3 +98,31 @@ async fn a_server_that_changes_its_era_is_found_out() {
         assert_eq!(at(&json(&answer), "result/resultType"), "\"complete\"", "{turn}");
     }
 }
+
+/// Every row of the reference has its test, and every test its row.
+#[test]
+fn the_reference_names_the_test_of_each_row() {
+    let page = include_str!("../../../../docs/reference/protocol.md");
+    let mut named: Vec<_> = page
+        .split('`')
+        .filter(|word| word.starts_with("bridge") && word.contains("::"))
+        .map(str::to_owned)
+        .collect();
+    let files = [
+        ("bridge", include_str!("bridge.rs")),
+        ("bridge_to_legacy", include_str!("bridge_to_legacy.rs")),
+        ("bridge_to_modern", include_str!("bridge_to_modern.rs")),
+    ];
+    let mut there = Vec::new();
+    for (module, text) in files {
+        for part in text.split("#[tokio::test]\nasync fn ").skip(1) {
+            let name = part.split('(').next().unwrap();
+            there.push(format!("{module}::{name}"));
+        }
+    }
+    named.sort_unstable();
+    there.sort_unstable();
+    // The pattern that finds tests stands in this file too.
+    there.retain(|name| name.chars().all(|c| c.is_alphanumeric() || c == '_' || c == ':'));
+    assert_eq!(named, there);
+}

@@ -2,7 +2,7 @@
 //! row of `docs/reference/protocol.md`.
 
 use sluice_store::{Bridge, TokenHash};
-use sluice_testkit::{Answer, LegacyOnly, Recorded, Upstream};
+use sluice_testkit::{Answer, LegacyOnly, Recorded, Reply, Upstream};
 use sluice_wire::json::{Bounds, Document};
 
 use crate::{
@@ -284,6 +284,27 @@ async fn a_subscription_is_the_stream_of_a_session() {
         harness.upstream.recorded().iter().any(|sent| sent.method == "DELETE")
     })
     .await;
+}
+
+/// A server of 2025-11-25 may end a stream at will once it has given an event an id.
+#[tokio::test]
+async fn a_stream_that_the_server_ends_is_taken_up_again() {
+    let server = LegacyOnly::default();
+    let harness = Harness::start(OPEN, move |request| {
+        let is_call = request.rpc_method().as_deref() == Some("tools/call");
+        match request.header("last-event-id") {
+            Some("call-1") => Reply::events(
+                "data: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"content\":[]}}\n\n",
+            ),
+            _ if is_call && request.header("mcp-session-id").is_some() => {
+                Reply::events("id: call-1\nretry: 1\ndata:\n\n")
+            }
+            _ => server.reply(request),
+        }
+    })
+    .await;
+    let done = last(&ask(&harness, "tools/call", r#""name":"echo""#, "{}").await);
+    assert_eq!(at(&done, "result/content"), "[]", "{done:?}");
 }
 
 #[tokio::test]

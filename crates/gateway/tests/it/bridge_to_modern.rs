@@ -6,7 +6,7 @@ use sluice_wire::json::Document;
 
 use crate::{
     bridge::{before_modern, reached},
-    harness::{Harness, TOKEN, at, json, request},
+    harness::{Harness, TOKEN, at, json, policy, request},
     talk::{OPEN, hear, until},
 };
 
@@ -168,6 +168,21 @@ async fn a_wish_that_the_policy_denies_never_reaches_the_client() {
     assert_eq!(at(&json(&answer), "error/code"), "-32603");
     let sent = read(&reached(&harness, "tools/call").pop().unwrap().text());
     assert_eq!(at(&sent, &format!("{META}clientCapabilities")), "{}");
+}
+
+#[tokio::test]
+async fn a_wish_that_is_denied_meanwhile_never_reaches_the_client() {
+    let (mut harness, _) = before_modern(OPEN).await;
+    let (session, _) = initialize(&harness, r#"{"elicitation":{}}"#).await;
+    let rules = r#"{"version":"1","default":"allow","server_requests":["roots"]}"#;
+    harness.configuration.policies = vec![policy("notes", "rules", rules)];
+    harness.gateway.apply(&harness.configuration).unwrap();
+    let answer = ask(&harness, &session, "tools/call", r#""name":"ask""#).await;
+    assert!(!answer.text().contains("who?"), "{}", answer.text());
+    let end = events(&answer).pop().unwrap();
+    assert!(end.contains("refused `elicitation/create`") && end.contains("-32603"), "{end}");
+    let records = harness.records().await;
+    assert!(records.iter().any(|record| at(record, "rule") == "\"/server_requests\""));
 }
 
 #[tokio::test]
