@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use sluice_testkit::{LegacyOnly, ModernOnly, Recorded};
+use sluice_testkit::{LegacyOnly, ModernOnly, Recorded, Reply};
 
 use crate::{
     harness::{Harness, TOKEN, at, json},
@@ -96,6 +96,29 @@ async fn a_server_that_changes_its_era_is_found_out() {
         .await;
         assert_eq!(at(&json(&answer), "result/tools/0/name"), "\"echo\"", "{turn}");
         assert_eq!(at(&json(&answer), "result/resultType"), "\"complete\"", "{turn}");
+    }
+}
+
+/// What one client is refused says nothing of the server to others.
+#[tokio::test]
+async fn a_bad_request_of_one_client_does_not_change_what_a_server_speaks() {
+    let (modern, legacy) = (ModernOnly::default(), LegacyOnly::default());
+    let harness =
+        Harness::start(OPEN, move |request| match request.header("mcp-protocol-version") {
+            Some("2026-07-28") => modern.reply(request),
+            _ if request.text().contains("bad") => Reply::new(400, "text/plain", "bad"),
+            _ => legacy.reply(request),
+        })
+        .await;
+    let bad = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"bad":1}}"#;
+    for _ in 0..2 {
+        assert_eq!(harness.post(bad).await.status, 502);
+        let session = harness.session(TOKEN).await;
+        let call = r#"{"jsonrpc":"2.0","id":1,"method":"prompts/list"}"#;
+        let answer = harness.post_with(&[("mcp-session-id", &session)], call.as_bytes()).await;
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        let sent = reached(&harness, "prompts/list").pop().unwrap();
+        assert_eq!(sent.text(), call, "it passes as it is");
     }
 }
 

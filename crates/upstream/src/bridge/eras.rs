@@ -73,31 +73,19 @@ impl Eras {
 impl Link {
     /// Whether a server that has refused a request in this era speaks only the
     /// other one.
-    pub(super) async fn crosses(
-        &self,
-        era: Era,
-        was_initialize: bool,
-        headers: HeaderMap,
-        bounds: Bounds,
-    ) -> bool {
+    pub(super) async fn crosses(&self, era: Era, headers: HeaderMap, bounds: Bounds) -> bool {
         let mut asked = self.eras.asked.lock().await;
-        if asked.is_some_and(|asked| asked.elapsed() < PAUSE) {
-            return self.eras.get(era) == Speaks::No;
+        let is_recent = asked.is_some_and(|asked| asked.elapsed() < PAUSE);
+        if !is_recent {
+            let modern = self.discovers(headers.clone(), bounds).await;
+            self.eras.set(Era::Modern, modern);
+            // What it speaks may be the era that it has refused.
+            if (modern == Speaks::Yes) == (era == Era::Legacy) {
+                let legacy = self.initializes(headers, bounds).await;
+                self.eras.set(Era::Legacy, legacy);
+            }
+            *asked = Some(Instant::now());
         }
-        let discovered = self.discovers(headers.clone(), bounds).await;
-        let speaks_modern = discovered == Speaks::Yes;
-        self.eras.set(Era::Modern, discovered);
-        // A refused `initialize` has said all there is to say.
-        let asks_legacy = discovered != Speaks::Unknown
-            && speaks_modern == (era == Era::Legacy)
-            && !was_initialize;
-        if asks_legacy {
-            let speaks = self.initializes(headers, bounds).await;
-            self.eras.set(Era::Legacy, speaks);
-        } else if was_initialize && speaks_modern {
-            self.eras.set(Era::Legacy, Speaks::No);
-        }
-        *asked = Some(Instant::now());
         let other = if era == Era::Modern { Era::Legacy } else { Era::Modern };
         self.eras.get(era) == Speaks::No && self.eras.get(other) == Speaks::Yes
     }

@@ -119,7 +119,8 @@ impl ToLegacy {
     /// The caller's session at the server.
     async fn session(&self, asked: &Asked) -> Result<Arc<Session>, OpenError> {
         let (key, bounds) = (asked.session_key(), asked.caller.bounds);
-        self.sessions.get(&key, &asked.headers, &asked.declared, bounds).await
+        let caller = &asked.caller.key;
+        self.sessions.get(caller, &key, &asked.headers, &asked.declared, bounds).await
     }
 
     /// Discovery is what the server said when the session was begun.

@@ -30,6 +30,8 @@ use crate::{
 
 /// Sessions at one server; beyond that the least used are ended.
 const MOST: usize = 1_000;
+/// Those of one caller.
+const MOST_OF_CALLER: usize = 32;
 /// A session that nobody has used for so long is ended.
 const IDLE: Duration = Duration::from_mins(10);
 /// How long a server may take for what nobody waits for.
@@ -69,6 +71,7 @@ pub(super) struct Sessions {
 
 #[derive(Debug)]
 struct Slot {
+    caller: Box<str>,
     /// Held while the session is begun.
     session: tokio::sync::Mutex<Option<Arc<Session>>>,
     used: Mutex<Instant>,
@@ -87,12 +90,13 @@ impl Sessions {
     /// The session of this key, begun if there is none.
     pub(super) async fn get(
         self: &Arc<Self>,
+        caller: &str,
         key: &str,
         headers: &HeaderMap,
         declared: &Declared,
         bounds: Bounds,
     ) -> Result<Arc<Session>, OpenError> {
-        let slot = self.slot(key);
+        let slot = self.slot(caller, key);
         let mut session = slot.session.lock().await;
         if let Some(session) = &*session {
             return Ok(Arc::clone(session));
@@ -104,7 +108,7 @@ impl Sessions {
         Ok(begun)
     }
 
-    fn slot(self: &Arc<Self>, key: &str) -> Arc<Slot> {
+    fn slot(self: &Arc<Self>, caller: &str, key: &str) -> Arc<Slot> {
         let now = Instant::now();
         let mut slots = self.slots();
         if let Some(slot) = slots.get(key) {
@@ -116,13 +120,17 @@ impl Sessions {
         if slots.is_empty() {
             tokio::spawn(sweep(Arc::downgrade(self)));
         }
-        if slots.len() >= MOST {
-            let oldest = slots.iter().min_by_key(|(_, slot)| slot.used());
-            if let Some(oldest) = oldest.map(|(key, _)| key.clone()) {
-                slots.remove(&oldest);
-            }
+        if slots.values().filter(|slot| *slot.caller == *caller).count() >= MOST_OF_CALLER {
+            forget_oldest(&mut slots, |slot| *slot.caller == *caller);
         }
-        let slot = Arc::new(Slot { session: tokio::sync::Mutex::default(), used: Mutex::new(now) });
+        if slots.len() >= MOST {
+            forget_oldest(&mut slots, |_| true);
+        }
+        let slot = Arc::new(Slot {
+            caller: caller.into(),
+            session: tokio::sync::Mutex::default(),
+            used: Mutex::new(now),
+        });
         slots.insert(key.to_owned(), Arc::clone(&slot));
         slot
     }
@@ -136,6 +144,14 @@ impl Sessions {
                 *session = None;
             }
         }
+    }
+}
+
+/// Leaves the session that was not used for longest to those who still hold it.
+fn forget_oldest(slots: &mut HashMap<String, Arc<Slot>>, of: impl Fn(&Slot) -> bool) {
+    let oldest = slots.iter().filter(|(_, slot)| of(slot)).min_by_key(|(_, slot)| slot.used());
+    if let Some(oldest) = oldest.map(|(key, _)| key.clone()) {
+        slots.remove(&oldest);
     }
 }
 
