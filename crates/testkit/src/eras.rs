@@ -284,8 +284,9 @@ impl LegacyOnly {
     fn called(&self, request: &Recorded, tool: &str) -> Reply {
         let id = request.rpc_id();
         match tool {
-            "ask" | "aside" | "slow" => {
-                let (reply, stream) = Reply::said();
+            "ask" | "aside" | "aside-json" | "slow" => {
+                let (reply, stream) =
+                    if tool == "aside-json" { Reply::later() } else { Reply::said() };
                 let own = format!("\"wish-{id}\"");
                 let wish = format!(r#"{{"jsonrpc":"2.0","id":{own},{WISH}}}"#);
                 let mut state = locked(&self.state);

@@ -82,6 +82,8 @@ pub enum End {
     Never,
     /// The connection breaks.
     Broken,
+    /// It does not begin before it is there whole.
+    Later,
 }
 
 impl Reply {
@@ -119,6 +121,12 @@ impl Reply {
         let live = Some(Arc::new(Mutex::new(Some(receiver))));
         let reply = Reply::events("");
         (Reply { live, pieces: Vec::new(), ..reply }, sender)
+    }
+
+    /// A JSON answer that does not begin before somebody has said it.
+    pub fn later() -> (Reply, mpsc::UnboundedSender<String>) {
+        let (reply, sender) = Reply::said();
+        (Reply { end: End::Later, live: reply.live, ..Reply::json("") }, sender)
     }
 
     /// No body.
@@ -216,7 +224,15 @@ async fn answer(
     if let Ok(mut recorded) = recorded.lock() {
         recorded.push(request.clone());
     }
-    let reply = responder(&request);
+    let mut reply = responder(&request);
+    if reply.end == End::Later {
+        let live = reply.live.take().and_then(|live| live.lock().ok()?.take());
+        let said = match live {
+            Some(mut live) => live.recv().await.unwrap_or_default(),
+            None => String::new(),
+        };
+        reply = Reply { pieces: vec![(Duration::ZERO, said.into())], end: End::Well, ..reply };
+    }
     let mut response = Response::new(body_of(&reply));
     *response.status_mut() =
         StatusCode::from_u16(reply.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
@@ -257,7 +273,7 @@ fn body_of(reply: &Reply) -> UnsyncBoxBody<Bytes, io::Error> {
             }
         }
         match end {
-            End::Well => {}
+            End::Well | End::Later => {}
             End::Never => sender.closed().await,
             End::Broken => drop(sender.send(Err(io::Error::other("broken"))).await),
         }

@@ -215,16 +215,20 @@ async fn requests_of_the_server_become_wishes() {
 #[tokio::test]
 async fn requests_beside_a_call_become_wishes_of_that_call() {
     let (harness, _) = before_legacy(OPEN).await;
-    let wished = last(&ask(&harness, "tools/call", r#""name":"aside""#, ASKING).await);
-    assert_eq!(at(&wished, "result/resultType"), "\"input_required\"");
-    let requests = wished.root().get("result").unwrap().get("inputRequests").unwrap();
-    let (key, _) = requests.members().unwrap().next().unwrap();
-    let (key, state) = (key.raw(), at(&wished, "result/requestState"));
-    let params = format!(
-        r#""name":"aside","requestState":{state},"inputResponses":{{{key}:{{"action":"accept"}}}}"#
-    );
-    let done = last(&ask(&harness, "tools/call", &params, ASKING).await);
-    assert_eq!(at(&done, "result/told"), r#"{"action":"accept"}"#);
+    // Servers that answer in JSON begin to answer only after they were told.
+    for tool in ["aside", "aside-json"] {
+        let params = format!(r#""name":"{tool}""#);
+        let wished = last(&ask(&harness, "tools/call", &params, ASKING).await);
+        assert_eq!(at(&wished, "result/resultType"), "\"input_required\"", "{wished:?}");
+        let requests = wished.root().get("result").unwrap().get("inputRequests").unwrap();
+        let (key, _) = requests.members().unwrap().next().unwrap();
+        let (key, state) = (key.raw(), at(&wished, "result/requestState"));
+        let answers = format!(r#"{{{key}:{{"action":"accept"}}}}"#);
+        let params =
+            format!(r#""name":"{tool}","requestState":{state},"inputResponses":{answers}"#);
+        let done = last(&ask(&harness, "tools/call", &params, ASKING).await);
+        assert_eq!(at(&done, "result/told"), r#"{"action":"accept"}"#);
+    }
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! One request of a modern client, made of a legacy server: its stream is
 //! followed to the answer, or to the first thing that the server wants.
 
-use std::sync::Arc;
+use std::{fmt, pin::Pin, sync::Arc, time::Duration};
 
 use http::{Method, Response, StatusCode};
 use sluice_wire::{
@@ -17,7 +17,7 @@ use super::{
     suspended::{Suspended, Wanted},
 };
 use crate::{
-    AnswerBody,
+    AnswerBody, SendError,
     bridge::{
         exchange::{Reader, bare, is_events, post, set},
         message::{
@@ -32,9 +32,44 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct Calling {
     under_way: UnderWay,
-    reader: Reader,
+    source: Source,
     /// What the server says elsewhere.
     ear: Ear,
+    /// Something it has said before its answer began.
+    early: Option<Document>,
+}
+
+type Sending = Pin<Box<dyn Future<Output = Result<Response<AnswerBody>, SendError>> + Send>>;
+
+/// Where the answer comes from.
+enum Source {
+    /// It has not begun.
+    Awaited(Sending),
+    Read(Reader),
+}
+
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Source::Awaited(_) => f.write_str("Awaited(…)"),
+            Source::Read(reader) => reader.fmt(f),
+        }
+    }
+}
+
+impl Source {
+    /// The next message of the answer. Nothing is lost if this is not waited for.
+    async fn next(&mut self, bounds: Bounds) -> Result<Option<Document>, String> {
+        loop {
+            match self {
+                Source::Awaited(sending) => {
+                    let answer = sending.await.map_err(|error| error.to_string())?;
+                    *self = Source::Read(Reader::new(answer, bounds));
+                }
+                Source::Read(reader) => return reader.next().await,
+            }
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -110,10 +145,17 @@ impl ToLegacy {
             let id = session.next_id();
             let body = legacy_request(asked.document.root(), &id.to_json());
             let request = post(session.headers(), body);
-            let ear = session.side.listen(may_want_input(&asked.method), asked.progress_token());
+            let mut ear =
+                session.side.listen(may_want_input(&asked.method), asked.progress_token());
             let mut under_way = UnderWay { session: Arc::clone(&session), id, is_answered: false };
+            let link = Arc::clone(&self.link);
+            let mut sending: Sending = Box::pin(async move { link.upstream.send(request).await });
             let sent = tokio::select! {
-                sent = self.link.upstream.send(request) => sent,
+                sent = &mut sending => sent,
+                said = ear.next() => {
+                    let (source, early) = (Source::Awaited(sending), Some(said));
+                    return Some(Calling { under_way, source, ear, early });
+                }
                 () = output.gone() => return None,
             };
             let answer = match sent {
@@ -125,8 +167,8 @@ impl ToLegacy {
                 }
             };
             if answer.status().is_success() {
-                let reader = Reader::new(answer, asked.caller.bounds);
-                return Some(Calling { under_way, reader, ear });
+                let source = Source::Read(Reader::new(answer, asked.caller.bounds));
+                return Some(Calling { under_way, source, ear, early: None });
             }
             under_way.is_answered = true;
             if answer.status() == StatusCode::NOT_FOUND && !is_last {
@@ -225,7 +267,8 @@ impl ToLegacy {
                 Ok(Next::GoOn)
             }
             Message::Request { id, method, .. } => {
-                Ok(self.wanted(calling, asked, document.root(), &id, method).await)
+                let session = &calling.under_way.session;
+                Ok(self.wanted(session, asked, document.root(), &id, method).await)
             }
             Message::Response { id, result } if id == *own => {
                 let text = modern_answer(document, result, &asked.id.to_json(), &asked.method);
@@ -242,13 +285,12 @@ impl ToLegacy {
     /// A request of the server: what the client is asked, if it can be.
     async fn wanted(
         &self,
-        calling: &Calling,
+        session: &Session,
         asked: &Asked,
         request: Value<'_>,
         id: &Id,
         method: &str,
     ) -> Next {
-        let session = &calling.under_way.session;
         let id = id.to_json();
         if method == "ping" {
             session.tell(response(&id, "{}")).await;
@@ -277,41 +319,54 @@ impl Calling {
         bounds: Bounds,
         output: &mut Output,
     ) -> Result<Option<Document>, String> {
+        if let Some(early) = self.early.take() {
+            return Ok(Some(early));
+        }
         if !waits {
-            let arrived = self.reader.arrived()?;
+            let arrived = match &mut self.source {
+                Source::Awaited(_) => None,
+                Source::Read(reader) => reader.arrived()?,
+            };
             return Ok(arrived.or_else(|| self.ear.arrived()));
         }
         loop {
             let next = tokio::select! {
-                next = self.reader.next() => next,
+                next = self.source.next(bounds) => next,
                 said = self.ear.next() => return Ok(Some(said)),
                 () = output.gone() => return Ok(None),
             };
             match next {
                 Ok(Some(document)) => return Ok(Some(document)),
-                Ok(None) | Err(_) if self.reader.last_event.is_some() => {
-                    self.reader = self.taken_up(bounds).await?;
+                ended => {
+                    let Some((last, pause)) = self.last_event() else {
+                        let none = || "the stream ended without an answer".to_owned();
+                        return Err(ended.err().unwrap_or_else(none));
+                    };
+                    tokio::time::sleep(pause).await;
+                    let session = Arc::clone(&self.under_way.session);
+                    self.source = Source::Read(taken_up(&session, &last, bounds).await?);
                 }
-                Ok(None) => return Err("the stream ended without an answer".into()),
-                Err(why) => return Err(why),
             }
         }
     }
 
-    /// The rest of a stream that the server has ended for now.
-    async fn taken_up(&mut self, bounds: Bounds) -> Result<Reader, String> {
-        let session = &self.under_way.session;
-        let mut headers = session.headers();
-        let last = self.reader.last_event.take().unwrap_or_default();
-        set(&mut headers, "last-event-id", &last);
-        tokio::time::sleep(self.reader.retry()).await;
-        let sent = session.link().upstream.send(bare(Method::GET, headers)).await;
-        let answer = sent.map_err(|error| error.to_string())?;
-        if !answer.status().is_success() || !is_events(answer.headers()) {
-            return Err("the stream ended without an answer".into());
-        }
-        Ok(Reader::new(answer, bounds))
+    /// From where a stream that has ended can be taken up again, and when.
+    fn last_event(&mut self) -> Option<(String, Duration)> {
+        let Source::Read(reader) = &mut self.source else { return None };
+        Some((reader.last_event.take()?, reader.retry()))
     }
+}
+
+/// The rest of a stream that the server has ended for now.
+async fn taken_up(session: &Session, last: &str, bounds: Bounds) -> Result<Reader, String> {
+    let mut headers = session.headers();
+    set(&mut headers, "last-event-id", last);
+    let sent = session.link().upstream.send(bare(Method::GET, headers)).await;
+    let answer = sent.map_err(|error| error.to_string())?;
+    if !answer.status().is_success() || !is_events(answer.headers()) {
+        return Err("the stream ended without an answer".into());
+    }
+    Ok(Reader::new(answer, bounds))
 }
 
 /// Whether a client is told of this beside its answer. It hears what it asked
