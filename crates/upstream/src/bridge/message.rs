@@ -255,10 +255,12 @@ pub(super) fn tagged(notification: Value<'_>, subscription: Option<&str>) -> Str
     spliced(Some(notification), |key| key == "params", &params)
 }
 
+/// The levels of a log, the most talkative first.
+pub(super) const LEVELS: [&str; 8] =
+    ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
+
 /// How much a level lets through: less the higher it is.
 pub(super) fn severity(level: &str) -> Option<u8> {
-    const LEVELS: [&str; 8] =
-        ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
     LEVELS.iter().position(|name| *name == level).and_then(|place| u8::try_from(place).ok())
 }
 

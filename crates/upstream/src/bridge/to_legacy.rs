@@ -4,6 +4,7 @@
 //! its own at the server, in which its requests have ids of ours.
 
 mod call;
+mod calling;
 mod listen;
 mod session;
 mod side;
@@ -16,7 +17,6 @@ use http::{HeaderMap, Request, StatusCode};
 use sluice_wire::{
     edit::quoted,
     json::{Document, Value},
-    mcp::Revision,
     rpc::{Id, Message},
 };
 
@@ -28,8 +28,9 @@ use super::{
     Caller, Link,
     exchange::plain_headers,
     message::{
-        Declared, META_CAPABILITIES, META_CLIENT, META_LEVEL, META_SERVER, MODERN, UNKNOWN_METHOD,
-        error, response, severity, spliced, unbridgeable, unkept, upstream_error, without_tasks,
+        Declared, LEGACY, META_CAPABILITIES, META_CLIENT, META_LEVEL, META_SERVER, MODERN,
+        UNKNOWN_METHOD, error, response, severity, spliced, unbridgeable, unkept, upstream_error,
+        without_tasks,
     },
     output::{Answer, empty, json},
 };
@@ -104,11 +105,7 @@ impl ToLegacy {
             "server/discover" => self.discover(&asked).await,
             "subscriptions/listen" => self.listen(asked).await,
             method if method.starts_with("tasks/") => {
-                let what = unbridgeable(
-                    &format!("`{method}`"),
-                    MODERN.name(),
-                    Revision::V2025_11_25.name(),
-                );
+                let what = unbridgeable(&format!("`{method}`"), MODERN.name(), LEGACY.name());
                 let text = error(&asked.id.to_json(), UNKNOWN_METHOD, &what);
                 Ok(json(StatusCode::NOT_FOUND, text))
             }
@@ -137,7 +134,7 @@ impl ToLegacy {
 
 /// What a server is told whose request nobody can meet.
 fn nobody(id: &str, method: &str) -> String {
-    let revision = Revision::V2025_11_25.name();
+    let revision = LEGACY.name();
     let what = unbridgeable(&format!("`{method}`"), MODERN.name(), revision);
     error(id, UNKNOWN_METHOD, &what)
 }
@@ -148,7 +145,7 @@ fn refused(id: &str, error: OpenError) -> Answer {
         OpenError::Send(error) => Err(error),
         OpenError::Status(status) => Ok(empty(status)),
         OpenError::Refused => {
-            let (modern, legacy) = (MODERN.name(), Revision::V2025_11_25.name());
+            let (modern, legacy) = (MODERN.name(), LEGACY.name());
             let what = format!("it speaks no {modern}, and refuses `initialize` of {legacy}");
             Ok(json(StatusCode::OK, upstream_error(id, &what)))
         }

@@ -24,7 +24,7 @@ use crate::{
         Link,
         eras::{Speaks, hello},
         exchange::{bare, exchange, post, set},
-        message::Declared,
+        message::{Declared, LEVELS},
     },
 };
 
@@ -256,8 +256,6 @@ impl Session {
 
     /// Sees to it that messages of the log come down to this level.
     pub(super) async fn set_level(&self, level: u8, bounds: Bounds) {
-        const LEVELS: [&str; 8] =
-            ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
         let before = self.level.fetch_min(level, Ordering::Relaxed);
         let Some(name) = LEVELS.get(usize::from(level)).filter(|_| level < before) else { return };
         if self.can("logging").is_some() {

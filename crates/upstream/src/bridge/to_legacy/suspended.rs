@@ -10,7 +10,7 @@ use std::{
 
 use sluice_wire::edit::quoted;
 
-use super::call::Calling;
+use super::calling::Calling;
 
 /// Calls that may wait at one server, and for one caller.
 const MOST: usize = 1_000;

@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 use http::{HeaderMap, Response, StatusCode};
 use sluice_wire::{
     json::{Document, Value},
-    mcp::{Era, header_text},
+    mcp::header_text,
     rpc::{Id, Message},
 };
 
@@ -14,7 +14,6 @@ use super::{Asked, ToModern};
 use crate::{
     AnswerBody,
     bridge::{
-        eras::Speaks,
         exchange::{Reader, post, set},
         message::{
             INTERNAL, LEGACY, MODERN, error, failure, is_header_mismatch, legacy_answer,
@@ -182,8 +181,7 @@ impl ToModern {
     async fn failed(&self, asked: &Asked, error: Value<'_>, output: &mut Output) {
         let (text, code) = failure(error, &asked.id.to_json(), &asked.method, LEGACY);
         if code == "-32022" {
-            self.link.eras.set(Era::Modern, Speaks::Unknown);
-            self.link.eras.set(Era::Legacy, Speaks::Unknown);
+            self.link.eras.forget();
         }
         output.finish(StatusCode::OK, text).await;
     }
