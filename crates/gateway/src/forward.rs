@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, header};
-use sluice_upstream::{AnswerBody, SendError};
+use sluice_upstream::{AnswerBody, SendError, bridge::Caller};
 use sluice_wire::mcp::header_text;
 
 use crate::{decide::Permit, refusal::Refusal, settle::Settlement, visit::Visit};
@@ -55,7 +55,8 @@ pub(crate) async fn forward(
         settlement.sending();
     }
     let link = &visit.server.link;
-    let sent = tokio::time::timeout(link.timeout, link.upstream.send(request)).await;
+    let sending = link.send(visit.revision.era(), request, || caller(visit));
+    let sent = tokio::time::timeout(link.timeout, sending).await;
     match sent {
         Ok(Ok(answer)) => {
             if let Some(settlement) = &mut settlement {
@@ -74,6 +75,13 @@ pub(crate) async fn forward(
             Err(Refusal::timeout())
         }
     }
+}
+
+/// What belongs to one caller alone where a request is bridged.
+fn caller(visit: &Visit) -> Caller {
+    let session = visit.session.as_ref().map_or("", |session| &session.id);
+    let key = format!("{}\0{session}", visit.holder.id());
+    Caller { key, bounds: visit.gateway.settings.answer_bounds() }
 }
 
 async fn failed(settlement: Option<Settlement>, error: &SendError) -> Refusal {

@@ -2,18 +2,21 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use http::{HeaderMap, HeaderName, HeaderValue};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
 use sluice_policy::Policy;
 use sluice_store::{
     AttachedPolicy, Grant, Instances, Name, PolicyRef, Secret, Server, Source, Start, TokenHash,
     Transport,
 };
 use sluice_upstream::{
-    HttpUpstream, Upstream,
+    AnswerBody, HttpUpstream, SendError, Upstream,
     address::Reach,
+    bridge::{Bridge, Caller, Offer},
     builtin::Builtin,
     stdio::{self, StdioServer},
 };
+use sluice_wire::mcp::Era;
 
 use crate::{assess::Tools, grants::Holder, settings::Settings, subscriptions::Hub};
 
@@ -60,6 +63,9 @@ pub(crate) struct Link {
     pub(crate) server: Server,
     pub(crate) name: Arc<str>,
     pub(crate) upstream: Upstream,
+    /// For clients of an era that the server does not speak. Servers of our own
+    /// speak both.
+    pub(crate) bridge: Option<Bridge>,
     /// The server's own credential and the like.
     pub(crate) headers: HeaderMap,
     pub(crate) timeout: Duration,
@@ -154,7 +160,13 @@ impl Link {
             }
         };
         let headers = credentials(&server.transport).map_err(failed)?;
+        let offer = match server.bridge {
+            sluice_store::Bridge::OwnEra => Offer::OwnEra,
+            sluice_store::Bridge::Modern => Offer::Modern,
+        };
+        let speaks_both = matches!(upstream, Upstream::Builtin(_));
         Ok(Link {
+            bridge: (!speaks_both).then(|| Bridge::new(upstream.clone(), offer)),
             server: server.clone(),
             name: server.name.as_str().into(),
             upstream,
@@ -163,6 +175,21 @@ impl Link {
             tools: Tools::default(),
             hub: Hub::default(),
         })
+    }
+}
+
+impl Link {
+    /// Sends a request of this era, to a server of whichever.
+    pub(crate) async fn send(
+        &self,
+        era: Era,
+        request: Request<Bytes>,
+        caller: impl FnOnce() -> Caller,
+    ) -> Result<Response<AnswerBody>, SendError> {
+        match &self.bridge {
+            Some(bridge) => bridge.send(era, request, caller).await,
+            None => self.upstream.send(request).await,
+        }
     }
 }
 

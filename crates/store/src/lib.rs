@@ -35,6 +35,6 @@ pub use key::Key;
 pub use name::{Name, NameError};
 pub use record::{GrantRef, Kind, PolicyRef, Record, UpstreamRef};
 pub use server::{
-    AttachedPolicy, Instances, PolicyVersion, Secret, Server, Source, Start, Transport,
+    AttachedPolicy, Bridge, Instances, PolicyVersion, Secret, Server, Source, Start, Transport,
 };
 pub use sqlite::{Durability, Filter, Health, OpenError, Reservation, Store, StoreError};

@@ -26,7 +26,19 @@ pub struct Server {
     pub timeout: Duration,
     /// The policy for callers without a token, on loopback only.
     pub anonymous_policy: Option<Name>,
+    pub bridge: Bridge,
     pub source: Source,
+}
+
+/// What a server of the legacy era is said to be to clients that ask in the
+/// modern one. Their requests are bridged in either case.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Bridge {
+    /// What it is, so that clients of both eras speak its own.
+    #[default]
+    OwnEra,
+    /// A modern one.
+    Modern,
 }
 
 /// How a server is reached.

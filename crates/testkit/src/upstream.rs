@@ -21,7 +21,7 @@ use hyper_util::{
     server::conn::auto,
 };
 use sluice_wire::json::{Bounds, Document, Value};
-use tokio::net::TcpListener;
+use tokio::{net::TcpListener, sync::mpsc};
 
 /// One request as it arrived.
 #[derive(Debug, Clone)]
@@ -64,9 +64,14 @@ pub struct Reply {
     pub headers: Vec<(&'static str, String)>,
     /// Pieces of the body, and how long to wait before each.
     pub pieces: Vec<(Duration, Bytes)>,
+    /// What follows the pieces, as somebody says it.
+    pub live: Option<Live>,
     /// What happens after the last piece.
     pub end: End,
 }
+
+/// The rest of a body that is still to be said.
+pub type Live = Arc<Mutex<Option<mpsc::UnboundedReceiver<String>>>>;
 
 /// How a body ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,6 +82,8 @@ pub enum End {
     Never,
     /// The connection breaks.
     Broken,
+    /// It does not begin before it is there whole.
+    Later,
 }
 
 impl Reply {
@@ -86,6 +93,7 @@ impl Reply {
             status,
             headers: vec![("content-type", media_type.to_owned())],
             pieces: vec![(Duration::ZERO, body.into())],
+            live: None,
             end: End::Well,
         }
     }
@@ -106,9 +114,24 @@ impl Reply {
         Reply::new(200, "text/event-stream", body)
     }
 
+    /// An event stream of messages that come one by one, until nobody is left
+    /// who could say another.
+    pub fn said() -> (Reply, mpsc::UnboundedSender<String>) {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let live = Some(Arc::new(Mutex::new(Some(receiver))));
+        let reply = Reply::events("");
+        (Reply { live, pieces: Vec::new(), ..reply }, sender)
+    }
+
+    /// A JSON answer that does not begin before somebody has said it.
+    pub fn later() -> (Reply, mpsc::UnboundedSender<String>) {
+        let (reply, sender) = Reply::said();
+        (Reply { end: End::Later, live: reply.live, ..Reply::json("") }, sender)
+    }
+
     /// No body.
     pub fn empty(status: u16) -> Reply {
-        Reply { status, headers: Vec::new(), pieces: Vec::new(), end: End::Well }
+        Reply { status, headers: Vec::new(), pieces: Vec::new(), live: None, end: End::Well }
     }
 
     /// The same with one more header.
@@ -212,7 +235,15 @@ async fn answer(
     if let Ok(mut recorded) = recorded.lock() {
         recorded.push(request.clone());
     }
-    let reply = responder(&request);
+    let mut reply = responder(&request);
+    if reply.end == End::Later {
+        let live = reply.live.take().and_then(|live| live.lock().ok()?.take());
+        let said = match live {
+            Some(mut live) => live.recv().await.unwrap_or_default(),
+            None => String::new(),
+        };
+        reply = Reply { pieces: vec![(Duration::ZERO, said.into())], end: End::Well, ..reply };
+    }
     let mut response = Response::new(body_of(&reply));
     *response.status_mut() =
         StatusCode::from_u16(reply.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
@@ -229,7 +260,7 @@ fn body_of(reply: &Reply) -> UnsyncBoxBody<Bytes, io::Error> {
         return Full::new(whole.clone()).map_err(|never| match never {}).boxed_unsync();
     }
     let (sender, receiver) = tokio::sync::mpsc::channel(1);
-    let (pieces, end) = (reply.pieces.clone(), reply.end);
+    let (pieces, live, end) = (reply.pieces.clone(), reply.live.clone(), reply.end);
     tokio::spawn(async move {
         for (pause, piece) in pieces {
             tokio::time::sleep(pause).await;
@@ -237,8 +268,23 @@ fn body_of(reply: &Reply) -> UnsyncBoxBody<Bytes, io::Error> {
                 return;
             }
         }
+        let live = live.and_then(|live| live.lock().ok()?.take());
+        if let Some(mut live) = live {
+            loop {
+                tokio::select! {
+                    () = sender.closed() => return,
+                    said = live.recv() => {
+                        let Some(said) = said else { break };
+                        let event = format!("data: {said}\n\n");
+                        if sender.send(Ok(Frame::data(event.into()))).await.is_err() {
+                            return;
+                        }
+                    }
+                }
+            }
+        }
         match end {
-            End::Well => {}
+            End::Well | End::Later => {}
             End::Never => sender.closed().await,
             End::Broken => drop(sender.send(Err(io::Error::other("broken"))).await),
         }

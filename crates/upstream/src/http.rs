@@ -78,6 +78,8 @@ pub enum AnswerBody {
     Made(UnsyncBoxBody<Bytes, BodyError>),
     /// From a command that runs here.
     Said(Box<Events>),
+    /// Made by a task of ours.
+    Fed(tokio::sync::mpsc::Receiver<Bytes>),
 }
 
 /// Why an answer is not whole.
@@ -158,6 +160,9 @@ impl Body for AnswerBody {
             AnswerBody::Said(events) => {
                 events.poll_next(context).map(|next| next.map(|bytes| Ok(Frame::data(bytes))))
             }
+            AnswerBody::Fed(body) => {
+                body.poll_recv(context).map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes))))
+            }
         }
     }
 
@@ -166,7 +171,7 @@ impl Body for AnswerBody {
             AnswerBody::Arriving(body) => body.is_end_stream(),
             AnswerBody::Whole(body) => body.is_end_stream(),
             AnswerBody::Made(body) => body.is_end_stream(),
-            AnswerBody::Said(_) => false,
+            AnswerBody::Said(_) | AnswerBody::Fed(_) => false,
         }
     }
 
@@ -175,7 +180,7 @@ impl Body for AnswerBody {
             AnswerBody::Arriving(body) => body.size_hint(),
             AnswerBody::Whole(body) => body.size_hint(),
             AnswerBody::Made(body) => body.size_hint(),
-            AnswerBody::Said(_) => SizeHint::default(),
+            AnswerBody::Said(_) | AnswerBody::Fed(_) => SizeHint::default(),
         }
     }
 }

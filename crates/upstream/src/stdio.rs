@@ -219,7 +219,7 @@ impl StdioServer {
             let child = match self.modern_child().await {
                 Ok(child) => child,
                 Err(StartError::Failed(why)) => return Err(SendError::NotStarted(why.to_string())),
-                Err(StartError::Legacy) => {
+                Err(StartError::Legacy | StartError::Modern) => {
                     let why = "this server speaks only the legacy era: begin with `initialize`";
                     return Ok(reply::json(StatusCode::BAD_REQUEST, failure(&id, -32000, why)));
                 }

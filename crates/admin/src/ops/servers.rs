@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use sluice_store::{AttachedPolicy, Name, Record, Secret, Server, Source, Transport};
+use sluice_store::{AttachedPolicy, Bridge, Name, Record, Secret, Server, Source, Transport};
 
 use super::{Ops, Refused, name, record};
 use crate::{clock, declare, live::Tool, span};
@@ -117,6 +117,7 @@ fn checked(wanted: WantedServer) -> Result<Server, Refused> {
         transport: Transport::Http { url: url.into(), headers: headers(wanted.headers)? },
         timeout,
         anonymous_policy: wanted.anonymous_policy.as_deref().map(name).transpose()?,
+        bridge: Bridge::default(),
         source: Source::Stored,
     })
 }

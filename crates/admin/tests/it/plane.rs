@@ -47,6 +47,7 @@ pub(crate) fn declared() -> InForce {
         },
         timeout: std::time::Duration::from_mins(1),
         anonymous_policy: None,
+        bridge: sluice_store::Bridge::default(),
         source: Source::File,
     };
     let text = r#"{"version":"1","default":"deny"}"#;

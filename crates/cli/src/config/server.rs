@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use sluice_admin::declare;
-use sluice_store::{Name, Secret, Server, Source, Transport};
+use sluice_store::{Bridge, Name, Secret, Server, Source, Transport};
 use toml::Spanned;
 
 use super::{
@@ -67,14 +67,16 @@ pub(super) fn read(root: &Section<'_>, loader: &mut Loader<'_>) -> Vec<Declared>
 pub(super) fn declared(name: Name, section: &Section<'_>, loader: &mut Loader<'_>) -> Declared {
     let findings = &mut loader.findings;
     section.check_keys(KEYS, findings);
-    section.refuse(&["bridge", "pin"], "leave it out", findings);
+    section.refuse(&["pin"], "leave it out", findings);
     let timeout = section.read("timeout", value::duration, findings);
     let anonymous_policy = section.read("anonymous_policy", policy_name, findings);
+    let bridge = section.read("bridge", bridge, findings);
     let server = transport(section, loader).map(|transport| Server {
         name: name.clone(),
         transport,
         timeout: timeout.map_or(TIMEOUT, Spanned::into_inner),
         anonymous_policy: anonymous_policy.as_ref().map(|policy| policy.get_ref().clone()),
+        bridge: bridge.map_or_else(Bridge::default, Spanned::into_inner),
         source: Source::File,
     });
     Declared { name, server, anonymous_policy }
@@ -101,6 +103,14 @@ pub(super) fn check_anonymous(
 /// A policy's name.
 pub(super) fn policy_name(value: &toml::de::DeValue<'_>) -> value::Parsed<Name> {
     value.as_str().and_then(|text| Name::new(text).ok()).ok_or_else(|| "a policy's name".into())
+}
+
+/// What a server of the legacy era is said to be.
+fn bridge(value: &toml::de::DeValue<'_>) -> value::Parsed<Bridge> {
+    match value.as_str() {
+        Some("modern") => Ok(Bridge::Modern),
+        _ => Err("`modern`".into()),
+    }
 }
 
 fn transport(section: &Section<'_>, loader: &mut Loader<'_>) -> Option<Transport> {

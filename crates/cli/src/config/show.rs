@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use sluice_admin::{declare, span};
-use sluice_store::{Durability, Grant, Server, Transport};
+use sluice_store::{Bridge, Durability, Grant, Server, Transport};
 
 use super::{Config, value::written_size};
 
@@ -72,6 +72,8 @@ struct ShownServer {
     timeout: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     anonymous_policy: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bridge: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     options: Option<toml::Value>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -150,6 +152,10 @@ fn server(server: &Server) -> ShownServer {
     let common = ShownServer {
         timeout: span::written(server.timeout),
         anonymous_policy: server.anonymous_policy.as_ref().map(ToString::to_string),
+        bridge: match server.bridge {
+            Bridge::OwnEra => None,
+            Bridge::Modern => Some("modern"),
+        },
         ..ShownServer::default()
     };
     match &server.transport {

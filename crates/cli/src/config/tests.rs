@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use sluice_store::{Durability, Instances, Start, Transport};
+use sluice_store::{Bridge, Durability, Instances, Start, Transport};
 
 use super::{Config, LoadError, Overrides, data_directory};
 use crate::{environment::Environment, scratch::Scratch};
@@ -86,6 +86,7 @@ fn everything_is_lowered() {
         headers = {{ Authorization = "env:TOKEN", X-Key = "file:secret" }}
         anonymous_policy = "open"
         timeout = "5m"
+        bridge = "modern"
         [servers.demo]
         builtin = "demo"
         options = {{ notes = 3 }}
@@ -116,6 +117,7 @@ fn everything_is_lowered() {
         headers.iter().map(|(name, value)| (name.as_str(), value.expose())).collect();
     assert_eq!(headers, [("authorization", TOKEN), ("x-key", TOKEN)]);
     assert_eq!(remote.timeout.as_secs(), 300);
+    assert_eq!((demo.bridge, remote.bridge), (Bridge::OwnEra, Bridge::Modern));
     assert_eq!(config.policies.len(), 2);
     assert_eq!(config.policies[0].text, POLICY);
     let [(alices, alice), (_, bob)] = &config.grants[..] else { panic!("{config:?}") };
@@ -142,11 +144,11 @@ fn unknown_keys_are_found_everywhere() {
 #[test]
 fn what_comes_later_is_said_to() {
     check(
-        "[store]\nurl = \"postgres://x\"\n[telemetry]\notlp = \"http://x\"\n[servers.a]\nurl = \"https://a/\"\nbridge = \"modern\"\n[servers.b]\nbuiltin = \"pharo\"\n",
+        "[store]\nurl = \"postgres://x\"\n[telemetry]\notlp = \"http://x\"\n[servers.a]\nurl = \"https://a/\"\npin = \"watch\"\n[servers.b]\nbuiltin = \"pharo\"\n",
         &[
             "2:1 `store.url` is not in this version",
             "4:1 `telemetry.otlp` is not in this version",
-            "7:1 `servers.a.bridge` is not in this version",
+            "7:1 `servers.a.pin` is not in this version",
             "9:11 built-in server `pharo` is not in this version",
         ],
     );

@@ -48,6 +48,7 @@ impl Demo {
             transport: Transport::Builtin { name: "demo".into(), options: "{}".into() },
             timeout: Duration::from_mins(1),
             anonymous_policy: None,
+            bridge: sluice_store::Bridge::default(),
             source: Source::File,
         });
         config.policies.push(AttachedPolicy {

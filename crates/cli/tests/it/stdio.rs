@@ -16,6 +16,7 @@ use crate::sluice::{BINARY, Folder};
 /// A small MCP server, which the tests of `upstream` use too.
 const SERVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../upstream/tests/it/server.sh");
 const TOKEN: &str = "sg_0123456789abcdef";
+const HELLO: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{"sampling":{}},"clientInfo":{"name":"t","version":"1"}}}"#;
 const POLICY: &str = r#"{"version":"1","default":"allow"}"#;
 
 /// A folder with a server, a policy that allows everything, and a grant.
@@ -205,8 +206,7 @@ async fn a_command_of_a_sessions_own_can_ask_its_client() {
     let folder = folder(&format!("{}\ninstances = \"session\"", command()));
     let up = tokio::task::block_in_place(|| folder.up(&[]));
     let url = format!("http://{}/mcp/s", up.listen);
-    let hello = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{"sampling":{}},"clientInfo":{"name":"t","version":"1"}}}"#;
-    let begun = post(&url, "", hello.into()).await;
+    let begun = post(&url, "", HELLO.into()).await;
     let session = begun.headers()["mcp-session-id"].to_str().unwrap().to_owned();
     let call = r#"{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"ask"}}"#;
     let mut answer = post(&url, &session, call.into()).await.into_body();
@@ -218,4 +218,47 @@ async fn a_command_of_a_sessions_own_can_ask_its_client() {
     assert_eq!(post(&url, &session, reply).await.status(), 202);
     let last = event(&mut answer).await;
     assert!(last.contains("answered") && last.contains(r#""id":"a""#), "{last}");
+}
+
+/// A client of the legacy era, and a command that speaks only the modern one.
+async fn legacy_client_of_a_modern_command(instances: &str) {
+    let command = format!("command = [\"{SERVER}\", \"strict\"]\ninstances = \"{instances}\"");
+    let folder = folder(&command);
+    let up = tokio::task::block_in_place(|| folder.up(&[]));
+    let url = format!("http://{}/mcp/s", up.listen);
+    let begun = post(&url, "", HELLO.into()).await;
+    assert_eq!(begun.status(), 200, "{instances}");
+    let session = begun.headers()["mcp-session-id"].to_str().unwrap().to_owned();
+    let call = r#"{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"echo"}}"#;
+    let answer = post(&url, &session, call.into()).await.into_body().collect().await.unwrap();
+    let answer = String::from_utf8(answer.to_bytes().to_vec()).unwrap();
+    assert!(answer.contains(r#""type":"text""#) && !answer.contains("resultType"), "{answer}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_legacy_client_can_use_a_command_of_the_modern_era() {
+    legacy_client_of_a_modern_command("shared").await;
+    legacy_client_of_a_modern_command("session").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_modern_client_can_use_a_command_of_the_legacy_era() {
+    let folder = folder(&command());
+    let up = tokio::task::block_in_place(|| folder.up(&[]));
+    let url = format!("http://{}/mcp/s", up.listen);
+    let call = r#"{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"echo","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
+    let reach = Reach { allowed: Vec::new(), loopback: true };
+    let request = http::Request::post("/")
+        .header("authorization", format!("Bearer {TOKEN}"))
+        .header("content-type", "application/json")
+        .header("accept", "application/json, text/event-stream")
+        .header("mcp-protocol-version", "2026-07-28")
+        .header("mcp-method", "tools/call")
+        .header("mcp-name", "echo");
+    let gateway = Upstream::Http(HttpUpstream::new(&url, reach).unwrap());
+    let answer = gateway.send(request.body(call.into()).unwrap()).await.unwrap();
+    assert_eq!(answer.status(), 200);
+    let answer = answer.into_body().collect().await.unwrap().to_bytes();
+    let answer = String::from_utf8(answer.to_vec()).unwrap();
+    assert!(answer.contains(r#""resultType":"complete""#), "{answer}");
 }

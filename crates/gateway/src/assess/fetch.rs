@@ -4,6 +4,7 @@ use sluice_upstream::client::{Client, ClientError};
 use sluice_wire::{
     edit::quoted,
     json::{Bounds, Document, Value},
+    mcp::Revision,
 };
 
 use crate::snapshot::Link;
@@ -21,6 +22,11 @@ async fn asked(link: &Link, bounds: &Bounds) -> Result<Vec<Document>, String> {
     let said = |error: ClientError| error.to_string();
     let mut client =
         Client::introduce(&link.upstream, &link.headers, *bounds).await.map_err(said)?;
+    if let Some((bridge, revision)) =
+        link.bridge.as_ref().zip(Revision::from_name(client.revision()))
+    {
+        bridge.learn(revision.era());
+    }
     let mut pages = Vec::new();
     let mut cursor = String::new();
     for _ in 0..MOST_PAGES {

@@ -10,11 +10,12 @@ use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode};
 use http_body_util::BodyExt as _;
 use sluice_upstream::{
     AnswerBody,
+    bridge::Caller,
     sse::{Block, Splitter},
 };
 use sluice_wire::{
     json::{Bounds, Document},
-    mcp::Revision,
+    mcp::{Era, Revision},
     rpc::Message,
 };
 use tokio::sync::{broadcast, watch};
@@ -117,9 +118,10 @@ impl Task {
     }
 
     async fn follow(&self, wish: &str) -> Result<(), Refusal> {
-        let sent =
-            tokio::time::timeout(self.link.timeout, self.link.upstream.send(self.request(wish)))
-                .await;
+        // What is heard here is nobody's own.
+        let caller = || Caller { key: "listeners".into(), bounds: self.bounds };
+        let sending = self.link.send(Era::Modern, self.request(wish), caller);
+        let sent = tokio::time::timeout(self.link.timeout, sending).await;
         let answer = sent
             .map_err(|_| Refusal::timeout())?
             .map_err(|_| Refusal::bad_gateway("the server cannot be reached"))?;

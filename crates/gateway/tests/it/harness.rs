@@ -68,6 +68,7 @@ pub(crate) fn server(server: &str, url: &str) -> Server {
         transport: Transport::Http { url: url.to_owned(), headers: Vec::new() },
         timeout: Duration::from_secs(5),
         anonymous_policy: None,
+        bridge: sluice_store::Bridge::default(),
         source: Source::File,
     }
 }

@@ -5,6 +5,9 @@
 
 mod approval;
 mod audit;
+mod bridge;
+mod bridge_to_legacy;
+mod bridge_to_modern;
 mod call;
 mod doors;
 mod envelope;

@@ -52,11 +52,16 @@ impl Harness {
 
     /// Begins a session, and gives the id of it that a client sees.
     pub(crate) async fn session(&self, token: &str) -> String {
-        let hello = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
-        let token = format!("Bearer {token}");
-        let answer = self.post_with(&[("authorization", &token)], hello.as_bytes()).await;
+        let answer = self.session_of(token).await;
         assert_eq!(answer.status, 200, "{}", answer.text());
         answer.header("mcp-session-id").expect("a session").to_owned()
+    }
+
+    /// What comes of wanting to begin a session.
+    pub(crate) async fn session_of(&self, token: &str) -> Answer {
+        let hello = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
+        let token = format!("Bearer {token}");
+        self.post_with(&[("authorization", &token)], hello.as_bytes()).await
     }
 
     /// A connection on which a request was sent whose answer goes on.

@@ -10,7 +10,7 @@ use tokio::{io::AsyncWriteExt as _, net::TcpListener};
 
 use crate::{
     harness::{Harness, TOKEN, at, grant, json, policy, request, server},
-    talk::{OPEN, REVISION},
+    talk::{OPEN, REVISION, modern_server},
 };
 
 const CALL: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read"}}"#;
@@ -407,7 +407,11 @@ async fn of_two_answers_one_is_passed_on() {
 #[tokio::test]
 async fn requests_on_a_modern_stream_are_faults() {
     let asks = r#"{"jsonrpc":"2.0","id":7,"method":"roots/list","params":{"raw":1}}"#;
-    let harness = start(move |_| Reply::events(format!("data: {asks}\n\n"))).await;
+    let harness = Harness::start(OPEN, move |request| match request.rpc_method().as_deref() {
+        Some("tools/call") => Reply::events(format!("data: {asks}\n\n")),
+        _ => modern_server(r#"[{"name":"read"}]"#)(request),
+    })
+    .await;
     let answer = harness.modern("tools/call", Some("read"), r#""name":"read""#).await;
     assert_eq!(answer.status, 502, "{REVISION}");
     assert!(!answer.text().contains("raw"));

@@ -9,7 +9,7 @@ use crate::{
     key::Key,
     name::Name,
     record::Record,
-    server::{Secret, Server, Source, Transport},
+    server::{Bridge, Secret, Server, Source, Transport},
 };
 
 pub(super) const TABLES: &str = "
@@ -135,6 +135,7 @@ fn server(row: &Row<'_>) -> rusqlite::Result<Server> {
         transport: Transport::Http { url: row.get(1)?, headers: Vec::new() },
         timeout: Duration::from_millis(row.get::<_, i64>(2)?.unsigned_abs()),
         anonymous_policy: policy.as_deref().map(name).transpose()?,
+        bridge: Bridge::default(),
         source: Source::Stored,
     })
 }

@@ -25,6 +25,7 @@ fn server(text: &str, secret: &str) -> Server {
         transport: Transport::Http { url: "https://mcp.example.com/mcp".into(), headers },
         timeout: Duration::from_millis(1_500),
         anonymous_policy: Some(name("guests")),
+        bridge: sluice_store::Bridge::default(),
         source: Source::Stored,
     }
 }

@@ -100,7 +100,7 @@ pub(super) async fn legacy(core: Arc<Core>) -> Started {
     let mut kept = core.kept.lock().await;
     let child = match kept.spare.take().filter(|child| child.over().is_none()) {
         Some(child) => child,
-        None => initialised(&core).await.map_err(StartError::Failed)?,
+        None => initialised(&core).await?,
     };
     kept.used = Arc::downgrade(&child);
     // What sessions had subscribed to at an earlier child, they still want.
@@ -131,7 +131,7 @@ async fn probed(core: &Core) -> Result<Probed, Arc<str>> {
             return match same {
                 Ok(()) => Ok(Probed::Legacy(child)),
                 // Some end when they are asked what they do not know.
-                Err(_) => initialised(core).await.map(Probed::Legacy),
+                Err(_) => initialised(core).await.map(Probed::Legacy).map_err(said),
             };
         }
         Err(_) => {}
@@ -203,10 +203,23 @@ pub(super) fn result_of(child: &Child, answer: &Answer) -> Option<Document> {
     Document::parse(result, &child.bounds()).ok()
 }
 
-async fn initialised(core: &Core) -> Result<Arc<Child>, Arc<str>> {
-    let child = core.start_shared()?;
-    initialise(&child).await?;
-    Ok(child)
+async fn initialised(core: &Core) -> Started {
+    let child = core.start_shared().map_err(StartError::Failed)?;
+    match initialise(&child).await {
+        Ok(()) => Ok(child),
+        Err(_) if child.over().is_none() && knows_discovery(&child).await => {
+            Err(StartError::Modern)
+        }
+        Err(why) => Err(StartError::Failed(why)),
+    }
+}
+
+/// For people to read.
+fn said(error: StartError) -> Arc<str> {
+    match error {
+        StartError::Failed(why) => why,
+        StartError::Legacy | StartError::Modern => "the server changes its era".into(),
+    }
 }
 
 /// Introduces ourselves to a child that all will share: with nothing that it

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use http::Response;
+use http::{Response, StatusCode};
 use sluice_wire::{
     edit::{Edits, quoted},
     json::{Bounds, Document, Value},
@@ -15,7 +15,7 @@ use super::{
     introduce::{self, Core},
     own::sent,
     reply::{self, failure},
-    slot::{Slot, StartError},
+    slot::{Slot, StartError, Started},
 };
 use crate::{AnswerBody, SendError};
 
@@ -27,13 +27,26 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    async fn child(&self) -> Result<Arc<Child>, SendError> {
+    async fn started(&self) -> Started {
         let core = Arc::clone(&self.core);
-        let started = self.slot.get(|| introduce::legacy(core)).await;
-        started.map_err(|error| match error {
+        self.slot.get(|| introduce::legacy(core)).await
+    }
+
+    async fn child(&self) -> Result<Arc<Child>, SendError> {
+        self.started().await.map_err(|error| match error {
             StartError::Failed(why) => SendError::NotStarted(why.to_string()),
-            StartError::Legacy => SendError::NotSent("the server could not be started".into()),
+            StartError::Legacy | StartError::Modern => {
+                SendError::NotSent("the server speaks another era".into())
+            }
         })
+    }
+
+    /// What is answered for a server that speaks only the modern era, as one
+    /// reached by HTTP would.
+    async fn other_era(&self, id: &str) -> Option<Response<AnswerBody>> {
+        let why = "this server speaks only the modern era: ask it with `server/discover`";
+        let answer = || reply::json(StatusCode::BAD_REQUEST, failure(id, -32000, why));
+        matches!(self.started().await, Err(StartError::Modern)).then(answer)
     }
 
     async fn ask(
@@ -57,6 +70,9 @@ impl Shared {
         id: &Id,
         params: Option<Value<'_>>,
     ) -> Result<Response<AnswerBody>, SendError> {
+        if let Some(answer) = self.other_era(&id.to_json()).await {
+            return Ok(answer);
+        }
         let child = self.child().await?;
         let introduction = child.introduction.get().map(|introduction| &introduction.result);
         let asked = params.and_then(|params| params.get("protocolVersion")).and_then(Value::as_str);
@@ -84,6 +100,9 @@ impl Shared {
                 if let Some(answer) = here {
                     return Ok(answer);
                 }
+                if let Some(answer) = self.other_era(&id).await {
+                    return Ok(answer);
+                }
                 let asking = self.ask(&document, session.as_ref()).await?;
                 reply::answer(asking, id, false).await
             }
@@ -105,7 +124,7 @@ impl Shared {
         session: Option<&Arc<str>>,
     ) -> Option<Response<AnswerBody>> {
         let uri = || params.and_then(|params| params.get("uri")).and_then(Value::as_str);
-        let refused = |why: &str| reply::json(http::StatusCode::OK, failure(id, -32600, why));
+        let refused = |why: &str| reply::json(StatusCode::OK, failure(id, -32600, why));
         let sessions = &self.core.sessions;
         match (method, session) {
             // The level is one for all, and log messages go to the gateway's log.

@@ -21,6 +21,8 @@ pub(super) enum StartError {
     Failed(Arc<str>),
     /// It runs, and speaks only the legacy era.
     Legacy,
+    /// It runs, and speaks only the modern era.
+    Modern,
 }
 
 pub(super) type Started = Result<Arc<Child>, StartError>;
@@ -124,7 +126,7 @@ impl State {
                 self.last = Some((Arc::clone(why), Instant::now()));
                 Phase::Idle
             }
-            Err(StartError::Legacy) => Phase::Idle,
+            Err(StartError::Legacy | StartError::Modern) => Phase::Idle,
         };
     }
 }

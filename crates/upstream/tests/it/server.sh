@@ -1,5 +1,5 @@
 #!/bin/sh
-# A small MCP server for tests: `server.sh [legacy|modern|slow|fragile|deaf|early|mute]`.
+# A small MCP server for tests: `server.sh [legacy|modern|strict|slow|fragile|deaf|early|mute]`.
 # What it is sent goes to the file $RECORD, if that is set.
 mode=${1:-legacy} held= asker= listener=
 if [ "$mode" = mute ]; then trap '' TERM; while :; do sleep 1; done; fi
@@ -47,13 +47,17 @@ while IFS= read -r line; do
   case $line in
     *'"method":"server/discover"'*)
       case $mode in
-        modern) answer "$id" '{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"resultType":"complete"}' ;;
+        modern|strict) answer "$id" '{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"resultType":"complete"}' ;;
         fragile) exit 1 ;;
         deaf) ;;
         slow) asked=$id ;;
         *) say "{\"jsonrpc\":\"2.0\",\"id\":$id,\"error\":{\"code\":-32601,\"message\":\"unknown\"}}" ;;
       esac ;;
     *'"method":"initialize"'*)
+      if [ "$mode" = strict ]; then
+        say "{\"jsonrpc\":\"2.0\",\"id\":$id,\"error\":{\"code\":-32601,\"message\":\"unknown\"}}"
+        continue
+      fi
       if [ "$mode" = slow ]; then
         # It has only now come to read, and answers in another order.
         say "{\"jsonrpc\":\"2.0\",\"id\":$id,\"error\":{\"code\":-32601,\"message\":\"unknown\"}}"

@@ -1,0 +1,346 @@
+//! Messages of one era as messages of the other: a few members change, and
+//! everything else is kept as it was written.
+
+use sluice_wire::{
+    edit::{self, Edits, Fate, quoted},
+    json::{Document, Value},
+    mcp::Revision,
+};
+
+pub(super) const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+pub(super) const META_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+pub(super) const META_CLIENT: &str = "io.modelcontextprotocol/clientInfo";
+pub(super) const META_SERVER: &str = "io.modelcontextprotocol/serverInfo";
+pub(super) const META_LEVEL: &str = "io.modelcontextprotocol/logLevel";
+pub(super) const META_SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
+const TASKS: &str = "io.modelcontextprotocol/tasks";
+
+pub(super) const MODERN: Revision = Revision::V2026_07_28;
+/// The revision of the legacy era that is spoken to servers.
+pub(super) const LEGACY: Revision = Revision::V2025_11_25;
+
+/// JSON-RPC codes that the eras use.
+pub(super) const UNKNOWN_METHOD: i32 = -32601;
+pub(super) const BAD_PARAMS: i32 = -32602;
+pub(super) const INTERNAL: i32 = -32603;
+const NO_RESOURCE: &str = "-32002";
+const HEADER_MISMATCH: &str = "-32020";
+const UNSUPPORTED_VERSION: &str = "-32022";
+
+/// What a modern request says of its client, which a legacy one says once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Declared {
+    /// An object, as JSON.
+    pub(super) capabilities: String,
+    /// An object, as JSON; empty if the client does not say who it is.
+    pub(super) client: String,
+}
+
+impl Declared {
+    /// Ourselves, who can do nothing for a server.
+    pub(super) fn gateway() -> Declared {
+        let version = env!("CARGO_PKG_VERSION");
+        Declared {
+            capabilities: "{}".into(),
+            client: format!(r#"{{"name":"sluicegate","version":"{version}"}}"#),
+        }
+    }
+
+    /// What parameters say under these names.
+    pub(super) fn read(from: Option<Value<'_>>, capabilities: &str, client: &str) -> Declared {
+        let object = |name: &str| {
+            from.and_then(|from| from.get(name)).filter(|value| value.members().is_some())
+        };
+        Declared {
+            capabilities: object(capabilities).map_or("{}", Value::raw).to_owned(),
+            client: object(client).map_or("", Value::raw).to_owned(),
+        }
+    }
+}
+
+/// The names that only modern requests have in `_meta`.
+fn is_modern_meta(key: &str) -> bool {
+    matches!(key, META_VERSION | META_CAPABILITIES | META_CLIENT | META_LEVEL)
+}
+
+/// Members that belong to a request which is asked again.
+fn is_of_retry(key: &str) -> bool {
+    matches!(key, "inputResponses" | "requestState")
+}
+
+/// A legacy request as a modern one, with members added to its parameters.
+pub(super) fn modern_request(
+    request: Value<'_>,
+    id: &str,
+    declared: &Declared,
+    level: Option<&str>,
+    added: &[(&str, String)],
+) -> String {
+    let params = request.get("params").filter(|params| params.members().is_some());
+    let mut says = vec![
+        (META_VERSION, quoted(MODERN.name())),
+        (META_CAPABILITIES, declared.capabilities.clone()),
+    ];
+    if !declared.client.is_empty() {
+        says.push((META_CLIENT, declared.client.clone()));
+    }
+    says.extend(level.map(|level| (META_LEVEL, quoted(level))));
+    let own = params.and_then(|params| params.get("_meta"));
+    let meta = spliced(own, is_modern_meta, &says);
+    let mut members = added.to_vec();
+    members.push(("_meta", meta));
+    let params = spliced(params, |key| key == "_meta" || is_of_retry(key), &members);
+    reposted(request, id, params)
+}
+
+/// A modern request as a legacy one.
+pub(super) fn legacy_request(request: Value<'_>, id: &str) -> String {
+    let params = request.get("params").filter(|params| params.members().is_some());
+    let own = params.and_then(|params| params.get("_meta"));
+    let meta = spliced(own, is_modern_meta, &[]);
+    let added = if meta == "{}" { vec![] } else { vec![("_meta", meta)] };
+    let params = spliced(params, |key| key == "_meta" || is_of_retry(key), &added);
+    reposted(request, id, params)
+}
+
+fn reposted(request: Value<'_>, id: &str, params: String) -> String {
+    let drop = |key: &str| matches!(key, "id" | "params");
+    spliced(Some(request), drop, &[("id", id.to_owned()), ("params", params)])
+}
+
+/// An object without some members and with others, whether it was there or not.
+pub(super) fn spliced(
+    object: Option<Value<'_>>,
+    drop: impl Fn(&str) -> bool,
+    added: &[(&str, String)],
+) -> String {
+    if let Some(object) = object.filter(|object| object.members().is_some()) {
+        let fate = |key: &str, _| if drop(key) { Fate::Drop } else { Fate::Keep };
+        return edit::object(object, fate, added);
+    }
+    let members: Vec<_> =
+        added.iter().map(|(key, json)| format!("{}:{json}", quoted(key))).collect();
+    format!("{{{}}}", members.join(","))
+}
+
+/// A modern answer as a legacy one, under this id.
+pub(super) fn legacy_answer(answer: &Document, result: Value<'_>, id: &str) -> String {
+    let result = spliced(Some(result), |key| key == "resultType", &[]);
+    answered(answer, id, "result", result)
+}
+
+/// A legacy answer to a request of this method as a modern one, under this id.
+pub(super) fn modern_answer(
+    answer: &Document,
+    result: Value<'_>,
+    id: &str,
+    method: &str,
+) -> String {
+    let mut added = vec![("resultType", quoted("complete"))];
+    let is_kept = is_cacheable(method);
+    if is_kept {
+        added.extend(unkept());
+    }
+    let drop = |key: &str| key == "resultType" || is_kept && matches!(key, "ttlMs" | "cacheScope");
+    let result = spliced(Some(result), drop, &added);
+    answered(answer, id, "result", result)
+}
+
+/// Says that a result should not be kept: a legacy server does not say how long.
+pub(super) fn unkept() -> [(&'static str, String); 2] {
+    [("ttlMs", "0".into()), ("cacheScope", quoted("private"))]
+}
+
+fn is_cacheable(method: &str) -> bool {
+    method == "resources/read" || method == "server/discover" || method.ends_with("/list")
+}
+
+fn answered(answer: &Document, id: &str, member: &str, value: String) -> String {
+    let mut edits = Edits::new(answer);
+    let root = answer.root();
+    if let (Some(own), Some(place)) = (root.get("id"), root.get(member)) {
+        edits.replace(own, id.to_owned());
+        edits.replace(place, value);
+    }
+    edits.finish()
+}
+
+/// An error of a server of one era as the other has it, and its code there.
+/// What only one of them knows of resources differs; the rest is the same.
+pub(super) fn failure(error: Value<'_>, id: &str, method: &str, to: Revision) -> (String, String) {
+    let code = error.get("code").map_or("", Value::raw);
+    let is_read = method == "resources/read";
+    let code = match code {
+        "-32602" if is_read && to < MODERN => NO_RESOURCE.to_owned(),
+        NO_RESOURCE if to >= MODERN => BAD_PARAMS.to_string(),
+        other => other.to_owned(),
+    };
+    let error = spliced(Some(error), |key| key == "code", &[("code", code.clone())]);
+    (format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#), code)
+}
+
+/// An error of ours.
+pub(super) fn error(id: &str, code: i32, message: &str) -> String {
+    let message = quoted(message);
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{code},"message":{message}}}}}"#)
+}
+
+/// An error that says whose it is.
+pub(super) fn upstream_error(id: &str, message: &str) -> String {
+    let message = quoted(&format!("upstream: {message}"));
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{INTERNAL},"message":{message},"data":{{"side":"upstream"}}}}}}"#
+    )
+}
+
+/// What is said where two revisions have nothing in common.
+pub(super) fn unbridgeable(what: &str, client: &str, server: &str) -> String {
+    format!("{what} cannot be bridged: the client speaks {client}, the server {server}")
+}
+
+/// A result as the answer to its request.
+pub(super) fn response(id: &str, result: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)
+}
+
+/// Whether an error is one that only servers of the modern era know.
+pub(super) fn is_modern_error(error: Value<'_>) -> bool {
+    matches!(
+        error.get("code").map_or("", Value::raw),
+        HEADER_MISMATCH | "-32021" | UNSUPPORTED_VERSION
+    )
+}
+
+pub(super) fn is_header_mismatch(error: Value<'_>) -> bool {
+    error.get("code").is_some_and(|code| code.raw() == HEADER_MISMATCH)
+}
+
+/// A server's capabilities without tasks, which the eras have in ways that do
+/// not meet.
+pub(super) fn without_tasks(capabilities: Option<Value<'_>>) -> String {
+    let extensions = capabilities.and_then(|capabilities| capabilities.get("extensions"));
+    let has_tasks = extensions.is_some_and(|extensions| extensions.get(TASKS).is_some());
+    let rest = has_tasks.then(|| spliced(extensions, |key| key == TASKS, &[]));
+    let added: Vec<_> = rest.into_iter().map(|rest| ("extensions", rest)).collect();
+    let drop = |key: &str| key == "tasks" || has_tasks && key == "extensions";
+    spliced(capabilities, drop, &added)
+}
+
+/// Whether these capabilities, as JSON, let a server make a request.
+pub(super) fn lets_ask(capabilities: Value<'_>, method: &str) -> bool {
+    let needed = match method {
+        "sampling/createMessage" => "sampling",
+        "elicitation/create" => "elicitation",
+        "roots/list" => "roots",
+        _ => return false,
+    };
+    capabilities.get(needed).is_some()
+}
+
+/// Whether a request of this method may be answered with a wish for input.
+pub(super) fn may_want_input(method: &str) -> bool {
+    matches!(method, "tools/call" | "prompts/get" | "resources/read")
+}
+
+/// A notification with its subscription named, or named no longer.
+pub(super) fn tagged(notification: Value<'_>, subscription: Option<&str>) -> String {
+    let params = notification.get("params");
+    let own = params.and_then(|params| params.get("_meta"));
+    let added: Vec<_> =
+        subscription.map(|id| (META_SUBSCRIPTION, id.to_owned())).into_iter().collect();
+    let meta = spliced(own, |key| key == META_SUBSCRIPTION, &added);
+    let meta: Vec<_> = (meta != "{}").then_some(("_meta", meta)).into_iter().collect();
+    let params = spliced(params, |key| key == "_meta", &meta);
+    let params: Vec<_> = (params != "{}").then_some(("params", params)).into_iter().collect();
+    spliced(Some(notification), |key| key == "params", &params)
+}
+
+/// The levels of a log, the most talkative first.
+pub(super) const LEVELS: [&str; 8] =
+    ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
+
+/// How much a level lets through: less the higher it is.
+pub(super) fn severity(level: &str) -> Option<u8> {
+    LEVELS.iter().position(|name| *name == level).and_then(|place| u8::try_from(place).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use sluice_wire::json::{Bounds, Document};
+
+    use super::*;
+
+    fn read(text: &str) -> Document {
+        Document::parse(text, &Bounds::default()).unwrap()
+    }
+
+    #[test]
+    fn requests_change_where_they_must_and_nowhere_else() {
+        let legacy = r#"{"jsonrpc":"2.0","method":"tools/call","x":1.0,"id":7,"params":{"name":"n","arguments":{"a": 1.50},"_meta":{"progressToken":3}}}"#;
+        let declared = Declared { capabilities: "{}".into(), client: String::new() };
+        let modern = modern_request(read(legacy).root(), "7", &declared, Some("info"), &[]);
+        let expected = r#"{"jsonrpc":"2.0","method":"tools/call","x":1.0,"id":7,"params":{"name":"n","arguments":{"a": 1.50},"_meta":{"progressToken":3,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/logLevel":"info"}}}"#;
+        assert_eq!(modern, expected);
+        assert_eq!(legacy_request(read(&modern).root(), "7"), legacy);
+    }
+
+    #[test]
+    fn a_request_without_parameters_gets_and_loses_them() {
+        let declared = Declared::gateway();
+        let bare = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
+        let modern = modern_request(read(bare).root(), "\"a\"", &declared, None, &[]);
+        assert!(modern.contains(r#""id":"a","params":{"_meta":{"#), "{modern}");
+        let legacy = legacy_request(read(&modern).root(), "2");
+        assert_eq!(legacy, r#"{"jsonrpc":"2.0","method":"tools/list","id":2,"params":{}}"#);
+    }
+
+    #[test]
+    fn answers_change_their_id_and_kind() {
+        let modern = r#"{"jsonrpc":"2.0","id":"r","result":{"resultType":"complete","tools":[ 1 ],"x":2.0}}"#;
+        let answer = read(modern);
+        let result = answer.root().get("result").unwrap();
+        let legacy = legacy_answer(&answer, result, "1");
+        assert_eq!(legacy, r#"{"jsonrpc":"2.0","id":1,"result":{"tools":[ 1 ],"x":2.0}}"#);
+        let answer = read(&legacy);
+        let result = answer.root().get("result").unwrap();
+        assert_eq!(
+            modern_answer(&answer, result, "\"r\"", "tools/list"),
+            r#"{"jsonrpc":"2.0","id":"r","result":{"tools":[ 1 ],"x":2.0,"resultType":"complete","ttlMs":0,"cacheScope":"private"}}"#
+        );
+    }
+
+    #[test]
+    fn a_missing_resource_has_another_code_in_each_era() {
+        let check = |code: &str, method: &str, to, expected: &str| {
+            let error = read(&format!(r#"{{"code":{code},"message":"m","data":{{"uri":"a:b"}}}}"#));
+            assert_eq!(failure(error.root(), "1", method, to).1, expected);
+        };
+        check("-32602", "resources/read", LEGACY, "-32002");
+        check("-32602", "tools/call", LEGACY, "-32602");
+        check("-32002", "resources/read", MODERN, "-32602");
+        check("-32601", "resources/read", MODERN, "-32601");
+    }
+
+    #[test]
+    fn tasks_are_not_offered_across_eras() {
+        let check = |capabilities: &str, expected: &str| {
+            assert_eq!(without_tasks(Some(read(capabilities).root())), expected);
+        };
+        check(r#"{"tools":{},"tasks":{"list":{}}}"#, r#"{"tools":{}}"#);
+        check(
+            r#"{"extensions":{"io.modelcontextprotocol/tasks":{},"a/b":{}},"x":1}"#,
+            r#"{"x":1,"extensions":{"a/b":{}}}"#,
+        );
+        check(r#"{"extensions":{"a/b":{}}}"#, r#"{"extensions":{"a/b":{}}}"#);
+    }
+
+    #[test]
+    fn a_subscription_is_named_in_one_era_only() {
+        let news = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
+        let modern = tagged(read(news).root(), Some("\"l\""));
+        assert!(
+            modern.contains(r#""params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"l"}}"#)
+        );
+        assert_eq!(tagged(read(&modern).root(), None), news);
+    }
+}

@@ -1,0 +1,173 @@
+//! Playing a modern server over one that speaks only the legacy era.
+//!
+//! Each caller, with what it declares itself to be able to do, has a session of
+//! its own at the server, in which its requests have ids of ours.
+
+mod call;
+mod calling;
+mod listen;
+mod session;
+mod side;
+mod suspended;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderMap, Request, StatusCode};
+use sluice_wire::{
+    edit::quoted,
+    json::{Document, Value},
+    rpc::{Id, Message},
+};
+
+use self::{
+    session::{OpenError, Session, Sessions},
+    suspended::Suspensions,
+};
+use super::{
+    Caller, Link,
+    exchange::plain_headers,
+    message::{
+        Declared, LEGACY, META_CAPABILITIES, META_CLIENT, META_LEVEL, META_SERVER, MODERN,
+        UNKNOWN_METHOD, error, response, severity, spliced, unbridgeable, unkept, upstream_error,
+        without_tasks,
+    },
+    output::{Answer, empty, json},
+};
+
+/// Modern clients of one legacy server.
+#[derive(Debug)]
+pub(super) struct ToLegacy {
+    link: Arc<Link>,
+    sessions: Arc<Sessions>,
+    suspensions: Arc<Suspensions>,
+}
+
+/// One request of a client.
+#[derive(Debug)]
+struct Asked {
+    document: Document,
+    id: Id,
+    method: String,
+    caller: Caller,
+    /// Headers that go along in either era.
+    headers: HeaderMap,
+    declared: Declared,
+    /// Which messages of the log the client wants.
+    level: Option<u8>,
+}
+
+impl Asked {
+    /// By which it knows its progress, as JSON.
+    fn progress_token(&self) -> Option<String> {
+        let meta = self.document.root().get("params")?.get("_meta")?;
+        meta.get("progressToken").map(|token| token.raw().to_owned())
+    }
+
+    /// Whose session at the server this belongs to.
+    fn session_key(&self) -> String {
+        let Declared { capabilities, client } = &self.declared;
+        format!("{}\0{capabilities}\0{client}", self.caller.key)
+    }
+}
+
+impl ToLegacy {
+    pub(super) fn new(link: Arc<Link>) -> ToLegacy {
+        ToLegacy {
+            sessions: Arc::new(Sessions::new(Arc::clone(&link))),
+            suspensions: Arc::new(Suspensions::default()),
+            link,
+        }
+    }
+
+    /// Answers as a modern server does.
+    pub(super) async fn answer(
+        self: &Arc<Self>,
+        request: Request<Bytes>,
+        caller: Caller,
+    ) -> Answer {
+        let (parts, body) = request.into_parts();
+        let Ok(document) = Document::parse(body.to_vec(), &caller.bounds) else {
+            return Ok(empty(StatusCode::BAD_REQUEST));
+        };
+        let (id, method) = match Message::read(&document) {
+            Ok(Message::Request { id, method, .. }) => (id, method.to_owned()),
+            Ok(Message::Notification { .. }) => return Ok(empty(StatusCode::ACCEPTED)),
+            _ => return Ok(empty(StatusCode::BAD_REQUEST)),
+        };
+        let meta = document.root().get("params").and_then(|params| params.get("_meta"));
+        let declared = Declared::read(meta, META_CAPABILITIES, META_CLIENT);
+        let level = meta.and_then(|meta| meta.get(META_LEVEL)).and_then(Value::as_str);
+        let level = level.and_then(severity);
+        let headers = plain_headers(&parts.headers);
+        let asked = Asked { document, id, method, caller, headers, declared, level };
+        match asked.method.as_str() {
+            "server/discover" => self.discover(&asked).await,
+            "subscriptions/listen" => self.listen(asked).await,
+            method if method.starts_with("tasks/") => {
+                let what = unbridgeable(&format!("`{method}`"), MODERN.name(), LEGACY.name());
+                let text = error(&asked.id.to_json(), UNKNOWN_METHOD, &what);
+                Ok(json(StatusCode::NOT_FOUND, text))
+            }
+            _ => self.call(asked).await,
+        }
+    }
+
+    /// The caller's session at the server.
+    async fn session(&self, asked: &Asked) -> Result<Arc<Session>, OpenError> {
+        let (key, bounds) = (asked.session_key(), asked.caller.bounds);
+        let caller = &asked.caller.key;
+        self.sessions.get(caller, &key, &asked.headers, &asked.declared, bounds).await
+    }
+
+    /// Discovery is what the server said when the session was begun.
+    async fn discover(&self, asked: &Asked) -> Answer {
+        let session = match self.session(asked).await {
+            Ok(session) => session,
+            Err(error) => return refused(&asked.id.to_json(), error),
+        };
+        let result = session.introduction.root().get("result");
+        let text = response(&asked.id.to_json(), &introduction(result));
+        Ok(json(StatusCode::OK, text))
+    }
+}
+
+/// What a server is told whose request nobody can meet.
+fn nobody(id: &str, method: &str) -> String {
+    let revision = LEGACY.name();
+    let what = unbridgeable(&format!("`{method}`"), MODERN.name(), revision);
+    error(id, UNKNOWN_METHOD, &what)
+}
+
+/// What a client is told when there is no session at the server.
+fn refused(id: &str, error: OpenError) -> Answer {
+    match error {
+        OpenError::Send(error) => Err(error),
+        OpenError::Status(status) => Ok(empty(status)),
+        OpenError::Refused => {
+            let (modern, legacy) = (MODERN.name(), LEGACY.name());
+            let what = format!("it speaks no {modern}, and refuses `initialize` of {legacy}");
+            Ok(json(StatusCode::OK, upstream_error(id, &what)))
+        }
+    }
+}
+
+/// What `server/discover` answers for a server that has been initialized.
+fn introduction(result: Option<Value<'_>>) -> String {
+    let of = |name: &str| result.and_then(|result| result.get(name));
+    let info = of("serverInfo").map_or("{}", Value::raw).to_owned();
+    let meta = spliced(of("_meta"), |key| key == META_SERVER, &[(META_SERVER, info)]);
+    let mut added = vec![
+        ("supportedVersions", format!("[{}]", quoted(MODERN.name()))),
+        ("capabilities", without_tasks(of("capabilities"))),
+        ("resultType", quoted("complete")),
+        ("_meta", meta),
+    ];
+    added.extend(unkept());
+    let drop = |key: &str| {
+        key == "protocolVersion"
+            || key == "serverInfo"
+            || added.iter().any(|(name, _)| *name == key)
+    };
+    spliced(result, drop, &added)
+}

@@ -1,0 +1,239 @@
+//! What is remembered of legacy clients between their requests: the level of
+//! logging, subscriptions, sessions that have ended, and who waits for what.
+//! All of it is bounded, and keyed by caller.
+
+use std::{
+    collections::{BTreeSet, HashMap, VecDeque},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use sluice_wire::json::Document;
+use tokio::sync::{oneshot, watch};
+
+const MOST_SESSIONS: usize = 10_000;
+const MOST_SUBSCRIPTIONS: usize = 1_000;
+/// How long a new subscription may take to be made.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+#[derive(Debug, Default)]
+pub(super) struct Memory {
+    kept: Mutex<Kept>,
+    next: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    sessions: Bounded<Session>,
+    ended: Bounded<()>,
+    /// Requests of servers that clients have yet to answer, by caller and id.
+    asked: HashMap<(String, String), oneshot::Sender<Document>>,
+    /// Requests of clients under way, by caller and id.
+    running: HashMap<(String, String), (u64, oneshot::Sender<()>)>,
+}
+
+/// What changes during a session.
+#[derive(Debug)]
+struct Session {
+    level: Option<String>,
+    uris: BTreeSet<String>,
+    /// Counts changes of `uris`.
+    wanted: watch::Sender<u64>,
+    /// The last change that a listener has made good.
+    made: watch::Sender<u64>,
+}
+
+impl Default for Session {
+    fn default() -> Session {
+        let (wanted, made) = (watch::Sender::new(0), watch::Sender::new(0));
+        Session { level: None, uris: BTreeSet::new(), wanted, made }
+    }
+}
+
+/// A map that forgets the oldest when there are too many.
+#[derive(Debug)]
+struct Bounded<V> {
+    values: HashMap<String, V>,
+    order: VecDeque<String>,
+}
+
+impl<V> Default for Bounded<V> {
+    fn default() -> Bounded<V> {
+        Bounded { values: HashMap::new(), order: VecDeque::new() }
+    }
+}
+
+impl<V: Default> Bounded<V> {
+    fn entry(&mut self, key: &str) -> &mut V {
+        if !self.values.contains_key(key) {
+            self.order.push_back(key.to_owned());
+            while self.order.len() > MOST_SESSIONS {
+                if let Some(oldest) = self.order.pop_front() {
+                    self.values.remove(&oldest);
+                }
+            }
+        }
+        self.values.entry(key.to_owned()).or_default()
+    }
+
+    fn remove(&mut self, key: &str) {
+        if self.values.remove(key).is_some() {
+            self.order.retain(|other| other != key);
+        }
+    }
+}
+
+/// What a stream listens to, and how it learns that this has changed.
+#[derive(Debug)]
+pub(super) struct Wishes {
+    pub(super) changes: watch::Receiver<u64>,
+    made: watch::Sender<u64>,
+}
+
+impl Wishes {
+    /// A listener has made good what was wished for up to this change.
+    pub(super) fn made(&self, change: u64) {
+        self.made.send_modify(|made| *made = change.max(*made));
+    }
+}
+
+impl Memory {
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        // What is kept is whole after every step, so a panic elsewhere spoils nothing.
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn has_ended(&self, caller: &str) -> bool {
+        self.kept().ended.values.contains_key(caller)
+    }
+
+    pub(super) fn end(&self, caller: &str) {
+        let mut kept = self.kept();
+        kept.sessions.remove(caller);
+        kept.ended.entry(caller);
+    }
+
+    pub(super) fn set_level(&self, caller: &str, level: &str) {
+        self.kept().sessions.entry(caller).level = Some(level.to_owned());
+    }
+
+    pub(super) fn level(&self, caller: &str) -> Option<String> {
+        self.kept().sessions.values.get(caller).and_then(|session| session.level.clone())
+    }
+
+    /// Notes what a client wants to hear of, and waits until its stream, if it
+    /// has one, hears of it. Whether there was room.
+    pub(super) async fn subscribe(&self, caller: &str, uri: &str, is_wanted: bool) -> bool {
+        let (change, mut made) = {
+            let mut kept = self.kept();
+            let session = kept.sessions.entry(caller);
+            let is_changed = match is_wanted {
+                true if session.uris.len() >= MOST_SUBSCRIPTIONS => return false,
+                true => session.uris.insert(uri.to_owned()),
+                false => session.uris.remove(uri),
+            };
+            if !is_changed || session.wanted.receiver_count() == 0 {
+                return true;
+            }
+            session.wanted.send_modify(|count| *count += 1);
+            let change = *session.wanted.borrow();
+            (change, session.made.subscribe())
+        };
+        let _ = tokio::time::timeout(PATIENCE, made.wait_for(|made| *made >= change)).await;
+        true
+    }
+
+    /// Follows what a client wants to hear of.
+    pub(super) fn wishes(&self, caller: &str) -> Wishes {
+        let mut kept = self.kept();
+        let session = kept.sessions.entry(caller);
+        Wishes { changes: session.wanted.subscribe(), made: session.made.clone() }
+    }
+
+    pub(super) fn subscriptions(&self, caller: &str) -> Vec<String> {
+        let kept = self.kept();
+        let session = kept.sessions.values.get(caller);
+        session.map(|session| session.uris.iter().cloned().collect()).unwrap_or_default()
+    }
+
+    /// A new id for a request that a server makes of this caller, and where its
+    /// answer will come.
+    pub(super) fn ask(&self, caller: &str) -> Asking<'_> {
+        let id = format!("\"input-{}\"", self.next.fetch_add(1, Ordering::Relaxed));
+        let (sender, answer) = oneshot::channel();
+        self.kept().asked.insert((caller.to_owned(), id.clone()), sender);
+        Asking { memory: self, caller: caller.to_owned(), id, answer }
+    }
+
+    /// Hands an answer to whoever waits for it.
+    pub(super) fn reply(&self, caller: &str, id: &str, answer: Document) {
+        let waiting = self.kept().asked.remove(&(caller.to_owned(), id.to_owned()));
+        if let Some(waiting) = waiting {
+            let _ = waiting.send(answer);
+        }
+    }
+
+    /// Notes that a request is under way, so that it can be cancelled.
+    pub(super) fn run(&self, caller: &str, id: &str) -> Running<'_> {
+        let (sender, cancelled) = oneshot::channel();
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let key = (caller.to_owned(), id.to_owned());
+        self.kept().running.insert(key.clone(), (number, sender));
+        Running { memory: self, key, number, cancelled }
+    }
+
+    pub(super) fn cancel(&self, caller: &str, id: &str) {
+        let running = self.kept().running.remove(&(caller.to_owned(), id.to_owned()));
+        if let Some((_, sender)) = running {
+            let _ = sender.send(());
+        }
+    }
+}
+
+/// A request of a server that waits for its answer.
+#[derive(Debug)]
+pub(super) struct Asking<'m> {
+    memory: &'m Memory,
+    caller: String,
+    /// As JSON.
+    pub(super) id: String,
+    pub(super) answer: oneshot::Receiver<Document>,
+}
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        let key = (std::mem::take(&mut self.caller), std::mem::take(&mut self.id));
+        self.memory.kept().asked.remove(&key);
+    }
+}
+
+/// A request that is under way.
+#[derive(Debug)]
+pub(super) struct Running<'m> {
+    memory: &'m Memory,
+    key: (String, String),
+    number: u64,
+    cancelled: oneshot::Receiver<()>,
+}
+
+impl Running<'_> {
+    /// Waits until the client takes its request back.
+    pub(super) async fn cancelled(&mut self) {
+        if (&mut self.cancelled).await.is_err() {
+            // Another request under the same id has taken its place.
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        let mut kept = self.memory.kept();
+        if kept.running.get(&self.key).is_some_and(|(number, _)| *number == self.number) {
+            kept.running.remove(&self.key);
+        }
+    }
+}
