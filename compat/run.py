@@ -20,8 +20,11 @@ from harness.report import Report
 from harness.trial import tried
 
 DOCUMENT = peers.ROOT / "docs/reference/compatibility.md"
-# Servers that every client is tried with.
-COMMON = (table.DEMO, table.HTTP)
+
+
+def common(client: table.Client) -> tuple[table.Server, table.Server]:
+    """The servers that every client is tried with."""
+    return table.DEMO, table.BRIDGED if client.mode == "modern" else table.HTTP
 
 
 class Run:
@@ -38,7 +41,7 @@ class Run:
         """Tries all of it; gives the matrix."""
         make_files(self.folder)
         with contextlib.ExitStack() as stack:
-            urls = {server.name: self.begin(stack, server) for server in self.servers if not server.waiting}
+            urls = {server.name: self.begin(stack, server) for server in self.servers}
             conforming = {
                 "compat-server": self.begin_http(stack, "compat-server", self.compat_server, "/mcp"),
                 "server-everything": urls["everything"],
@@ -47,18 +50,17 @@ class Run:
             for name, url in conforming.items():
                 configuration.open(f"open-{name}", url)
             for server in self.servers:
-                if not server.waiting:
-                    configuration.judged(server, urls[server.name])
-            pairs = [(client, server) for client in self.clients for server in COMMON]
-            pairs += [(self.clients[0], server) for server in self.servers if not server.waiting]
+                configuration.judged(server, urls[server.name])
+            pairs = [(client, server) for client in self.clients for server in common(client)]
+            pairs += [(self.clients[0], server) for server in self.servers]
             tokens = [configuration.grant(server) for _, server in pairs]
             gateway = stack.enter_context(started(self.sluice, configuration))
             checked = self.conformance_rows(conforming, gateway)
             with ThreadPoolExecutor(2) as pool:
                 cells = list(pool.map(lambda pair, token: self.cell(*pair, gateway, token), pairs, tokens))
         words = iter(cells)
-        client_rows = [self.client_row(client, [next(words) for _ in COMMON]) for client in self.clients]
-        server_rows = [self.server_row(server, words) for server in self.servers]
+        client_rows = [self.client_row(client, [next(words) for _ in common(client)]) for client in self.clients]
+        server_rows = [self.server_row(server, next(words)) for server in self.servers]
         return matrix.HEAD.format(
             date=datetime.date.today().isoformat(),
             suite=self.versions["@modelcontextprotocol/conformance"],
@@ -94,36 +96,17 @@ class Run:
     def cell(self, client: table.Client, server: table.Server, gateway: str, token: str) -> str:
         """One client with one server, in the words of the matrix."""
         what = f"{client.name} ({client.mode}) with {server.name}"
-        waiting = server.waiting or dict(client.waiting).get(server.name)
         try:
             result = tried(client, server, f"{gateway}/{server.name}", token, self.folder / "homes" / token)
         except Failed as error:
-            if not waiting:
-                return self.report.fail(what, error)
-            self.report.say(f"awaited: {what}: {waiting}")
-            return f"not yet: {waiting}"
-        if waiting:
-            return self.report.fail(what, Failed("it works now: take `waiting` off it in harness/table.py"))
+            return self.report.fail(what, error)
         self.report.say(f"passed: {what}")
         return str(result)
-
-    def awaited(self, server: table.Server) -> str:
-        """A server that cannot work yet, behind a gateway of its own, which may refuse it."""
-        with contextlib.ExitStack() as stack:
-            configuration = Configuration(self.folder / f"gateway-{server.name}")
-            configuration.judged(server, self.begin(stack, server))
-            token = configuration.grant(server)
-            if configuration.is_refused(self.sluice):
-                self.report.say(f"awaited: {server.name}: {server.waiting}")
-                return f"not yet: {server.waiting}"
-            gateway = stack.enter_context(started(self.sluice, configuration))
-            return self.cell(self.clients[0], server, gateway, token)
 
     def client_row(self, client: table.Client, cells: list[str]) -> str:
         return matrix.row(client.name, self.versions[client.package], client.mode, *cells)
 
-    def server_row(self, server: table.Server, words) -> str:
-        cell = self.awaited(server) if server.waiting else next(words)
+    def server_row(self, server: table.Server, cell: str) -> str:
         version = self.versions.get(server.package, "")
         return matrix.row(f"`{server.package}`", version, server.transport, cell)
 

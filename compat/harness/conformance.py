@@ -9,8 +9,12 @@ from pathlib import Path
 from .peers import MODULES, NODE, environment
 from .processes import Failed, run
 
-# What the gateway does better than a server: it checks the Host header itself.
-BETTER = {("server-everything", "dns-rebinding-protection / localhost-host-rebinding-rejected")}
+# What the gateway does better than a server: it checks the Host header itself, and
+# says of a session that was ended that it is gone.
+BETTER = {
+    ("server-everything", "dns-rebinding-protection / localhost-host-rebinding-rejected"),
+    ("server-everything", "server-session-lifecycle / server-session-terminated-returns-404"),
+}
 # Revisions that a server does not speak. What the gateway answers in its place is
 # its own, and must only not be worse.
 FOREIGN = {("server-everything", "2026-07-28")}

@@ -4,7 +4,7 @@ import contextlib
 import json
 from pathlib import Path
 
-from .processes import Background, free_port, run
+from .processes import Background, free_port
 from .table import Server
 
 
@@ -38,7 +38,8 @@ class Configuration:
                 pairs = ", ".join(f"{name} = {json.dumps(value)}" for name, value in server.env)
                 self.lines.append(f"env = {{ {pairs} }}")
         else:
-            self.section("servers", server.name, url=url)
+            bridge = {"bridge": "modern"} if server.bridged else {}
+            self.section("servers", server.name, url=url, **bridge)
         self.policy(server.name, f"judged-{server.name}", server.policy())
 
     def open(self, name: str, url: str) -> None:
@@ -58,11 +59,6 @@ class Configuration:
         path = self.folder / "sluice.toml"
         path.write_text("\n".join(self.lines) + "\n")
         return path
-
-    def is_refused(self, sluice: Path) -> str | None:
-        """What this version of the gateway finds wrong with it."""
-        outcome = run([str(sluice), "config", "--config", str(self.write())], 20)
-        return None if outcome.code == 0 else outcome.stderr or outcome.stdout
 
 
 @contextlib.contextmanager

@@ -11,7 +11,7 @@ Made on {date}; the versions are pinned in [`compat/`](../../compat/README.md).
 
 ## Clients
 
-Each connects with a token, to the server that is built in and to `server-everything` over streamable HTTP.
+Each connects with a token, to the server that is built in and to `server-everything` over streamable HTTP; in mode *modern* with `bridge = "modern"`, because that server speaks only the legacy era.
 *Listed*: the tools that its policy shows, and none that it hides.
 *Called*: an allowed call passes.
 *Denied*: a denied call is answered with the reason that the policy gives.

@@ -1,6 +1,6 @@
-"""The one table of what is tried: servers, clients, and what is still awaited."""
+"""The one table of what is tried: servers and clients."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from .peers import HERE, MODULES, NODE, PYTHON, SCRIPTS, VENV
@@ -38,8 +38,8 @@ class Server:
     command: tuple[str, ...] = ()
     env: tuple[tuple[str, str], ...] = ()
     path: str = "/mcp"
-    # Why it cannot work yet. It is tried all the same, and the mark must go when it does.
-    waiting: str | None = None
+    # Whether the gateway says of a server of the legacy era that it is modern.
+    bridged: bool = False
 
     def policy(self) -> dict:
         tools = {self.allowed.tool: {}, self.denied.tool: {"action": "deny", "reason": REASON}}
@@ -67,8 +67,6 @@ class Client:
     # What it can be made to do without a person or a model.
     lists: bool = True
     calls: bool = True
-    # Servers with which it cannot work yet, and why.
-    waiting: tuple[tuple[str, str], ...] = ()
 
 
 def script(name: str) -> tuple[str, ...]:
@@ -80,10 +78,6 @@ def script(name: str) -> tuple[str, ...]:
 def module(path: str, *arguments: str) -> tuple[str, ...]:
     return (str(NODE), str(MODULES / "@modelcontextprotocol" / path / "dist/index.js"), *arguments)
 
-
-STDIO = "servers that are started as a command are not in this version"
-SSE = "servers that speak HTTP+SSE are not in this version"
-BRIDGE = "bridging to another era is not in this version"
 
 EVERYTHING = {
     "package": "@modelcontextprotocol/server-everything",
@@ -112,6 +106,9 @@ HTTP = Server(
     **EVERYTHING,
 )
 
+# For clients that want the modern era and no other.
+BRIDGED = replace(HTTP, name="everything-bridged", transport='streamable HTTP, `bridge = "modern"`', bridged=True)
+
 
 def servers(folder: Path) -> list[Server]:
     """All servers; files and repositories they work on are made in `folder`."""
@@ -119,19 +116,18 @@ def servers(folder: Path) -> list[Server]:
     return [
         DEMO,
         HTTP,
+        BRIDGED,
         Server(
             name="everything-sse",
             transport="HTTP+SSE",
             command=module("server-everything", "sse"),
             path="/sse",
-            waiting=SSE,
             **EVERYTHING,
         ),
         Server(
             name="everything-stdio",
             transport="stdio",
             command=module("server-everything", "stdio"),
-            waiting=STDIO,
             **EVERYTHING,
         ),
         Server(
@@ -144,7 +140,6 @@ def servers(folder: Path) -> list[Server]:
             denied=Call("write_file", {"path": f"{files}/new.txt", "content": "x"}),
             limited=Call("read_text_file", {"path": f"{files}/hello.txt"}),
             hidden="move_file",
-            waiting=STDIO,
         ),
         Server(
             name="memory",
@@ -157,7 +152,6 @@ def servers(folder: Path) -> list[Server]:
             denied=Call("delete_entities", {"entityNames": ["x"]}),
             limited=Call("search_nodes", {"query": "x"}),
             hidden="delete_relations",
-            waiting=STDIO,
         ),
         Server(
             name="sequential-thinking",
@@ -169,7 +163,6 @@ def servers(folder: Path) -> list[Server]:
             denied=thought("forbidden"),
             limited=thought("again"),
             most=2,
-            waiting=STDIO,
         ),
         Server(
             name="git",
@@ -181,7 +174,6 @@ def servers(folder: Path) -> list[Server]:
             denied=Call("git_commit", {"repo_path": repository, "message": "x"}),
             limited=Call("git_log", {"repo_path": repository}),
             hidden="git_reset",
-            waiting=STDIO,
         ),
         Server(
             name="time",
@@ -196,7 +188,6 @@ def servers(folder: Path) -> list[Server]:
             ),
             limited=Call("get_current_time", {"timezone": "Asia/Tokyo"}),
             most=2,
-            waiting=STDIO,
         ),
     ]
 
@@ -210,19 +201,18 @@ def clients(rust_client: Path) -> list[Client]:
     """All clients; that of the Rust SDK is built here."""
     python, v2 = script("python_sdk.py"), script("typescript_v2.mjs")
     rust = (str(rust_client),)
-    modern_only = (("everything", BRIDGE),)
     return [
         Client("Python SDK", "mcp", python, "auto"),
         Client("Python SDK", "mcp", python, "legacy"),
-        Client("Python SDK", "mcp", python, "modern", waiting=modern_only),
+        Client("Python SDK", "mcp", python, "modern"),
         Client("TypeScript SDK 1", "@modelcontextprotocol/sdk", script("typescript_v1.mjs"), "legacy"),
         Client("TypeScript SDK 2", "@modelcontextprotocol/client", v2, "auto"),
         Client("TypeScript SDK 2", "@modelcontextprotocol/client", v2, "legacy"),
-        Client("TypeScript SDK 2", "@modelcontextprotocol/client", v2, "modern", waiting=modern_only),
+        Client("TypeScript SDK 2", "@modelcontextprotocol/client", v2, "modern"),
         Client("fastmcp", "fastmcp", script("fastmcp_client.py")),
         Client("Rust SDK", "rmcp", rust, "auto"),
         Client("Rust SDK", "rmcp", rust, "legacy"),
-        Client("Rust SDK", "rmcp", rust, "modern", waiting=modern_only),
+        Client("Rust SDK", "rmcp", rust, "modern"),
         Client("Inspector", "@modelcontextprotocol/inspector", script("inspector.py")),
         Client("mcp-remote", "mcp-remote", script("mcp_remote.py")),
         Client("Claude Code", "@anthropic-ai/claude-code", script("claude_code.py"), lists=False, calls=False),

@@ -324,6 +324,19 @@ async fn errors_come_as_modern_servers_send_them() {
 }
 
 #[tokio::test]
+async fn answers_that_are_none_are_not_taken() {
+    let (harness, _) = before_legacy(OPEN).await;
+    for wrong in ["null", "7", "[]", r#"{"a":1}"#] {
+        let params = format!(r#""name":"echo","inputResponses":{wrong}"#);
+        let answer = ask(&harness, "tools/call", &params, "{}").await;
+        assert_eq!(at(&json(&answer), "error/code"), "-32602", "{wrong}: {}", answer.text());
+    }
+    let params = r#""name":"echo","inputResponses":{"a":{"action":"accept"}}"#;
+    let answer = ask(&harness, "tools/call", params, "{}").await;
+    assert_eq!(answer.status, 200, "{}", answer.text());
+}
+
+#[tokio::test]
 async fn tasks_are_refused_naming_both_revisions() {
     let (harness, _) = before_legacy(OPEN).await;
     // A task that the grant has begun in the other era.

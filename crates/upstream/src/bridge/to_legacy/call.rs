@@ -41,9 +41,15 @@ impl ToLegacy {
         let (mut output, begun) = Output::new();
         let this = Arc::clone(self);
         tokio::spawn(async move {
-            let state = asked.document.root().get("params");
-            let state = state.and_then(|params| params.get("requestState")).is_some();
-            let calling = if state {
+            let params = asked.document.root().get("params");
+            let given = params.and_then(|params| params.get("inputResponses"));
+            if given.is_some_and(|given| !are_answers(given)) {
+                let what = "`inputResponses` must be an object of objects";
+                let said = error(&asked.id.to_json(), BAD_PARAMS, what);
+                return output.finish(StatusCode::BAD_REQUEST, said).await;
+            }
+            let is_resumed = params.is_some_and(|params| params.get("requestState").is_some());
+            let calling = if is_resumed {
                 this.resumed(&asked, &mut output).await
             } else {
                 this.begun(&asked, &mut output).await
@@ -242,6 +248,12 @@ impl ToLegacy {
         let request = spliced(Some(request), drop, &[]);
         Next::Wanted(Wanted { key: format!("request-{id}").replace('"', ""), id, request })
     }
+}
+
+/// Whether a client has answered as the protocol wants it; the legacy server
+/// could not tell.
+fn are_answers(given: Value<'_>) -> bool {
+    given.members().is_some_and(|mut answers| answers.all(|(_, answer)| answer.members().is_some()))
 }
 
 /// Whether a client is told of this beside its answer. It hears what it asked
