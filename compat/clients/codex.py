@@ -4,14 +4,16 @@ import json
 import os
 import sys
 
-from health import said
 from lines import Lines
 
 job = json.loads(sys.argv[1])
 codex = ["node", os.path.realpath(f"{os.environ['COMPAT_MODULES']}/.bin/codex")]
-os.environ["GATE_TOKEN"] = job["token"]
 os.chdir(os.environ["HOME"])
-said([*codex, "mcp", "add", "gate", "--url", job["url"], "--bearer-token-env-var", "GATE_TOKEN"])
+# As `sluice grant create` prints it.
+os.makedirs(".codex", exist_ok=True)
+with open(".codex/config.toml", "w") as file:
+    headers = f'http_headers = {{ Authorization = "Bearer {job["token"]}" }}'
+    file.write(f'[mcp_servers.gate]\nurl = "{job["url"]}"\n{headers}\n')
 lines = Lines([*codex, "app-server"])
 lines.ask("initialize", {"clientInfo": {"name": "sluice-compat", "title": "sluice-compat", "version": "1"}})
 lines.say(method="initialized")

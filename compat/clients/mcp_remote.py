@@ -8,8 +8,9 @@ from lines import Lines
 
 job = json.loads(sys.argv[1])
 bridge = ["node", f"{os.environ['COMPAT_MODULES']}/mcp-remote/dist/proxy.js", job["url"]]
-header = f"Authorization: Bearer {job['token']}"
-lines = Lines([*bridge, "--allow-http", "--transport", "http-only", "--header", header])
+# As `sluice grant create` prints it for Claude Desktop.
+os.environ["AUTH"] = f"Bearer {job['token']}"
+lines = Lines([*bridge, "--transport", "http-only", "--allow-http", "--header", "Authorization:${AUTH}"])
 
 
 def ask(method, params):

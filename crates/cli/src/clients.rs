@@ -55,7 +55,7 @@ impl Access<'_> {
             ),
             command(
                 "Gemini CLI",
-                format!("gemini mcp add --transport http --header \"{bearer}\" {name} {url}"),
+                format!("gemini mcp add --scope user --transport http --header \"{bearer}\" {name} {url}"),
             ),
             file("Codex", "~/.codex/config.toml", self.codex()),
             file(
