@@ -4,6 +4,10 @@
 //! the gateway's.
 //!
 //! Whoever asks here has judged already; nothing in this crate knows policies.
+//!
+//! It is large because each kind of server is played as one that speaks streamable
+//! HTTP, behind the one function [`Upstream::send`]: `stdio`, `legacy_sse`, `bridge`
+//! and `builtin` know nothing of each other, and each could be read alone.
 
 pub mod address;
 pub mod bridge;
