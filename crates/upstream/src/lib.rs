@@ -1,8 +1,5 @@
 //! Speaking to MCP servers: sending one HTTP request, and reading event streams.
 //!
-//! More than half of it is the bridge, which needs the rest and nothing else of
-//! the gateway's.
-//!
 //! Whoever asks here has judged already; nothing in this crate knows policies.
 //!
 //! It is large because each kind of server is played as one that speaks streamable
