@@ -24,6 +24,7 @@ mod repair;
 mod server_requests;
 mod sessions;
 mod shadow;
+mod stack;
 mod store_faults;
 mod streams;
 mod talk;
