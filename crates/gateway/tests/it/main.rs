@@ -25,6 +25,8 @@ mod server_requests;
 mod sessions;
 mod shadow;
 mod stack;
+mod stack_modern;
+mod stack_sessions;
 mod store_faults;
 mod streams;
 mod talk;
