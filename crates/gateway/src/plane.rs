@@ -56,13 +56,11 @@ async fn dispatched(
             identify::check_names(&gateway, &parts)
                 .map_or_else(|refusal| refusal.respond(None), |()| metadata(&parts, peer))
         }
-        "/mcp" => stacked(gateway, request, peer).await.unwrap_or_else(refused),
-        _ => called(gateway, request, peer).await.unwrap_or_else(refused),
+        "/mcp" => {
+            stacked(gateway, request, peer).await.unwrap_or_else(|refusal| refusal.respond(None))
+        }
+        _ => called(gateway, request, peer).await.unwrap_or_else(|refusal| refusal.respond(None)),
     }
-}
-
-fn refused(refusal: Refusal) -> Response<ClientBody> {
-    refusal.respond(None)
 }
 
 /// Whether calls can be judged and recorded now.

@@ -144,7 +144,7 @@ async fn answer(stack: Stack, bytes: Vec<u8>) -> Response<ClientBody> {
         }
         (Ok((_, Route::Nobody)), _) => Ok(refusal::empty(StatusCode::ACCEPTED)),
         (Ok((stack, Route::Everybody)), _) => {
-            visit::told(&stack, document.text());
+            Box::pin(visit::told(&stack, document.text())).await;
             Ok(refusal::empty(StatusCode::ACCEPTED))
         }
         (Ok((stack, Route::Hello)), Some(id)) => hello::initialize(stack, &document, id).await,
@@ -229,11 +229,7 @@ pub(crate) async fn delete(mut stack: Stack) -> Result<Response<ClientBody>, Ref
         return Err(Refusal::Request("there is no session to end: send `Mcp-Session-Id`".into()));
     };
     stack.gateway.stacks.forget(&stack.holder, &session.id);
-    for server in &stack.servers {
-        let Some(visit) = visit::standing(&stack, &session, server).await else { continue };
-        // Nothing depends on it: a session that nobody uses expires.
-        tokio::spawn(async move { stream::delete(visit).await.map(drop) });
-    }
+    Box::pin(visit::ended(&stack, &session)).await;
     Ok(refusal::empty(StatusCode::OK))
 }
 

@@ -1,7 +1,7 @@
 //! Listening to all servers in the modern era: what each agrees to tell is
 //! acknowledged together, and told on one stream.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc};
 
 use bytes::Bytes;
 use http::{Response, StatusCode, header};
@@ -18,6 +18,7 @@ use super::{
     follow::{FIRST_PAUSE, LONGEST_PAUSE, looked, renewed, watched},
     merge::merged,
     owners,
+    parts::PATIENCE,
     pump::{Form, LISTS, Pump, Said, Voice, fed},
     visit,
 };
@@ -32,8 +33,8 @@ use crate::{
 };
 
 const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
-/// How long servers may take to agree; one that is later is heard all the same.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Events that are kept back until all servers have agreed.
+const MOST_EARLY: usize = 64;
 /// Resources that one client can listen to.
 const MOST_RESOURCES: usize = 1000;
 
@@ -100,12 +101,13 @@ async fn wishes(
     Ok(stack.servers.iter().map(wish).collect())
 }
 
-/// The first message of the stream: what all servers agree to tell.
+/// The first message of the stream: what all servers agree to tell. One that is
+/// late is heard all the same.
 async fn agreed(pump: &mut Pump, count: usize, own: &str, id: &str) -> Bytes {
     let (mut waiting, mut said) = (count, vec![own.to_owned()]);
     let deadline = Instant::now() + PATIENCE;
     let mut early = Vec::new();
-    while waiting > 0 {
+    while waiting > 0 && early.len() < MOST_EARLY {
         let next = tokio::time::timeout_at(deadline, pump.said.recv()).await;
         match next.ok().flatten() {
             Some((_, Said::Agreed(agreed))) => {

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use sluice_store::new_id;
 use sluice_wire::{
     edit::{self, Fate},
     json::Value,
@@ -29,9 +30,10 @@ pub(super) async fn owner(
     if let Some(known) = known(stack, uri) {
         return Some(known);
     }
-    let (id, params) = (Id::String("sluicegate".into()), meta_only(params));
-    let (resources, templates) =
-        (Asked::new(&RESOURCES, id.clone(), params.clone()), Asked::new(&TEMPLATES, id, params));
+    // Within a session no two requests may have one id.
+    let id = || Id::String(format!("sluicegate-{}", new_id(stack.at)));
+    let resources = Asked::new(&RESOURCES, id(), meta_only(params));
+    let templates = Asked::new(&TEMPLATES, id(), meta_only(params));
     let (resources, templates) = tokio::join!(gather(stack, &resources), gather(stack, &templates));
     if let Some(known) = known(stack, uri) {
         return Some(known);

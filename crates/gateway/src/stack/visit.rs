@@ -15,10 +15,11 @@ use tokio::time::Instant;
 use super::{
     REVISION, SESSION, Stack,
     kept::{Opened, Session},
+    parts::PATIENCE,
 };
 use crate::{
     answer::answer_in, body::ClientBody, forward::LAST_EVENT, gateway::Inner, identify::Caller,
-    post, receive, repair::READY, snapshot::ServerState, visit::Visit,
+    post, receive, repair::READY, snapshot::ServerState, stream, visit::Visit,
 };
 
 /// A visit to one server; `own` is the name there of what is aimed at.
@@ -140,18 +141,29 @@ async fn introduced(
     Some((opened, said))
 }
 
-/// Tells every server there is a session with.
-pub(super) fn told(stack: &Arc<Stack>, message: &str) {
-    let Some(session) = stack.session.clone() else { return };
-    for server in stack.servers.clone() {
-        let (stack, session) = (Arc::clone(stack), Arc::clone(&session));
-        let message = message.as_bytes().to_vec();
-        tokio::spawn(async move {
-            let visit = standing(&stack, &session, &server).await?;
-            let document = receive::parse(&stack.gateway, message).ok()?;
-            Some(post::read(visit, document).await.status())
-        });
-    }
+/// Tells every server there is a session with, and waits for none of them long.
+pub(super) async fn told(stack: &Stack, message: &str) {
+    let Some(session) = &stack.session else { return };
+    let telling = stack.servers.iter().map(|server| async move {
+        let visit = standing(stack, session, server).await?;
+        let document = receive::parse(&stack.gateway, message.as_bytes().to_vec()).ok()?;
+        Some(post::read(visit, document).await.status())
+    });
+    within_patience(telling).await;
+}
+
+/// Ends the sessions that a session is made of. Nothing depends on it: one that
+/// nobody uses expires.
+pub(super) async fn ended(stack: &Stack, session: &Session) {
+    let ending = stack.servers.iter().map(|server| async move {
+        let visit = standing(stack, session, server).await?;
+        stream::delete(visit).await.ok()
+    });
+    within_patience(ending).await;
+}
+
+async fn within_patience<F: Future>(all: impl Iterator<Item = F>) {
+    let _ = tokio::time::timeout(PATIENCE, futures_util::future::join_all(all)).await;
 }
 
 /// The answer to a request, read whole, whatever came before it.

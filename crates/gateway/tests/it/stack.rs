@@ -109,7 +109,7 @@ async fn tools_of_all_servers_are_listed_in_the_grants_order() {
     assert_eq!(names(&alone, "tools", "name"), ["read"], "names are not prefixed there");
 }
 
-#[tokio::test(start_paused = false)]
+#[tokio::test]
 async fn a_dead_and_a_hanging_server_are_left_out_and_named() {
     let stack = stacked(vec![
         ("dead", OPEN, tools(TOOLS)),
@@ -266,7 +266,7 @@ async fn what_is_no_message_of_this_path_is_refused() {
         let answer = stack.post_with(headers, body).await;
         assert_eq!(answer.status, status, "{headers:?} {body}: {}", answer.text());
     }
-    let with_cursor = LIST.replace("}", r#","params":{"cursor":"x"}}"#);
+    let with_cursor = LIST.replace('}', r#","params":{"cursor":"x"}}"#);
     assert_eq!(at(&json(&stack.post(&with_cursor).await), "error/code"), "-32602");
     let look_alike =
         call("notes__read", "{}").replace("\"name\"", "\"Name\":\"notes__drop\",\"name\"");

@@ -254,3 +254,68 @@ async fn tasks_find_their_server_by_their_id() {
     }
     until("nothing else", || stack.upstreams[1].bodies_of("tasks/get").len() == 1).await;
 }
+
+#[tokio::test]
+async fn what_a_server_asks_for_in_a_result_is_answered_to_that_server() {
+    let asking = || -> Responder {
+        Box::new(|request| match request.rpc_method().as_deref() {
+            Some("tools/call") if request.text().contains("inputResponses") => {
+                Reply::result(request, r#"{"resultType":"complete","content":[]}"#)
+            }
+            Some("tools/call") => Reply::result(
+                request,
+                r#"{"resultType":"input_required","inputRequests":{"a":{"method":"elicitation/create","params":{}}},"requestState":"own"}"#,
+            ),
+            _ => modern_server(TOOLS)(request),
+        })
+    };
+    let stack = stacked(vec![("notes", OPEN, asking()), ("mail", OPEN, asking())]).await;
+    let asked = stack.modern("tools/call", Some("mail__read"), r#""name":"mail__read""#).await;
+    let state = at(&json(&asked), "result/requestState");
+    assert!(state.len() > 30, "{}", asked.text());
+    let again =
+        |name: &str| format!(r#""name":"{name}","inputResponses":{{}},"requestState":{state}"#);
+    // State of one server, or of one tool, is worth nothing to another.
+    for wrong in ["notes__read", "mail__drop"] {
+        let refused = stack.modern("tools/call", Some(wrong), &again(wrong)).await;
+        assert_eq!(at(&json(&refused), "error/code"), "-32602", "{wrong}");
+    }
+    let done = stack.modern("tools/call", Some("mail__read"), &again("mail__read")).await;
+    assert_eq!(at(&json(&done), "result/resultType"), r#""complete""#, "{}", done.text());
+    let sent = stack.upstreams[1].bodies_of("tools/call").pop().unwrap();
+    assert!(sent.contains(r#""requestState":"own""#), "{sent}");
+    assert!(stack.upstreams[0].bodies_of("tools/call").is_empty());
+}
+
+#[tokio::test]
+async fn each_server_is_asked_for_news_of_its_own_resources() {
+    let owning = |kind: &'static str| -> Responder {
+        Box::new(move |request| match request.rpc_method().as_deref() {
+            Some("resources/list") => Reply::result(
+                request,
+                &format!(
+                    r#"{{"resultType":"complete","resources":[{{"uri":"{kind}:1","name":"a"}}],"ttlMs":0,"cacheScope":"private"}}"#
+                ),
+            ),
+            _ => listening_server("")(request),
+        })
+    };
+    let stack =
+        stacked(vec![("notes", OPEN, owning("note")), ("mail", OPEN, owning("mail"))]).await;
+    let wish = r#""notifications":{"resourceSubscriptions":["mail:1","note:1","none:1"]}"#;
+    let body = modern_body("subscriptions/listen", wish, "{}");
+    let headers = mirrors("subscriptions/listen", None);
+    let bytes = request("POST", "/mcp", stack.harness.address, &headers, body.as_bytes());
+    let mut client = RawClient::connect(stack.harness.address).await.unwrap();
+    client.send(&bytes).await.unwrap();
+    client.head().await.unwrap();
+    hear(&mut client, "acknowledged").await;
+    for (upstream, own) in stack.upstreams.iter().zip(["note:1", "mail:1"]) {
+        let sent = upstream.bodies_of("subscriptions/listen");
+        let expected = format!(r#""notifications":{{"resourceSubscriptions":["{own}"]}}"#);
+        assert!(sent[0].contains(&expected), "{sent:?}");
+    }
+    let bad = modern_body("subscriptions/listen", "", "{}");
+    let refused = stack.post_with(&headers, &bad).await;
+    assert_eq!(at(&json(&refused), "error/code"), "-32602");
+}
