@@ -54,7 +54,12 @@ pub(super) async fn initialize(
         info(),
         meta(&parts.missing, None)
     );
-    let sealed = gateway.stacks.keep(&gateway, &holder, &session).ok_or(Refusal::Internal)?;
+    let kept = gateway.stacks.keep(&gateway, &holder, &session);
+    let (sealed, forgotten) = kept.ok_or(Refusal::Internal)?;
+    for session in forgotten {
+        let stack = Arc::clone(&stack);
+        tokio::spawn(async move { visit::ended(&stack, &session).await });
+    }
     let mut answer = refusal::json(StatusCode::OK, post::wrapped(Some(id), &result));
     answer.headers_mut().insert(SESSION, sealed);
     Ok(answer)

@@ -148,22 +148,24 @@ impl Stacks {
         session.filter(|_| *key.0 == *holder.id()).ok_or(Refusal::Session)
     }
 
-    /// Keeps a session, and gives the id to hand out for it.
+    /// Keeps a session, and gives the id to hand out for it, and the sessions of
+    /// the same grant that were forgotten to make room.
     pub(super) fn keep(
         &self,
         gateway: &Inner,
         holder: &Holder,
         session: &Arc<Session>,
-    ) -> Option<HeaderValue> {
+    ) -> Option<(HeaderValue, Vec<Arc<Session>>)> {
         let sealed = gateway.seal.seal(Purpose::Stack, &[holder.id(), &session.id])?;
         let grant = &holder.reference.id;
         let mut kept = held(&self.kept);
         kept.bytes += session.cost();
         kept.sessions.insert((Arc::clone(grant), Arc::clone(&session.id)), Arc::clone(session));
+        let mut forgotten = Vec::new();
         while kept.is_full(grant) {
-            kept.forget_one(grant);
+            forgotten.extend(kept.forget_one(grant));
         }
-        HeaderValue::try_from(sealed).ok()
+        Some((HeaderValue::try_from(sealed).ok()?, forgotten))
     }
 
     /// The session is over.
@@ -214,10 +216,10 @@ impl Stacks {
 }
 
 impl Kept {
-    fn remove(&mut self, key: &(Arc<str>, Arc<str>)) {
-        if let Some(session) = self.sessions.remove(key) {
-            self.bytes = self.bytes.saturating_sub(session.cost());
-        }
+    fn remove(&mut self, key: &(Arc<str>, Arc<str>)) -> Option<Arc<Session>> {
+        let session = self.sessions.remove(key)?;
+        self.bytes = self.bytes.saturating_sub(session.cost());
+        Some(session)
     }
 
     fn of<'k>(&'k self, grant: &Arc<str>) -> impl Iterator<Item = &'k (Arc<str>, Arc<str>)> {
@@ -230,16 +232,19 @@ impl Kept {
             || (self.sessions.len() > MOST_OF_GRANT && self.of(grant).count() > MOST_OF_GRANT)
     }
 
-    /// Forgets the oldest session of the grant that needs the room, so that it
-    /// does not take others' away as long as it has some of its own.
-    fn forget_one(&mut self, grant: &Arc<str>) {
+    /// Forgets the oldest session of the grant that needs the room, and gives it;
+    /// others' are taken only where it has none of its own.
+    fn forget_one(&mut self, grant: &Arc<str>) -> Option<Arc<Session>> {
         let mut own = self.of(grant);
         let oldest = own.next().cloned().filter(|_| own.next().is_some());
         drop(own);
-        let oldest =
-            oldest.or_else(|| self.sessions.keys().min_by_key(|key| Arc::clone(&key.1)).cloned());
-        if let Some(key) = oldest {
-            self.remove(&key);
+        match oldest {
+            Some(key) => self.remove(&key),
+            None => {
+                let key = self.sessions.keys().min_by_key(|key| Arc::clone(&key.1)).cloned()?;
+                self.remove(&key);
+                None
+            }
         }
     }
 }

@@ -304,3 +304,22 @@ async fn a_session_that_a_server_has_lost_is_begun_again() {
     assert_eq!(at(&json(&called), "result/content/0/text"), r#""done""#);
     assert_eq!(stack.upstreams[1].bodies_of("initialize").len(), 1);
 }
+
+#[tokio::test]
+async fn a_grant_with_too_many_sessions_loses_its_oldest_everywhere() {
+    let stack = stacked(vec![("notes", OPEN, streaming("n", ""))]).await;
+    let first = stack.session().await;
+    let bobs = format!("Bearer {BOB}");
+    let answer = stack.post_with(&[("authorization", &bobs)], HELLO).await;
+    let other = answer.header("mcp-session-id").unwrap().to_owned();
+    assert_eq!(stack.post_with(&[("mcp-session-id", &first)], LIST).await.status, 200);
+    for _ in 0..1000 {
+        stack.session().await;
+    }
+    assert_eq!(stack.post_with(&[("mcp-session-id", &first)], LIST).await.status, 404);
+    let of_bob = [("mcp-session-id", other.as_str()), ("authorization", bobs.as_str())];
+    assert_eq!(stack.post_with(&of_bob, LIST).await.status, 200);
+    let ended =
+        || stack.upstreams[0].recorded().iter().filter(|one| one.method == "DELETE").count();
+    until("the server is told", || ended() == 1).await;
+}
