@@ -191,6 +191,11 @@ async fn sent(
     };
     let visit = visit::at(stack, server, own.as_deref()).await;
     let answer = post::read(visit, document).await;
+    if answer.status() == StatusCode::NOT_FOUND {
+        // The client is told that the session is gone; whoever goes on with it
+        // all the same is introduced to this server anew.
+        visit::forget(stack, server).await;
+    }
     Ok(if stack.is_modern() { answer } else { labelled(answer, &server.link.name) })
 }
 

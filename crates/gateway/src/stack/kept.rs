@@ -238,14 +238,12 @@ impl Kept {
         let mut own = self.of(grant);
         let oldest = own.next().cloned().filter(|_| own.next().is_some());
         drop(own);
-        match oldest {
-            Some(key) => self.remove(&key),
-            None => {
-                let key = self.sessions.keys().min_by_key(|key| Arc::clone(&key.1)).cloned()?;
-                self.remove(&key);
-                None
-            }
+        if let Some(key) = oldest {
+            return self.remove(&key);
         }
+        let key = self.sessions.keys().min_by_key(|key| Arc::clone(&key.1)).cloned()?;
+        self.remove(&key);
+        None
     }
 }
 

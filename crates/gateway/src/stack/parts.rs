@@ -9,7 +9,7 @@ use super::Stack;
 use crate::snapshot::ServerState;
 
 /// How long a server may take for its part of an answer.
-pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+pub(super) const PATIENCE: Duration = Duration::from_secs(3);
 
 /// What came of asking.
 #[derive(Debug)]

@@ -217,6 +217,23 @@ async fn names_without_a_known_server_are_unknown_tools() {
 }
 
 #[tokio::test]
+async fn a_tool_may_have_the_separator_in_its_own_name() {
+    let odd = r#"[{"name":"x__y"},{"name":"__"},{"name":"mail__read"}]"#;
+    let stack = stacked(vec![("notes", OPEN, tools(odd)), ("mail", OPEN, tools(TOOLS))]).await;
+    let shown = stack.shown().await;
+    assert_eq!(shown[..3], ["notes__x__y", "notes____", "notes__mail__read"]);
+    for tool in &shown[..3] {
+        let called = json(&stack.call(tool, "{}").await);
+        assert_eq!(at(&called, "result/content/0/text"), r#""done""#);
+    }
+    let sent = stack.upstreams[0].bodies_of("tools/call");
+    for (sent, own) in sent.iter().zip(["x__y", "__", "mail__read"]) {
+        assert_eq!(*sent, call(own, "{}"));
+    }
+    assert!(stack.upstreams[1].bodies_of("tools/call").is_empty());
+}
+
+#[tokio::test]
 async fn each_server_has_its_own_rules_and_limits() {
     let limited = r#"{"version":"1","default":"deny","tools":{"read":{"rate_limit":"1/minute"}}}"#;
     let stack = stacked(vec![
@@ -382,7 +399,7 @@ async fn a_server_that_was_late_is_asked_again_once_it_has_answered() {
     let slow: Responder = Box::new(|request: &Recorded| {
         let mut reply = mcp_server(TOOLS)(request);
         if request.rpc_method().as_deref() == Some("tools/list") {
-            reply.pieces.insert(0, (Duration::from_millis(5500), " ".into()));
+            reply.pieces.insert(0, (Duration::from_millis(3500), " ".into()));
         }
         reply
     });

@@ -1,6 +1,11 @@
 //! One address for all servers in the legacy era: sessions, streams, and what
 //! servers ask of their client.
 
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
 use sluice_store::TokenHash;
 use sluice_testkit::{End, RawClient, Recorded, Reply, mcp_server};
 
@@ -273,28 +278,29 @@ async fn progress_and_questions_of_a_server_come_through_and_answers_go_back() {
     assert!(!answer.contains("elicitation/create"), "{answer}");
 }
 
+/// A server that forgets its first session when it is told to.
+fn forgetful(is_lost: &Arc<AtomicBool>) -> Box<dyn Fn(&Recorded) -> Reply + Send + Sync> {
+    let is_lost = Arc::clone(is_lost);
+    Box::new(move |request| {
+        let is_lost = is_lost.load(Ordering::Relaxed);
+        match request.rpc_method().as_deref() {
+            Some("initialize") if is_lost => streaming("second", "")(request),
+            Some("resources/subscribe") => Reply::result(request, "{}"),
+            _ if is_lost && request.header("mcp-session-id") == Some("first") => Reply::empty(404),
+            _ => streaming("first", "")(request),
+        }
+    })
+}
+
 #[tokio::test]
 async fn a_session_that_a_server_has_lost_is_begun_again() {
-    let is_lost = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
-    let lost = std::sync::Arc::clone(&is_lost);
-    let forgetful = move |request: &Recorded| {
-        let is_known = !lost.load(std::sync::atomic::Ordering::Relaxed)
-            || request.header("mcp-session-id") != Some("first");
-        match request.rpc_method().as_deref() {
-            Some("initialize") if lost.load(std::sync::atomic::Ordering::Relaxed) => {
-                streaming("second", "")(request)
-            }
-            Some("initialize") => streaming("first", "")(request),
-            _ if is_known => streaming("first", "")(request),
-            _ => Reply::empty(404),
-        }
-    };
+    let is_lost = Arc::new(AtomicBool::new(false));
     let stack =
-        stacked(vec![("notes", OPEN, Box::new(forgetful)), ("mail", OPEN, streaming("m", ""))])
+        stacked(vec![("notes", OPEN, forgetful(&is_lost)), ("mail", OPEN, streaming("m", ""))])
             .await;
     let session = stack.session().await;
     let own = [("mcp-session-id", session.as_str())];
-    is_lost.store(true, std::sync::atomic::Ordering::Relaxed);
+    is_lost.store(true, Ordering::Relaxed);
     let answer = stack.post_with(&own, LIST).await;
     assert_eq!(
         names(&answer, "tools", "name"),
@@ -303,6 +309,24 @@ async fn a_session_that_a_server_has_lost_is_begun_again() {
     let called = stack.post_with(&own, &call("notes__read", "{}")).await;
     assert_eq!(at(&json(&called), "result/content/0/text"), r#""done""#);
     assert_eq!(stack.upstreams[1].bodies_of("initialize").len(), 1);
+}
+
+#[tokio::test]
+async fn what_is_lost_with_a_session_is_told_once() {
+    let is_lost = Arc::new(AtomicBool::new(false));
+    let stack =
+        stacked(vec![("notes", OPEN, forgetful(&is_lost)), ("mail", OPEN, streaming("m", ""))])
+            .await;
+    let session = stack.session().await;
+    let own = [("mcp-session-id", session.as_str())];
+    let level = r#"{"jsonrpc":"2.0","id":5,"method":"logging/setLevel","params":{"level":"info"}}"#;
+    stack.post_with(&own, level).await;
+    is_lost.store(true, Ordering::Relaxed);
+    // A level was set in it, so it cannot be begun again unnoticed.
+    assert_eq!(stack.post_with(&own, &call("notes__read", "{}")).await.status, 404);
+    assert_eq!(stack.post_with(&own, &call("mail__read", "{}")).await.status, 200);
+    assert_eq!(stack.post_with(&own, &call("notes__read", "{}")).await.status, 200);
+    assert_eq!(stack.upstreams[0].bodies_of("logging/setLevel"), [level, level]);
 }
 
 #[tokio::test]
