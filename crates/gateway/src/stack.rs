@@ -201,7 +201,7 @@ async fn sent(
 
 /// Opens the stream of a session: what all servers have to say.
 pub(crate) async fn get(mut stack: Stack) -> Result<Response<ClientBody>, Refusal> {
-    stack.revision = legacy_revision(&stack.headers)?;
+    stack.revision = spoken::without_message(&stack.headers)?;
     stack.session = stack.named_session()?;
     if !stream::accepts_events(&stack.headers) {
         return Err(Refusal::NotAcceptable);
@@ -228,7 +228,7 @@ pub(crate) async fn get(mut stack: Stack) -> Result<Response<ClientBody>, Refusa
 
 /// Ends a session, at every server.
 pub(crate) async fn delete(mut stack: Stack) -> Result<Response<ClientBody>, Refusal> {
-    stack.revision = legacy_revision(&stack.headers)?;
+    stack.revision = spoken::without_message(&stack.headers)?;
     stack.session = stack.named_session()?;
     let Some(session) = stack.session.clone() else {
         return Err(Refusal::Request("there is no session to end: send `Mcp-Session-Id`".into()));
@@ -236,17 +236,4 @@ pub(crate) async fn delete(mut stack: Stack) -> Result<Response<ClientBody>, Ref
     stack.gateway.stacks.forget(&stack.holder, &session.id);
     Box::pin(visit::ended(&stack, &session)).await;
     Ok(refusal::empty(StatusCode::OK))
-}
-
-/// The revision of a request without a message, of which the modern era has none.
-fn legacy_revision(headers: &HeaderMap) -> Result<Revision, Refusal> {
-    let version = headers.get(REVISION).and_then(|value| value.to_str().ok());
-    match version.map(|version| (version, Revision::from_name(version))) {
-        None => Ok(Revision::UNSAID),
-        Some((_, Some(revision))) if revision.era() == Era::Legacy => Ok(revision),
-        Some((_, Some(_))) => Err(Refusal::MethodNotAllowed),
-        Some((version, None)) => {
-            Err(Refusal::Request(format!("revision `{version}` is not known here")))
-        }
-    }
 }

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, Response, StatusCode, header};
 use http_body::{Body, Frame};
 use http_body_util::BodyExt as _;
-use sluice_wire::mcp::{Door, Era, Revision};
+use sluice_wire::mcp::Door;
 use tokio::sync::mpsc;
 
 use crate::{
@@ -25,6 +25,7 @@ use crate::{
     refusal::{self, Refusal},
     repair,
     session::Session,
+    spoken,
     visit::Visit,
 };
 
@@ -38,17 +39,9 @@ pub(crate) const LIST_CHANGED: &str = "notifications/tools/list_changed";
 /// Settles the session of a request without a message. In the modern era there
 /// is neither.
 pub(crate) fn settled(mut visit: Visit) -> Result<Visit, Refusal> {
-    let text = |name: &str| visit.headers.get(name).and_then(|value| value.to_str().ok());
-    let version = text("mcp-protocol-version");
-    visit.revision = match version.map(|version| (version, Revision::from_name(version))) {
-        None => Revision::UNSAID,
-        Some((_, Some(revision))) if revision.era() == Era::Legacy => revision,
-        Some((_, Some(_))) => return Err(Refusal::MethodNotAllowed),
-        Some((version, None)) => {
-            return Err(Refusal::Request(format!("revision `{version}` is not known here")));
-        }
-    };
-    if let Some(sealed) = text("mcp-session-id") {
+    visit.revision = spoken::without_message(&visit.headers)?;
+    let sealed = visit.headers.get("mcp-session-id").and_then(|value| value.to_str().ok());
+    if let Some(sealed) = sealed {
         visit.session =
             Some(Session::open(&visit.gateway, &visit.holder, visit.server_name(), sealed)?);
     }
