@@ -1,6 +1,7 @@
 //! The decision on one request: judged, charged, recorded, and only then permitted.
 
 mod tool;
+mod unserved;
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -13,6 +14,7 @@ use sluice_wire::{
 use crate::{forward::Answered, refusal::Refusal, seal::Purpose, settle::Settlement, visit::Visit};
 
 pub(crate) use tool::{ToolCall, tool_call};
+pub(crate) use unserved::{Unserved, unknown_tool, unserved};
 
 /// Leave to send one request upstream.
 ///

@@ -22,6 +22,7 @@ use crate::{
     seal::Seal,
     settings::Settings,
     snapshot::{ApplyError, Builtins, Configuration, Snapshot},
+    stack::Stacks,
 };
 
 /// The value of `changes` that means the end.
@@ -54,6 +55,7 @@ pub(crate) struct Inner {
     /// Clients of the oldest transport that are connected.
     pub(crate) legacy_clients: Clients,
     pub(crate) repairs: Repairs,
+    pub(crate) stacks: Stacks,
     builtins: Builtins,
 }
 
@@ -83,6 +85,7 @@ impl Gateway {
             open: AtomicUsize::new(0),
             legacy_clients: Clients::default(),
             repairs: Repairs::default(),
+            stacks: Stacks::default(),
             settings,
             store,
             builtins,

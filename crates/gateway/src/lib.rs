@@ -32,6 +32,7 @@ mod settings;
 mod settle;
 mod snapshot;
 mod spoken;
+mod stack;
 mod stream;
 mod subscriptions;
 mod visit;

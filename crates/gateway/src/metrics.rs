@@ -158,6 +158,17 @@ impl Metrics {
         }
     }
 
+    /// Something was denied that no server is there for.
+    pub(crate) fn unserved(&self, record: &Record) {
+        let tool = match &record.tool {
+            Some(_) => Arc::clone(&self.unknown),
+            None => record.method.as_deref().unwrap_or_default().into(),
+        };
+        let server = Label(Arc::clone(&self.unknown));
+        let outcome = record.outcome.unwrap_or_default();
+        self.decisions.get_or_create(&Decision { server, tool: Label(tool), outcome }).inc();
+    }
+
     /// A forwarded call has ended.
     pub(crate) fn settled(&self, decision: &Record, upstream: Option<&UpstreamRef>, micros: u64) {
         self.total.observe(seconds(micros));

@@ -11,8 +11,11 @@ use sluice_wire::edit::quoted;
 use crate::{
     body::ClientBody,
     gateway::Inner,
-    identify, legacy_sse, post, receive,
+    identify::{self, Caller},
+    legacy_sse, post, receive,
     refusal::{self, Refusal},
+    snapshot::ServerState,
+    stack::{self, Stack},
     stream,
     visit::Visit,
 };
@@ -52,6 +55,9 @@ async fn dispatched(
             let (parts, _) = request.into_parts();
             identify::check_names(&gateway, &parts)
                 .map_or_else(|refusal| refusal.respond(None), |()| metadata(&parts, peer))
+        }
+        "/mcp" => {
+            stacked(gateway, request, peer).await.unwrap_or_else(|refusal| refusal.respond(None))
         }
         _ => called(gateway, request, peer).await.unwrap_or_else(|refusal| refusal.respond(None)),
     }
@@ -126,16 +132,7 @@ async fn called(
     let (name, place) = Place::of(path.strip_prefix("/mcp/").unwrap_or_default());
     let snapshot = gateway.snapshot.load();
     let server = snapshot.server(name);
-    let caller =
-        identify::identify(&gateway, &parts.headers, server.map(|server| &**server), peer.address)
-            .map_err(|reason| {
-                gateway.failures.note(&gateway, peer.address, name, reason);
-                // A path may hold what would end the header's quotes.
-                let of = path.replace('"', "%22").replace('\\', "%5C");
-                let metadata =
-                    format!("{}/.well-known/oauth-protected-resource{of}", base(&parts, peer));
-                Refusal::Token { reason, metadata }
-            })?;
+    let caller = identified(&gateway, &parts, server.map(|server| &**server), name, peer)?;
     let shown = || name.chars().take(64).collect::<String>();
     let server = Arc::clone(server.ok_or_else(|| Refusal::UnknownServer(shown()))?);
     drop(snapshot);
@@ -167,6 +164,45 @@ async fn called(
         (Place::LegacyStream, _) => Ok(not_allowed("GET")),
         (Place::LegacyMessages, _) => Ok(not_allowed("POST")),
     }
+}
+
+/// A request for all servers of a grant.
+async fn stacked(
+    gateway: Arc<Inner>,
+    request: Request<Incoming>,
+    peer: Peer,
+) -> Result<Response<ClientBody>, Refusal> {
+    let (parts, body) = request.into_parts();
+    identify::check_names(&gateway, &parts)?;
+    let caller = identified(&gateway, &parts, None, "", peer)?;
+    identify::check_headers(&parts.headers)?;
+    match parts.method {
+        Method::POST => {
+            receive::check_media_type(&parts.headers)?;
+            let bytes = receive::body(&gateway, body).await?;
+            Ok(stack::post(Stack::new(gateway, caller, parts.headers), bytes).await)
+        }
+        Method::GET => Box::pin(stack::get(Stack::new(gateway, caller, parts.headers))).await,
+        Method::DELETE => stack::delete(Stack::new(gateway, caller, parts.headers)).await,
+        _ => Err(Refusal::MethodNotAllowed),
+    }
+}
+
+/// Finds out who calls a server, or all of theirs; a failure is noted.
+fn identified(
+    gateway: &Arc<Inner>,
+    parts: &Parts,
+    server: Option<&ServerState>,
+    name: &str,
+    peer: Peer,
+) -> Result<Caller, Refusal> {
+    identify::identify(gateway, &parts.headers, server, peer.address).map_err(|reason| {
+        gateway.failures.note(gateway, peer.address, name, reason);
+        // A path may hold what would end the header's quotes.
+        let of = parts.uri.path().replace('"', "%22").replace('\\', "%5C");
+        let metadata = format!("{}/.well-known/oauth-protected-resource{of}", base(parts, peer));
+        Refusal::Token { reason, metadata }
+    })
 }
 
 /// For paths that take fewer methods than most.

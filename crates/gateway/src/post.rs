@@ -9,7 +9,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use http::{Response, StatusCode};
+use http::{HeaderMap, Response, StatusCode};
 use sluice_wire::{
     json::{Document, Value},
     mcp::{Era, Revision},
@@ -31,13 +31,17 @@ use plan::{Plan, Step};
 
 /// Answers a posted message.
 pub(crate) async fn post(visit: Visit, bytes: Vec<u8>) -> Response<ClientBody> {
-    // A legacy client that goes away has not cancelled its request; a modern
-    // one has. Whether the body agrees with the header is seen later.
-    let version = visit.headers.get("mcp-protocol-version").and_then(|value| value.to_str().ok());
-    let is_modern =
-        version.and_then(Revision::from_name).is_some_and(|revision| revision.era() == Era::Modern);
-    let ends = if is_modern { Ends::WithTheClient } else { Ends::WhenDone };
-    Lasting { work: Some(Box::pin(answer(visit, bytes))), ends }.await
+    let ends = Ends::of(&visit.headers);
+    lasting(ends, answer(visit, bytes)).await
+}
+
+/// Does work that ends as its client's era has it.
+pub(crate) fn lasting<F>(ends: Ends, work: F) -> impl Future<Output = F::Output> + Send
+where
+    F: Future + Send + 'static,
+    F::Output: Send,
+{
+    Lasting { work: Some(Box::pin(work)), ends }
 }
 
 async fn answer(visit: Visit, bytes: Vec<u8>) -> Response<ClientBody> {
@@ -75,7 +79,7 @@ pub(crate) async fn read(visit: Visit, document: Document) -> Response<ClientBod
 }
 
 /// The id of a message that is wrong otherwise.
-fn readable_id(document: &Document) -> Option<Id> {
+pub(crate) fn readable_id(document: &Document) -> Option<Id> {
     document.root().get("id").and_then(|id| Id::read(id).ok())
 }
 
@@ -147,7 +151,7 @@ async fn carried_out(
 }
 
 /// A result as the answer to its request.
-fn wrapped(id: Option<&Id>, result: &str) -> String {
+pub(crate) fn wrapped(id: Option<&Id>, result: &str) -> String {
     let id = id.map_or_else(|| "null".into(), Id::to_json);
     format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)
 }
@@ -159,9 +163,21 @@ fn text<'d>(params: Option<Value<'d>>, name: &str) -> Option<&'d str> {
 
 /// When work ends that its client no longer waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Ends {
+pub(crate) enum Ends {
     WithTheClient,
     WhenDone,
+}
+
+impl Ends {
+    /// A legacy client that goes away has not cancelled its request; a modern
+    /// one has. Whether the body agrees with the header is seen later.
+    pub(crate) fn of(headers: &HeaderMap) -> Ends {
+        let version = headers.get("mcp-protocol-version").and_then(|value| value.to_str().ok());
+        match version.and_then(Revision::from_name).map(Revision::era) {
+            Some(Era::Modern) => Ends::WithTheClient,
+            _ => Ends::WhenDone,
+        }
+    }
 }
 
 /// Work that may be finished even if nobody waits for it any more. Boxed, because

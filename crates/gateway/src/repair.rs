@@ -36,7 +36,7 @@ pub(crate) use kept::Repairs;
 /// Bytes of a refusal that is looked into.
 const LONGEST_REFUSAL: usize = 64 << 10;
 
-const READY: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+pub(crate) const READY: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 
 /// Remembers how the session that an answer has begun can be begun again.
 pub(crate) fn remember(visit: &Visit, answer: &Response<ClientBody>, hello: Bytes) {

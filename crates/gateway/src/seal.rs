@@ -16,6 +16,8 @@ use sluice_store::Key;
 pub(crate) enum Purpose {
     /// A session: grant, server, our id, the upstream's id.
     Session,
+    /// A session with all servers of a grant: grant, our id.
+    Stack,
     /// A stream of the oldest transport: grant, server, our id.
     LegacyStream,
     /// A request of a server: grant, server, session, id as JSON.
@@ -30,6 +32,7 @@ impl Purpose {
     fn name(self) -> &'static [u8] {
         match self {
             Purpose::Session => b"session",
+            Purpose::Stack => b"stack",
             Purpose::LegacyStream => b"legacy stream",
             Purpose::ServerRequest => b"server request",
             Purpose::Task => b"task",

@@ -58,6 +58,19 @@ fn unsaid(header: Option<&str>, method: Option<&str>) -> Result<Revision, Refusa
     }
 }
 
+/// The revision of a request without a message, of which the modern era has none.
+pub(crate) fn without_message(headers: &HeaderMap) -> Result<Revision, Refusal> {
+    let version = headers.get("mcp-protocol-version").and_then(|value| value.to_str().ok());
+    match version.map(|version| (version, Revision::from_name(version))) {
+        None => Ok(Revision::UNSAID),
+        Some((_, Some(revision))) if revision.era() == Era::Legacy => Ok(revision),
+        Some((_, Some(_))) => Err(Refusal::MethodNotAllowed),
+        Some((version, None)) => {
+            Err(Refusal::Request(format!("revision `{version}` is not known here")))
+        }
+    }
+}
+
 fn check_mirrors(
     headers: &HeaderMap,
     method: Option<&str>,

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, Response, StatusCode, header};
 use http_body::{Body, Frame};
 use http_body_util::BodyExt as _;
-use sluice_wire::mcp::{Door, Era, Revision};
+use sluice_wire::mcp::Door;
 use tokio::sync::mpsc;
 
 use crate::{
@@ -20,10 +20,12 @@ use crate::{
     body::{ClientBody, Cut},
     decide,
     forward::{LAST_EVENT, Outgoing, forward},
-    gateway::{CLOSING, Standing},
+    gateway::{CLOSING, Inner, Standing},
+    grants::Holder,
     refusal::{self, Refusal},
     repair,
     session::Session,
+    spoken,
     visit::Visit,
 };
 
@@ -36,18 +38,10 @@ pub(crate) const LIST_CHANGED: &str = "notifications/tools/list_changed";
 
 /// Settles the session of a request without a message. In the modern era there
 /// is neither.
-fn settled(mut visit: Visit) -> Result<Visit, Refusal> {
-    let text = |name: &str| visit.headers.get(name).and_then(|value| value.to_str().ok());
-    let version = text("mcp-protocol-version");
-    visit.revision = match version.map(|version| (version, Revision::from_name(version))) {
-        None => Revision::UNSAID,
-        Some((_, Some(revision))) if revision.era() == Era::Legacy => revision,
-        Some((_, Some(_))) => return Err(Refusal::MethodNotAllowed),
-        Some((version, None)) => {
-            return Err(Refusal::Request(format!("revision `{version}` is not known here")));
-        }
-    };
-    if let Some(sealed) = text("mcp-session-id") {
+pub(crate) fn settled(mut visit: Visit) -> Result<Visit, Refusal> {
+    visit.revision = spoken::without_message(&visit.headers)?;
+    let sealed = visit.headers.get("mcp-session-id").and_then(|value| value.to_str().ok());
+    if let Some(sealed) = sealed {
         visit.session =
             Some(Session::open(&visit.gateway, &visit.holder, visit.server_name(), sealed)?);
     }
@@ -224,23 +218,9 @@ impl Watcher {
 
     /// Waits for the next change; `None` once the caller may no longer be here.
     pub(crate) async fn news(&mut self) -> Option<News> {
-        let expiry = self.visit.holder.expires_at;
-        let left = expiry.map(|end| {
-            end.as_millis().saturating_sub(self.visit.gateway.settings.clock.now().as_millis())
-        });
-        let expired = async {
-            match left {
-                Some(millis) => {
-                    let millis = u64::try_from(millis).unwrap_or(0);
-                    tokio::time::sleep(Duration::from_millis(millis)).await;
-                }
-
-                None => std::future::pending().await,
-            }
-        };
         tokio::select! {
             changed = self.changes.changed() => changed.ok()?,
-            () = expired => {}
+            () = expired(&self.visit.gateway, &self.visit.holder) => {}
         }
         if *self.changes.borrow_and_update() == CLOSING {
             return None;
@@ -252,6 +232,13 @@ impl Watcher {
         self.view = view;
         Some(News { visit, is_changed })
     }
+}
+
+/// Waits for the end of a grant, if it has one.
+pub(crate) async fn expired(gateway: &Inner, holder: &Holder) {
+    let Some(end) = holder.expires_at else { return std::future::pending().await };
+    let left = end.as_millis().saturating_sub(gateway.settings.clock.now().as_millis());
+    tokio::time::sleep(Duration::from_millis(u64::try_from(left).unwrap_or(0))).await;
 }
 
 /// A body fed by a task.

@@ -214,7 +214,7 @@ impl Listener {
 }
 
 /// A notification that says which request it belongs to.
-fn tagged(method: &str, params: &str, id: &str) -> Option<String> {
+pub(crate) fn tagged(method: &str, params: &str, id: &str) -> Option<String> {
     let document = Document::parse(
         params,
         &sluice_wire::json::Bounds { bytes: usize::MAX, string: usize::MAX, ..Default::default() },

@@ -23,9 +23,29 @@ pub struct Client<'u> {
     /// Sent with every request: a credential, and the like.
     headers: &'u HeaderMap,
     bounds: Bounds,
+    declares: Declares,
     manner: Manner,
     /// The id of the next request.
     next: u32,
+}
+
+/// What the client says it can be asked for. It answers no request of a server
+/// either way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Declares {
+    Nothing,
+    /// Because some servers show some of their tools only to clients that can
+    /// be asked.
+    Everything,
+}
+
+impl Declares {
+    fn capabilities(self) -> &'static str {
+        match self {
+            Declares::Nothing => "{}",
+            Declares::Everything => r#"{"elicitation":{},"roots":{},"sampling":{}}"#,
+        }
+    }
 }
 
 /// How the server is spoken to.
@@ -61,8 +81,10 @@ impl<'u> Client<'u> {
         upstream: &'u Upstream,
         headers: &'u HeaderMap,
         bounds: Bounds,
+        declares: Declares,
     ) -> Result<Client<'u>, ClientError> {
-        let mut client = Client { upstream, headers, bounds, manner: Manner::Modern, next: 0 };
+        let manner = Manner::Modern;
+        let mut client = Client { upstream, headers, bounds, declares, manner, next: 0 };
         match client.request("server/discover", "", None).await {
             Ok(answer) if answer.root().get("result").is_some() => return Ok(client),
             Err(ClientError::Send(error)) => return Err(error.into()),
@@ -77,8 +99,9 @@ impl<'u> Client<'u> {
     async fn initialize(&mut self) -> Result<(), ClientError> {
         let newest = Revision::V2025_11_25.name();
         self.manner = Manner::Legacy { session: None, revision: newest.into() };
+        let capabilities = self.declares.capabilities();
         let hello = format!(
-            r#""protocolVersion":"{newest}","capabilities":{{}},"clientInfo":{{"name":"{NAME}","version":"{VERSION}"}}"#
+            r#""protocolVersion":"{newest}","capabilities":{capabilities},"clientInfo":{{"name":"{NAME}","version":"{VERSION}"}}"#
         );
         let id = self.take_id();
         let answer = self.send("initialize", &self.message(id, "initialize", &hello), None).await?;
@@ -131,8 +154,9 @@ impl<'u> Client<'u> {
         let meta = match self.manner {
             Manner::Modern => {
                 let revision = Revision::V2026_07_28.name();
+                let capabilities = self.declares.capabilities();
                 format!(
-                    r#""_meta":{{"io.modelcontextprotocol/protocolVersion":"{revision}","io.modelcontextprotocol/clientCapabilities":{{}},"io.modelcontextprotocol/clientInfo":{{"name":"{NAME}","version":"{VERSION}"}}}}"#
+                    r#""_meta":{{"io.modelcontextprotocol/protocolVersion":"{revision}","io.modelcontextprotocol/clientCapabilities":{capabilities},"io.modelcontextprotocol/clientInfo":{{"name":"{NAME}","version":"{VERSION}"}}}}"#
                 )
             }
             Manner::Legacy { .. } => String::new(),

@@ -5,7 +5,11 @@ use std::path::PathBuf;
 use anyhow::{Context as _, anyhow, bail};
 use clap::Args;
 use http::{HeaderMap, HeaderValue, header};
-use sluice_upstream::{HttpUpstream, Upstream, address::Reach, client::Client};
+use sluice_upstream::{
+    HttpUpstream, Upstream,
+    address::Reach,
+    client::{Client, Declares},
+};
 use sluice_wire::{
     edit::quoted,
     json::{Bounds, Document, Value},
@@ -134,7 +138,7 @@ async fn call(
         members: 1 << 22,
         ..Bounds::default()
     };
-    let mut client = Client::introduce(&upstream, &headers, bounds).await?;
+    let mut client = Client::introduce(&upstream, &headers, bounds, Declares::Nothing).await?;
     let params = format!(r#""name":{},"arguments":{}"#, quoted(tool), arguments.root().raw());
     let answer = client.request("tools/call", &params, Some(tool)).await?;
     client.goodbye().await;

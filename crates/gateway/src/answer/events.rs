@@ -15,7 +15,7 @@ use sluice_upstream::{
     sse::{Block, Event, Splitter},
 };
 use sluice_wire::{
-    json::{Document, Value},
+    json::{Bounds, Document, Value},
     look_alike::Governed,
     rpc::{Id, Message},
 };
@@ -355,6 +355,24 @@ fn guessed(result: Option<Value<'_>>) -> Shape {
         () if has("task") || has("taskId") => Shape::Task,
         () => Shape::Plain,
     }
+}
+
+/// What one block of a stream says.
+pub(crate) fn event_in(block: &[u8]) -> Option<Event> {
+    let mut event = None;
+    let read = |block: Block| event = event.take().or_else(|| block.read().ok());
+    Splitter::new(block.len() + 1).push(block, read).ok()?;
+    event
+}
+
+/// The answer to a request, if one block of a stream is it.
+pub(crate) fn answer_in(block: &[u8], own: &Id, bounds: &Bounds) -> Option<Document> {
+    let document = Document::parse(event_in(block)?.data?, bounds).ok()?;
+    let is_answer = match Message::read(&document) {
+        Ok(Message::Response { id, .. } | Message::Failure { id: Some(id), .. }) => id == *own,
+        _ => false,
+    };
+    is_answer.then_some(document)
 }
 
 /// A message as a block, with what its event said besides.

@@ -1,6 +1,6 @@
 //! Asking a server for its tools, as a client of our own.
 
-use sluice_upstream::client::{Client, ClientError};
+use sluice_upstream::client::{Client, ClientError, Declares};
 use sluice_wire::{
     edit::quoted,
     json::{Bounds, Document, Value},
@@ -20,8 +20,9 @@ pub(super) async fn pages(link: &Link, bounds: &Bounds) -> Result<Vec<Document>,
 
 async fn asked(link: &Link, bounds: &Bounds) -> Result<Vec<Document>, String> {
     let said = |error: ClientError| error.to_string();
-    let mut client =
-        Client::introduce(&link.upstream, &link.headers, *bounds).await.map_err(said)?;
+    let introduced =
+        Client::introduce(&link.upstream, &link.headers, *bounds, Declares::Everything);
+    let mut client = introduced.await.map_err(said)?;
     if let Some((bridge, revision)) =
         link.bridge.as_ref().zip(Revision::from_name(client.revision()))
     {

@@ -7,7 +7,7 @@ use sluice_policy::{
     Allow, Amount, ArgPath, Call, Decision, Denial, Facts, Limit, Scope, Terms, judge,
 };
 use sluice_store::{Approval, Charge, CounterKey, Record, Reservation};
-use sluice_wire::{edit::quoted, json::Value};
+use sluice_wire::{edit::quoted, json::Value, mcp::Era};
 
 use super::{Permit, Stop, announce, record, shortened, shown, write};
 use crate::{
@@ -108,7 +108,7 @@ async fn denied(visit: &Visit, mut record: Record, denial: &Denial<'_>) -> Resul
     let decision = shown(&record, "deny", rule, retry.as_slice());
     let text = format!("[POLICY DENIED] {}", denial.message);
     write(visit, record).await?;
-    Err(Stop::Result(refused(visit, &text, &decision)))
+    Err(Stop::Result(refused(visit.revision.era(), &text, &decision)))
 }
 
 /// Lets a call through that would be denied or held, and says so in its record.
@@ -226,7 +226,7 @@ async fn held(
     );
     let approval = format!(r#"{{"id":"{id}","url":{},"expiresAt":"{until}"}}"#, quoted(&url));
     let shown = shown(&decision, "approve", terms.rule, &[("approval", approval)]);
-    Err(Stop::Result(refused(visit, &text, &shown)))
+    Err(Stop::Result(refused(visit.revision.era(), &text, &shown)))
 }
 
 /// What an approval is bound to. Arguments are taken with sorted keys, so that
@@ -271,8 +271,8 @@ fn sorted(out: &mut Digest, value: Value<'_>) {
 }
 
 /// A tool's result that says why it was not called.
-fn refused(visit: &Visit, text: &str, decision: &str) -> String {
-    let kind = if visit.is_modern() { r#""resultType":"complete","# } else { "" };
+pub(super) fn refused(era: Era, text: &str, decision: &str) -> String {
+    let kind = if era == Era::Modern { r#""resultType":"complete","# } else { "" };
     let text = quoted(text);
     format!(
         r#"{{{kind}"content":[{{"type":"text","text":{text}}}],"isError":true,"_meta":{{"sluicegate/decision":{decision}}}}}"#

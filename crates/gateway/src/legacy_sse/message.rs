@@ -8,7 +8,6 @@ use futures_util::FutureExt as _;
 use http::{HeaderValue, Response, StatusCode, header};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
-use sluice_upstream::sse::Splitter;
 use sluice_wire::{
     json::{Bounds, Document, Value},
     mcp::{Era, Revision},
@@ -17,6 +16,7 @@ use sluice_wire::{
 
 use super::{Client, Clients, REVISION, follow::follow, said};
 use crate::{
+    answer::answer_in,
     body::ClientBody,
     forward::LAST_EVENT,
     post, receive,
@@ -145,27 +145,12 @@ impl Delivery<'_> {
         while let Some(frame) = body.frame().await {
             let Ok(data) = frame.ok()?.into_data() else { continue };
             // INVARIANT: each piece of such a stream is one event.
-            if let Some(answer) = self.answer_in(&data) {
+            if let Some(answer) = answer_in(&data, &self.id, &self.bounds) {
                 return Some(answer);
             }
             self.say(data).await;
         }
         None
-    }
-
-    fn answer_in(&self, block: &[u8]) -> Option<Document> {
-        let mut data = None;
-        let pushed = Splitter::new(block.len() + 1)
-            .push(block, |block| data = block.read().ok().and_then(|event| event.data));
-        pushed.ok()?;
-        let document = Document::parse(data?, &self.bounds).ok()?;
-        let is_answer = match Message::read(&document) {
-            Ok(Message::Response { id, .. } | Message::Failure { id: Some(id), .. }) => {
-                id == self.id
-            }
-            _ => false,
-        };
-        is_answer.then_some(document)
     }
 }
 

@@ -14,6 +14,9 @@ const TOOLS: &str = r#"[{"name":"read","inputSchema":{"type":"object"}, "title" 
 const HIDING: &str = r#"{"version":"1","default":"allow","hide":["drop"]}"#;
 const LIST: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
 
+/// A tool that is shown only to clients that can be asked for something.
+const ASKING: &str = r#"[{"name":"asks","inputSchema":{"type":"object"}}]"#;
+
 /// A server whose lists are these results, in this form.
 fn listing(result: &'static str, as_events: bool) -> impl Fn(&Recorded) -> Reply + Send + Sync {
     move |request| {
@@ -308,4 +311,26 @@ async fn pages_of_a_list_that_changes_between_them_are_all_judged() {
     for expected in [r#"[{"name":"read"}]"#, "[]", r#"[{"name":"write"}]"#] {
         assert_eq!(at(&json(&harness.post(LIST).await), "result/tools"), expected);
     }
+}
+
+#[tokio::test]
+async fn tools_that_only_some_clients_are_shown_are_learnt() {
+    let policy = r#"{"version":"1","default":"allow","hide":["secret"]}"#;
+    // Its list depends on whether the session's client can be asked for something.
+    let server = |request: &Recorded| {
+        let is_shown = request.header("mcp-session-id") == Some("can-be-asked");
+        match &*request.text() {
+            text if text.contains(r#""method":"initialize""#) => {
+                let can = text.contains("elicitation");
+                let session = if can { "can-be-asked" } else { "cannot" };
+                let hello = r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}"#;
+                Reply::result(request, hello).with_header("mcp-session-id", session)
+            }
+            text if text.contains("tools/list") && is_shown => mcp_server(ASKING)(request),
+            _ => mcp_server(TOOLS)(request),
+        }
+    };
+    let harness = Harness::start(policy, server).await;
+    let answer = harness.call("asks", "{}").await;
+    assert_eq!(harness.calls().len(), 1, "{}", answer.text());
 }

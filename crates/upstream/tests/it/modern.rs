@@ -1,7 +1,10 @@
 //! Children of the modern era, and finding out which era a child speaks.
 
 use http::HeaderMap;
-use sluice_upstream::{client::Client, stdio::Instances};
+use sluice_upstream::{
+    client::{Client, Declares},
+    stdio::Instances,
+};
 use sluice_wire::json::Bounds;
 
 use crate::client::{MODERN, Server, Stream, call, until, whole};
@@ -12,7 +15,9 @@ async fn revision(mode: &str) -> String {
     let server = Server::new(mode, Instances::Shared);
     let headers = HeaderMap::new();
     let mut client =
-        Client::introduce(&server.upstream, &headers, Bounds::default()).await.unwrap();
+        Client::introduce(&server.upstream, &headers, Bounds::default(), Declares::Nothing)
+            .await
+            .unwrap();
     let tools = client.request("tools/list", "", None).await.unwrap();
     assert!(tools.text().contains("echo"), "{}", tools.text());
     let revision = client.revision().to_owned();

@@ -1,0 +1,239 @@
+//! One address for all servers of a grant: `/mcp`.
+//!
+//! What is asked of one server is handed to the very path that `/mcp/<server>`
+//! takes, under the server's own names: it is judged, limited and recorded there
+//! and nowhere else. What is asked of all is asked of each in the same way, and
+//! the answers are put together.
+
+mod event_ids;
+mod follow;
+mod hello;
+mod kept;
+mod listen;
+mod lists;
+mod merge;
+mod owners;
+mod parts;
+mod pump;
+mod route;
+mod visit;
+
+use std::sync::Arc;
+
+use http::{HeaderMap, Response, StatusCode};
+use sluice_policy::Timestamp;
+use sluice_store::{Id, TokenHash, new_id};
+use sluice_wire::{
+    json::Document,
+    mcp::{Era, Revision},
+    rpc::Message,
+};
+use tokio::time::Instant;
+
+use crate::{
+    body::ClientBody,
+    forward::LAST_EVENT,
+    gateway::Inner,
+    grants::Holder,
+    identify::Caller,
+    post::{self, Ends, lasting, readable_id},
+    receive,
+    refusal::{self, Refusal},
+    snapshot::ServerState,
+    spoken, stream,
+};
+use event_ids::{LastEvent, labelled};
+use route::Route;
+
+pub(crate) use kept::Stacks;
+
+const SESSION: &str = "mcp-session-id";
+const REVISION: &str = "mcp-protocol-version";
+
+/// One request to all servers of a grant while it is dealt with.
+#[derive(Debug, Clone)]
+pub(crate) struct Stack {
+    pub(crate) gateway: Arc<Inner>,
+    pub(crate) holder: Arc<Holder>,
+    /// The grant's servers that are there, in the grant's order.
+    servers: Vec<Arc<ServerState>>,
+    pub(crate) session: Option<Arc<kept::Session>>,
+    pub(crate) revision: Revision,
+    headers: HeaderMap,
+    token: Option<TokenHash>,
+    pub(crate) request: Id,
+    pub(crate) at: Timestamp,
+    pub(crate) started: Instant,
+}
+
+impl Stack {
+    pub(crate) fn new(gateway: Arc<Inner>, caller: Caller, headers: HeaderMap) -> Stack {
+        let Caller { holder, token } = caller;
+        let at = gateway.settings.clock.now();
+        Stack {
+            servers: servers(&gateway, &holder),
+            gateway,
+            holder,
+            session: None,
+            revision: Revision::UNSAID,
+            headers,
+            token,
+            request: new_id(at),
+            at,
+            started: Instant::now(),
+        }
+    }
+
+    fn is_modern(&self) -> bool {
+        self.revision.era() == Era::Modern
+    }
+
+    /// The server of that name, if it is one of the grant's.
+    fn server(&self, name: &str) -> Option<&Arc<ServerState>> {
+        self.servers.iter().find(|server| *server.link.name == *name)
+    }
+
+    /// The session that the client names.
+    fn named_session(&self) -> Result<Option<Arc<kept::Session>>, Refusal> {
+        let Some(sealed) = self.headers.get(SESSION).and_then(|value| value.to_str().ok()) else {
+            return Ok(None);
+        };
+        self.gateway.stacks.open(&self.gateway, &self.holder, sealed).map(Some)
+    }
+}
+
+fn servers(gateway: &Inner, holder: &Holder) -> Vec<Arc<ServerState>> {
+    let snapshot = gateway.snapshot.load();
+    holder.servers.iter().filter_map(|name| snapshot.server(name.as_str()).cloned()).collect()
+}
+
+/// Answers a posted message.
+pub(crate) async fn post(stack: Stack, bytes: Vec<u8>) -> Response<ClientBody> {
+    let ends = Ends::of(&stack.headers);
+    lasting(ends, answer(stack, bytes)).await
+}
+
+async fn answer(stack: Stack, bytes: Vec<u8>) -> Response<ClientBody> {
+    let document = match receive::parse(&stack.gateway, bytes) {
+        Ok(document) => document,
+        Err(refusal) => return refusal.respond(None),
+    };
+    let message = match Message::read(&document) {
+        Ok(message) => message,
+        Err(error) => {
+            return Refusal::Request(error.to_string()).respond(readable_id(&document).as_ref());
+        }
+    };
+    let id = match &message {
+        Message::Request { id, .. } => Some(id.clone()),
+        _ => None,
+    };
+    let routed = match settled(stack, &message) {
+        Ok(stack) => {
+            let stack = Arc::new(stack);
+            Box::pin(route::route(&stack, &document, &message)).await.map(|route| (stack, route))
+        }
+        Err(refusal) => Err(refusal),
+    };
+    let answered = match (routed, id.as_ref()) {
+        (Ok((stack, Route::Here { server, spliced, own })), _) => {
+            Box::pin(sent(&stack, &server, document, spliced, own)).await
+        }
+        (Ok((_, Route::Result(result))), id) => {
+            Ok(refusal::json(StatusCode::OK, post::wrapped(id, &result)))
+        }
+        (Ok((_, Route::Nobody)), _) => Ok(refusal::empty(StatusCode::ACCEPTED)),
+        (Ok((stack, Route::Everybody)), _) => {
+            Box::pin(visit::told(&stack, document.text())).await;
+            Ok(refusal::empty(StatusCode::ACCEPTED))
+        }
+        (Ok((stack, Route::Hello)), Some(id)) => hello::initialize(stack, &document, id).await,
+        (Ok((stack, Route::Discover)), Some(id)) => hello::discover(&stack, &document, id).await,
+        (Ok((stack, Route::List(list))), Some(id)) => {
+            Box::pin(lists::list(&stack, list, &document, id)).await
+        }
+        (Ok((stack, Route::Level)), Some(id)) => hello::level(&stack, &document, id).await,
+        (Ok((stack, Route::Listen)), Some(id)) => {
+            Box::pin(listen::listen(&stack, &document, id)).await
+        }
+        (Ok(_), None) => Err(Refusal::Internal),
+        (Err(refusal), _) => Err(refusal),
+    };
+    answered.unwrap_or_else(|refusal| refusal.respond(id.as_ref()))
+}
+
+/// Settles which revision is spoken, and in which session.
+fn settled(mut stack: Stack, message: &Message<'_>) -> Result<Stack, Refusal> {
+    let (method, params) = match message {
+        Message::Request { method, params, .. } | Message::Notification { method, params } => {
+            (Some(*method), *params)
+        }
+        Message::Response { .. } | Message::Failure { .. } => (None, None),
+    };
+    stack.revision = spoken::revision(&stack.headers, method, params)?;
+    if !stack.is_modern() && method != Some("initialize") {
+        stack.session = stack.named_session()?;
+    }
+    Ok(stack)
+}
+
+/// Hands a message to one server, under its own names.
+async fn sent(
+    stack: &Arc<Stack>,
+    server: &Arc<ServerState>,
+    document: Document,
+    spliced: Option<String>,
+    own: Option<String>,
+) -> Result<Response<ClientBody>, Refusal> {
+    let document = match spliced {
+        Some(text) => receive::parse(&stack.gateway, text.into_bytes())?,
+        None => document,
+    };
+    let visit = visit::at(stack, server, own.as_deref()).await;
+    let answer = post::read(visit, document).await;
+    if answer.status() == StatusCode::NOT_FOUND {
+        // The client is told that the session is gone; whoever goes on with it
+        // all the same is introduced to this server anew.
+        visit::forget(stack, server).await;
+    }
+    Ok(if stack.is_modern() { answer } else { labelled(answer, &server.link.name) })
+}
+
+/// Opens the stream of a session: what all servers have to say.
+pub(crate) async fn get(mut stack: Stack) -> Result<Response<ClientBody>, Refusal> {
+    stack.revision = spoken::without_message(&stack.headers)?;
+    stack.session = stack.named_session()?;
+    if !stream::accepts_events(&stack.headers) {
+        return Err(Refusal::NotAcceptable);
+    }
+    if stack.session.is_none() {
+        return Err(Refusal::Request("a stream needs a session: send `Mcp-Session-Id`".into()));
+    }
+    let last = stack.headers.remove(LAST_EVENT);
+    let last = match last.as_ref().map(|last| last.to_str().unwrap_or_default()) {
+        None => LastEvent::default(),
+        Some(text) => LastEvent::read(text).ok_or_else(|| {
+            Refusal::Request("`Last-Event-ID` is none that was given out here".into())
+        })?,
+    };
+    if let LastEvent::OfAnswer { server, id } = last {
+        // The rest of one answer, and nothing else.
+        let server = stack.server(&server).cloned().ok_or(Refusal::Session)?;
+        let mut visit = visit::at(&Arc::new(stack), &server, None).await;
+        visit.headers.insert(LAST_EVENT, id);
+        return Ok(labelled(stream::get(visit).await?, &server.link.name));
+    }
+    follow::open(&Arc::new(stack), last)
+}
+
+/// Ends a session, at every server.
+pub(crate) async fn delete(mut stack: Stack) -> Result<Response<ClientBody>, Refusal> {
+    stack.revision = spoken::without_message(&stack.headers)?;
+    stack.session = stack.named_session()?;
+    let Some(session) = stack.session.clone() else {
+        return Err(Refusal::Request("there is no session to end: send `Mcp-Session-Id`".into()));
+    };
+    stack.gateway.stacks.forget(&stack.holder, &session.id);
+    Box::pin(visit::ended(&stack, &session)).await;
+    Ok(refusal::empty(StatusCode::OK))
+}

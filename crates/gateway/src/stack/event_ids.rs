@@ -1,0 +1,160 @@
+//! Ids of events, which clients name when they take a stream up again: they say
+//! whose event it was, because two servers may use the same ids.
+
+use std::{
+    collections::BTreeMap,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use data_encoding::BASE64URL_NOPAD;
+use http::{HeaderValue, Response, header};
+use http_body::{Body, Frame};
+use sluice_upstream::sse::Event;
+
+use crate::{
+    answer::{block, event_in},
+    body::{ClientBody, Cut},
+};
+
+/// Bytes of an id that a header can be trusted to carry.
+const LONGEST: usize = 4096;
+
+/// Where a client takes a stream up again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum LastEvent {
+    /// In the stream that was the answer of one server.
+    OfAnswer { server: String, id: HeaderValue },
+    /// In the stream of all: the last event of each server that had one.
+    OfAll(BTreeMap<Arc<str>, HeaderValue>),
+}
+
+impl Default for LastEvent {
+    fn default() -> LastEvent {
+        LastEvent::OfAll(BTreeMap::new())
+    }
+}
+
+impl LastEvent {
+    /// Reads an id of ours.
+    pub(super) fn read(text: &str) -> Option<LastEvent> {
+        let bytes = BASE64URL_NOPAD.decode(text.as_bytes()).ok()?;
+        let text = String::from_utf8(bytes).ok()?;
+        let mut parts = text.split('\0');
+        let kind = parts.next()?;
+        let mut pairs = BTreeMap::<Arc<str>, HeaderValue>::new();
+        while let Some(server) = parts.next() {
+            pairs.insert(Arc::from(server), HeaderValue::try_from(parts.next()?).ok()?);
+        }
+        match kind {
+            "answer" if pairs.len() == 1 => {
+                let (server, id) = pairs.pop_first()?;
+                Some(LastEvent::OfAnswer { server: server.to_string(), id })
+            }
+            "all" => Some(LastEvent::OfAll(pairs)),
+            _ => None,
+        }
+    }
+}
+
+fn written<'a>(kind: &str, pairs: impl Iterator<Item = (&'a str, &'a str)>) -> Option<String> {
+    let mut text = kind.to_owned();
+    for (server, id) in pairs {
+        text.extend(["\0", server, "\0", id]);
+    }
+    Some(BASE64URL_NOPAD.encode(text.as_bytes())).filter(|id| id.len() <= LONGEST)
+}
+
+/// One event under another id, which `id` makes of its own; unchanged if it has none.
+fn renamed(bytes: Bytes, id: impl FnOnce(&str) -> Option<String>) -> Bytes {
+    let Some(event) = event_in(&bytes) else { return bytes };
+    match event.id.as_deref() {
+        None | Some("") => bytes,
+        Some(own) => {
+            let event = Event { id: id(own), ..event };
+            block(Some(&event), event.data.as_deref().unwrap_or_default())
+        }
+    }
+}
+
+/// What of each server a client has seen of the stream of all.
+#[derive(Debug, Default)]
+pub(super) struct Seen(pub(super) BTreeMap<Arc<str>, String>);
+
+impl Seen {
+    /// An event of a server as it stands on the stream of all.
+    pub(super) fn labelled(&mut self, server: &Arc<str>, bytes: Bytes) -> Bytes {
+        renamed(bytes, |own| {
+            self.0.insert(Arc::clone(server), own.to_owned());
+            written("all", self.0.iter().map(|(server, id)| (&**server, id.as_str())))
+        })
+    }
+}
+
+/// An answer of one server, whose events say that they are the server's.
+pub(super) fn labelled(answer: Response<ClientBody>, server: &Arc<str>) -> Response<ClientBody> {
+    let stated = answer.headers().get(header::CONTENT_TYPE);
+    if !stated.is_some_and(|value| value.as_bytes().starts_with(b"text/event-stream")) {
+        return answer;
+    }
+    let server = Arc::clone(server);
+    answer.map(|body| ClientBody::stream(Labelled { body, server }))
+}
+
+struct Labelled {
+    body: ClientBody,
+    server: Arc<str>,
+}
+
+impl Body for Labelled {
+    type Data = Bytes;
+    type Error = Cut;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
+        let this = self.get_mut();
+        let server = &this.server;
+        Pin::new(&mut this.body).poll_frame(context).map_ok(|frame| {
+            // INVARIANT: each piece of such a stream is one event.
+            frame.map_data(|bytes| {
+                renamed(bytes, |own| written("answer", [(&**server, own)].into_iter()))
+            })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use bytes::Bytes;
+    use http::HeaderValue;
+
+    use super::{LastEvent, Seen, event_in, written};
+
+    #[test]
+    fn ids_say_whose_they_are() {
+        let id = written("answer", [("notes", "7")].into_iter()).unwrap();
+        let id7 = HeaderValue::from_static("7");
+        let expected = LastEvent::OfAnswer { server: "notes".into(), id: id7.clone() };
+        assert_eq!(LastEvent::read(&id), Some(expected));
+        let mut seen = Seen::default();
+        let (notes, mail) = (Arc::from("notes"), Arc::from("mail"));
+        seen.labelled(&mail, Bytes::from_static(b"id: 9\ndata: {}\n\n"));
+        let last = seen.labelled(&notes, Bytes::from_static(b"id: 7\ndata: {\"a\":1}\n\n"));
+        let event = event_in(&last).unwrap();
+        assert_eq!(event.data.as_deref(), Some(r#"{"a":1}"#));
+        let both = [(mail, HeaderValue::from_static("9")), (notes.clone(), id7)];
+        let expected = LastEvent::OfAll(both.into_iter().collect());
+        assert_eq!(LastEvent::read(&event.id.unwrap()), Some(expected));
+        let plain = Bytes::from_static(b": hello\n\ndata: 1\n\n");
+        assert_eq!(seen.labelled(&notes, plain.clone()), plain);
+        for wrong in ["", "7", "!", "YWxsAGE"] {
+            assert_eq!(LastEvent::read(wrong), None, "{wrong}");
+        }
+    }
+}

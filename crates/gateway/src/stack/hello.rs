@@ -1,0 +1,192 @@
+//! Getting to know all servers at once, and what else every server is told.
+
+use std::sync::Arc;
+
+use http::{Response, StatusCode};
+use sluice_wire::{
+    edit::{Edits, quoted},
+    json::{Document, Value},
+    mcp::{Era, Revision},
+    rpc::{Id, Message},
+};
+
+use super::{
+    SESSION, Stack,
+    kept::{Hello, Session},
+    merge::{info, merged, meta},
+    parts::{Parts, gathered},
+    visit,
+};
+use crate::{
+    body::ClientBody,
+    post, receive,
+    refusal::{self, Refusal},
+    snapshot::ServerState,
+};
+
+/// Bytes of an introduction that is kept for servers that are met later.
+const LONGEST_HELLO: usize = 64 << 10;
+
+/// What is said of lists, which change when servers come and go.
+const LISTS: [(&str, &str); 3] = [
+    ("tools", r#"{"tools":{"listChanged":true}}"#),
+    ("resources", r#"{"resources":{"listChanged":true}}"#),
+    ("prompts", r#"{"prompts":{"listChanged":true}}"#),
+];
+
+/// Begins a session with all servers.
+pub(super) async fn initialize(
+    stack: Arc<Stack>,
+    document: &Document,
+    id: &Id,
+) -> Result<Response<ClientBody>, Refusal> {
+    let session = Arc::new(Session::new(&stack.gateway, hello(document, id)?));
+    let (gateway, holder) = (Arc::clone(&stack.gateway), Arc::clone(&stack.holder));
+    let parts = gathered(&stack, |stack, server| {
+        let session = Arc::clone(&session);
+        async move { visit::introduce(&stack, &session, &server).await }
+    })
+    .await;
+    let revision = quoted(session.hello.revision.name());
+    let result = format!(
+        r#"{{"protocolVersion":{revision},{},"serverInfo":{}{}}}"#,
+        introduction(&parts),
+        info(),
+        meta(&parts.missing, None)
+    );
+    let kept = gateway.stacks.keep(&gateway, &holder, &session);
+    let (sealed, forgotten) = kept.ok_or(Refusal::Internal)?;
+    for session in forgotten {
+        let stack = Arc::clone(&stack);
+        tokio::spawn(async move { visit::ended(&stack, &session).await });
+    }
+    let mut answer = refusal::json(StatusCode::OK, post::wrapped(Some(id), &result));
+    answer.headers_mut().insert(SESSION, sealed);
+    Ok(answer)
+}
+
+/// A client's introduction as servers are sent it: in a revision that is known.
+fn hello(document: &Document, id: &Id) -> Result<Hello, Refusal> {
+    let asked = document.root().get("params").and_then(|params| params.get("protocolVersion"));
+    let asked = asked.filter(|asked| asked.as_str().is_some());
+    let asked =
+        asked.ok_or_else(|| Refusal::Params("`params.protocolVersion` must be a string".into()))?;
+    let known = asked.as_str().and_then(Revision::from_name);
+    let known = known.filter(|revision| revision.era() == Era::Legacy);
+    let revision = known.unwrap_or(Revision::V2025_11_25);
+    let mut edits = Edits::new(document);
+    if known.is_none() {
+        edits.replace(asked, quoted(revision.name()));
+    }
+    let text = edits.finish();
+    if text.len() > LONGEST_HELLO {
+        return Err(Refusal::Params(format!(
+            "an introduction has at most {LONGEST_HELLO} bytes here"
+        )));
+    }
+    Ok(Hello { text, id: id.clone(), revision })
+}
+
+/// Says what all servers can do together, in the modern era. One that speaks only
+/// an older revision decides for all, so that a client of both eras goes on to
+/// `initialize`.
+pub(super) async fn discover(
+    stack: &Arc<Stack>,
+    document: &Document,
+    id: &Id,
+) -> Result<Response<ClientBody>, Refusal> {
+    let message: Arc<str> = document.text().into();
+    let parts = gathered(stack, |stack, server| {
+        let (message, id) = (Arc::clone(&message), id.clone());
+        async move { discovered(&stack, &server, &message, &id).await }
+    })
+    .await;
+    let is_legacy = |said: &Document| said.root().get("result").is_none();
+    if parts.answered.iter().any(|(_, said)| is_legacy(said)) {
+        return Err(Refusal::LegacyServer);
+    }
+    let versions: Vec<_> = Revision::modern().map(|revision| quoted(revision.name())).collect();
+    let who = info();
+    let result = format!(
+        r#"{{"resultType":"complete","supportedVersions":[{}],{},"serverInfo":{who},"ttlMs":0,"cacheScope":"private"{}}}"#,
+        versions.join(","),
+        introduction(&parts),
+        meta(&parts.missing, Some(&who))
+    );
+    Ok(refusal::json(StatusCode::OK, post::wrapped(Some(id), &result)))
+}
+
+/// What one server says of itself, or that it speaks another era; `None` if it
+/// says nothing that can be used.
+async fn discovered(
+    stack: &Stack,
+    server: &Arc<ServerState>,
+    message: &str,
+    id: &Id,
+) -> Option<Document> {
+    let document = receive::parse(&stack.gateway, message.as_bytes().to_vec()).ok()?;
+    let answer = post::read(visit::at(stack, server, None).await, document).await;
+    let status = answer.status();
+    let said = visit::whole(&stack.gateway, answer, id).await?;
+    let is_usable = match Message::read(&said) {
+        Ok(Message::Response { .. }) => true,
+        Ok(Message::Failure { error, .. }) => {
+            let code = error.get("code").and_then(Value::as_number);
+            status == StatusCode::BAD_REQUEST && code == Some("-32601")
+        }
+        _ => false,
+    };
+    is_usable.then_some(said)
+}
+
+/// Capabilities and instructions of all servers, as members of a result.
+fn introduction(parts: &Parts<Document>) -> String {
+    let of = |name: &'static str| {
+        parts.answered.iter().filter_map(move |(server, said)| {
+            Some((&*server.link.name, said.root().get("result")?.get(name)?))
+        })
+    };
+    let mut capabilities: Vec<_> = of("capabilities").map(|(_, value)| value).collect();
+    let is_said = |name: &str| capabilities.iter().any(|value| value.get(name).is_some());
+    // A server that is missing may have anything.
+    let lists: Vec<_> = LISTS
+        .iter()
+        .filter(|(name, _)| *name == "tools" || !parts.missing.is_empty() || is_said(name))
+        .filter_map(|(_, text)| Document::parse(*text, &sluice_wire::json::Bounds::default()).ok())
+        .collect();
+    capabilities.extend(lists.iter().map(Document::root));
+    let instructions: Vec<_> = of("instructions")
+        .filter_map(|(server, text)| Some(format!("# {server}\n\n{}", text.as_str()?)))
+        .filter(|text| !text.ends_with("\n\n"))
+        .collect();
+    let mut members = format!(r#""capabilities":{}"#, merged(&capabilities));
+    if !instructions.is_empty() {
+        members.extend([r#","instructions":"#, &quoted(&instructions.join("\n\n"))]);
+    }
+    members
+}
+
+/// Tells every server which messages are worth logging; those that do not log
+/// need not know.
+pub(super) async fn level(
+    stack: &Arc<Stack>,
+    document: &Document,
+    id: &Id,
+) -> Result<Response<ClientBody>, Refusal> {
+    let message: Arc<str> = document.text().into();
+    if let Some(session) = &stack.session {
+        *session.level() = Some(Arc::clone(&message)).filter(|text| text.len() <= LONGEST_LEVEL);
+    }
+    gathered(stack, |stack, server| {
+        let (message, id) = (Arc::clone(&message), id.clone());
+        async move {
+            let document = receive::parse(&stack.gateway, message.as_bytes().to_vec()).ok()?;
+            let answer = post::read(visit::at(&stack, &server, None).await, document).await;
+            visit::whole(&stack.gateway, answer, &id).await
+        }
+    })
+    .await;
+    Ok(refusal::json(StatusCode::OK, post::wrapped(Some(id), "{}")))
+}
+
+const LONGEST_LEVEL: usize = 1024;

@@ -1,0 +1,187 @@
+//! Listening to all servers in the modern era: what each agrees to tell is
+//! acknowledged together, and told on one stream.
+
+use std::{collections::HashMap, sync::Arc};
+
+use bytes::Bytes;
+use http::{Response, StatusCode, header};
+use http_body_util::BodyExt as _;
+use sluice_wire::{
+    edit::{Edits, quoted},
+    json::{Document, Value},
+    rpc::{Id, Message},
+};
+use tokio::time::Instant;
+
+use super::{
+    Stack,
+    follow::{FIRST_PAUSE, LONGEST_PAUSE, looked, renewed, watched},
+    merge::merged,
+    owners,
+    parts::PATIENCE,
+    pump::{Form, LISTS, Pump, Said, Voice, fed},
+    visit,
+};
+use crate::{
+    answer::{block, event_in},
+    body::ClientBody,
+    post, receive,
+    refusal::Refusal,
+    snapshot::ServerState,
+    subscriptions::tagged,
+    visit::Visit,
+};
+
+const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
+/// Events that are kept back until all servers have agreed.
+const MOST_EARLY: usize = 64;
+/// Resources that one client can listen to.
+const MOST_RESOURCES: usize = 1000;
+
+/// Opens a stream of what changes at all servers.
+pub(super) async fn listen(
+    stack: &Arc<Stack>,
+    document: &Document,
+    id: &Id,
+) -> Result<Response<ClientBody>, Refusal> {
+    let params = document.root().get("params");
+    let wanted = params.and_then(|params| params.get("notifications"));
+    let wanted = wanted.filter(|wanted| wanted.members().is_some()).ok_or_else(|| {
+        Refusal::Params(
+            "`params.notifications` must be an object that says what to listen to".into(),
+        )
+    })?;
+    let wishes = wishes(stack, document, wanted).await?;
+    let is_wanted = |name: &str| wanted.get(name).and_then(Value::as_bool) == Some(true);
+    let methods: Vec<_> =
+        LISTS.iter().filter(|(_, wish)| is_wanted(wish)).map(|(method, _)| *method).collect();
+    let id = id.to_json();
+    let own = if is_wanted("toolsListChanged") { r#"{"toolsListChanged":true}"# } else { "{}" };
+    let mut pump = Pump::new(stack, Form::Modern { id: id.clone(), methods });
+    for (server, wish) in stack.servers.iter().zip(wishes) {
+        let (stack, server) = (Arc::clone(stack), Arc::clone(server));
+        pump.follow(&Arc::clone(&server.link.name), |voice| async move {
+            followed(&stack, &server, &wish, &voice).await
+        });
+    }
+    let count = stack.servers.len();
+    Ok(fed(|body| async move {
+        let first = agreed(&mut pump, count, own, &id).await;
+        pump.run(first, &body).await;
+    }))
+}
+
+/// What is sent to each server: the client's message, with the resources that
+/// are the server's.
+async fn wishes(
+    stack: &Arc<Stack>,
+    document: &Document,
+    wanted: Value<'_>,
+) -> Result<Vec<String>, Refusal> {
+    let listed = wanted.get("resourceSubscriptions").filter(|list| list.items().is_some());
+    let Some(listed) = listed else {
+        return Ok(stack.servers.iter().map(|_| document.text().to_owned()).collect());
+    };
+    let uris: Vec<_> = listed.items().into_iter().flatten().filter_map(Value::as_str).collect();
+    if uris.len() > MOST_RESOURCES {
+        return Err(Refusal::Params(format!("at most {MOST_RESOURCES} resources can be named")));
+    }
+    let mut own: HashMap<Arc<str>, Vec<String>> = HashMap::new();
+    for uri in uris {
+        if let Some(server) = owners::owner(stack, document.root().get("params"), uri).await {
+            own.entry(Arc::clone(&server.link.name)).or_default().push(quoted(uri));
+        }
+    }
+    let wish = |server: &Arc<ServerState>| {
+        let uris = own.get(&server.link.name).map(|uris| uris.join(",")).unwrap_or_default();
+        let mut edits = Edits::new(document);
+        edits.replace(listed, format!("[{uris}]"));
+        edits.finish()
+    };
+    Ok(stack.servers.iter().map(wish).collect())
+}
+
+/// The first message of the stream: what all servers agree to tell. One that is
+/// late is heard all the same.
+async fn agreed(pump: &mut Pump, count: usize, own: &str, id: &str) -> Bytes {
+    let (mut waiting, mut said) = (count, vec![own.to_owned()]);
+    let deadline = Instant::now() + PATIENCE;
+    let mut early = Vec::new();
+    while waiting > 0 && early.len() < MOST_EARLY {
+        let next = tokio::time::timeout_at(deadline, pump.said.recv()).await;
+        match next.ok().flatten() {
+            Some((_, Said::Agreed(agreed))) => {
+                waiting -= 1;
+                said.extend(agreed);
+            }
+            Some((_, Said::Event(bytes))) => early.push(bytes),
+            Some((_, Said::Changed)) => {}
+            Some((_, Said::Over)) => waiting -= 1,
+            None => break,
+        }
+    }
+    let bounds = sluice_wire::json::Bounds::default();
+    let read: Vec<_> =
+        said.iter().filter_map(|text| Document::parse(&**text, &bounds).ok()).collect();
+    let values: Vec<_> = read.iter().map(Document::root).collect();
+    let params = format!(r#"{{"notifications":{}}}"#, merged(&values));
+    let first = tagged(ACKNOWLEDGED, &params, id).map(|message| block(None, &message));
+    let all: Vec<_> = first.into_iter().chain(early).collect();
+    all.concat().into()
+}
+
+/// Follows one server for as long as there is somebody to hear; `None` when it is
+/// over.
+async fn followed(
+    stack: &Arc<Stack>,
+    server: &Arc<ServerState>,
+    wish: &str,
+    voice: &Voice,
+) -> Option<()> {
+    let (mut pause, mut has_failed, mut view) = (FIRST_PAUSE, false, None);
+    loop {
+        let visit = renewed(visit::at(stack, server, None).await)?;
+        looked(voice, &mut view, &visit).await?;
+        let document = receive::parse(&stack.gateway, wish.as_bytes().to_vec()).ok()?;
+        let answer = post::read(Visit::clone(&visit), document).await;
+        let stated = answer.headers().get(header::CONTENT_TYPE);
+        if stated.is_some_and(|value| value.as_bytes().starts_with(b"text/event-stream")) {
+            if std::mem::take(&mut has_failed) {
+                voice.say(Said::Changed).await?;
+            }
+            pause = FIRST_PAUSE;
+            passed_on(stack, voice, answer.into_body()).await?;
+            // What was said until it is heard again is lost.
+            has_failed = true;
+        } else {
+            voice.say(Said::Agreed(None)).await?;
+            if answer.status() == StatusCode::NOT_FOUND {
+                // It tells nothing; only what is in force here can change.
+                return watched(voice, visit, None).await;
+            }
+            has_failed = true;
+        }
+        watched(voice, visit, Some(pause)).await?;
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+/// Passes on what one server tells, to its end.
+async fn passed_on(stack: &Stack, voice: &Voice, mut body: ClientBody) -> Option<()> {
+    let bounds = stack.gateway.settings.answer_bounds();
+    while let Some(Ok(frame)) = body.frame().await {
+        let Ok(data) = frame.into_data() else { continue };
+        // INVARIANT: each piece of such a stream is one event.
+        let Some(text) = event_in(&data).and_then(|event| event.data) else { continue };
+        let Ok(document) = Document::parse(text, &bounds) else { break };
+        match Message::read(&document) {
+            Ok(Message::Notification { method: ACKNOWLEDGED, params }) => {
+                let agreed = params.and_then(|params| params.get("notifications"));
+                voice.say(Said::Agreed(agreed.map(|agreed| agreed.raw().to_owned()))).await?;
+            }
+            Ok(Message::Notification { .. }) => voice.say(Said::Event(data)).await?,
+            _ => break,
+        }
+    }
+    Some(())
+}

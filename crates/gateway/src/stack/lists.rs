@@ -1,0 +1,242 @@
+//! Lists of all servers as one: every server's pages, under names that say whose
+//! each thing is, in the order of the grant.
+
+use std::{collections::HashSet, sync::Arc};
+
+use http::{HeaderValue, Response, StatusCode, header};
+use sluice_wire::{
+    edit::{self, Fate, quoted},
+    json::{Document, Value},
+    rpc::{Id, Message},
+};
+
+use super::{
+    Stack,
+    merge::{info, meta},
+    parts::{Parts, gathered},
+    route::SEPARATOR,
+    visit,
+};
+use crate::{
+    body::ClientBody,
+    post, receive,
+    refusal::{self, Refusal},
+    snapshot::ServerState,
+};
+
+/// More pages than any honest list has.
+const MOST_PAGES: u32 = 200;
+
+/// One kind of list.
+#[derive(Debug)]
+pub(super) struct List {
+    pub(super) method: &'static str,
+    member: &'static str,
+    naming: Naming,
+}
+
+/// How things of several servers are told apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Naming {
+    /// By a name that begins with the server's.
+    Prefixed,
+    /// By a member that is the same everywhere: the first server to have it is
+    /// the one that is asked for it.
+    Unique(&'static str),
+    /// By ids that are the gateway's own.
+    Sealed,
+}
+
+pub(super) static TOOLS: List =
+    List { method: "tools/list", member: "tools", naming: Naming::Prefixed };
+pub(super) static PROMPTS: List =
+    List { method: "prompts/list", member: "prompts", naming: Naming::Prefixed };
+pub(super) static RESOURCES: List =
+    List { method: "resources/list", member: "resources", naming: Naming::Unique("uri") };
+pub(super) static TEMPLATES: List = List {
+    method: "resources/templates/list",
+    member: "resourceTemplates",
+    naming: Naming::Unique("uriTemplate"),
+};
+pub(super) static TASKS: List =
+    List { method: "tasks/list", member: "tasks", naming: Naming::Sealed };
+
+/// What is asked of each server.
+#[derive(Debug, Clone)]
+pub(super) struct Asked {
+    list: &'static List,
+    id: Id,
+    /// The client's parameters as JSON, without a cursor.
+    params: Arc<str>,
+}
+
+impl Asked {
+    pub(super) fn new(list: &'static List, id: Id, params: String) -> Asked {
+        Asked { list, id, params: params.into() }
+    }
+}
+
+/// One server's part of a list.
+#[derive(Debug, Default)]
+pub(super) struct Part {
+    /// Each as JSON under the name that clients know it by, with what tells it
+    /// apart.
+    pub(super) items: Vec<(String, String)>,
+    /// How long clients may keep it, in milliseconds.
+    kept: u64,
+    bytes: usize,
+    /// Whether the server has such a list at all.
+    pub(super) is_there: bool,
+}
+
+/// Answers with the lists of all servers.
+pub(super) async fn list(
+    stack: &Arc<Stack>,
+    list: &'static List,
+    document: &Document,
+    id: &Id,
+) -> Result<Response<ClientBody>, Refusal> {
+    let params = document.root().get("params");
+    if params.is_some_and(|params| params.get("cursor").is_some()) {
+        return Err(Refusal::Params("there is one page only: leave `params.cursor` out".into()));
+    }
+    let params = params.map_or("{}", Value::raw).to_owned();
+    let parts = gather(stack, &Asked::new(list, id.clone(), params)).await;
+    let result = merged(stack, list, parts);
+    Ok(refusal::json(StatusCode::OK, post::wrapped(Some(id), &result)))
+}
+
+/// The part of each server.
+pub(super) async fn gather(stack: &Arc<Stack>, asked: &Asked) -> Parts<Part> {
+    let parts = gathered(stack, |stack, server| {
+        let asked = asked.clone();
+        async move { part(&stack, &server, &asked).await }
+    })
+    .await;
+    if matches!(asked.list.naming, Naming::Unique(_)) {
+        // The first server is noted last, so that it is the one that is found.
+        for (server, part) in parts.answered.iter().rev() {
+            let grant = Arc::clone(&stack.holder.reference.id);
+            let pair = (grant, Arc::clone(&server.link.name));
+            for (key, _) in &part.items {
+                stack.gateway.stacks.note_owner(&pair, key);
+            }
+        }
+    }
+    parts
+}
+
+fn merged(stack: &Stack, list: &List, mut parts: Parts<Part>) -> String {
+    let (mut seen, mut items) = (HashSet::new(), Vec::new());
+    let (mut left, mut kept) = (stack.gateway.settings.answer, u64::MAX);
+    for (server, part) in parts.answered {
+        let Some(rest) = left.checked_sub(part.bytes) else {
+            tracing::warn!(server = &*server.link.name, list.method, "a list has no room");
+            parts.missing.push(Arc::clone(&server.link.name));
+            continue;
+        };
+        left = rest;
+        kept = kept.min(part.kept);
+        let own = part
+            .items
+            .into_iter()
+            .filter(|(key, _)| list.naming == Naming::Sealed || seen.insert(key.clone()));
+        items.extend(own.map(|(_, json)| json));
+    }
+    let (member, items) = (list.member, items.join(","));
+    if !stack.is_modern() {
+        return format!(r#"{{"{member}":[{items}]{}}}"#, meta(&parts.missing, None));
+    }
+    // What is missing now may be there soon.
+    let kept = if parts.missing.is_empty() && kept < u64::MAX { kept } else { 0 };
+    let meta = meta(&parts.missing, Some(&info()));
+    format!(
+        r#"{{"{member}":[{items}],"resultType":"complete","ttlMs":{kept},"cacheScope":"private"{meta}}}"#
+    )
+}
+
+/// All pages of one server's list; `None` if they cannot be had.
+async fn part(stack: &Stack, server: &Arc<ServerState>, asked: &Asked) -> Option<Part> {
+    let mut part = Part { is_there: true, kept: u64::MAX, ..Part::default() };
+    let mut cursor = None;
+    for _ in 0..MOST_PAGES {
+        let page = page(stack, server, asked, cursor.as_deref()).await?;
+        let result = match Message::read(&page) {
+            Ok(Message::Response { result, .. }) => result,
+            Ok(Message::Failure { error, .. }) => {
+                let code = error.get("code").and_then(Value::as_number);
+                return (code == Some("-32601")).then(Part::default);
+            }
+            _ => return None,
+        };
+        let items = result.get(asked.list.member).and_then(Value::items)?;
+        for item in items {
+            let (key, json) = named(&server.link.name, asked.list.naming, item)?;
+            part.bytes += key.len() + json.len();
+            part.items.push((key, json));
+        }
+        if part.bytes > stack.gateway.settings.answer {
+            return None;
+        }
+        let kept = result.get("ttlMs").and_then(Value::as_number);
+        part.kept = part.kept.min(kept.and_then(|text| text.parse().ok()).unwrap_or(0));
+        cursor = result.get("nextCursor").and_then(Value::as_str).map(str::to_owned);
+        if cursor.is_none() {
+            return Some(part);
+        }
+    }
+    None
+}
+
+/// One page, asked for as a client of this server alone would.
+async fn page(
+    stack: &Stack,
+    server: &Arc<ServerState>,
+    asked: &Asked,
+    cursor: Option<&str>,
+) -> Option<Document> {
+    let params = Document::parse(&*asked.params, &stack.gateway.settings.bounds).ok()?;
+    let added: Vec<_> = cursor.map(|cursor| ("cursor", quoted(cursor))).into_iter().collect();
+    let params = edit::object(params.root(), |_, _| Fate::Keep, &added);
+    let (id, method) = (asked.id.to_json(), asked.list.method);
+    let message = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#);
+    let mut again = true;
+    loop {
+        let document = receive::parse(&stack.gateway, message.clone().into_bytes()).ok()?;
+        let mut visit = visit::at(stack, server, None).await;
+        let accepted = HeaderValue::from_static("application/json, text/event-stream");
+        visit.headers.insert(header::ACCEPT, accepted);
+        if stack.is_modern() {
+            visit.headers.insert("mcp-method", HeaderValue::from_static(method));
+            visit.headers.remove("mcp-name");
+        }
+        let answer = post::read(visit, document).await;
+        // The server has forgotten the session, and nothing was done in it yet.
+        let is_lost = stack.session.is_some() && answer.status() == StatusCode::NOT_FOUND;
+        if !(is_lost && std::mem::take(&mut again)) {
+            return visit::whole(&stack.gateway, answer, &asked.id).await;
+        }
+        visit::forget(stack, server).await;
+    }
+}
+
+/// A thing under the name that clients know it by, and what tells it apart.
+fn named(server: &str, naming: Naming, item: Value<'_>) -> Option<(String, String)> {
+    match naming {
+        Naming::Prefixed => {
+            let name = item.get("name").and_then(Value::as_str)?;
+            let name = format!("{server}{SEPARATOR}{name}");
+            let own = |key: &str, _| match key {
+                "name" => Fate::Become(quoted(&name)),
+                _ => Fate::Keep,
+            };
+            let json = edit::object(item, own, &[]);
+            Some((name, json))
+        }
+        Naming::Unique(member) => {
+            let key = item.get(member).and_then(Value::as_str)?;
+            Some((key.to_owned(), item.raw().to_owned()))
+        }
+        Naming::Sealed => Some((String::new(), item.raw().to_owned())),
+    }
+}

@@ -1,0 +1,97 @@
+//! Putting together what several servers say of themselves.
+
+use std::sync::Arc;
+
+use sluice_wire::{edit::quoted, json::Value};
+
+/// Objects as one: objects and lists within are put together likewise, what is
+/// true in one is true, and of anything else the first is taken.
+pub(super) fn merged(objects: &[Value<'_>]) -> String {
+    let mut keys = Vec::new();
+    for (key, _) in objects.iter().filter_map(|object| object.members()).flatten() {
+        let key = key.as_str().unwrap_or_default();
+        if !keys.contains(&key) {
+            keys.push(key);
+        }
+    }
+    let member = |key: &str| {
+        let values: Vec<_> = objects.iter().filter_map(|object| object.get(key)).collect();
+        format!("{}:{}", quoted(key), one(&values))
+    };
+    let members: Vec<_> = keys.into_iter().map(member).collect();
+    format!("{{{}}}", members.join(","))
+}
+
+fn one(values: &[Value<'_>]) -> String {
+    let objects: Vec<_> =
+        values.iter().copied().filter(|value| value.members().is_some()).collect();
+    if !objects.is_empty() {
+        return merged(&objects);
+    }
+    if values.iter().any(|value| value.items().is_some()) {
+        let mut items: Vec<_> =
+            values.iter().filter_map(|value| value.items()).flatten().map(Value::raw).collect();
+        let mut seen = std::collections::HashSet::new();
+        items.retain(|item| seen.insert(*item));
+        return format!("[{}]", items.join(","));
+    }
+    if values.iter().any(|value| value.as_bool() == Some(true)) {
+        return "true".into();
+    }
+    values.first().map_or_else(|| "null".into(), |first| first.raw().to_owned())
+}
+
+/// The `_meta` of an answer: which servers it leaves out, and in the modern era
+/// who answers. Empty if there is nothing to say.
+pub(super) fn meta(missing: &[Arc<str>], info: Option<&str>) -> String {
+    let mut members = Vec::new();
+    if let Some(info) = info {
+        members.push(format!(r#""io.modelcontextprotocol/serverInfo":{info}"#));
+    }
+    if !missing.is_empty() {
+        let names: Vec<_> = missing.iter().map(|name| quoted(name)).collect();
+        members.push(format!(r#""sluicegate/missing":[{}]"#, names.join(",")));
+    }
+    if members.is_empty() {
+        return String::new();
+    }
+    format!(r#","_meta":{{{}}}"#, members.join(","))
+}
+
+/// Who the gateway is, when it answers for all.
+pub(super) fn info() -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    format!(r#"{{"name":"sluicegate","title":"Sluicegate","version":"{version}"}}"#)
+}
+
+#[cfg(test)]
+mod tests {
+    use sluice_wire::json::{Bounds, Document};
+
+    use super::merged;
+
+    fn check(objects: &[&str], expected: &str) {
+        let read = |text: &&str| Document::parse(*text, &Bounds::default()).unwrap();
+        let documents: Vec<_> = objects.iter().map(read).collect();
+        let values: Vec<_> = documents.iter().map(Document::root).collect();
+        assert_eq!(merged(&values), expected);
+    }
+
+    #[test]
+    fn capabilities_are_put_together() {
+        check(&[], "{}");
+        check(
+            &[
+                r#"{"tools":{"listChanged":false},"logging":{}}"#,
+                r#"{"tools":{"listChanged":true}}"#,
+            ],
+            r#"{"tools":{"listChanged":true},"logging":{}}"#,
+        );
+        check(
+            &[r#"{"x":{"a":1.0,"b":[1]},"y":false}"#, r#"{"x":{"a":2,"c":{}},"z":null}"#],
+            r#"{"x":{"a":1.0,"b":[1],"c":{}},"y":false,"z":null}"#,
+        );
+        check(&[r#"{"x":[1,"a"]}"#, r#"{"x":["a",2]}"#], r#"{"x":[1,"a",2]}"#);
+        check(&[r#"{"x":true}"#, r#"{"x":{"y":1}}"#, "[]"], r#"{"x":{"y":1}}"#);
+    }
+}

@@ -1,0 +1,115 @@
+//! Whose a resource is. Addresses are not prefixed, because clients and servers
+//! pass them around in texts; so the lists of the servers tell.
+
+use std::sync::Arc;
+
+use sluice_store::new_id;
+use sluice_wire::{
+    edit::{self, Fate},
+    json::Value,
+    rpc::Id,
+};
+
+use super::{
+    Stack,
+    lists::{Asked, RESOURCES, TEMPLATES, gather},
+};
+use crate::snapshot::ServerState;
+
+/// The server that a resource, or a template of some, belongs to: the first that
+/// lists it, else the first with a template that fits, else the only one that has
+/// resources at all.
+pub(super) async fn owner(
+    stack: &Arc<Stack>,
+    params: Option<Value<'_>>,
+    uri: &str,
+) -> Option<Arc<ServerState>> {
+    if let [only] = &*stack.servers {
+        return Some(Arc::clone(only));
+    }
+    if let Some(known) = known(stack, uri) {
+        return Some(known);
+    }
+    // Within a session no two requests may have one id.
+    let id = || Id::String(format!("sluicegate-{}", new_id(stack.at)));
+    let resources = Asked::new(&RESOURCES, id(), meta_only(params));
+    let templates = Asked::new(&TEMPLATES, id(), meta_only(params));
+    let (resources, templates) = tokio::join!(gather(stack, &resources), gather(stack, &templates));
+    if let Some(known) = known(stack, uri) {
+        return Some(known);
+    }
+    let fitting = templates
+        .answered
+        .iter()
+        .find(|(_, part)| part.items.iter().any(|(template, _)| fits(template, uri)));
+    if let Some((server, _)) = fitting {
+        let grant = Arc::clone(&stack.holder.reference.id);
+        stack.gateway.stacks.note_owner(&(grant, Arc::clone(&server.link.name)), uri);
+        return Some(Arc::clone(server));
+    }
+    let mut having = resources.answered.iter().filter(|(_, part)| part.is_there);
+    let only = having.next().map(|(server, _)| Arc::clone(server));
+    only.filter(|_| having.next().is_none() && resources.missing.is_empty())
+}
+
+/// The server that is remembered to have it, if it is still one of the grant's.
+fn known(stack: &Stack, uri: &str) -> Option<Arc<ServerState>> {
+    let name = stack.gateway.stacks.owner(&stack.holder.reference.id, uri)?;
+    stack.server(&name).cloned()
+}
+
+/// Of a request's parameters what each request has to say.
+fn meta_only(params: Option<Value<'_>>) -> String {
+    let progress = |key: &str, _| match key {
+        "progressToken" => Fate::Drop,
+        _ => Fate::Keep,
+    };
+    match params.and_then(|params| params.get("_meta")) {
+        Some(meta) if meta.members().is_some() => {
+            format!(r#"{{"_meta":{}}}"#, edit::object(meta, progress, &[]))
+        }
+        _ => "{}".into(),
+    }
+}
+
+/// Whether a URI can come of a template: what stands outside of braces is in it,
+/// in that order.
+fn fits(template: &str, uri: &str) -> bool {
+    let mut parts = template.split('{');
+    let first = parts.next().unwrap_or_default();
+    let literals: Option<Vec<_>> =
+        parts.map(|part| part.split_once('}').map(|(_, literal)| literal)).collect();
+    let Some(literals) = literals else { return false };
+    let Some((last, between)) = literals.split_last() else { return uri == template };
+    let rest = uri.strip_prefix(first).and_then(|rest| rest.strip_suffix(last));
+    let found = between.iter().try_fold(rest, |rest, literal| {
+        let (_, after) = rest?.split_once(literal)?;
+        Some(Some(after))
+    });
+    found.flatten().is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fits;
+
+    #[test]
+    fn templates_fit_what_can_come_of_them() {
+        for (template, uri, expected) in [
+            ("note:///{id}", "note:///1", true),
+            ("note:///{id}", "file:///1", false),
+            ("note:///{id}/text", "note:///1/text", true),
+            ("note:///{id}/text", "note:///1/text/2", false),
+            ("note:///{id}/text", "note:///a/text/b/text", true),
+            ("{scheme}://x", "a://x", true),
+            ("{scheme}://x", "a://y", false),
+            ("a:{x}-{y}", "a:1-2", true),
+            ("a:{x}-{y}", "a:1", false),
+            ("a:b", "a:b", true),
+            ("a:b", "a:bc", false),
+            ("a:{x", "a:1", false),
+        ] {
+            assert_eq!(fits(template, uri), expected, "{template} {uri}");
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! Whom a message is for: one server, all of them, or nobody.
+//!
+//! A server's name cannot contain `_`, so the first `__` of a name is where the
+//! server's name ends.
+
+use std::sync::Arc;
+
+use sluice_wire::{
+    edit::{Edits, quoted},
+    json::{Document, Value},
+    mcp::{Method, Target},
+    rpc::{Id, Message},
+};
+
+use super::{
+    Stack,
+    lists::{List, PROMPTS, RESOURCES, TASKS, TEMPLATES, TOOLS},
+    owners,
+};
+use crate::{
+    decide::{self, Unserved},
+    refusal::Refusal,
+    seal::Purpose,
+    snapshot::ServerState,
+};
+
+/// Between a server's name and what is the server's own.
+pub(super) const SEPARATOR: &str = "__";
+
+/// What is to be done with a message.
+#[derive(Debug)]
+pub(super) enum Route {
+    /// One server's: the message under the server's own names, if it is not the
+    /// same, and the name that headers repeat.
+    Here {
+        server: Arc<ServerState>,
+        spliced: Option<String>,
+        own: Option<String>,
+    },
+    /// Told to every server there is a session with.
+    Everybody,
+    /// Taken, and nobody need know.
+    Nobody,
+    /// Answered at once.
+    Result(String),
+    Hello,
+    Discover,
+    List(&'static List),
+    Level,
+    Listen,
+}
+
+/// Finds out whom a message is for. What nobody is there for is denied, and
+/// recorded.
+pub(super) async fn route<'d>(
+    stack: &Arc<Stack>,
+    document: &'d Document,
+    message: &Message<'d>,
+) -> Result<Route, Refusal> {
+    match message {
+        Message::Request { method, params, .. } => request(stack, document, method, *params).await,
+        Message::Notification { method, .. } => notification(stack, method).await,
+        Message::Response { id, .. } | Message::Failure { id: Some(id), .. } => reply(stack, id),
+        Message::Failure { id: None, .. } => {
+            Err(Refusal::Request("an answer needs the id of its request".into()))
+        }
+    }
+}
+
+async fn request<'d>(
+    stack: &Arc<Stack>,
+    document: &'d Document,
+    method: &str,
+    params: Option<Value<'d>>,
+) -> Result<Route, Refusal> {
+    if method.starts_with("notifications/") {
+        return Err(Refusal::Request(format!("`{method}` is a notification and has no id")));
+    }
+    let Some(known) = Method::find(method, stack.revision) else {
+        return Err(unknown_method(stack, method).await);
+    };
+    let target =
+        Target::read(known.door, params).map_err(|error| Refusal::Params(error.to_string()))?;
+    match target {
+        Target::Tool { name, .. } => match split(stack, name) {
+            Some((server, own)) => spliced(document, server, own, &["name"]),
+            None => Ok(Route::Result(decide::unknown_tool(stack, name).await?)),
+        },
+        Target::Prompt(name) => {
+            let Some((server, own)) = split(stack, name) else {
+                return Err(unknown(stack, known.name, name, "(unknown prompt)").await);
+            };
+            let place: &[&str] =
+                if known.name == "prompts/get" { &["name"] } else { &["ref", "name"] };
+            spliced(document, server, own, place)
+        }
+        Target::Resource(uri) => match owners::owner(stack, params, uri).await {
+            Some(server) => Ok(Route::Here { server, spliced: None, own: Some(uri.to_owned()) }),
+            None => Err(unknown(stack, known.name, uri, "(unknown resource)").await),
+        },
+        Target::Task(task) => {
+            let opened = stack.gateway.seal.open::<3>(Purpose::Task, task);
+            let own = opened.filter(|[grant, _, _]| grant == stack.holder.id());
+            match own.and_then(|[_, server, _]| stack.server(&server).cloned()) {
+                Some(server) => Ok(Route::Here { server, spliced: None, own: None }),
+                None => Err(unknown(stack, known.name, task, "(unknown task)").await),
+            }
+        }
+        Target::Nothing => of_all(known.name),
+    }
+}
+
+/// What is asked of all servers.
+fn of_all(method: &str) -> Result<Route, Refusal> {
+    Ok(match method {
+        "initialize" => Route::Hello,
+        "server/discover" => Route::Discover,
+        "ping" => Route::Result("{}".into()),
+        "logging/setLevel" => Route::Level,
+        "subscriptions/listen" => Route::Listen,
+        "tools/list" => Route::List(&TOOLS),
+        "resources/list" => Route::List(&RESOURCES),
+        "resources/templates/list" => Route::List(&TEMPLATES),
+        "prompts/list" => Route::List(&PROMPTS),
+        "tasks/list" => Route::List(&TASKS),
+        method if method.starts_with("notifications/") => {
+            return Err(Refusal::Request(format!("`{method}` is a notification and has no id")));
+        }
+        _ => return Err(Refusal::Internal),
+    })
+}
+
+/// The server that a name begins with, and the rest, which is the server's own.
+fn split<'n>(stack: &Stack, name: &'n str) -> Option<(Arc<ServerState>, &'n str)> {
+    let (server, own) = name.split_once(SEPARATOR)?;
+    Some((Arc::clone(stack.server(server)?), own))
+}
+
+/// The message with the server's own name at a place of its parameters.
+fn spliced(
+    document: &Document,
+    server: Arc<ServerState>,
+    own: &str,
+    place: &[&str],
+) -> Result<Route, Refusal> {
+    let mut value = document.root().get("params");
+    for step in place {
+        value = value.and_then(|value| value.get(step));
+    }
+    let mut edits = Edits::new(document);
+    edits.replace(value.ok_or(Refusal::Internal)?, quoted(own));
+    Ok(Route::Here { server, spliced: Some(edits.finish()), own: Some(own.to_owned()) })
+}
+
+async fn notification(stack: &Stack, method: &str) -> Result<Route, Refusal> {
+    let Some(known) = Method::find(method, stack.revision) else {
+        return Err(match unknown_method(stack, method).await {
+            Refusal::UnknownMethod { method, is_modern: false } => {
+                Refusal::Request(format!("notification `{method}` is not available"))
+            }
+            other => other,
+        });
+    };
+    if !method.starts_with("notifications/") {
+        return Err(Refusal::Request(format!("`{method}` is a request and needs an id")));
+    }
+    Ok(match known.name {
+        // Ids of a client's requests are its own, so only the server that has
+        // the request knows the id.
+        "notifications/cancelled" | "notifications/roots/list_changed" => Route::Everybody,
+        // It names a token of one server's, which others may have too.
+        "notifications/progress" if stack.servers.len() == 1 => Route::Everybody,
+        // Each server is told as soon as it has introduced itself.
+        _ => Route::Nobody,
+    })
+}
+
+/// A client's answer to a request of some server, which its id tells.
+fn reply(stack: &Stack, id: &Id) -> Result<Route, Refusal> {
+    let unknown = || Refusal::Request("this answers no request of a server".into());
+    let Id::String(sealed) = id else { return Err(unknown()) };
+    if stack.is_modern() {
+        return Err(unknown());
+    }
+    // Whether it was handed out in this session is seen where it is used.
+    let [grant, server, _, _] =
+        stack.gateway.seal.open(Purpose::ServerRequest, sealed).ok_or_else(unknown)?;
+    let server = stack.server(&server).filter(|_| grant == stack.holder.id());
+    let server = server.cloned().ok_or_else(unknown)?;
+    Ok(Route::Here { server, spliced: None, own: None })
+}
+
+/// Denies what no server of the grant is there for.
+async fn unknown(stack: &Stack, method: &'static str, target: &str, rule: &'static str) -> Refusal {
+    let shown: String = target.chars().take(256).collect();
+    let message = format!("`{shown}` is not available to this grant");
+    let denied = Unserved { method: method.into(), tool: None, rule, message: &message };
+    match decide::unserved(stack, denied).await {
+        Ok(decision) => Refusal::Denied { message, decision },
+        Err(refusal) => refusal,
+    }
+}
+
+/// Denies a method that no server can be found for.
+async fn unknown_method(stack: &Stack, method: &str) -> Refusal {
+    let kept = decide::kept_method(method);
+    let message = format!("method `{kept}` is not available");
+    let refusal = Refusal::UnknownMethod { method: kept.to_string(), is_modern: stack.is_modern() };
+    let denied = Unserved { method: kept, tool: None, rule: "/methods", message: &message };
+    match decide::unserved(stack, denied).await {
+        Ok(_) => refusal,
+        Err(other) => other,
+    }
+}

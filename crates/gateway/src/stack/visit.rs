@@ -1,0 +1,191 @@
+//! Visiting one server on behalf of a client that uses them all: in the session
+//! that the client has there, which is begun when it is first needed.
+
+use std::sync::Arc;
+
+use http::{HeaderMap, HeaderValue, header};
+use http_body_util::BodyExt as _;
+use sluice_wire::{
+    json::{Document, Value},
+    mcp::{Era, Revision, header_text},
+    rpc::Id,
+};
+use tokio::time::Instant;
+
+use super::{
+    REVISION, SESSION, Stack,
+    kept::{Opened, Session},
+    parts::PATIENCE,
+};
+use crate::{
+    answer::answer_in, body::ClientBody, forward::LAST_EVENT, gateway::Inner, identify::Caller,
+    post, receive, repair::READY, snapshot::ServerState, stream, visit::Visit,
+};
+
+/// A visit to one server; `own` is the name there of what is aimed at.
+///
+/// A server that does not introduce itself is visited without a session: the
+/// request is judged and recorded, and what comes of it the client is told.
+pub(super) async fn at(stack: &Stack, server: &Arc<ServerState>, own: Option<&str>) -> Visit {
+    let mut headers = stack.headers.clone();
+    headers.remove(SESSION);
+    if stack.is_modern() {
+        let own = own.and_then(|own| HeaderValue::try_from(header_text(own)).ok());
+        if let (Some(own), true) = (own, headers.contains_key("mcp-name")) {
+            headers.insert("mcp-name", own);
+        }
+    } else if let Some(session) = &stack.session
+        && let Some(opened) = opened(stack, session, server).await
+    {
+        complete(&mut headers, opened);
+    }
+    made(stack, server, headers)
+}
+
+/// A visit in a session that stands already; `None` if there is none.
+pub(super) async fn standing(
+    stack: &Stack,
+    session: &Session,
+    server: &Arc<ServerState>,
+) -> Option<Visit> {
+    let opened = session.member(&server.link.name).lock().await.opened.clone();
+    let opened = opened.filter(|opened| is_same(opened, server))?;
+    opened.session.as_ref()?;
+    let mut headers = stack.headers.clone();
+    complete(&mut headers, opened);
+    Some(made(stack, server, headers))
+}
+
+fn made(stack: &Stack, server: &Arc<ServerState>, headers: HeaderMap) -> Visit {
+    let caller = Caller { holder: Arc::clone(&stack.holder), token: stack.token };
+    Visit::new(Arc::clone(&stack.gateway), caller, Arc::clone(server), headers)
+}
+
+/// Writes what was agreed on with a server into the headers of a message to it.
+fn complete(headers: &mut HeaderMap, opened: Opened) {
+    headers.remove(SESSION);
+    headers.insert(REVISION, opened.revision);
+    if let Some(session) = opened.session {
+        headers.insert(SESSION, session);
+    }
+}
+
+fn is_same(opened: &Opened, server: &ServerState) -> bool {
+    opened.link.upgrade().is_some_and(|link| Arc::ptr_eq(&link, &server.link))
+}
+
+/// What client and server have agreed on; they are introduced if need be.
+async fn opened(stack: &Stack, session: &Session, server: &Arc<ServerState>) -> Option<Opened> {
+    let begun = Instant::now();
+    let member = session.member(&server.link.name);
+    let mut place = member.lock().await;
+    if let Some(opened) = place.opened.as_ref().filter(|opened| is_same(opened, server)) {
+        return Some(opened.clone());
+    }
+    if place.failed.is_some_and(|failed| failed > begun) {
+        // Somebody else has tried in vain meanwhile.
+        return None;
+    }
+    let (opened, _) = Box::pin(introduced(stack, session, server)).await.unzip();
+    place.failed = opened.is_none().then(Instant::now);
+    place.opened.clone_from(&opened);
+    opened
+}
+
+/// Introduces the client to a server, and gives what the server says of itself.
+pub(super) async fn introduce(
+    stack: &Stack,
+    session: &Session,
+    server: &Arc<ServerState>,
+) -> Option<Document> {
+    let member = session.member(&server.link.name);
+    let mut place = member.lock().await;
+    let (opened, said) = Box::pin(introduced(stack, session, server)).await.unzip();
+    place.failed = opened.is_none().then(Instant::now);
+    place.opened = opened;
+    said
+}
+
+/// Forgets what was agreed on with a server, which does not know it any more.
+pub(super) async fn forget(stack: &Stack, server: &ServerState) {
+    if let Some(session) = &stack.session {
+        session.member(&server.link.name).lock().await.opened = None;
+    }
+}
+
+async fn introduced(
+    stack: &Stack,
+    session: &Session,
+    server: &Arc<ServerState>,
+) -> Option<(Opened, Document)> {
+    let mut headers = stack.headers.clone();
+    for name in [SESSION, REVISION, LAST_EVENT.as_str()] {
+        headers.remove(name);
+    }
+    headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+    let hello = &session.hello;
+    let document = receive::parse(&stack.gateway, hello.text.clone().into_bytes()).ok()?;
+    let answer = post::read(made(stack, server, headers.clone()), document).await;
+    let sealed = answer.headers().get(SESSION).cloned();
+    let said = whole(&stack.gateway, answer, &hello.id).await?;
+    let agreed = said.root().get("result")?.get("protocolVersion").and_then(Value::as_str)?;
+    let agreed = Revision::from_name(agreed).filter(|agreed| agreed.era() == Era::Legacy)?;
+    let revision = HeaderValue::from_static(agreed.name());
+    let opened = Opened { link: Arc::downgrade(&server.link), session: sealed, revision };
+    complete(&mut headers, opened.clone());
+    let level = session.level().clone();
+    for message in [Some(READY), level.as_deref()].into_iter().flatten() {
+        let document = receive::parse(&stack.gateway, message.as_bytes().to_vec()).ok()?;
+        post::read(made(stack, server, headers.clone()), document).await;
+    }
+    Some((opened, said))
+}
+
+/// Tells every server there is a session with, and waits for none of them long.
+pub(super) async fn told(stack: &Stack, message: &str) {
+    let Some(session) = &stack.session else { return };
+    let telling = stack.servers.iter().map(|server| async move {
+        let visit = standing(stack, session, server).await?;
+        let document = receive::parse(&stack.gateway, message.as_bytes().to_vec()).ok()?;
+        Some(post::read(visit, document).await.status())
+    });
+    within_patience(telling).await;
+}
+
+/// Ends the sessions that a session is made of. Nothing depends on it: one that
+/// nobody uses expires.
+pub(super) async fn ended(stack: &Stack, session: &Session) {
+    let ending = stack.servers.iter().map(|server| async move {
+        let visit = standing(stack, session, server).await?;
+        stream::delete(visit).await.ok()
+    });
+    within_patience(ending).await;
+}
+
+async fn within_patience<F: Future>(all: impl Iterator<Item = F>) {
+    let _ = tokio::time::timeout(PATIENCE, futures_util::future::join_all(all)).await;
+}
+
+/// The answer to a request, read whole, whatever came before it.
+pub(super) async fn whole(
+    gateway: &Inner,
+    answer: http::Response<ClientBody>,
+    id: &Id,
+) -> Option<Document> {
+    let bounds = gateway.settings.answer_bounds();
+    let stated = answer.headers().get(header::CONTENT_TYPE);
+    let is_stream = stated.is_some_and(|value| value.as_bytes().starts_with(b"text/event-stream"));
+    let mut body = answer.into_body();
+    if !is_stream {
+        let bytes = receive::collect(body, bounds.bytes).await.ok()?;
+        return Document::parse(bytes, &bounds).ok();
+    }
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame.ok()?.into_data() else { continue };
+        // INVARIANT: each piece of such a stream is one event.
+        if let Some(answer) = answer_in(&data, id, &bounds) {
+            return Some(answer);
+        }
+    }
+    None
+}
