@@ -75,7 +75,7 @@ pub(crate) async fn read(visit: Visit, document: Document) -> Response<ClientBod
 }
 
 /// The id of a message that is wrong otherwise.
-fn readable_id(document: &Document) -> Option<Id> {
+pub(crate) fn readable_id(document: &Document) -> Option<Id> {
     document.root().get("id").and_then(|id| Id::read(id).ok())
 }
 
