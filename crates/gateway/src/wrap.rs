@@ -130,8 +130,8 @@ struct Conversation<'w> {
     under_way: Arc<UnderWay>,
 }
 
-/// Requests of the modern era that are under way, by their id as JSON: closing
-/// a connection cannot cancel them, as it does over HTTP.
+/// Requests that are under way, by their id as JSON. What is cancelled is given
+/// up here, even if it has not been sent yet.
 #[derive(Debug, Default)]
 struct UnderWay(Mutex<HashMap<String, Cancellable>>);
 
@@ -147,9 +147,11 @@ impl UnderWay {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends a request; whether there was one.
-    fn cancel(&self, id: &str) -> bool {
-        self.all().remove(id).inspect(|one| one.task.abort()).is_some()
+    /// Gives up a request.
+    fn cancel(&self, id: &str) {
+        if let Some(one) = self.all().remove(id) {
+            one.task.abort();
+        }
     }
 }
 

@@ -14,3 +14,4 @@ mod sluice;
 mod stdio;
 mod tls;
 mod up;
+mod wrap;

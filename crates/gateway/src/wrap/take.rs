@@ -57,9 +57,9 @@ impl Conversation<'_> {
             }
         };
         if let Message::Notification { method: "notifications/cancelled", params } = &message {
-            let id = params.and_then(|params| params.get("requestId")).map(Value::raw);
-            if id.is_some_and(|id| self.under_way.cancel(id)) {
-                return;
+            let id = params.and_then(|params| params.get("requestId"));
+            if let Some(id) = id.and_then(|id| Id::read(id).ok()) {
+                self.under_way.cancel(&id.to_json());
             }
         }
         let (headers, is_modern) = headers(&self.client, &message);
@@ -92,7 +92,8 @@ impl Conversation<'_> {
         };
         let (client, under_way) = (Arc::clone(&self.client), Arc::clone(&self.under_way));
         let Asked { id, is_hello, is_endless, is_modern } = asked;
-        let key = is_modern.then(|| id.to_json());
+        // An introduction cannot be cancelled.
+        let key = (!is_hello).then(|| id.to_json());
         let own = key.clone();
         let (answered, is_answered) = oneshot::channel();
         let (noted, is_noted) = oneshot::channel::<()>();

@@ -98,8 +98,8 @@ pub(super) enum AskError {
 pub(super) struct Asking {
     child: Arc<Child>,
     number: u64,
-    /// Whether it is of the modern era, which its child may not be known to speak.
-    pub(super) is_modern: bool,
+    /// Whether the child is told in either era.
+    pub(super) always_cancels: bool,
     pub(super) inbox: Inbox,
 }
 
@@ -179,7 +179,7 @@ impl Child {
             to,
         };
         let number = self.register(waiting)?;
-        let asking = Asking { child: Arc::clone(self), number, is_modern: self.is_modern(), inbox };
+        let asking = Asking { child: Arc::clone(self), number, always_cancels: false, inbox };
         let mut edits = Edits::new(request);
         for place in id.into_iter().chain(token) {
             edits.replace(place, number.to_string());
@@ -340,7 +340,7 @@ fn number(id: &Id) -> Option<u64> {
 impl Drop for Asking {
     fn drop(&mut self) {
         let was_waiting = self.child.state().waiting.remove(&self.number).is_some();
-        if was_waiting && (self.is_modern || self.child.is_modern()) {
+        if was_waiting && (self.always_cancels || self.child.is_modern()) {
             let number = self.number;
             let reason = quoted("the client went away");
             let _ = self.child.tell_now(format!(

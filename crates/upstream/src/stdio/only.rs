@@ -179,7 +179,7 @@ impl OnlyChild {
         }
         let own = self.own()?;
         let mut asking = own.child.ask(document, None).await.map_err(sent)?;
-        asking.is_modern = true;
+        asking.always_cancels = true;
         let first = asking.inbox.next().await;
         if let Some(Said::Answer(answer)) = &first
             && answer.code.is_none()

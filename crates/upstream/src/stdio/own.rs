@@ -41,7 +41,8 @@ pub(super) struct Own {
     pub(super) child: Arc<Child>,
     mailbox: Arc<Mailbox>,
     used: Mutex<Instant>,
-    _room: Option<OwnedSemaphorePermit>,
+    /// Its place among the sessions; the client of an only child needs none.
+    room: Option<OwnedSemaphorePermit>,
 }
 
 impl Default for OwnSessions {
@@ -125,7 +126,7 @@ impl Own {
         mailbox: Arc<Mailbox>,
         room: Option<OwnedSemaphorePermit>,
     ) -> Own {
-        Own { id, child, mailbox, used: Mutex::new(Instant::now()), _room: room }
+        Own { id, child, mailbox, used: Mutex::new(Instant::now()), room }
     }
 
     fn is_used(&self) -> bool {
@@ -147,7 +148,9 @@ impl Own {
     ) -> Result<Response<AnswerBody>, SendError> {
         match Message::read(&document) {
             Ok(Message::Request { id, .. }) => {
-                let asking = self.child.ask(&document, Some(&self.id)).await.map_err(sent)?;
+                let mut asking = self.child.ask(&document, Some(&self.id)).await.map_err(sent)?;
+                // Over HTTP a client that goes away has not cancelled its request.
+                asking.always_cancels = self.room.is_none();
                 let id = id.to_json();
                 return reply::answer(asking, id, false).await;
             }
