@@ -173,8 +173,7 @@ impl Link {
 
     /// A server that is reached in this way.
     fn over(server: &Server, upstream: Upstream) -> Result<Link, ApplyError> {
-        let failed =
-            |reason| ApplyError::Server { server: server.name.as_str().into(), reason };
+        let failed = |reason| ApplyError::Server { server: server.name.as_str().into(), reason };
         let headers = credentials(&server.transport).map_err(failed)?;
         Ok(Link {
             server: server.clone(),

@@ -9,7 +9,8 @@ use super::Place;
 
 /// Programs that run others, whose own name says nothing.
 const RUNNERS: [&str; 12] = [
-    "bash", "bunx", "deno", "docker", "env", "node", "npx", "pipx", "python", "python3", "sh", "uvx",
+    "bash", "bunx", "deno", "docker", "env", "node", "npx", "pipx", "python", "python3", "sh",
+    "uvx",
 ];
 /// The longest a name may be.
 const LONGEST: usize = 32;

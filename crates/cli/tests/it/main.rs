@@ -11,6 +11,7 @@ mod policy;
 mod readme;
 mod running;
 mod sluice;
+mod soak;
 mod stdio;
 mod tls;
 mod up;

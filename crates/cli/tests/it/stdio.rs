@@ -14,7 +14,8 @@ use sluice_upstream::{AnswerBody, HttpUpstream, Upstream, address::Reach};
 use crate::sluice::{BINARY, Folder};
 
 /// A small MCP server, which the tests of `upstream` use too.
-pub(crate) const SERVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../upstream/tests/it/server.sh");
+pub(crate) const SERVER: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../upstream/tests/it/server.sh");
 pub(crate) const TOKEN: &str = "sg_0123456789abcdef";
 const POLICY: &str = r#"{"version":"1","default":"allow"}"#;
 

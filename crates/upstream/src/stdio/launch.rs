@@ -265,9 +265,11 @@ impl Keeper {
             }
             self.signal(signal);
         }
-        let ended = self.process.wait().await.inspect_err(
-            |error| tracing::warn!(%error, "a process could not be waited for"),
-        );
+        let ended = self
+            .process
+            .wait()
+            .await
+            .inspect_err(|error| tracing::warn!(%error, "a process could not be waited for"));
         self.sweep();
         ended.ok()
     }

@@ -142,11 +142,7 @@ impl OnlyChild {
     }
 
     /// Introduces its client to the child, and everybody else to what it said then.
-    async fn begin(
-        &self,
-        document: &Document,
-        id: &Id,
-    ) -> Result<Response<AnswerBody>, SendError> {
+    async fn begin(&self, document: &Document, id: &Id) -> Result<Response<AnswerBody>, SendError> {
         let id = id.to_json();
         if let Some(hello) = self.hello.get() {
             let guest = new_id()?;

@@ -81,7 +81,9 @@ fn nothing_is_left_when_it_is_told_to_end() {
         client.hello();
         let pids = processes(&mut client);
         let pid = client.process.id().to_string();
-        assert!(Command::new("kill").args([&format!("-{signal}"), &pid]).status().unwrap().success());
+        assert!(
+            Command::new("kill").args([&format!("-{signal}"), &pid]).status().unwrap().success()
+        );
         assert_eq!(client.code(), code);
         until("all have ended", || !pids.iter().any(|pid| runs(pid)));
     }

@@ -45,7 +45,10 @@ fn limits_and_the_log_are_shared() {
         assert_eq!(client.end(), 0);
     }
     let log = up.run(&["log", "export"]).exits(0).out;
-    let of_wrap: Vec<_> = log.lines().filter(|line| line.contains("\"wrap:s\"") && line.contains("\"decision\"")).collect();
+    let of_wrap: Vec<_> = log
+        .lines()
+        .filter(|line| line.contains("\"wrap:s\"") && line.contains("\"decision\""))
+        .collect();
     let count = |what: &str| of_wrap.iter().filter(|line| line.contains(what)).count();
     assert_eq!((count("\"allow\""), count("\"deny\"")), (2, 2), "{log}");
     assert!(of_wrap.iter().all(|line| line.contains("\"policy\"")), "{log}");
