@@ -62,7 +62,7 @@ pub(crate) fn head(
     headers: &str,
     length: Option<usize>,
 ) -> String {
-    let Target { address, path, token } = target;
+    let Target { address, path, token, session } = target;
     let version = era.version();
     let mut text = format!(
         "{method} {path} HTTP/1.1\r\nHost: {address}\r\nAccept: application/json, text/event-stream\r\nMCP-Protocol-Version: {version}\r\n{headers}"
@@ -70,6 +70,9 @@ pub(crate) fn head(
     // Writing to a string cannot fail.
     if let Some(token) = token {
         let _ = write!(text, "Authorization: Bearer {token}\r\n");
+    }
+    if let Some(session) = session {
+        let _ = write!(text, "Mcp-Session-Id: {session}\r\n");
     }
     if let Some(length) = length {
         let _ = write!(text, "Content-Type: application/json\r\nContent-Length: {length}\r\n");
