@@ -59,18 +59,17 @@ pub(crate) async fn run(start: Start) -> anyhow::Result<Done> {
     let Start { name, place, source, data, environment } = start;
     let data = DataDirectory::open(&data)?;
     let key = Key::from_bytes(data.master_key()?);
+    let name = name.map_or_else(|| name::of(&place), Ok)?;
+    let policy = policy(&name, source)?;
+    // The command starts up while the store is opened. Nothing is sent to it before.
+    let (upstream, child) = reached(&place, &name, &environment)?;
     let durability = Audit::default().durability;
     let store = Store::open(&data.path().join("sluice.db"), durability, &key)?;
     let people = data::admin_url(data.path());
     let gateway = Gateway::new(settings(people, key), store.clone(), Builtins::new())
         .ok_or_else(|| anyhow!("the key in the data directory cannot be used"))?;
-    let name = name.map_or_else(|| name::of(&place), Ok)?;
-    let (upstream, child) = reached(&place, &name, &environment)?;
-    let wrapped = gateway.wrap(sluice_gateway::Wrap {
-        server: server(&name, place),
-        upstream,
-        policy: policy(&name, source)?,
-    })?;
+    let server = server(&name, place);
+    let wrapped = gateway.wrap(sluice_gateway::Wrap { server, upstream, policy })?;
     let done = converse(&wrapped, child.as_deref()).await;
     store.flush().await?;
     done

@@ -28,7 +28,7 @@ fn calls_are_judged_and_the_rest_passes() {
     let denied = client.call("env");
     assert_eq!(denied["result"]["isError"], true, "{denied}");
     assert!(denied.to_string().contains("Not from here."), "{denied}");
-    let list = client.ask("tools/list", json!({}));
+    let list = client.ask("tools/list", &json!({}));
     assert_eq!(list["result"]["tools"][0]["name"], "echo", "{list}");
     assert_eq!(client.call("echo")["result"]["content"][0]["text"], pid, "there is one child");
     assert_eq!(client.end(), 0);
@@ -40,7 +40,7 @@ fn hidden_tools_are_in_no_list_and_cannot_be_called() {
     let folder = Folder::with("policy.json", policy);
     let mut client = Client::start(&folder, &["--", SERVER]);
     client.hello();
-    let list = client.ask("tools/list", json!({}));
+    let list = client.ask("tools/list", &json!({}));
     assert_eq!(list["result"]["tools"], json!([]), "{list}");
     let refused = client.call("echo");
     assert_eq!(refused["result"]["isError"], true, "{refused}");
@@ -102,16 +102,16 @@ fn what_the_server_says_besides_its_answers_arrives() {
     let folder = Folder::with("policy.json", ALLOW);
     let mut client = Client::start(&folder, &["--", SERVER]);
     client.hello();
-    let id = client.send("tools/call", json!({"name":"progress","_meta":{"progressToken":"p"}}));
+    let id = client.send("tools/call", &json!({"name":"progress","_meta":{"progressToken":"p"}}));
     let progress = client.read();
     assert_eq!(progress["params"]["progressToken"], "p", "{progress}");
     assert_eq!(client.read()["id"], id);
-    let id = client.send("tools/call", json!({"name":"changed"}));
+    let id = client.send("tools/call", &json!({"name":"changed"}));
     let (one, other) = (client.read(), client.read());
     let (answer, news) = if one["id"] == id { (one, other) } else { (other, one) };
     assert_eq!(answer["id"], id, "{answer}");
     assert_eq!(news["method"], "notifications/tools/list_changed", "{news}");
-    let id = client.send("tools/call", json!({"name":"ask"}));
+    let id = client.send("tools/call", &json!({"name":"ask"}));
     let asked = client.read();
     assert_eq!(asked["method"], "sampling/createMessage", "{asked}");
     assert_ne!(asked["id"], "ask-1", "the id is the gateway's own");
@@ -127,20 +127,20 @@ fn requests_run_beside_each_other_and_can_be_cancelled() {
     let record = folder.path().join("record").display().to_string();
     let mut client = Client::start_with(&folder, &[("RECORD", &record)], &["--", SERVER]);
     client.hello();
-    let first = client.send("tools/call", json!({"name":"hold"}));
-    let second = client.send("tools/call", json!({"name":"release"}));
+    let first = client.send("tools/call", &json!({"name":"hold"}));
+    let second = client.send("tools/call", &json!({"name":"release"}));
     assert_eq!(client.read()["id"], second);
     assert_eq!(client.read()["id"], first);
     // Nobody answers what was cancelled, be it at the child already or not.
-    let hung = client.send("tools/call", json!({"name":"hang"}));
+    let hung = client.send("tools/call", &json!({"name":"hang"}));
     until("the child has it", || fs::read_to_string(&record).unwrap().contains("\"hang\""));
-    client.notify("notifications/cancelled", json!({"requestId": hung}));
+    client.notify("notifications/cancelled", &json!({"requestId": hung}));
     until("the child is told of it", || {
         fs::read_to_string(&record).unwrap().contains("notifications/cancelled")
     });
-    let early = client.send("tools/call", json!({"name":"hang"}));
-    client.notify("notifications/cancelled", json!({"requestId": early}));
-    client.ask("ping", json!({}));
+    let early = client.send("tools/call", &json!({"name":"hang"}));
+    client.notify("notifications/cancelled", &json!({"requestId": early}));
+    client.ask("ping", &json!({}));
     assert_eq!(client.end(), 0);
 }
 
@@ -150,26 +150,26 @@ fn the_modern_era_is_spoken_too() {
     let folder = Folder::with("policy.json", policy);
     let record = folder.path().join("record").display().to_string();
     let mut client = Client::start_with(&folder, &[("RECORD", &record)], &["--", SERVER, "modern"]);
-    let discovered = client.ask("server/discover", json!({"_meta": MODERN.clone()}));
+    let discovered = client.ask("server/discover", &json!({"_meta": MODERN.clone()}));
     assert_eq!(discovered["result"]["supportedVersions"][0], "2026-07-28", "{discovered}");
     let call = |name: &str| json!({"name": name, "arguments": {}, "_meta": MODERN.clone()});
-    let answer = client.ask("tools/call", call("echo"));
+    let answer = client.ask("tools/call", &call("echo"));
     assert!(answer["result"]["content"].is_array(), "{answer}");
-    let denied = client.ask("tools/call", call("env"));
+    let denied = client.ask("tools/call", &call("env"));
     assert!(denied.to_string().contains("Not from here."), "{denied}");
     let wish = json!({"notifications": {"toolsListChanged": true}, "_meta": MODERN.clone()});
-    let listening = client.send("subscriptions/listen", wish);
+    let listening = client.send("subscriptions/listen", &wish);
     let acknowledged = client.read();
     assert_eq!(acknowledged["method"], "notifications/subscriptions/acknowledged");
-    let id = client.send("tools/call", call("changed"));
+    let id = client.send("tools/call", &call("changed"));
     let (one, other) = (client.read(), client.read());
     let (answer, news) = if one["id"] == id { (one, other) } else { (other, one) };
     assert_eq!(answer["id"], id, "{answer}");
     let of = &news["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"];
     assert_eq!(of, &json!(listening), "{news}");
-    let hung = client.send("tools/call", call("hang"));
+    let hung = client.send("tools/call", &call("hang"));
     until("the child has it", || fs::read_to_string(&record).unwrap().contains("\"hang\""));
-    client.notify("notifications/cancelled", json!({"requestId": hung}));
+    client.notify("notifications/cancelled", &json!({"requestId": hung}));
     until("the child is told of it", || {
         fs::read_to_string(&record).unwrap().contains("notifications/cancelled")
     });
@@ -180,7 +180,7 @@ fn the_modern_era_is_spoken_too() {
 fn a_client_that_probes_may_fall_back_to_the_older_era() {
     let folder = Folder::with("policy.json", ALLOW);
     let mut client = Client::start(&folder, &["--", SERVER]);
-    let refused = client.ask("server/discover", json!({"_meta": MODERN.clone()}));
+    let refused = client.ask("server/discover", &json!({"_meta": MODERN.clone()}));
     assert_eq!(refused["error"]["code"], -32601, "{refused}");
     client.hello();
     assert!(client.call("echo")["result"].is_object());
@@ -198,7 +198,7 @@ async fn a_url_is_wrapped_like_a_command() {
         let arguments = ["--url", &url, "--header", "X-Key: env:KEY"];
         let mut client = Client::start_with(&folder, &variables, &arguments);
         client.hello();
-        let list = client.ask("tools/list", json!({}));
+        let list = client.ask("tools/list", &json!({}));
         assert_eq!(list["result"]["tools"].as_array().unwrap().len(), 1, "{list}");
         assert!(client.call("echo")["result"].is_object());
         assert_eq!(client.call("rm")["result"]["isError"], true);

@@ -82,7 +82,7 @@ impl Client {
     }
 
     /// Makes a request; its id.
-    pub(crate) fn send(&mut self, method: &str, params: Value) -> u64 {
+    pub(crate) fn send(&mut self, method: &str, params: &Value) -> u64 {
         self.next += 1;
         let id = self.next;
         let message = json!({"jsonrpc":"2.0","id":id,"method":method,"params":params});
@@ -90,14 +90,14 @@ impl Client {
         id
     }
 
-    pub(crate) fn notify(&mut self, method: &str, params: Value) {
+    pub(crate) fn notify(&mut self, method: &str, params: &Value) {
         let message = json!({"jsonrpc":"2.0","method":method,"params":params});
         self.write(&message.to_string());
     }
 
     /// Makes a request whose answer comes next.
     #[track_caller]
-    pub(crate) fn ask(&mut self, method: &str, params: Value) -> Value {
+    pub(crate) fn ask(&mut self, method: &str, params: &Value) -> Value {
         let id = self.send(method, params);
         let answer = self.read();
         assert_eq!(answer["id"], id, "{answer}");
@@ -112,14 +112,14 @@ impl Client {
             "capabilities": {"sampling": {}},
             "clientInfo": {"name": "t", "version": "1"},
         });
-        let answer = self.ask("initialize", hello);
-        self.notify("notifications/initialized", json!({}));
+        let answer = self.ask("initialize", &hello);
+        self.notify("notifications/initialized", &json!({}));
         answer
     }
 
     #[track_caller]
     pub(crate) fn call(&mut self, tool: &str) -> Value {
-        self.ask("tools/call", json!({"name": tool, "arguments": {}}))
+        self.ask("tools/call", &json!({"name": tool, "arguments": {}}))
     }
 
     /// Says no more.

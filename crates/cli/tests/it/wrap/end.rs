@@ -29,8 +29,8 @@ fn a_command_that_dies_costs_its_callers_an_error() {
     let folder = Folder::with("policy.json", ALLOW);
     let mut client = Client::start(&folder, &["--", SERVER]);
     client.hello();
-    let hung = client.send("tools/call", json!({"name":"hang"}));
-    let dead = client.send("tools/call", json!({"name":"die"}));
+    let hung = client.send("tools/call", &json!({"name":"hang"}));
+    let dead = client.send("tools/call", &json!({"name":"die"}));
     let mut answered = [client.read(), client.read()].map(|answer| {
         assert!(answer["error"].is_object(), "{answer}");
         answer["id"].as_u64().unwrap()
@@ -47,7 +47,7 @@ fn what_was_asked_before_the_end_is_still_answered() {
     let folder = Folder::with("policy.json", ALLOW);
     let mut client = Client::start(&folder, &["--", SERVER]);
     client.hello();
-    let ids: Vec<_> = (0..20).map(|_| client.send("tools/call", json!({"name":"echo"}))).collect();
+    let ids: Vec<_> = (0..20).map(|_| client.send("tools/call", &json!({"name":"echo"}))).collect();
     client.close();
     let mut answered: Vec<_> = ids.iter().map(|_| client.read()["id"].as_u64().unwrap()).collect();
     answered.sort_unstable();
