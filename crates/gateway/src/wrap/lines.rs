@@ -39,7 +39,7 @@ fn line(event: &[u8]) -> Option<String> {
     let pushed = Splitter::new(event.len() + 1)
         .push(event, |block| data = block.read().ok().and_then(|event| event.data));
     pushed.ok()?;
-    let mut line = single_line(data?);
+    let mut line = single_line(data.filter(|data| !data.is_empty())?);
     line.push('\n');
     Some(line)
 }
