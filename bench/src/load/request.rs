@@ -7,6 +7,8 @@ use crate::{era::Era, target::Target};
 
 /// Ids are counted from here, so that all have ten digits.
 const FIRST_ID: u64 = 1_000_000_000;
+/// Calls that one connection can make before it comes to the next one's ids.
+const APART: u64 = 10_000_000;
 
 /// Which calls are made.
 #[derive(Debug, Clone)]
@@ -38,6 +40,13 @@ impl Request {
         let id_at = text.len() + before.len();
         text += &body;
         Request { bytes: text.into_bytes(), id_at, id: FIRST_ID }
+    }
+
+    /// The same for the `n`th of connections that may share a session, in which
+    /// no two calls have the same id.
+    pub(super) fn of_connection(self, n: usize) -> Request {
+        let apart = u64::try_from(n).unwrap_or_default() * APART;
+        Request { id: self.id + apart, ..self }
     }
 
     /// The bytes of the next call, and its id.
