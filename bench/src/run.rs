@@ -57,6 +57,9 @@ pub(crate) struct Arguments {
     listen_streams: usize,
     #[arg(long, default_value_t = 5_000)]
     get_streams: usize,
+    /// Where npm has put `supergateway` and `mcp-proxy`, which `stdio` compares with
+    #[arg(long, default_value = "target/bridges")]
+    bridges: PathBuf,
     /// For configurations and data directories; 10 million records need 10 GB
     #[arg(long, default_value = "target/bench")]
     work: PathBuf,

@@ -96,7 +96,15 @@ async fn listen(connection: &mut TcpStream, target: &Target, n: usize) -> anyhow
     Ok(())
 }
 
-async fn get(connection: &mut TcpStream, target: &Target) -> anyhow::Result<()> {
+/// The same target in a session that was begun there.
+pub(crate) async fn in_session(target: &Target) -> anyhow::Result<Target> {
+    let mut connection = TcpStream::connect(target.address).await?;
+    let begun = timeout(PATIENCE, begin(&mut connection, target)).await;
+    Ok(Target { session: Some(begun.context("no answer")??), ..target.clone() })
+}
+
+/// Begins a session; its id.
+async fn begin(connection: &mut TcpStream, target: &Target) -> anyhow::Result<String> {
     let era = Era::Legacy;
     let body = format!(
         r#"{{"jsonrpc":"2.0","id":0,"method":"initialize","params":{{"protocolVersion":"{}","capabilities":{{}},"clientInfo":{{"name":"bench","version":"1"}}}}}}"#,
@@ -108,7 +116,13 @@ async fn get(connection: &mut TcpStream, target: &Target) -> anyhow::Result<()> 
     let body = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
     let request = head("POST", target, era, &headers, Some(body.len())) + body;
     complete(connection, &request).await?;
-    let request = head("GET", target, era, &headers, None);
+    Ok(session)
+}
+
+async fn get(connection: &mut TcpStream, target: &Target) -> anyhow::Result<()> {
+    let session = begin(connection, target).await?;
+    let headers = format!("Mcp-Session-Id: {session}\r\n");
+    let request = head("GET", target, Era::Legacy, &headers, None);
     connection.write_all(request.as_bytes()).await?;
     let mut answer = Decoder::default();
     while !answer.has_head() {

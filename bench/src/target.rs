@@ -10,6 +10,8 @@ pub(crate) struct Target {
     pub(crate) address: SocketAddr,
     pub(crate) path: String,
     pub(crate) token: Option<String>,
+    /// A session that was begun there.
+    pub(crate) session: Option<String>,
 }
 
 impl FromStr for Target {
@@ -21,6 +23,6 @@ impl FromStr for Target {
         let (address, path) = rest.split_once('/').unwrap_or((rest, ""));
         let address =
             address.parse().with_context(|| format!("`{address}` is not `<ip>:<port>`"))?;
-        Ok(Target { address, path: format!("/{path}"), token: None })
+        Ok(Target { address, path: format!("/{path}"), token: None, session: None })
     }
 }

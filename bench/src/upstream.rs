@@ -4,6 +4,7 @@
 mod answer;
 mod body;
 mod find;
+mod lines;
 
 use std::{convert::Infallible, net::SocketAddr, sync::Arc};
 
@@ -35,6 +36,9 @@ pub(crate) struct Arguments {
     sse: bool,
     #[arg(long, default_value_t = 1)]
     workers: usize,
+    /// Read messages from standard input and answer on standard output
+    #[arg(long)]
+    stdio: bool,
 }
 
 /// The name of the `n`th tool, as lists and policies have it.
@@ -45,6 +49,9 @@ pub(crate) fn tool(n: usize) -> String {
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let answers =
         Arc::new(Answers::new(arguments.era, arguments.size, arguments.tools, arguments.sse));
+    if arguments.stdio {
+        return lines::serve(&answers);
+    }
     listen::runtime(arguments.workers)?.block_on(listen::serve(arguments.listen, move |request| {
         let answers = Arc::clone(&answers);
         async move { Ok::<_, Infallible>(respond(&answers, request).await) }

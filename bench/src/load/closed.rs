@@ -22,8 +22,9 @@ pub(super) fn run(load: &Load, target: &Target, connections: usize) -> anyhow::R
         let streams = try_join_all((0..connections).map(|_| connect(target))).await?;
         let cpu = load.cpu()?;
         let start = clock::now();
-        let loops = streams.into_iter().map(|stream| {
-            tokio::spawn(repeat(stream, Request::new(&load.calls, target), start + load.span))
+        let loops = streams.into_iter().enumerate().map(|(n, stream)| {
+            let request = Request::new(&load.calls, target).of_connection(n);
+            tokio::spawn(repeat(stream, request, start + load.span))
         });
         let whole = tokio::time::timeout(load.span + PATIENCE, try_join_all(loops));
         let tallies = whole.await.context("a call was never answered")??;

@@ -7,6 +7,8 @@ use crate::{era::Era, target::Target};
 
 /// Ids are counted from here, so that all have ten digits.
 const FIRST_ID: u64 = 1_000_000_000;
+/// Calls that one connection can make before it comes to the next one's ids.
+const APART: u64 = 10_000_000;
 
 /// Which calls are made.
 #[derive(Debug, Clone)]
@@ -40,6 +42,13 @@ impl Request {
         Request { bytes: text.into_bytes(), id_at, id: FIRST_ID }
     }
 
+    /// The same for the `n`th of connections that may share a session, in which
+    /// no two calls have the same id.
+    pub(super) fn of_connection(self, n: usize) -> Request {
+        let apart = u64::try_from(n).unwrap_or_default() * APART;
+        Request { id: self.id + apart, ..self }
+    }
+
     /// The bytes of the next call, and its id.
     pub(super) fn next(&mut self) -> (&[u8], u64) {
         self.id += 1;
@@ -62,7 +71,7 @@ pub(crate) fn head(
     headers: &str,
     length: Option<usize>,
 ) -> String {
-    let Target { address, path, token } = target;
+    let Target { address, path, token, session } = target;
     let version = era.version();
     let mut text = format!(
         "{method} {path} HTTP/1.1\r\nHost: {address}\r\nAccept: application/json, text/event-stream\r\nMCP-Protocol-Version: {version}\r\n{headers}"
@@ -70,6 +79,9 @@ pub(crate) fn head(
     // Writing to a string cannot fail.
     if let Some(token) = token {
         let _ = write!(text, "Authorization: Bearer {token}\r\n");
+    }
+    if let Some(session) = session {
+        let _ = write!(text, "Mcp-Session-Id: {session}\r\n");
     }
     if let Some(length) = length {
         let _ = write!(text, "Content-Type: application/json\r\nContent-Length: {length}\r\n");

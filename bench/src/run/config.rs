@@ -42,21 +42,20 @@ impl Shape {
 pub(super) fn write(
     folder: &Path,
     shape: Shape,
-    upstream: &str,
+    place: &str,
     listeners: Listeners,
 ) -> anyhow::Result<()> {
     let policy = policy(shape.tools);
     for n in 0..shape.policies {
         fs::write(folder.join(format!("policy-{n}.json")), &policy)?;
     }
-    Ok(fs::write(folder.join("sluice.toml"), declared(shape, upstream, listeners))?)
+    Ok(fs::write(folder.join("sluice.toml"), declared(shape, place, listeners))?)
 }
 
-fn declared(shape: Shape, upstream: &str, listeners: Listeners) -> String {
+fn declared(shape: Shape, place: &str, listeners: Listeners) -> String {
     let Listeners { agents, people } = listeners;
-    let mut text = format!(
-        "listen = \"{agents}\"\nadmin = \"{people}\"\n\n[servers.bench]\nurl = \"{upstream}\"\n"
-    );
+    let mut text =
+        format!("listen = \"{agents}\"\nadmin = \"{people}\"\n\n[servers.bench]\n{place}\n");
     // Writing to a string cannot fail.
     for n in 0..shape.policies {
         let _ = write!(

@@ -49,13 +49,24 @@ impl Installation {
         shape: Shape,
         upstream: &Part,
     ) -> anyhow::Result<Installation> {
+        let place = format!("url = \"{}\"", upstream.url());
+        Installation::before(arguments, name, shape, &place)
+    }
+
+    /// One before a server that a line of TOML names.
+    pub(super) fn before(
+        arguments: &Arguments,
+        name: &str,
+        shape: Shape,
+        place: &str,
+    ) -> anyhow::Result<Installation> {
         let folder = arguments.work.join(name);
         if folder.exists() {
             fs::remove_dir_all(&folder)?;
         }
         fs::create_dir_all(&folder)?;
         let listeners = Listeners { agents: free_address()?, people: free_address()? };
-        config::write(&folder, shape, &upstream.url(), listeners)?;
+        config::write(&folder, shape, place, listeners)?;
         let sluice = fs::canonicalize(&arguments.sluice)
             .with_context(|| format!("no gateway at `{}`", arguments.sluice.display()))?;
         Ok(Installation { sluice, folder, listeners, token: shape.token() })
@@ -90,6 +101,7 @@ impl Installation {
             address: self.listeners.agents,
             path: "/mcp/bench".into(),
             token: Some(self.token.clone()),
+            session: None,
         };
         Ok(Gateway { part: Part { process, target }, ready_after })
     }
@@ -105,7 +117,7 @@ fn said(log: &Path) -> String {
 
 /// An address that nobody listens on. Someone else could take it before the
 /// gateway does; then the gateway says so and the run ends.
-fn free_address() -> anyhow::Result<SocketAddr> {
+pub(super) fn free_address() -> anyhow::Result<SocketAddr> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?)
 }
 

@@ -4,6 +4,7 @@ mod calls;
 mod memory;
 mod scaling;
 mod start;
+mod stdio;
 mod streams;
 
 use clap::ValueEnum;
@@ -24,6 +25,8 @@ pub(super) enum Scenario {
     Memory,
     /// From start to ready
     Start,
+    /// Calls to a command, beside HTTP and beside bridges of others
+    Stdio,
     /// Memory with thousands of idle streams
     Streams,
     /// Cost per call with many grants
@@ -37,12 +40,13 @@ pub(super) enum Scenario {
 }
 
 impl Scenario {
-    pub(super) const ALL: [Scenario; 10] = [
+    pub(super) const ALL: [Scenario; 11] = [
         Scenario::Throughput,
         Scenario::Latency,
         Scenario::Large,
         Scenario::Memory,
         Scenario::Start,
+        Scenario::Stdio,
         Scenario::Streams,
         Scenario::Grants,
         Scenario::Policies,
@@ -58,6 +62,7 @@ impl Scenario {
             Scenario::Large => "large",
             Scenario::Memory => "memory",
             Scenario::Start => "start",
+            Scenario::Stdio => "stdio",
             Scenario::Streams => "streams",
             Scenario::Grants => "grants",
             Scenario::Policies => "policies",
@@ -73,6 +78,7 @@ impl Scenario {
             Scenario::Large => calls::large(arguments),
             Scenario::Memory => memory::run(arguments),
             Scenario::Start => start::run(arguments),
+            Scenario::Stdio => stdio::run(arguments),
             Scenario::Streams => streams::run(arguments),
             Scenario::Grants => scaling::run(arguments, self.word(), Growth::Grants),
             Scenario::Policies => scaling::run(arguments, self.word(), Growth::Policies),

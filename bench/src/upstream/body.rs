@@ -34,6 +34,11 @@ impl Reply {
         Reply { pieces, end: End::Known }
     }
 
+    /// Its bytes, one piece after the other.
+    pub(super) fn pieces(&self) -> impl Iterator<Item = &Bytes> {
+        self.pieces.iter()
+    }
+
     /// A body whose length is not told, as servers send event streams.
     pub(super) fn chunked(pieces: [Bytes; 3]) -> Reply {
         Reply { pieces, end: End::Chunked }

@@ -9,6 +9,7 @@ mod policy;
 mod server;
 mod supervise;
 mod up;
+mod wrap;
 
 use std::path::PathBuf;
 
@@ -33,6 +34,8 @@ pub(crate) struct Arguments {
 enum Command {
     /// Run the gateway
     Up(up::Up),
+    /// Stand in front of a server that a client starts as a command
+    Wrap(wrap::Wrap),
     /// Call a tool through the gateway, as an agent would
     Call(call::Call),
     /// The servers that calls can be forwarded to
@@ -59,6 +62,7 @@ enum Command {
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<Done> {
     match arguments.command {
         Command::Up(up) => up.run(arguments.data),
+        Command::Wrap(wrap) => wrap.run(arguments.data),
         Command::Call(call) => call.run(arguments.data),
         Command::Server(command) => server::run(command, arguments.data),
         Command::Policy(command) => policy::run(command, arguments.data),

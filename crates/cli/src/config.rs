@@ -31,6 +31,7 @@ use ipnet::IpNet;
 use sluice_store::{AttachedPolicy, Grant, Server, TokenHash};
 
 pub(crate) use problem::FileProblems;
+pub(crate) use server::TIMEOUT;
 pub(crate) use settings::{Audit, Limits, Tls};
 pub(crate) use show::Shown;
 

@@ -17,7 +17,7 @@ use std::{
 
 use sluice_store::{Name, Secret};
 
-pub(crate) use running::{Running, agents_url};
+pub(crate) use running::{Running, admin_url, agents_url};
 
 use crate::environment::Environment;
 
@@ -160,8 +160,11 @@ fn make_private(path: &Path) -> Result<(), DataError> {
                 std::fs::create_dir_all(parent)
                     .map_err(|error| DataError::Create(path.to_owned(), error))?;
             }
-            let made = DirBuilder::new().mode(0o700).create(path);
-            made.map_err(|error| DataError::Create(path.to_owned(), error))
+            match DirBuilder::new().mode(0o700).create(path) {
+                // Another process was faster.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => make_private(path),
+                made => made.map_err(|error| DataError::Create(path.to_owned(), error)),
+            }
         }
         Err(error) => Err(DataError::Read(path.to_owned(), error)),
     }

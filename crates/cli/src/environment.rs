@@ -51,6 +51,14 @@ impl Environment {
             .collect()
     }
 
+    /// What a command may know of it that its client meant to start: everything
+    /// that the client has set, except what is addressed to us.
+    pub(crate) fn for_wrapped(&self) -> Vec<(OsString, OsString)> {
+        let is_ours = |name: &OsStr| name.as_encoded_bytes().starts_with(b"SLUICE_");
+        let others = self.0.iter().filter(|(name, _)| !is_ours(name));
+        others.map(|(name, value)| (name.clone(), value.clone())).collect()
+    }
+
     /// A setting of ours: a variable that is empty counts as not set.
     pub(crate) fn setting(&self, name: &str) -> Option<&OsStr> {
         self.get(name).filter(|value| !value.is_empty())

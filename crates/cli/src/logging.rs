@@ -16,11 +16,16 @@ pub(crate) enum LogFormat {
     Json,
 }
 
-/// Starts logging; `SLUICE_LOG` says how much, as `info` or `sluice_gateway=debug`.
+/// Starts logging what operators care for.
 pub(crate) fn start(format: LogFormat, environment: &Environment) {
+    start_at("info", format, environment);
+}
+
+/// Starts logging from `level` on; `SLUICE_LOG` says how much, as `info` or `sluice_gateway=debug`.
+pub(crate) fn start_at(level: &str, format: LogFormat, environment: &Environment) {
     let wanted =
-        environment.setting("SLUICE_LOG").and_then(std::ffi::OsStr::to_str).unwrap_or("info");
-    let filter = EnvFilter::try_new(wanted).unwrap_or_else(|_| EnvFilter::new("info"));
+        environment.setting("SLUICE_LOG").and_then(std::ffi::OsStr::to_str).unwrap_or(level);
+    let filter = EnvFilter::try_new(wanted).unwrap_or_else(|_| EnvFilter::new(level));
     let builder = fmt().with_env_filter(filter).with_writer(io::stderr);
     // Only one log can be started in a process, and nobody else starts one.
     let _ = match format {

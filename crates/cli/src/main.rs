@@ -14,6 +14,7 @@ mod output;
 #[cfg(test)]
 mod scratch;
 mod up;
+mod wrap;
 
 use std::process::ExitCode;
 

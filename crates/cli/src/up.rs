@@ -20,7 +20,7 @@ use tokio::{net::TcpListener, sync::watch};
 
 use crate::{
     clock,
-    config::{Config, Overrides},
+    config::{Config, Limits, Overrides},
     data::DataDirectory,
     environment::Environment,
 };
@@ -129,25 +129,17 @@ fn own_hosts(address: SocketAddr, listed: &[String]) -> Vec<String> {
     hosts
 }
 
-fn size(bytes: u64) -> usize {
+pub(crate) fn size(bytes: u64) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX)
 }
 
 fn settings(config: &Config, listen: SocketAddr, admin: SocketAddr, key: Key) -> Settings {
     let limits = &config.limits;
-    let nodes = size(limits.nodes);
     Settings {
         hosts: own_hosts(listen, &config.allowed_hosts),
         origins: config.allowed_origins.clone(),
         is_loopback: listen.ip().is_loopback(),
-        bounds: Bounds {
-            bytes: size(limits.body),
-            depth: size(limits.depth),
-            string: size(limits.string),
-            members: nodes,
-            nodes,
-            ..Bounds::default()
-        },
+        bounds: bounds(limits),
         answer: size(limits.answer),
         reach: Reach { allowed: config.allow_private.clone(), loopback: false },
         launch: Launch::default(),
@@ -156,6 +148,19 @@ fn settings(config: &Config, listen: SocketAddr, admin: SocketAddr, key: Key) ->
         recorded: config.audit.values.iter().filter_map(|path| ArgPath::parse(path)).collect(),
         key,
         clock: Clock::System,
+    }
+}
+
+/// Bounds on a request.
+pub(crate) fn bounds(limits: &Limits) -> Bounds {
+    let nodes = size(limits.nodes);
+    Bounds {
+        bytes: size(limits.body),
+        depth: size(limits.depth),
+        string: size(limits.string),
+        members: nodes,
+        nodes,
+        ..Bounds::default()
     }
 }
 
@@ -169,10 +174,11 @@ fn api_settings(config: &Config, admin: SocketAddr) -> sluice_admin::Settings {
 
 /// Commands are started by this program itself, which watches over them even if
 /// the gateway is killed.
-fn launch(environment: &Environment) -> io::Result<Launch> {
+pub(crate) fn launch(environment: &Environment) -> io::Result<Launch> {
     let program = std::env::current_exe()?;
     let supervisor = Supervisor { program, arguments: vec!["supervise".into()] };
-    Ok(Launch { supervisor: Some(supervisor), environment: environment.for_children() })
+    let environment = environment.for_children();
+    Ok(Launch { supervisor: Some(supervisor), environment, ..Launch::default() })
 }
 
 /// The servers of our own.
@@ -200,7 +206,7 @@ pub(crate) fn raise_descriptors() {
     }
 }
 
-fn descriptors() -> usize {
+pub(crate) fn descriptors() -> usize {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
     limit.current.map_or(usize::MAX, size)
 }

@@ -45,6 +45,13 @@ impl Holder {
         }
     }
 
+    /// Whoever has started this process in front of `server`.
+    pub(crate) fn wrap(server: &Name, policy: &Name) -> Holder {
+        let id: Arc<str> = format!("wrap:{server}").into();
+        let reference = GrantRef { id: Arc::clone(&id), label: id };
+        Holder { reference, ..Holder::anonymous(server, policy) }
+    }
+
     pub(crate) fn id(&self) -> &str {
         &self.reference.id
     }
@@ -91,6 +98,14 @@ impl Grants {
         }
         for (place, shard) in self.shards.iter().zip(shards) {
             place.store(Arc::new(shard));
+        }
+    }
+
+    /// Takes one who is no stored grant.
+    pub(crate) fn hold(&self, token: &TokenHash, holder: &Arc<Holder>) {
+        if let Some(place) = self.shards.get(usize::from(token.shard())) {
+            let one = Shard::from([(*token, Arc::clone(holder))]);
+            place.store(Arc::new(one));
         }
     }
 

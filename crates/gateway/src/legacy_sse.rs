@@ -30,7 +30,7 @@ use crate::{
     visit::Visit,
 };
 
-pub(crate) use message::message;
+pub(crate) use message::{Delivery, begin_following, message};
 
 /// Requests of one client that may be under way at a time: it need not keep a
 /// connection open for each.
@@ -44,13 +44,13 @@ pub(crate) struct Clients {
 
 /// One client and its stream.
 #[derive(Debug)]
-struct Client {
+pub(crate) struct Client {
     /// To the stream.
-    sender: mpsc::Sender<Bytes>,
-    room: Arc<Semaphore>,
+    pub(crate) sender: mpsc::Sender<Bytes>,
+    pub(crate) room: Arc<Semaphore>,
     agreed: Mutex<Agreed>,
     /// The stream is to end.
-    ended: Notify,
+    pub(crate) ended: Notify,
 }
 
 /// What client and server have agreed on, which clients of this transport do not
@@ -79,12 +79,43 @@ impl Clients {
 }
 
 impl Client {
+    /// One that is told things by `sender` and may ask so many at a time.
+    pub(crate) fn new(sender: mpsc::Sender<Bytes>, room: usize) -> Client {
+        Client {
+            sender,
+            room: Arc::new(Semaphore::new(room)),
+            agreed: Mutex::default(),
+            ended: Notify::new(),
+        }
+    }
+
+    /// Tells the client something, if it is still there.
+    pub(crate) async fn say(&self, message: Bytes) {
+        let _ = self.sender.send(message).await;
+    }
+
+    /// Ends its session at the server, if it has one.
+    pub(crate) fn ending(&self, mut visit: Visit) -> Option<impl Future<Output = ()> + use<>> {
+        let Agreed { session, revision, .. } = self.agreed().clone();
+        let session = session?;
+        visit.headers.extend(revision.map(|value| (REVISION, value)));
+        Some(async move {
+            let sealed = session.to_str().unwrap_or_default();
+            let own = Session::open(&visit.gateway, &visit.holder, visit.server_name(), sealed);
+            visit.session = own.ok();
+            // Nothing depends on it: a session that nobody uses expires.
+            if visit.session.is_some() {
+                let _ = end_session(&visit).await;
+            }
+        })
+    }
+
     fn agreed(&self) -> MutexGuard<'_, Agreed> {
         self.agreed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Writes what was agreed on into the headers of a message.
-    fn complete(&self, headers: &mut HeaderMap) {
+    pub(crate) fn complete(&self, headers: &mut HeaderMap) {
         let agreed = self.agreed().clone();
         headers.remove("mcp-session-id");
         if let Some(session) = agreed.session {
@@ -111,12 +142,7 @@ pub(crate) fn open(mut visit: Visit) -> Result<Response<ClientBody>, Refusal> {
     let sealed = sealed.ok_or(Refusal::Internal)?;
     let first = format!("event: endpoint\ndata: /mcp/{name}/messages?session={sealed}\n\n");
     let (sender, messages) = mpsc::channel(WAITING);
-    let client = Arc::new(Client {
-        sender,
-        room: Arc::new(Semaphore::new(MOST_REQUESTS)),
-        agreed: Mutex::default(),
-        ended: Notify::new(),
-    });
+    let client = Arc::new(Client::new(sender, MOST_REQUESTS));
     let connected = Connected { id: id.into(), visit, client: Arc::clone(&client) };
     connected.visit.gateway.legacy_clients.connected().insert(connected.id.clone(), client);
     let (body, receiver) = mpsc::channel(WAITING);
@@ -172,28 +198,17 @@ impl Connected {
 impl Drop for Connected {
     fn drop(&mut self) {
         self.visit.gateway.legacy_clients.connected().remove(&self.id);
-        let Agreed { session, revision, .. } = self.client.agreed().clone();
-        let (Some(session), Ok(runtime)) = (session, tokio::runtime::Handle::try_current()) else {
-            return;
-        };
-        let mut visit = Visit::clone(&self.visit);
-        visit.headers.extend(revision.map(|value| (REVISION, value)));
-        runtime.spawn(async move {
-            let sealed = session.to_str().unwrap_or_default();
-            let own = Session::open(&visit.gateway, &visit.holder, visit.server_name(), sealed);
-            visit.session = own.ok();
-            // Nothing depends on it: a session that nobody uses expires.
-            if visit.session.is_some() {
-                let _ = end_session(&visit).await;
-            }
-        });
+        let ending = self.client.ending(Visit::clone(&self.visit));
+        if let (Some(ending), Ok(runtime)) = (ending, tokio::runtime::Handle::try_current()) {
+            runtime.spawn(ending);
+        }
     }
 }
 
 const REVISION: http::HeaderName = http::HeaderName::from_static("mcp-protocol-version");
 
 /// A message as an event of this transport.
-fn said(message: &str) -> Bytes {
+pub(crate) fn said(message: &str) -> Bytes {
     block(Some(&MESSAGE), message)
 }
 

@@ -36,9 +36,11 @@ mod stack;
 mod stream;
 mod subscriptions;
 mod visit;
+mod wrap;
 
 pub use clock::Clock;
 pub use gateway::{Gateway, KnownTool};
 pub use listen::{Tls, TlsError};
 pub use settings::Settings;
 pub use snapshot::{ApplyError, Builtins, Configuration, MakeBuiltin};
+pub use wrap::{Ended, Wrap, Wrapped};

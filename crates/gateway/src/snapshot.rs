@@ -124,6 +124,21 @@ impl Snapshot {
     }
 }
 
+impl Snapshot {
+    /// The state in which there is one server with one policy.
+    pub(crate) fn of_one(
+        server: &Server,
+        upstream: Upstream,
+        policy: &AttachedPolicy,
+    ) -> Result<(Snapshot, Arc<ServerState>), ApplyError> {
+        let link = Arc::new(Link::over(server, upstream)?);
+        let policies = HashMap::from([(policy.name.clone(), Arc::new(InForce::load(policy)?))]);
+        let state = Arc::new(ServerState { link, policies, anonymous: None });
+        let servers = HashMap::from([(server.name.as_str().into(), Arc::clone(&state))]);
+        Ok((Snapshot { servers }, state))
+    }
+}
+
 impl ServerState {
     /// The policy a grant is judged by here, if there is one of that name.
     pub(crate) fn policy_of(&self, holder: &Holder) -> Option<Arc<InForce>> {
@@ -159,6 +174,12 @@ impl Link {
                 Upstream::Stdio(child)
             }
         };
+        Link::over(server, upstream)
+    }
+
+    /// A server that is reached in this way.
+    fn over(server: &Server, upstream: Upstream) -> Result<Link, ApplyError> {
+        let failed = |reason| ApplyError::Server { server: server.name.as_str().into(), reason };
         let headers = credentials(&server.transport).map_err(failed)?;
         let offer = match server.bridge {
             sluice_store::Bridge::OwnEra => Offer::OwnEra,

@@ -103,6 +103,14 @@ fn mismatch(header: &str, place: &str) -> Refusal {
     Refusal::HeaderMismatch(format!("header `{header}` is missing or is not what {place} says"))
 }
 
+/// What a header says that repeats an argument; `None` where there is nothing
+/// to repeat.
+pub(crate) fn argument_text(arguments: Option<Value<'_>>, name: &str) -> Option<String> {
+    let value = arguments?.get(name).filter(|value| !value.is_null())?;
+    let other = || value.items().is_none().then(|| value.raw().to_owned());
+    value.as_str().map(str::to_owned).or_else(other)
+}
+
 /// The text that a header of a request stands for.
 pub(crate) fn mirrored(headers: &HeaderMap, name: &str) -> Option<String> {
     text_of_header(headers.get(name)?.to_str().ok()?)

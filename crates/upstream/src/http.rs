@@ -17,7 +17,7 @@ use crate::{
     builtin::{self, Builtin},
     legacy_sse,
     pool::{Arriving, Pool},
-    stdio::{Events, StdioServer},
+    stdio::{Events, OnlyChild, StdioServer},
 };
 
 /// A server that requests can be sent to.
@@ -28,6 +28,8 @@ pub enum Upstream {
     Builtin(Arc<dyn Builtin>),
     /// A command that is started here.
     Stdio(Arc<StdioServer>),
+    /// A command that was started for one client.
+    Only(Arc<OnlyChild>),
 }
 
 impl fmt::Debug for Upstream {
@@ -36,6 +38,7 @@ impl fmt::Debug for Upstream {
             Upstream::Http(server) => server.fmt(f),
             Upstream::Builtin(server) => write!(f, "Builtin({})", server.identity().name),
             Upstream::Stdio(server) => server.fmt(f),
+            Upstream::Only(_) => f.write_str("Only"),
         }
     }
 }
@@ -113,6 +116,10 @@ impl Upstream {
                 Ok(answer.map(|body| AnswerBody::Whole(Full::new(body))))
             }
             Upstream::Stdio(server) => server.send(request).await,
+            Upstream::Only(child) => {
+                let (head, body) = request.into_parts();
+                child.send(head, body).await
+            }
         }
     }
 }

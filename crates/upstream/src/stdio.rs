@@ -11,6 +11,7 @@ mod hear;
 mod introduce;
 mod launch;
 mod lines;
+mod only;
 mod own;
 mod queue;
 mod reply;
@@ -32,7 +33,10 @@ use sluice_wire::{
 };
 use tokio::sync::Mutex;
 
-pub use launch::{Launch, Program, Supervisor};
+pub use launch::{Errors, Launch, Program, Supervisor};
+pub use lines::{Line, Lines};
+pub use only::{NotStarted, OnlyChild};
+pub use queue::single_line;
 pub use reply::Events;
 
 use self::{
@@ -158,16 +162,7 @@ impl StdioServer {
         session: Option<&str>,
         body: Bytes,
     ) -> Result<Response<AnswerBody>, SendError> {
-        // Whoever sends has judged it, so that no bound is too large here.
-        let bounds = Bounds {
-            bytes: usize::MAX,
-            string: usize::MAX,
-            members: usize::MAX,
-            nodes: usize::MAX,
-            depth: 256,
-            ..Bounds::default()
-        };
-        let Ok(document) = Document::parse(body, &bounds) else { return Ok(no_message()) };
+        let Some(document) = judged(body) else { return Ok(no_message()) };
         let Ok(message) = Message::read(&document) else { return Ok(no_message()) };
         if is_modern(headers, &message) {
             return match message {
@@ -232,6 +227,20 @@ impl StdioServer {
             }
         }
     }
+}
+
+/// Reads a message. Whoever sends it has judged it, so that no bound is too
+/// large here.
+fn judged(body: Bytes) -> Option<Document> {
+    let bounds = Bounds {
+        bytes: usize::MAX,
+        string: usize::MAX,
+        members: usize::MAX,
+        nodes: usize::MAX,
+        depth: 256,
+        ..Bounds::default()
+    };
+    Document::parse(body, &bounds).ok()
 }
 
 /// Whether a message is spoken in the modern era.

@@ -4,6 +4,8 @@ mod add;
 mod command;
 mod show;
 
+pub(super) use add::headers;
+
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};

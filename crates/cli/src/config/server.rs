@@ -43,7 +43,7 @@ const KINDS: &[(&str, &[&str], Read)] = &[
 const BUILT_IN: &[&str] = &["demo"];
 /// Those that will be.
 const LATER_BUILT_IN: &[&str] = &["pharo"];
-const TIMEOUT: Duration = Duration::from_mins(1);
+pub(crate) const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// What the file says of a server, which may be wrong.
 pub(super) struct Declared {

@@ -154,6 +154,13 @@ pub(crate) fn agents_url(directory: &Path) -> Result<String, FindError> {
     Ok(format!("{scheme}://{}", reachable(run.listen)))
 }
 
+/// Where people reach the gateway that runs on a data directory, or would if one ran.
+pub(crate) fn admin_url(directory: &Path) -> String {
+    let run = read(directory).ok().flatten().filter(|run| is_alive(run.pid));
+    let address = run.map_or(SocketAddr::from((Ipv4Addr::LOCALHOST, 8788)), |run| run.admin);
+    format!("http://{}", reachable(address))
+}
+
 /// The address by which this machine reaches a listener of its own.
 fn reachable(bound: SocketAddr) -> SocketAddr {
     let ip = match bound.ip() {

@@ -45,13 +45,26 @@ pub(super) fn kept_token(path: &Path, prefix: &str) -> Result<Secret, DataError>
 
 /// The key kept in a file, made if there is none.
 pub(super) fn kept_key(path: &Path) -> Result<[u8; 32], DataError> {
-    let Some(text) = read(path)? else {
-        let key = random()?;
-        write(path, &HEXLOWER.encode(&key))?;
-        return Ok(key);
+    let text = match read(path)? {
+        Some(text) => text,
+        None => made_once(path)?,
     };
     let bytes = HEXLOWER.decode(text.as_bytes()).ok();
     bytes.and_then(|bytes| bytes.try_into().ok()).ok_or_else(|| DataError::Content(path.to_owned()))
+}
+
+/// A new key in a file, or the one that another process has made meanwhile:
+/// several may be started at once, and all must have the same.
+fn made_once(path: &Path) -> Result<String, DataError> {
+    let failed = |error| DataError::Write(path.to_owned(), error);
+    let folder = File::open(path.parent().unwrap_or(path)).map_err(failed)?;
+    folder.lock().map_err(failed)?;
+    if let Some(text) = read(path)? {
+        return Ok(text);
+    }
+    let text = HEXLOWER.encode(&random()?);
+    write(path, &text)?;
+    Ok(text)
 }
 
 fn is_token(text: &str) -> bool {

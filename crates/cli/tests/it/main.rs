@@ -11,6 +11,8 @@ mod policy;
 mod readme;
 mod running;
 mod sluice;
+mod soak;
 mod stdio;
 mod tls;
 mod up;
+mod wrap;

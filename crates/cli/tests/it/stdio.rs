@@ -14,8 +14,9 @@ use sluice_upstream::{AnswerBody, HttpUpstream, Upstream, address::Reach};
 use crate::sluice::{BINARY, Folder};
 
 /// A small MCP server, which the tests of `upstream` use too.
-const SERVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../upstream/tests/it/server.sh");
-const TOKEN: &str = "sg_0123456789abcdef";
+pub(crate) const SERVER: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../upstream/tests/it/server.sh");
+pub(crate) const TOKEN: &str = "sg_0123456789abcdef";
 const HELLO: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{"sampling":{}},"clientInfo":{"name":"t","version":"1"}}}"#;
 const POLICY: &str = r#"{"version":"1","default":"allow"}"#;
 
@@ -37,13 +38,13 @@ fn command() -> String {
 }
 
 /// Whether a process runs; one that ended and waits to be reaped does not.
-fn runs(pid: &str) -> bool {
+pub(crate) fn runs(pid: &str) -> bool {
     let state = fs::read_to_string(Path::new("/proc").join(pid).join("stat"));
     state.is_ok_and(|state| !state.contains(") Z "))
 }
 
 /// Waits until something is so, for at most twenty seconds.
-fn until(what: &str, mut holds: impl FnMut() -> bool) {
+pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
     for _ in 0..2000 {
         if holds() {
             return;

@@ -3,8 +3,8 @@
 
 use std::{
     fs,
-    io::{BufRead as _, BufReader},
-    net::SocketAddr,
+    io::{BufRead as _, BufReader, Write as _},
+    net::{SocketAddr, TcpStream},
     os::unix::process::CommandExt as _,
     path::PathBuf,
     process::{Child, Command, Stdio},
@@ -68,7 +68,6 @@ impl Up {
         }
         let log = self.folder.join("up.log");
         std::thread::spawn(move || {
-            use std::io::Write as _;
             let mut log = fs::File::create(log).unwrap();
             for line in lines.map_while(Result::ok) {
                 let _ = writeln!(log, "{line}");
@@ -95,6 +94,19 @@ impl Up {
             .current_dir(&self.folder)
             .env("NO_COLOR", "1");
         command
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Its metrics, with the head of the answer.
+    pub(crate) fn metrics(&self) -> String {
+        let mut stream = TcpStream::connect(self.admin).unwrap();
+        let ask =
+            format!("GET /metrics HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", self.admin);
+        stream.write_all(ask.as_bytes()).unwrap();
+        std::io::read_to_string(stream).unwrap()
     }
 
     /// What it has logged since it was up.

@@ -3,7 +3,6 @@
 
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
-use bytes::Bytes;
 use futures_util::FutureExt as _;
 use http::{HeaderValue, Response, StatusCode, header};
 use http_body_util::BodyExt as _;
@@ -59,7 +58,8 @@ pub(crate) async fn message(
         let answered = AssertUnwindSafe(post::read(visit, document)).catch_unwind().await;
         let answer = answered.unwrap_or_else(|_| Refusal::Internal.respond(Some(&id)));
         drop(in_flight);
-        Delivery { client: &client, id, is_hello, bounds }.deliver(answer).await;
+        let delivery = Delivery { client: &client, id, is_hello, has_session: true, bounds };
+        delivery.deliver(answer).await;
         drop(room);
     });
     Ok(refusal::empty(StatusCode::ACCEPTED))
@@ -79,7 +79,7 @@ fn as_later_transport(client: &Client, visit: &mut Visit) {
 }
 
 /// Has the server's own stream followed, once for a client.
-fn begin_following(client: &Arc<Client>, visit: Visit) {
+pub(crate) fn begin_following(client: &Arc<Client>, visit: Visit) {
     let mut agreed = client.agreed();
     if agreed.session.is_some() && !std::mem::replace(&mut agreed.is_followed, true) {
         tokio::spawn(follow(Arc::clone(client), visit));
@@ -87,15 +87,17 @@ fn begin_following(client: &Arc<Client>, visit: Visit) {
 }
 
 /// Puts the answer to one request on the client's stream.
-struct Delivery<'c> {
-    client: &'c Client,
-    id: Id,
-    is_hello: bool,
-    bounds: Bounds,
+pub(crate) struct Delivery<'c> {
+    pub(crate) client: &'c Client,
+    pub(crate) id: Id,
+    pub(crate) is_hello: bool,
+    /// Whether it is asked in a session, without which there is nothing to say.
+    pub(crate) has_session: bool,
+    pub(crate) bounds: Bounds,
 }
 
 impl Delivery<'_> {
-    async fn deliver(&self, answer: Response<ClientBody>) {
+    pub(crate) async fn deliver(&self, answer: Response<ClientBody>) {
         let (parts, body) = answer.into_parts();
         let stated = parts.headers.get(header::CONTENT_TYPE);
         let is_stream =
@@ -103,7 +105,7 @@ impl Delivery<'_> {
         let last = if is_stream { self.pass_on(body).await } else { self.whole(body).await };
         let Some(last) = last else {
             let broken = Refusal::bad_gateway("the answer did not arrive whole");
-            return self.say(said(&broken.to_json(Some(&self.id)))).await;
+            return self.client.say(said(&broken.to_json(Some(&self.id)))).await;
         };
         if self.is_hello {
             // Before the client knows, so that its next message finds it.
@@ -111,16 +113,11 @@ impl Delivery<'_> {
             agreed.session = parts.headers.get("mcp-session-id").cloned();
             agreed.revision = agreed_revision(&last);
         }
-        self.say(said(last.text())).await;
-        if parts.status == StatusCode::NOT_FOUND {
+        self.client.say(said(last.text())).await;
+        if parts.status == StatusCode::NOT_FOUND && self.has_session {
             // The session is gone, and this transport has no other word for it.
             self.client.ended.notify_one();
         }
-    }
-
-    async fn say(&self, message: Bytes) {
-        // The client may be gone.
-        let _ = self.client.sender.send(message).await;
     }
 
     /// An answer that is one message.
@@ -148,7 +145,7 @@ impl Delivery<'_> {
             if let Some(answer) = answer_in(&data, &self.id, &self.bounds) {
                 return Some(answer);
             }
-            self.say(data).await;
+            self.client.say(data).await;
         }
         None
     }

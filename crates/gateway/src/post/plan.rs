@@ -21,7 +21,9 @@ use crate::{
     decide::{self, Access, Permit, Stop, ToolCall},
     forward::Outgoing,
     refusal::{self, Refusal},
-    spoken::{META_CAPABILITIES, META_VERSION, TASKS_EXTENSION, mirrored, mirrored_target},
+    spoken::{
+        META_CAPABILITIES, META_VERSION, TASKS_EXTENSION, argument_text, mirrored, mirrored_target,
+    },
     visit::Visit,
 };
 
@@ -284,13 +286,7 @@ fn check_mirrored(
         return Ok(());
     }
     for repeated in list.map_or(&[][..], |list| list.mirrored(tool)) {
-        let argument = arguments.and_then(|arguments| arguments.get(&repeated.argument));
-        let said = argument.filter(|value| !value.is_null()).and_then(|value| {
-            value
-                .as_str()
-                .map(str::to_owned)
-                .or_else(|| value.items().is_none().then(|| value.raw().to_owned()))
-        });
+        let said = argument_text(arguments, &repeated.argument);
         if mirrored(&visit.headers, &repeated.header) != said {
             let (header, argument) = (&repeated.header, &repeated.argument);
             return Err(Refusal::HeaderMismatch(format!(

@@ -6,6 +6,7 @@
 
 use std::{
     collections::{BTreeMap, HashSet},
+    process::ExitStatus,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak},
 };
 
@@ -42,6 +43,8 @@ pub(super) struct Child {
     pub(super) introduction: OnceLock<Introduction>,
     pub(super) began: Instant,
     state: Mutex<State>,
+    /// How its process ended, once it has.
+    pub(super) exited: watch::Receiver<Option<ExitStatus>>,
     /// Closed when this is dropped, which whoever keeps the process notices.
     _held: watch::Sender<()>,
 }
@@ -95,6 +98,8 @@ pub(super) enum AskError {
 pub(super) struct Asking {
     child: Arc<Child>,
     number: u64,
+    /// Whether the child is told in either era.
+    pub(super) always_cancels: bool,
     pub(super) inbox: Inbox,
 }
 
@@ -105,6 +110,7 @@ impl Child {
         chatter: Chatter,
         audience: Audience,
         held: watch::Sender<()>,
+        exited: watch::Receiver<Option<ExitStatus>>,
     ) -> Child {
         Child {
             outbox,
@@ -114,6 +120,7 @@ impl Child {
             introduction: OnceLock::new(),
             began: Instant::now(),
             state: Mutex::default(),
+            exited,
             _held: held,
         }
     }
@@ -172,7 +179,7 @@ impl Child {
             to,
         };
         let number = self.register(waiting)?;
-        let asking = Asking { child: Arc::clone(self), number, inbox };
+        let asking = Asking { child: Arc::clone(self), number, always_cancels: false, inbox };
         let mut edits = Edits::new(request);
         for place in id.into_iter().chain(token) {
             edits.replace(place, number.to_string());
@@ -333,7 +340,7 @@ fn number(id: &Id) -> Option<u64> {
 impl Drop for Asking {
     fn drop(&mut self) {
         let was_waiting = self.child.state().waiting.remove(&self.number).is_some();
-        if was_waiting && self.child.is_modern() {
+        if was_waiting && (self.always_cancels || self.child.is_modern()) {
             let number = self.number;
             let reason = quoted("the client went away");
             let _ = self.child.tell_now(format!(

@@ -154,7 +154,7 @@ fn news<'d>(child: &Arc<Child>, document: &'d Document, method: &str, params: Op
         return;
     }
     let is_heard = match &child.audience {
-        _ if child.is_modern() => false,
+        Audience::Many(_) if child.is_modern() => false,
         Audience::One(mailbox) => one_hears(child, mailbox, document.text(), method),
         Audience::Many(sessions) => match (sessions.upgrade(), method) {
             (None, _) => true,

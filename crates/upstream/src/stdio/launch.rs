@@ -44,6 +44,18 @@ pub struct Launch {
     pub supervisor: Option<Supervisor>,
     /// The environment before what a server declares. Nothing else is inherited.
     pub environment: Vec<(OsString, OsString)>,
+    /// Where what a child writes for people goes.
+    pub errors: Errors,
+}
+
+/// Where the error output of children goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Errors {
+    /// Into the log, in bounded amounts.
+    #[default]
+    Log,
+    /// To this process's own error output, as it is.
+    Inherit,
 }
 
 /// A supervisor, and what is said to it before `-- COMMAND…`.
@@ -89,14 +101,17 @@ pub(super) fn launch(
     let failed = |error| LaunchError::Spawn(named.clone(), error);
     let mut process = command.spawn().map_err(failed)?;
     let pipes = (process.stdin.take(), process.stdout.take(), process.stderr.take());
-    let (Some(input), Some(output), Some(errors)) = pipes else {
+    let (Some(input), Some(output), errors) = pipes else {
         return Err(failed(std::io::Error::other("it has no pipes")));
     };
     let (outbox, outgoing) = Outbox::new();
     let (held, is_held) = watch::channel(());
-    let child = Arc::new(Child::new(outbox, most, chatter.clone(), audience, held));
+    let (exit, exited) = watch::channel(None);
+    let child = Arc::new(Child::new(outbox, most, chatter.clone(), audience, held, exited));
     let writer = tokio::spawn(write(input, outgoing)).abort_handle();
-    tokio::spawn(log(errors, chatter.clone()));
+    if let Some(errors) = errors {
+        tokio::spawn(log(errors, chatter.clone()));
+    }
     let (silent, silence) = oneshot::channel();
     let weak = Arc::downgrade(&child);
     let hearer = Arc::downgrade(&child);
@@ -106,7 +121,8 @@ pub(super) fn launch(
     let group = process.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
     let keeper = Keeper { process, writer, group, is_supervised: launch.supervisor.is_some() };
     tokio::spawn(async move {
-        let why = keeper.keep(silence, is_held, || weak.upgrade()).await;
+        let (why, status) = keeper.keep(silence, is_held, || weak.upgrade()).await;
+        exit.send_replace(status);
         if let Some(child) = weak.upgrade() {
             child.finish(&why);
         }
@@ -140,7 +156,10 @@ fn command(launch: &Launch, program: &Program) -> Result<Command, LaunchError> {
         .envs(declared)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
+        .stderr(match launch.errors {
+            Errors::Log => Stdio::piped(),
+            Errors::Inherit => Stdio::inherit(),
+        })
         // What is typed at this process's terminal is not for the child.
         .process_group(0)
         .kill_on_drop(launch.supervisor.is_none());
@@ -202,13 +221,13 @@ struct Keeper {
 
 impl Keeper {
     /// Keeps the process until it ends, is silent, or nobody holds it; then
-    /// nothing of it is left. Tells why it ended.
+    /// nothing of it is left. Tells why it ended, and how.
     async fn keep(
         mut self,
         mut silence: oneshot::Receiver<Silence>,
         mut is_held: watch::Receiver<()>,
         child: impl Fn() -> Option<Arc<Child>>,
-    ) -> String {
+    ) -> (String, Option<ExitStatus>) {
         let why = tokio::select! {
             ended = self.process.wait() => {
                 // Its last words may still be in the pipe, and what it has
@@ -227,8 +246,7 @@ impl Keeper {
         if let Some(child) = child() {
             child.finish(&why);
         }
-        self.end().await;
-        why
+        (why, self.end().await)
     }
 
     /// Why its output is closed.
@@ -238,7 +256,7 @@ impl Keeper {
     }
 
     /// Closes its input, then tells it to end, then makes it.
-    async fn end(mut self) {
+    async fn end(mut self) -> Option<ExitStatus> {
         self.writer.abort();
         let patience = if self.is_supervised { SUPERVISED } else { GRACE };
         for signal in [Signal::TERM, Signal::KILL] {
@@ -247,10 +265,13 @@ impl Keeper {
             }
             self.signal(signal);
         }
-        if let Err(error) = self.process.wait().await {
-            tracing::warn!(%error, "a process could not be waited for");
-        }
+        let ended = self
+            .process
+            .wait()
+            .await
+            .inspect_err(|error| tracing::warn!(%error, "a process could not be waited for"));
         self.sweep();
+        ended.ok()
     }
 
     /// Ends what a child has left behind, which a supervisor does by itself.

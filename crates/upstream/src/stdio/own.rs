@@ -37,11 +37,12 @@ pub(super) struct OwnSessions {
 /// One session and its child.
 #[derive(Debug)]
 pub(super) struct Own {
-    id: Arc<str>,
-    child: Arc<Child>,
+    pub(super) id: Arc<str>,
+    pub(super) child: Arc<Child>,
     mailbox: Arc<Mailbox>,
     used: Mutex<Instant>,
-    _room: OwnedSemaphorePermit,
+    /// Its place among the sessions; the client of an only child needs none.
+    room: Option<OwnedSemaphorePermit>,
 }
 
 impl Default for OwnSessions {
@@ -79,8 +80,7 @@ impl OwnSessions {
         let Some(result) = result_of(&child, &answer) else { return Ok(response) };
         let introduction = Introduction { era: Era::Legacy, result: result.into_text() };
         let _ = child.introduction.set(introduction);
-        let used = Mutex::new(Instant::now());
-        let own = Own { id: Arc::clone(&id), child, mailbox, used, _room: room };
+        let own = Own::new(Arc::clone(&id), child, mailbox, Some(room));
         self.all().insert(Arc::clone(&id), Arc::new(own));
         let weak = Arc::downgrade(self);
         self.sweeping.call_once(|| drop(tokio::spawn(sweep(weak))));
@@ -120,6 +120,15 @@ async fn sweep(sessions: Weak<OwnSessions>) {
 }
 
 impl Own {
+    pub(super) fn new(
+        id: Arc<str>,
+        child: Arc<Child>,
+        mailbox: Arc<Mailbox>,
+        room: Option<OwnedSemaphorePermit>,
+    ) -> Own {
+        Own { id, child, mailbox, used: Mutex::new(Instant::now()), room }
+    }
+
     fn is_used(&self) -> bool {
         let used = *self.used.lock().unwrap_or_else(PoisonError::into_inner);
         let is_busy = self.mailbox.is_open() || !self.child.is_idle() || used.elapsed() < IDLE;
@@ -139,7 +148,9 @@ impl Own {
     ) -> Result<Response<AnswerBody>, SendError> {
         match Message::read(&document) {
             Ok(Message::Request { id, .. }) => {
-                let asking = self.child.ask(&document, Some(&self.id)).await.map_err(sent)?;
+                let mut asking = self.child.ask(&document, Some(&self.id)).await.map_err(sent)?;
+                // Over HTTP a client that goes away has not cancelled its request.
+                asking.always_cancels = self.room.is_none();
                 let id = id.to_json();
                 return reply::answer(asking, id, false).await;
             }

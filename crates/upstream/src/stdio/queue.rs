@@ -73,7 +73,7 @@ fn framed(message: String) -> Bytes {
 }
 
 /// A JSON text without line breaks.
-pub(super) fn single_line(json: String) -> String {
+pub fn single_line(json: String) -> String {
     if memchr::memchr2(b'\n', b'\r', json.as_bytes()).is_none() {
         return json;
     }

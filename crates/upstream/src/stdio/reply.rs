@@ -84,7 +84,18 @@ pub(super) async fn answer(
     id: String,
     is_modern: bool,
 ) -> Result<Response<AnswerBody>, SendError> {
-    match asking.inbox.next().await {
+    let first = asking.inbox.next().await;
+    begun(first, asking, id, is_modern)
+}
+
+/// The answer that begins with what was said first.
+pub(super) fn begun(
+    first: Option<Said>,
+    asking: Asking,
+    id: String,
+    is_modern: bool,
+) -> Result<Response<AnswerBody>, SendError> {
+    match first {
         Some(Said::Answer(Answer { message, code })) => {
             let status = match code.as_deref() {
                 Some("-32601") if is_modern => StatusCode::NOT_FOUND,

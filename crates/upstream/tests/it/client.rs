@@ -76,6 +76,7 @@ impl Server {
         let launch = Launch {
             supervisor: None,
             environment: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())],
+            ..Launch::default()
         };
         let program = Program { command, env: vec![("RECORD".into(), record)] };
         let server = StdioServer::new("test", launch, program, instances, MOST);

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{anyhow, bail};
 use clap::Args;
 use serde_json::{Map, Value, json};
-use sluice_store::Name;
+use sluice_store::{Name, Secret};
 
 use crate::{
     api::{Question, with_gateway},
@@ -53,10 +53,13 @@ impl Add {
             };
             return super::command::add(&self.name, wanted, data, self.json);
         }
+        let headers = headers(&self.headers, &Environment::of_process())?;
+        let shown = |(name, value): (String, Secret)| (name, value.expose().into());
+        let headers: Map<String, Value> = headers.into_iter().map(shown).collect();
         let new = json!({
             "name": self.name.as_str(),
             "url": self.url,
-            "headers": headers(&self.headers, &Environment::of_process())?,
+            "headers": headers,
             "timeout": self.timeout,
         });
         with_gateway(data, |gateway| {
@@ -75,25 +78,28 @@ impl Add {
 }
 
 /// Headers by name. None of their values is in any message.
-fn headers(given: &[String], environment: &Environment) -> anyhow::Result<Map<String, Value>> {
-    let mut headers = Map::new();
+pub(in crate::command) fn headers(
+    given: &[String],
+    environment: &Environment,
+) -> anyhow::Result<Vec<(String, Secret)>> {
+    let mut headers: Vec<(String, Secret)> = Vec::new();
     for header in given {
         let (name, value) = header
             .split_once(':')
             .ok_or_else(|| anyhow!("`--header` must be `NAME: VALUE`, such as 'X-Key: env:KEY'"))?;
         let value = secret::given(value.trim(), environment)
             .map_err(|message| anyhow!("header `{name}`: {message}"))?;
-        if headers.insert(name.trim().to_owned(), value.expose().into()).is_some() {
+        let name = name.trim();
+        if headers.iter().any(|(other, _)| other == name) {
             bail!("header `{name}` is given twice");
         }
+        headers.push((name.to_owned(), value));
     }
     Ok(headers)
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::headers;
     use crate::environment::Environment;
 
@@ -102,7 +108,8 @@ mod tests {
         let environment = Environment::from([("KEY", "sesame")]);
         let given = ["Authorization: Bearer a:b", "X-Key: env:KEY"].map(String::from);
         let read = headers(&given, &environment).unwrap();
-        assert_eq!(json!(read), json!({"Authorization": "Bearer a:b", "X-Key": "sesame"}));
+        let read: Vec<_> = read.iter().map(|(name, value)| (&**name, value.expose())).collect();
+        assert_eq!(read, [("Authorization", "Bearer a:b"), ("X-Key", "sesame")]);
         for wrong in [["X-Key"].as_slice(), &["X: env:NONE"], &["X: a", "X: b"]] {
             let given: Vec<_> = wrong.iter().map(ToString::to_string).collect();
             assert!(headers(&given, &environment).is_err(), "{wrong:?}");

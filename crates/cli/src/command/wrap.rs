@@ -1,0 +1,72 @@
+//! `sluice wrap`: the gateway for a client that starts a command and speaks with
+//! it over standard input and output.
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, bail};
+use clap::Args;
+use sluice_store::Name;
+
+use super::{policy::drawn, server::headers};
+use crate::{
+    config::{self, Overrides},
+    environment::Environment,
+    input::Source,
+    logging::{self, LogFormat},
+    output::{Done, remark},
+    wrap::{self, Place, Start},
+};
+
+#[derive(Debug, Args)]
+pub(crate) struct Wrap {
+    /// The policy that decides
+    #[arg(long, value_name = "FILE")]
+    policy: String,
+    /// What to call the server, in counters and the audit log [default: made from the command or URL]
+    #[arg(long, value_parser = Name::new)]
+    name: Option<Name>,
+    /// Where the server is, if it is not a command
+    #[arg(long, required_unless_present = "command")]
+    url: Option<String>,
+    /// A header to send it, such as 'Authorization: `env:NAME`'; a value may be `env:NAME` or `file:PATH`
+    #[arg(long = "header", value_name = "NAME: VALUE")]
+    headers: Vec<String>,
+    /// The command that is the server
+    #[arg(last = true, conflicts_with_all = ["url", "headers"])]
+    command: Vec<String>,
+}
+
+impl Wrap {
+    pub(crate) fn run(self, data: Option<PathBuf>) -> anyhow::Result<Done> {
+        let environment = Environment::of_process();
+        // What the server writes is on the same stream, and is not to be drowned.
+        logging::start_at("warn", LogFormat::Text, &environment);
+        if self.policy == "-" {
+            bail!("the policy must be a file: standard input is the client's");
+        }
+        let source = Source::read(&self.policy)?;
+        let problems = match source.policy() {
+            Ok(policy) => source.failing_tests(&policy).0,
+            Err(problems) => problems,
+        };
+        if !problems.is_empty() {
+            remark(&drawn(&source, &problems))?;
+            return Ok(Done::Misused);
+        }
+        let overrides = Overrides { data, ..Overrides::default() };
+        let data = config::data_directory(&overrides, &environment)?;
+        let place = match self.url {
+            Some(url) => Place::Url { url, headers: headers(&self.headers, &environment)? },
+            None => Place::Command(self.command),
+        };
+        let start = Start { name: self.name, place, source, data, environment };
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .context("the runtime cannot be started")?;
+        let done = runtime.block_on(wrap::run(start));
+        // Whoever waits for more of standard input need not hold this up.
+        runtime.shutdown_background();
+        done
+    }
+}

@@ -1,0 +1,201 @@
+//! A gateway for one client, which has started this process and speaks with it
+//! over standard input and output.
+
+mod name;
+
+use std::{path::PathBuf, process::ExitStatus, sync::Arc};
+
+use anyhow::{Context as _, anyhow};
+use sluice_gateway::{Builtins, Clock, Ended, Gateway, Settings, Wrapped};
+use sluice_store::{
+    AttachedPolicy, Bridge, Instances, Key, Name, Secret, Server, Source as Origin, Start as When,
+    Store, Transport,
+};
+use sluice_upstream::{
+    HttpUpstream, Upstream,
+    address::Reach,
+    stdio::{Errors, Launch, OnlyChild, Program},
+};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::{
+    config::{Audit, Limits, TIMEOUT},
+    data::{self, DataDirectory},
+    environment::Environment,
+    input::Source,
+    output::Done,
+    up,
+};
+
+/// Networks of one's own.
+const PRIVATE: [&str; 4] = ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7"];
+
+/// What a wrap is started with.
+pub(crate) struct Start {
+    pub(crate) name: Option<Name>,
+    pub(crate) place: Place,
+    pub(crate) source: Source,
+    pub(crate) data: PathBuf,
+    pub(crate) environment: Environment,
+}
+
+/// Where the server is.
+pub(crate) enum Place {
+    Command(Vec<String>),
+    Url { url: String, headers: Vec<(String, Secret)> },
+}
+
+/// Why it is to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reason {
+    /// The command has ended.
+    Exited(Option<ExitStatus>),
+    /// A signal of this number has come.
+    Told(u8),
+}
+
+/// Runs until the client, the command or a signal ends it.
+pub(crate) async fn run(start: Start) -> anyhow::Result<Done> {
+    let Start { name, place, source, data, environment } = start;
+    let data = DataDirectory::open(&data)?;
+    let key = Key::from_bytes(data.master_key()?);
+    let name = name.map_or_else(|| name::of(&place), Ok)?;
+    let policy = policy(&name, source)?;
+    // The command starts up while the store is opened. Nothing is sent to it before.
+    let (upstream, child) = reached(&place, &name, &environment)?;
+    let durability = Audit::default().durability;
+    let store = Store::open(&data.path().join("sluice.db"), durability, &key)?;
+    let people = data::admin_url(data.path());
+    let gateway = Gateway::new(settings(people, key), store.clone(), Builtins::new())
+        .ok_or_else(|| anyhow!("the key in the data directory cannot be used"))?;
+    let server = server(&name, place);
+    let wrapped = gateway.wrap(sluice_gateway::Wrap { server, upstream, policy })?;
+    let done = converse(&wrapped, child.as_deref()).await;
+    store.flush().await?;
+    done
+}
+
+/// Has the client and the server speak, and says how it ended.
+async fn converse(wrapped: &Wrapped, child: Option<&OnlyChild>) -> anyhow::Result<Done> {
+    let mut reason = None;
+    let stop = async {
+        let why = stopped(child).await;
+        if let (Reason::Told(_), Some(child)) = (why, child) {
+            child.close();
+        }
+        reason = Some(why);
+    };
+    let ended = wrapped.run(tokio::io::stdin(), tokio::io::stdout(), stop).await;
+    if let Some(child) = child {
+        child.close();
+        child.exited().await;
+    }
+    Ok(match (ended, reason) {
+        (Ended::Stopped, Some(Reason::Exited(status))) => Done::As(code(status)),
+        (Ended::Stopped, Some(Reason::Told(number))) => Done::As(128 + number),
+        (Ended::BySession, _) => {
+            anyhow::bail!("the server has forgotten the session\nhint: start the client again")
+        }
+        (Ended::ByClient | Ended::Stopped, _) => Done::Well,
+    })
+}
+
+async fn stopped(child: Option<&OnlyChild>) -> Reason {
+    let exited = async {
+        match child {
+            Some(child) => child.exited().await,
+            None => std::future::pending().await,
+        }
+    };
+    let told = async |kind: SignalKind| match signal(kind) {
+        Ok(mut signals) => signals.recv().await.map(|()| kind),
+        Err(_) => std::future::pending().await,
+    };
+    let kind = tokio::select! {
+        status = exited => return Reason::Exited(status),
+        kind = told(SignalKind::interrupt()) => kind,
+        kind = told(SignalKind::terminate()) => kind,
+    };
+    let number = kind.and_then(|kind| u8::try_from(kind.as_raw_value()).ok());
+    Reason::Told(number.unwrap_or_default())
+}
+
+/// The exit code as the supervisor gave it.
+fn code(status: Option<ExitStatus>) -> u8 {
+    let code = status.and_then(|status| status.code());
+    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
+}
+
+/// Starts the command, or says how the URL is reached.
+fn reached(
+    place: &Place,
+    name: &Name,
+    environment: &Environment,
+) -> anyhow::Result<(Upstream, Option<Arc<OnlyChild>>)> {
+    match place {
+        Place::Command(command) => {
+            let launch = Launch {
+                environment: environment.for_wrapped(),
+                errors: Errors::Inherit,
+                ..up::launch(environment)?
+            };
+            let program = Program { command: command.clone(), env: Vec::new() };
+            let most = up::size(Limits::default().answer);
+            let child = Arc::new(OnlyChild::start(name.as_str(), &launch, &program, most)?);
+            Ok((Upstream::Only(Arc::clone(&child)), Some(child)))
+        }
+        Place::Url { url, .. } => {
+            // Whoever started this has named the address themselves.
+            let allowed = PRIVATE.iter().filter_map(|range| range.parse().ok()).collect();
+            let reach = Reach { allowed, loopback: true };
+            Ok((Upstream::Http(HttpUpstream::new(url, reach)?), None))
+        }
+    }
+}
+
+fn server(name: &Name, place: Place) -> Server {
+    let transport = match place {
+        Place::Command(command) => Transport::Command {
+            command,
+            env: Vec::new(),
+            instances: Instances::Session,
+            start: When::Up,
+        },
+        Place::Url { url, headers } => Transport::Http { url, headers },
+    };
+    let (name, timeout) = (name.clone(), TIMEOUT);
+    Server {
+        name,
+        transport,
+        timeout,
+        anonymous_policy: None,
+        bridge: Bridge::OwnEra,
+        source: Origin::File,
+    }
+}
+
+/// The policy, under the name of its file.
+fn policy(server: &Name, source: Source) -> anyhow::Result<AttachedPolicy> {
+    let (name, format) = (name::of_file(&source.name)?, source.format());
+    let text = String::from_utf8(source.text).context("the policy is not valid UTF-8")?;
+    let version = AttachedPolicy::version_of(&text);
+    Ok(AttachedPolicy { server: server.clone(), name, text, format, version, source: Origin::File })
+}
+
+fn settings(people: String, key: Key) -> Settings {
+    let limits = Limits::default();
+    Settings {
+        hosts: Vec::new(),
+        origins: Vec::new(),
+        is_loopback: false,
+        bounds: up::bounds(&limits),
+        answer: up::size(limits.answer),
+        reach: Reach::default(),
+        launch: Launch::default(),
+        descriptors: up::descriptors(),
+        people,
+        recorded: Vec::new(),
+        key,
+        clock: Clock::System,
+    }
+}

@@ -1,0 +1,185 @@
+//! One client that has started this process, in front of one server: its messages
+//! come as lines, go the way of every other, and all that is for it goes out as
+//! lines.
+
+mod lines;
+mod take;
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use http::HeaderMap;
+use sluice_store::{AttachedPolicy, Server, TokenHash, new_id};
+use sluice_upstream::{Upstream, stdio::Lines};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    sync::{mpsc, oneshot},
+    task::AbortHandle,
+};
+
+use crate::{
+    gateway::Gateway,
+    grants::Holder,
+    identify::Caller,
+    legacy_sse::Client,
+    snapshot::{ApplyError, ServerState, Snapshot},
+    stream::WAITING,
+    visit::Visit,
+};
+
+/// Requests of the client that may be under way at a time.
+const MOST_REQUESTS: u32 = 1000;
+/// How long requests may take that are under way when the client says no more.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// The same when the server is gone or everything is to end.
+const HASTE: Duration = Duration::from_secs(1);
+
+/// What a client that started this process reaches, and how it is judged.
+#[derive(Debug)]
+pub struct Wrap {
+    pub server: Server,
+    pub upstream: Upstream,
+    pub policy: AttachedPolicy,
+}
+
+/// A server in front of which one client is judged, as grant `wrap:<server>`.
+#[derive(Debug)]
+pub struct Wrapped {
+    gateway: Gateway,
+    server: Arc<ServerState>,
+    holder: Arc<Holder>,
+    token: TokenHash,
+}
+
+/// Why a conversation is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// The client says no more, or does not listen.
+    ByClient,
+    /// The server has forgotten the session, and it could not be begun again.
+    BySession,
+    /// It was to stop.
+    Stopped,
+}
+
+impl Gateway {
+    /// Puts one server in force and nothing else.
+    pub fn wrap(&self, wrap: Wrap) -> Result<Wrapped, ApplyError> {
+        let Wrap { server, upstream, policy } = wrap;
+        let holder = Arc::new(Holder::wrap(&server.name, &policy.name));
+        let (snapshot, state) = Snapshot::of_one(&server, upstream, &policy)?;
+        self.inner.snapshot.store(Arc::new(snapshot));
+        // Whoever is connected is looked up by token now and then. This one is
+        // shown to nobody, and nobody could show it: there is no listener.
+        let token = TokenHash::of(&new_id(self.inner.settings.clock.now()).to_string());
+        self.inner.grants.hold(&token, &holder);
+        Ok(Wrapped { gateway: self.clone(), server: state, holder, token })
+    }
+}
+
+impl Wrapped {
+    /// Answers the client until one side ends it, or `stop` does. What is under
+    /// way then may finish within seconds.
+    pub async fn run<R, W>(
+        &self,
+        input: R,
+        output: W,
+        stop: impl Future<Output = ()> + Send,
+    ) -> Ended
+    where
+        R: AsyncRead + Unpin + Send,
+        W: AsyncWrite + Unpin + Send + 'static,
+    {
+        let (sender, said) = mpsc::channel(WAITING);
+        let (done, is_done) = oneshot::channel();
+        let writing = tokio::spawn(lines::write(output, said, is_done));
+        let conversation = Conversation {
+            wrapped: self,
+            client: Arc::new(Client::new(sender, MOST_REQUESTS as usize)),
+            under_way: Arc::default(),
+        };
+        let client = &conversation.client;
+        let ended = tokio::select! {
+            () = conversation.read(input) => Ended::ByClient,
+            () = client.sender.closed() => Ended::ByClient,
+            () = client.ended.notified() => Ended::BySession,
+            () = stop => Ended::Stopped,
+        };
+        let patience = if ended == Ended::ByClient { PATIENCE } else { HASTE };
+        conversation.finish(patience).await;
+        let _ = done.send(());
+        // A client that does not read keeps nobody from ending.
+        let _ = tokio::time::timeout(HASTE, writing).await;
+        conversation.end_session().await;
+        ended
+    }
+
+    fn visit(&self, headers: HeaderMap) -> Visit {
+        let caller = Caller { holder: Arc::clone(&self.holder), token: Some(self.token) };
+        Visit::new(Arc::clone(&self.gateway.inner), caller, Arc::clone(&self.server), headers)
+    }
+}
+
+/// What is said with the client, as long as it goes on.
+struct Conversation<'w> {
+    wrapped: &'w Wrapped,
+    client: Arc<Client>,
+    under_way: Arc<UnderWay>,
+}
+
+/// Requests that are under way, by their id as JSON. What is cancelled is given
+/// up here, even if it has not been sent yet.
+#[derive(Debug, Default)]
+struct UnderWay(Mutex<HashMap<String, Cancellable>>);
+
+#[derive(Debug)]
+struct Cancellable {
+    task: AbortHandle,
+    /// Whether it goes on until it is cancelled.
+    is_endless: bool,
+}
+
+impl UnderWay {
+    fn all(&self) -> MutexGuard<'_, HashMap<String, Cancellable>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives up a request.
+    fn cancel(&self, id: &str) {
+        if let Some(one) = self.all().remove(id) {
+            one.task.abort();
+        }
+    }
+}
+
+impl Conversation<'_> {
+    async fn read(&self, input: impl AsyncRead + Unpin) {
+        let most = self.wrapped.gateway.inner.settings.bounds.bytes;
+        let mut lines = Lines::new(input, most);
+        // However long a line is, no more of it is kept than may be taken.
+        while let Ok(Some(line)) = lines.next(u64::MAX).await {
+            self.take(line).await;
+        }
+    }
+
+    /// Waits for what is under way, and for what has no end of its own not at all.
+    async fn finish(&self, patience: Duration) {
+        for one in self.under_way.all().values().filter(|one| one.is_endless) {
+            one.task.abort();
+        }
+        let all = self.client.room.acquire_many(MOST_REQUESTS);
+        if tokio::time::timeout(patience, all).await.is_err() {
+            tracing::warn!("some requests were still under way at the end");
+        }
+    }
+
+    async fn end_session(&self) {
+        if let Some(ending) = self.client.ending(self.wrapped.visit(HeaderMap::new())) {
+            // Nothing depends on it: a session that nobody uses expires.
+            let _ = tokio::time::timeout(HASTE, ending).await;
+        }
+    }
+}

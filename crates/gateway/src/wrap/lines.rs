@@ -1,0 +1,62 @@
+//! Writing what a client is told: one message, one line.
+
+use bytes::Bytes;
+use sluice_upstream::{sse::Splitter, stdio::single_line};
+use tokio::{
+    io::{AsyncWrite, AsyncWriteExt as _},
+    sync::{mpsc, oneshot},
+};
+
+/// Writes messages, which come as events, until there are no more or the client
+/// does not listen.
+pub(super) async fn write(
+    mut output: impl AsyncWrite + Unpin,
+    mut said: mpsc::Receiver<Bytes>,
+    mut is_done: oneshot::Receiver<()>,
+) {
+    loop {
+        let event = tokio::select! {
+            biased;
+            event = said.recv() => event,
+            _ = &mut is_done => said.try_recv().ok(),
+        };
+        let Some(event) = event else { return };
+        let Some(line) = line(&event) else { continue };
+        let written = async {
+            output.write_all(line.as_bytes()).await?;
+            output.flush().await
+        };
+        if written.await.is_err() {
+            return;
+        }
+    }
+}
+
+/// The message in an event; `None` where there is none, as in what only keeps a
+/// stream alive.
+fn line(event: &[u8]) -> Option<String> {
+    let mut data = None;
+    let pushed = Splitter::new(event.len() + 1)
+        .push(event, |block| data = block.read().ok().and_then(|event| event.data));
+    pushed.ok()?;
+    let mut line = single_line(data.filter(|data| !data.is_empty())?);
+    line.push('\n');
+    Some(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::line;
+    use crate::answer::block;
+
+    #[test]
+    fn a_message_is_one_line() {
+        let check = |event: &[u8], expected: Option<&str>| {
+            assert_eq!(line(event).as_deref(), expected);
+        };
+        check(&block(None, "{\"a\":\n 1}"), Some("{\"a\":  1}\n"));
+        check(b"event: message\ndata: {}\n\n", Some("{}\n"));
+        check(b":\n\n", None);
+        check(b"id: 1\ndata:\n\n", None);
+    }
+}

@@ -1,0 +1,192 @@
+//! Taking in one line of the client: the message in it goes the way of one that
+//! was posted, with the headers that a client over HTTP would have sent.
+
+use std::{panic::AssertUnwindSafe, sync::Arc};
+
+use futures_util::FutureExt as _;
+use http::{HeaderMap, HeaderName, HeaderValue, header};
+use sluice_upstream::stdio::Line;
+use sluice_wire::{
+    json::{Document, Value},
+    mcp::header_text,
+    rpc::{Id, Message},
+};
+use tokio::sync::oneshot;
+
+use super::{Cancellable, Conversation};
+use crate::{
+    assess::Tools,
+    legacy_sse::{Client, Delivery, begin_following, said},
+    post, receive,
+    refusal::Refusal,
+    spoken::{META_VERSION, argument_text, mirrored_target},
+    visit::Visit,
+};
+
+/// What is known of a request before it is dealt with.
+struct Asked {
+    id: Id,
+    is_hello: bool,
+    is_endless: bool,
+    is_modern: bool,
+}
+
+impl Conversation<'_> {
+    /// Deals with a line. Requests are answered beside it; the first of all is
+    /// waited for, because what comes after it is said in the session that it begins.
+    pub(super) async fn take(&self, line: Line) {
+        let gateway = &self.wrapped.gateway.inner;
+        let line = match line {
+            Line::Whole(line) => line,
+            Line::TooLong { .. } => {
+                return self.refuse(&Refusal::TooLarge(gateway.settings.bounds.bytes), None).await;
+            }
+        };
+        if line.iter().all(u8::is_ascii_whitespace) {
+            return;
+        }
+        let document = match receive::parse(gateway, line) {
+            Ok(document) => document,
+            Err(refusal) => return self.refuse(&refusal, None).await,
+        };
+        let message = match Message::read(&document) {
+            Ok(message) => message,
+            Err(error) => {
+                let id = post::readable_id(&document);
+                return self.refuse(&Refusal::Request(error.to_string()), id.as_ref()).await;
+            }
+        };
+        if let Message::Notification { method: "notifications/cancelled", params } = &message {
+            let id = params.and_then(|params| params.get("requestId"));
+            if let Some(id) = id.and_then(|id| Id::read(id).ok()) {
+                self.under_way.cancel(&id.to_json());
+            }
+        }
+        let (headers, is_modern) = headers(&self.client, &message);
+        let visit = self.wrapped.visit(headers);
+        match message {
+            Message::Request { id, method, .. } => {
+                let is_hello = method == "initialize";
+                let is_endless = method == "subscriptions/listen";
+                let asked = Asked { id, is_hello, is_endless, is_modern };
+                self.ask(asked, visit, document).await;
+            }
+            Message::Notification { method: "notifications/initialized", .. } => {
+                let answer = post::read(visit.clone(), document).await;
+                if answer.status().is_success() {
+                    begin_following(&self.client, visit);
+                }
+            }
+            // What is no request is not answered, whatever becomes of it.
+            _ => drop(post::read(visit, document).await),
+        }
+    }
+
+    async fn refuse(&self, refusal: &Refusal, id: Option<&Id>) {
+        self.client.say(said(&refusal.to_json(id))).await;
+    }
+
+    async fn ask(&self, asked: Asked, visit: Visit, document: Document) {
+        let Ok(room) = Arc::clone(&self.client.room).try_acquire_owned() else {
+            return self.refuse(&Refusal::Busy, Some(&asked.id)).await;
+        };
+        let (client, under_way) = (Arc::clone(&self.client), Arc::clone(&self.under_way));
+        let Asked { id, is_hello, is_endless, is_modern } = asked;
+        // An introduction cannot be cancelled.
+        let key = (!is_hello).then(|| id.to_json());
+        let own = key.clone();
+        let (answered, is_answered) = oneshot::channel();
+        let (noted, is_noted) = oneshot::channel::<()>();
+        let task = tokio::spawn(async move {
+            // It must be known before it can be over.
+            let _ = is_noted.await;
+            let delivery = Delivery {
+                client: &client,
+                bounds: visit.gateway.settings.answer_bounds(),
+                id,
+                is_hello,
+                has_session: !is_modern,
+            };
+            let answer = answer(visit, document, &delivery.id, is_modern).await;
+            delivery.deliver(answer).await;
+            own.and_then(|id| under_way.all().remove(&id));
+            drop(room);
+            let _ = answered.send(());
+        });
+        if let Some(id) = key {
+            let one = Cancellable { task: task.abort_handle(), is_endless };
+            self.under_way.all().insert(id, one);
+        }
+        let _ = noted.send(());
+        if is_hello {
+            let _ = is_answered.await;
+        }
+    }
+}
+
+/// Answers a request as if it was posted.
+async fn answer(
+    mut visit: Visit,
+    document: Document,
+    id: &Id,
+    is_modern: bool,
+) -> http::Response<crate::body::ClientBody> {
+    let gateway = Arc::clone(&visit.gateway);
+    let in_flight = gateway.metrics.in_flight();
+    if is_modern {
+        repeat_arguments(&mut visit, &document).await;
+    }
+    let answered = AssertUnwindSafe(post::read(visit, document)).catch_unwind().await;
+    drop(in_flight);
+    answered.unwrap_or_else(|_| Refusal::Internal.respond(Some(id)))
+}
+
+/// The headers of a message, and whether it is of the modern era.
+fn headers(client: &Client, message: &Message<'_>) -> (HeaderMap, bool) {
+    let mut headers = HeaderMap::new();
+    headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+    let (method, params) = match message {
+        Message::Request { method, params, .. } | Message::Notification { method, params } => {
+            (*method, *params)
+        }
+        Message::Response { .. } | Message::Failure { .. } => ("", None),
+    };
+    let meta = params.and_then(|params| params.get("_meta"));
+    let version = meta.and_then(|meta| meta.get(META_VERSION)).and_then(Value::as_str);
+    let Some(version) = version else {
+        client.complete(&mut headers);
+        return (headers, false);
+    };
+    let target = mirrored_target(method).and_then(|name| params?.get(name)?.as_str());
+    let mirrors = [
+        ("mcp-protocol-version", Some(version.to_owned())),
+        ("mcp-method", Some(header_text(method))),
+        ("mcp-name", target.map(header_text)),
+    ];
+    for (name, text) in mirrors {
+        if let Some(value) = text.and_then(|text| HeaderValue::try_from(text).ok()) {
+            headers.insert(HeaderName::from_static(name), value);
+        }
+    }
+    (headers, true)
+}
+
+/// Repeats in headers the arguments that a tool's definition wants there.
+async fn repeat_arguments(visit: &mut Visit, document: &Document) {
+    let root = document.root();
+    let params = root.get("params").filter(|_| {
+        root.get("method").and_then(Value::as_str).is_some_and(|method| method == "tools/call")
+    });
+    let named = params.and_then(|params| params.get("name")).and_then(Value::as_str);
+    let (Some(params), Some(tool)) = (params, named) else { return };
+    let bounds = visit.gateway.settings.answer_bounds();
+    let list = Box::pin(Tools::list(&visit.server.link, &bounds, tool)).await;
+    let Some(list) = list else { return };
+    for repeated in list.mirrored(tool) {
+        let text = argument_text(params.get("arguments"), &repeated.argument);
+        let value = text.and_then(|text| HeaderValue::try_from(header_text(&text)).ok());
+        if let (Ok(name), Some(value)) = (HeaderName::try_from(&repeated.header), value) {
+            visit.headers.insert(name, value);
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! The one child of one client, for which this process was started: it is
+//! started once, hears what its client says in either era, and is never replaced.
+//!
+//! Whoever else wants to know something of the server (the gateway itself, which
+//! learns its tools) is a guest: introduced with what the child told its client.
+
+use std::{
+    collections::BTreeSet,
+    process::ExitStatus,
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+};
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Response, StatusCode, request::Parts};
+use sluice_wire::{
+    json::Document,
+    mcp::Era,
+    rpc::{Id, Message},
+};
+use tokio::sync::watch;
+
+use super::{
+    chatter::Chatter,
+    child::{Audience, Child, Introduction},
+    introduce::result_of,
+    is_modern, judged,
+    launch::{self, Launch, Program},
+    new_id, no_message,
+    own::{Own, sent},
+    queue::Said,
+    reply::{self, SESSION, failure},
+    sessions::Mailbox,
+};
+use crate::{AnswerBody, SendError};
+
+/// A child, its client, and its guests.
+#[derive(Debug)]
+pub struct OnlyChild {
+    /// Gone once it is to end.
+    own: Mutex<Option<Arc<Own>>>,
+    guests: Mutex<BTreeSet<Arc<str>>>,
+    /// What the child said of itself to its client, in the legacy era.
+    hello: OnceLock<String>,
+    exited: watch::Receiver<Option<ExitStatus>>,
+}
+
+/// Why a command was not started, for people to read.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct NotStarted(String);
+
+impl OnlyChild {
+    /// Starts a command, of whose messages none may be longer than `most` bytes.
+    pub fn start(
+        name: &str,
+        launch: &Launch,
+        program: &Program,
+        most: usize,
+    ) -> Result<OnlyChild, NotStarted> {
+        let failed = |error: String| NotStarted(error);
+        let mailbox = Arc::new(Mailbox::holding());
+        let audience = Audience::One(Arc::clone(&mailbox));
+        let child = launch::launch(launch, program, most, &Chatter::new(name), audience)
+            .map_err(|error| failed(error.to_string()))?;
+        let exited = child.exited.clone();
+        let id = new_id().map_err(|error| failed(error.to_string()))?;
+        let own = Own::new(id, child, mailbox, None);
+        Ok(OnlyChild {
+            own: Mutex::new(Some(Arc::new(own))),
+            guests: Mutex::default(),
+            hello: OnceLock::new(),
+            exited,
+        })
+    }
+
+    /// Waits until the process has ended; `None` if it is not known how.
+    pub async fn exited(&self) -> Option<ExitStatus> {
+        let mut exited = self.exited.clone();
+        exited.wait_for(Option::is_some).await.ok().and_then(|status| *status)
+    }
+
+    /// Ends it: its input closes, and it is told to end if that does not help.
+    pub fn close(&self) {
+        let own = self.own.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(own) = own {
+            own.child.finish("the server is being ended");
+        }
+    }
+
+    fn own(&self) -> Result<Arc<Own>, SendError> {
+        let own = self.own.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        own.ok_or_else(|| SendError::NotStarted("the server is being ended".into()))
+    }
+
+    fn guests(&self) -> MutexGuard<'_, BTreeSet<Arc<str>>> {
+        self.guests.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Answers one HTTP request as the server's MCP endpoint would.
+    pub(crate) async fn send(
+        &self,
+        head: Parts,
+        body: Bytes,
+    ) -> Result<Response<AnswerBody>, SendError> {
+        let session = head.headers.get(SESSION).and_then(|value| value.to_str().ok());
+        let is_guest = session.is_some_and(|session| self.guests().contains(session));
+        match head.method {
+            Method::POST => self.post(&head.headers, is_guest, body).await,
+            Method::GET if !is_guest => Ok(self.own()?.open()),
+            Method::DELETE if is_guest => {
+                self.guests().remove(session.unwrap_or_default());
+                Ok(reply::empty(StatusCode::OK))
+            }
+            Method::DELETE => {
+                self.close();
+                Ok(reply::empty(StatusCode::OK))
+            }
+            _ => Ok(reply::empty(StatusCode::METHOD_NOT_ALLOWED)),
+        }
+    }
+
+    async fn post(
+        &self,
+        headers: &HeaderMap,
+        is_guest: bool,
+        body: Bytes,
+    ) -> Result<Response<AnswerBody>, SendError> {
+        let Some(document) = judged(body) else { return Ok(no_message()) };
+        let Ok(message) = Message::read(&document) else { return Ok(no_message()) };
+        let accepted = reply::empty(StatusCode::ACCEPTED);
+        match &message {
+            Message::Request { id, .. } if is_modern(headers, &message) => {
+                self.ask_modern(&document, id).await
+            }
+            Message::Request { id, method: "initialize", .. } => self.begin(&document, id).await,
+            // It has been told so by its client.
+            Message::Notification { method: "notifications/initialized", .. } if is_guest => {
+                Ok(accepted)
+            }
+            _ => self.own()?.post(document, accepted).await,
+        }
+    }
+
+    /// Introduces its client to the child, and everybody else to what it said then.
+    async fn begin(&self, document: &Document, id: &Id) -> Result<Response<AnswerBody>, SendError> {
+        let id = id.to_json();
+        if let Some(hello) = self.hello.get() {
+            let guest = new_id()?;
+            self.guests().insert(Arc::clone(&guest));
+            return Ok(reply::in_session(reply::result(&id, hello), &guest));
+        }
+        let own = self.own()?;
+        let mut asking = own.child.ask(document, None).await.map_err(sent)?;
+        let first = asking.inbox.next().await;
+        let result = match &first {
+            Some(Said::Answer(answer)) => result_of(&own.child, answer),
+            _ => None,
+        };
+        let response = reply::begun(first, asking, id, false)?;
+        let Some(result) = result else { return Ok(response) };
+        introduced(&own.child, Era::Legacy);
+        let _ = self.hello.set(result.into_text());
+        Ok(reply::in_session(response, &own.id))
+    }
+
+    async fn ask_modern(
+        &self,
+        document: &Document,
+        id: &Id,
+    ) -> Result<Response<AnswerBody>, SendError> {
+        let id = id.to_json();
+        if self.hello.get().is_some() {
+            let why = "this server is spoken to in the legacy era";
+            return Ok(reply::json(StatusCode::BAD_REQUEST, failure(&id, -32000, why)));
+        }
+        let own = self.own()?;
+        let mut asking = own.child.ask(document, None).await.map_err(sent)?;
+        asking.always_cancels = true;
+        let first = asking.inbox.next().await;
+        if let Some(Said::Answer(answer)) = &first
+            && answer.code.is_none()
+        {
+            introduced(&own.child, Era::Modern);
+        }
+        reply::begun(first, asking, id, true)
+    }
+}
+
+/// Notes which era is spoken, once that is settled.
+fn introduced(child: &Child, era: Era) {
+    let _ = child.introduction.set(Introduction { era, result: String::new() });
+}
