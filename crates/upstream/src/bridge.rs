@@ -69,8 +69,8 @@ struct Link {
 /// What becomes of an answer to a request that was sent as it is.
 enum Examined {
     Passes(Response<AnswerBody>),
-    /// The server does not speak this era, but the other; what it said.
-    Crosses(Response<AnswerBody>),
+    /// The server does not speak this era, but the other.
+    Crosses,
 }
 
 /// With what servers answer that do not know the era of a request.
@@ -135,12 +135,15 @@ impl Bridge {
         if is_own_session || speaks == Speaks::No && !tells_own_era {
             return self.cross(era, request, caller).await;
         }
+        if tells_own_era {
+            // Whatever the server says is its answer, so there is nothing to ask it.
+            return self.link.upstream.send(request).await;
+        }
         let kept = request.clone();
         let answer = self.link.upstream.send(request).await?;
         match self.examined(era, &kept, answer, caller.bounds).await? {
             Examined::Passes(answer) => Ok(answer),
-            Examined::Crosses(answer) if tells_own_era => Ok(answer),
-            Examined::Crosses(_) => self.cross(era, kept, caller).await,
+            Examined::Crosses => self.cross(era, kept, caller).await,
         }
     }
 
@@ -197,7 +200,7 @@ impl Bridge {
         // What one client is refused may be its own doing: we ask for ourselves.
         let headers = exchange::plain_headers(request.headers());
         let crosses = self.link.crosses(era, headers, bounds).await;
-        Ok(if crosses { Examined::Crosses(answer) } else { Examined::Passes(answer) })
+        Ok(if crosses { Examined::Crosses } else { Examined::Passes(answer) })
     }
 }
 
