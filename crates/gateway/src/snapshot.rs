@@ -11,7 +11,7 @@ use sluice_store::{
 use sluice_upstream::{
     HttpUpstream, Upstream,
     address::Reach,
-    builtin::Builtin,
+    builtin::{Builtin, Endpoint},
     stdio::{self, StdioServer},
 };
 
@@ -142,7 +142,7 @@ impl Link {
                 let make = builtins.get(name.as_str());
                 let make =
                     make.ok_or_else(|| failed(format!("there is no built-in server `{name}`")))?;
-                Upstream::Builtin(make(options).map_err(failed)?)
+                Upstream::Builtin(Endpoint::new(make(options).map_err(failed)?))
             }
             Transport::Command { command, env, instances, start } => {
                 let child = child(server, settings, command, env, *instances);

@@ -11,14 +11,14 @@ const END: usize = 256;
 
 /// A stream as lines.
 #[derive(Debug)]
-pub(super) struct Lines<R> {
+pub(crate) struct Lines<R> {
     source: BufReader<R>,
     most: usize,
 }
 
 /// One line, without what ends it.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Line {
+pub(crate) enum Line {
     Whole(Vec<u8>),
     /// Longer than it may be: how it begins and ends, and how long it is.
     TooLong {
@@ -29,13 +29,13 @@ pub(super) enum Line {
 
 /// Both ends of a line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Ends {
-    pub(super) head: Vec<u8>,
-    pub(super) tail: Vec<u8>,
+pub(crate) struct Ends {
+    pub(crate) head: Vec<u8>,
+    pub(crate) tail: Vec<u8>,
 }
 
 impl Ends {
-    pub(super) fn of(line: &[u8]) -> Ends {
+    pub(crate) fn of(line: &[u8]) -> Ends {
         let mut ends = Ends::default();
         ends.push(line);
         ends
@@ -52,13 +52,13 @@ impl Ends {
 
 impl<R: AsyncRead + Unpin> Lines<R> {
     /// Lines of at most `most` bytes.
-    pub(super) fn new(source: R, most: usize) -> Lines<R> {
+    pub(crate) fn new(source: R, most: usize) -> Lines<R> {
         Lines { source: BufReader::with_capacity(BUFFER, source), most }
     }
 
     /// The next line; `None` at the end. A line that is longer than `patience`
     /// bytes is handed over before it ends.
-    pub(super) async fn next(&mut self, patience: u64) -> io::Result<Option<Line>> {
+    pub(crate) async fn next(&mut self, patience: u64) -> io::Result<Option<Line>> {
         let mut line = Vec::new();
         let mut too_long: Option<(Ends, u64)> = None;
         loop {
