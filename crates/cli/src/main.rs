@@ -11,6 +11,7 @@ mod environment;
 mod input;
 mod logging;
 mod output;
+mod pharo;
 #[cfg(test)]
 mod scratch;
 mod up;

@@ -142,12 +142,11 @@ fn unknown_keys_are_found_everywhere() {
 #[test]
 fn what_comes_later_is_said_to() {
     check(
-        "[store]\nurl = \"postgres://x\"\n[telemetry]\notlp = \"http://x\"\n[servers.a]\nurl = \"https://a/\"\nbridge = \"modern\"\n[servers.b]\nbuiltin = \"pharo\"\n",
+        "[store]\nurl = \"postgres://x\"\n[telemetry]\notlp = \"http://x\"\n[servers.a]\nurl = \"https://a/\"\nbridge = \"modern\"\n",
         &[
             "2:1 `store.url` is not in this version",
             "4:1 `telemetry.otlp` is not in this version",
             "7:1 `servers.a.bridge` is not in this version",
-            "9:11 built-in server `pharo` is not in this version",
         ],
     );
 }
