@@ -41,16 +41,16 @@ pub(crate) struct Answer {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NoAnswer {
     #[error(
-        "Connection error: {why} at {url}. Is the image running, and its interop server? \
-         In Pharo, `SisServer current start` starts it; `sluice pharo --port` or PHARO_SIS_PORT \
-         names another port"
+        "Connection error: {why} at {url}. Is the image running, and its interop server in it? \
+         In Pharo, `SisServer current start` starts it. Another port is named by `--port`, by \
+         PHARO_SIS_PORT, or by the option `port`"
     )]
     Unreachable { url: String, why: String },
     #[error("Connection error: {url} broke off: {why}. The image may have done what it was asked")]
     Lost { url: String, why: String },
     #[error(
         "Connection error: timed out: no answer from {url} within {seconds} s. \
-         The image goes on with what it was asked; `sluice pharo --timeout` allows more time"
+         The image goes on with what it was asked. `--timeout`, or the option `timeout`, allows more"
     )]
     TimedOut { url: String, seconds: u64 },
     #[error("Connection error: the answer of {url} is longer than {LONGEST_ANSWER} bytes")]
