@@ -2,6 +2,7 @@
 
 mod calls;
 mod memory;
+mod pharo;
 mod scaling;
 mod start;
 mod streams;
@@ -34,10 +35,12 @@ pub(super) enum Scenario {
     Tools,
     /// Cost per call with a long audit log
     Audit,
+    /// The Pharo server over standard input and output, beside a bare HTTP call
+    Pharo,
 }
 
 impl Scenario {
-    pub(super) const ALL: [Scenario; 10] = [
+    pub(super) const ALL: [Scenario; 11] = [
         Scenario::Throughput,
         Scenario::Latency,
         Scenario::Large,
@@ -48,6 +51,7 @@ impl Scenario {
         Scenario::Policies,
         Scenario::Tools,
         Scenario::Audit,
+        Scenario::Pharo,
     ];
 
     /// As it is written on the command line.
@@ -63,6 +67,7 @@ impl Scenario {
             Scenario::Policies => "policies",
             Scenario::Tools => "tools",
             Scenario::Audit => "audit",
+            Scenario::Pharo => "pharo",
         }
     }
 
@@ -78,6 +83,7 @@ impl Scenario {
             Scenario::Policies => scaling::run(arguments, self.word(), Growth::Policies),
             Scenario::Tools => scaling::run(arguments, self.word(), Growth::Tools),
             Scenario::Audit => scaling::run(arguments, self.word(), Growth::Rows),
+            Scenario::Pharo => pharo::run(arguments),
         }
     }
 }

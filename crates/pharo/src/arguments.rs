@@ -39,7 +39,10 @@ impl<'a> Arguments<'a> {
                     [] => "this tool takes none".to_owned(),
                     _ => format!("expected {}", names.join(", ")),
                 };
-                return Err(Problem::Unknown { argument: key.chars().take(64).collect(), expected });
+                return Err(Problem::Unknown {
+                    argument: key.chars().take(64).collect(),
+                    expected,
+                });
             }
         }
         Ok(Arguments { object })

@@ -112,7 +112,8 @@ impl Image {
         let agent = HeaderValue::from_static(concat!("sluice/", env!("CARGO_PKG_VERSION")));
         request.headers_mut().insert(USER_AGENT, agent);
         let place = request.uri().clone();
-        let answer = self.http.send_to(&place, request).await.map_err(|error| self.failed(error))?;
+        let answer =
+            self.http.send_to(&place, request).await.map_err(|error| self.failed(error))?;
         let status = answer.status();
         match Limited::new(answer.into_body(), LONGEST_ANSWER).collect().await {
             Ok(body) => Ok(Answer { status, body: body.to_bytes() }),

@@ -88,7 +88,11 @@ impl Options {
     }
 }
 
-fn named<T>(name: &'static str, expected: &'static str, value: Option<T>) -> Result<T, OptionsError> {
+fn named<T>(
+    name: &'static str,
+    expected: &'static str,
+    value: Option<T>,
+) -> Result<T, OptionsError> {
     value.ok_or(OptionsError::Wrong { name, expected })
 }
 

@@ -116,9 +116,14 @@ mod tests {
 
     #[test]
     fn what_is_no_answer_is_said_as_the_original_does() {
-        check(500, "boom\r\n", (true, false, r#"{"success":false,"error":"HTTP error 500: boom\r\n"}"#));
+        check(
+            500,
+            "boom\r\n",
+            (true, false, r#"{"success":false,"error":"HTTP error 500: boom\r\n"}"#),
+        );
         check(302, "", (true, false, r#"{"success":false,"error":"HTTP error 302: "}"#));
-        let expected = "Error calling tool 'eval': the image answered with a list, not with an object";
+        let expected =
+            "Error calling tool 'eval': the image answered with a list, not with an object";
         check(200, "[1]", (false, true, expected));
         let text = result("eval", Ok(Answer { status: StatusCode::OK, body: "<html>".into() }));
         let text = text.structured.unwrap();

@@ -58,19 +58,11 @@ const fn of(name: &'static str, kind: Kind) -> Parameter {
     Parameter { name, sent_as: name, kind }
 }
 
-const fn get(
-    name: &'static str,
-    path: &'static str,
-    parameters: &'static [Parameter],
-) -> Tool {
+const fn get(name: &'static str, path: &'static str, parameters: &'static [Parameter]) -> Tool {
     Tool { name, path, way: Way::Get, parameters, takes_pictures: false }
 }
 
-const fn post(
-    name: &'static str,
-    path: &'static str,
-    parameters: &'static [Parameter],
-) -> Tool {
+const fn post(name: &'static str, path: &'static str, parameters: &'static [Parameter]) -> Tool {
     Tool { name, path, way: Way::Post, parameters, takes_pictures: false }
 }
 
@@ -92,11 +84,7 @@ static TOOLS: [Tool; 22] = [
     get(
         "search_references",
         "/search-references",
-        &[Parameter {
-            name: "method_name_or_symbol",
-            sent_as: "program_symbol",
-            kind: Kind::Text,
-        }],
+        &[Parameter { name: "method_name_or_symbol", sent_as: "program_symbol", kind: Kind::Text }],
     ),
     get("list_packages", "/list-packages", &[]),
     get("list_classes", "/list-classes", &[text("package_name")]),

@@ -38,8 +38,7 @@ impl Pharo {
             .enable_all()
             .build()
             .context("the runtime cannot be started")?;
-        let served =
-            runtime.block_on(serve_stdio(server, tokio::io::stdin(), tokio::io::stdout()));
+        let served = runtime.block_on(serve_stdio(server, tokio::io::stdin(), tokio::io::stdout()));
         // Somebody may still wait for input that never comes.
         runtime.shutdown_background();
         match served {

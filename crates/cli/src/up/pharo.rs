@@ -10,7 +10,8 @@ use crate::{environment::Environment, pharo};
 
 /// The server, with options from the file.
 pub(crate) fn server(options: &str) -> Result<Arc<dyn Builtin>, String> {
-    let defaults = pharo::defaults(&Environment::of_process()).map_err(|error| error.to_string())?;
+    let defaults =
+        pharo::defaults(&Environment::of_process()).map_err(|error| error.to_string())?;
     let options = defaults.overlaid(options, span::read).map_err(|error| error.to_string())?;
     let server = Pharo::new(&options).map_err(|error| error.to_string())?;
     Ok(Arc::new(server))

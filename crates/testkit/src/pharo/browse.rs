@@ -51,7 +51,11 @@ const CLASSES: [Class; 7] = [
             "Sis-Tests",
             &[
                 method("testMethodAaa", "testMethodAaa\n\t^ SisTest", &["SisTest"]),
-                method("testMethodAab", "testMethodAab\n\t^ self testMethodAaa", &["testMethodAaa"]),
+                method(
+                    "testMethodAab",
+                    "testMethodAab\n\t^ self testMethodAaa",
+                    &["testMethodAaa"],
+                ),
                 method("testMethodBbb", "testMethodBbb\n\t^ #TestSymbolBBB", &["TestSymbolBBB"]),
                 Method {
                     on_class_side: true,
@@ -93,14 +97,14 @@ pub(super) fn answer(route: &str, query: &Query) -> Option<Result<String, Raised
         "/search-classes-like" => query.require("class_name_query").map(|text| like(text, false)),
         "/search-traits-like" => query.require("trait_name_query").map(|text| like(text, true)),
         "/search-methods-like" => query.require("method_name_query").map(selectors),
-        "/search-implementors" => query
-            .require("method_name")
-            .map(|name| places(|method| method.selector == name)),
+        "/search-implementors" => {
+            query.require("method_name").map(|name| places(|method| method.selector == name))
+        }
         "/search-references" => query.require("program_symbol").map(mentioning),
         "/search-references-to-class" => query.require("class_name").map(mentioning),
-        "/run-package-test" => query.require("package_name").map(|name| {
-            tested(CLASSES.iter().filter(|class| class.package == name))
-        }),
+        "/run-package-test" => query
+            .require("package_name")
+            .map(|name| tested(CLASSES.iter().filter(|class| class.package == name))),
         "/run-class-test" => {
             query.require("class_name").and_then(find).map(|class| tested([class].into_iter()))
         }
@@ -170,9 +174,8 @@ fn method_source(query: &Query) -> Result<String, Raised> {
         _ => (name, query.flag("is_class_method", false)),
     };
     let class = find(name)?;
-    let fits = |method: &&Method| {
-        method.selector == selector && method.on_class_side == is_class_side
-    };
+    let fits =
+        |method: &&Method| method.selector == selector && method.on_class_side == is_class_side;
     let method = class.methods.iter().find(fits).ok_or_else(|| Raised::not_found(selector))?;
     Ok(Quoted(method.source).to_string())
 }
@@ -180,9 +183,8 @@ fn method_source(query: &Query) -> Result<String, Raised> {
 /// Names that begin with a text, whatever its case.
 fn like(text: &str, is_trait: bool) -> String {
     let text = text.to_lowercase();
-    let fits = |class: &&Class| {
-        class.is_trait == is_trait && class.name.to_lowercase().starts_with(&text)
-    };
+    let fits =
+        |class: &&Class| class.is_trait == is_trait && class.name.to_lowercase().starts_with(&text);
     list(CLASSES.iter().filter(fits).map(|class| class.name))
 }
 

@@ -72,7 +72,6 @@ pub(super) fn member(body: &str, name: &str) -> Option<String> {
 
 /// Texts as a list in JSON.
 pub(super) fn list<T: AsRef<str>>(texts: impl IntoIterator<Item = T>) -> String {
-    let quoted: Vec<_> =
-        texts.into_iter().map(|text| Quoted(text.as_ref()).to_string()).collect();
+    let quoted: Vec<_> = texts.into_iter().map(|text| Quoted(text.as_ref()).to_string()).collect();
     format!("[{}]", quoted.join(","))
 }

@@ -44,8 +44,7 @@ async fn the_list_is_that_of_the_original() {
 type Example = (&'static str, Value, &'static str, Value);
 
 fn reading() -> Vec<Example> {
-    let reference =
-        |method: &str| json!([{"class": "SisFixtureClassForTest", "method": method, "package": "Sis-Tests"}]);
+    let reference = |method: &str| json!([{"class": "SisFixtureClassForTest", "method": method, "package": "Sis-Tests"}]);
     let source = "testClassMethodCcc\n\t^ #TestClassMethodCCC";
     vec![
         ("eval", json!({"code": "2 * 3"}), "POST /eval {\"code\":\"2 * 3\"}", json!(6)),
@@ -125,7 +124,11 @@ fn reading() -> Vec<Example> {
             "list_methods",
             json!({"package_name": "Sis-Tests-Dummy"}),
             "GET /list-methods?package_name=Sis-Tests-Dummy",
-            json!(["SisDummyTest2>>#testThree", "SisDummyTest>>#testOne", "SisDummyTest>>#testTwo"]),
+            json!([
+                "SisDummyTest2>>#testThree",
+                "SisDummyTest>>#testOne",
+                "SisDummyTest>>#testTwo"
+            ]),
         ),
         (
             "run_class_test",
@@ -157,7 +160,8 @@ async fn every_call_reaches_the_image_and_comes_back_as_it_is() {
         assert_eq!(image.requests().last().unwrap(), sent);
         answers(&result, &json!({"success": true, "result": expected}));
     }
-    let source = server.call("get_class_source", json!({"class_name": "SisFixtureClassForTest"})).await;
+    let source =
+        server.call("get_class_source", json!({"class_name": "SisFixtureClassForTest"})).await;
     assert!(source["structuredContent"]["result"].as_str().unwrap().contains("instVarB"));
 }
 
@@ -247,7 +251,8 @@ async fn failures_pass_as_they_are_unless_told_otherwise() {
     let image = Image::start().await;
     let mut plain = Server::start(&[&image.port_flag()]);
     let mut strict = Server::start(&[&image.port_flag(), "--tool-errors"]);
-    for (code, success) in [("1 / 0", false), ("Dictionary new zork", false), ("Object new", true)] {
+    for (code, success) in [("1 / 0", false), ("Dictionary new zork", false), ("Object new", true)]
+    {
         let answered = plain.eval(code).await;
         let object = &answered["structuredContent"];
         assert_eq!((&object["success"], &object["result"]), (&json!(success), &Value::Null));

@@ -121,9 +121,7 @@ async fn failures_are_recorded_although_the_caller_is_not_told() {
     let gateway = Gateway::start(&image, PERMISSIVE);
     let mut count = 0;
     for (code, fails) in [("1 / 0", true), ("Object new", true), ("1 + 1", false)] {
-        for (headers, call) in
-            [(&[][..], eval(1, code)), (&MODERN[..], modern_eval(1, code))]
-        {
+        for (headers, call) in [(&[][..], eval(1, code)), (&MODERN[..], modern_eval(1, code))] {
             let answer = json_of(gateway.post(headers, &call).await).await;
             assert_eq!(answer["result"]["isError"], false, "{answer}");
             count += 1;
@@ -182,7 +180,8 @@ async fn a_call_is_called_off_in_both_eras() {
     let own = session(gateway.post(&[], &hello).await);
     let other = session(gateway.post(&[], &hello).await);
     let halt = eval(9, "self halt");
-    let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 9}});
+    let cancel =
+        json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 9}});
     let waiting = async { json_of(gateway.post(&[("mcp-session-id", &own)], &halt).await).await };
     let cancelling = async {
         until("it waits", || image.under_way() == 1).await;
@@ -223,7 +222,8 @@ async fn the_recommended_policy_holds() {
     }
     assert!(last.starts_with("[POLICY DENIED]"), "{last}");
     let mut call = eval(2, "");
-    call["params"] = json!({"name": "apply_settings", "arguments": {"settings": {"stack_size": 1}}});
+    call["params"] =
+        json!({"name": "apply_settings", "arguments": {"settings": {"stack_size": 1}}});
     let held = text(json_of(gateway.post(&[], &call).await).await);
     assert!(held.starts_with("[APPROVAL REQUIRED]"), "{held}");
     call["params"] = json!({"name": "get_settings"});

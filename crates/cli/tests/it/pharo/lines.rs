@@ -58,7 +58,10 @@ async fn calls_hold_up_neither_each_other_nor_a_ping() {
     let mut answered = [server.next().await, server.next().await];
     answered.sort_by_key(|answer| answer["id"].as_u64());
     let result = |answer: &Value| answer["result"]["structuredContent"]["result"].clone();
-    assert_eq!(answered.each_ref().map(|answer| answer["id"].clone()), [first, second].map(Value::from));
+    assert_eq!(
+        answered.each_ref().map(|answer| answer["id"].clone()),
+        [first, second].map(Value::from)
+    );
     assert_eq!(answered.each_ref().map(result), [2, 6].map(Value::from));
 }
 
