@@ -72,7 +72,7 @@ fn record(n: usize) -> Record {
         outcome: Some("allow"),
         policy: Some(PolicyRef { name: "policy-0".into(), version: "0".repeat(16).into() }),
         arg_keys: vec!["count".into(), "tags".into(), "text".into()],
-        arg_digest: Some("0".repeat(64)),
+        arg_digest: Some([0; 32]),
         upstream: is_outcome.then_some(upstream),
         micros: Some(20),
         ..Record::new(new_id(at), at, kind)

@@ -14,6 +14,7 @@ mod output;
 mod pharo;
 #[cfg(test)]
 mod scratch;
+mod standard;
 mod up;
 
 use std::process::ExitCode;

@@ -36,7 +36,8 @@ fn path(answer: &str) -> Option<PathBuf> {
     let path = document.root().get("result")?.get("screenshot").and_then(Value::as_str)?;
     let path = Path::new(path);
     let name = path.file_name()?.to_str()?;
-    let is_screenshot = name.starts_with("pharo-ui-") && name.ends_with(".png");
+    let is_png = path.extension().is_some_and(|extension| extension == "png");
+    let is_screenshot = name.starts_with("pharo-ui-") && is_png;
     (is_screenshot && path.is_absolute()).then(|| path.to_owned())
 }
 

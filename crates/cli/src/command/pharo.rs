@@ -9,7 +9,7 @@ use sluice_admin::span;
 use sluice_pharo::Options;
 use sluice_upstream::builtin::serve_stdio;
 
-use crate::{environment::Environment, output::Done, pharo};
+use crate::{environment::Environment, output::Done, pharo, standard};
 
 #[derive(Debug, Args)]
 pub(crate) struct Pharo {
@@ -38,7 +38,9 @@ impl Pharo {
             .enable_all()
             .build()
             .context("the runtime cannot be started")?;
-        let served = runtime.block_on(serve_stdio(server, tokio::io::stdin(), tokio::io::stdout()));
+        let served = runtime.block_on(async {
+            serve_stdio(server, standard::input()?, standard::output()?).await
+        });
         // Somebody may still wait for input that never comes.
         runtime.shutdown_background();
         match served {

@@ -41,8 +41,8 @@ where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin + Send + 'static,
 {
-    let (lines, waiting) = mpsc::channel(MOST_WAITING);
-    let writing = tokio::spawn(write(output, waiting));
+    let (lines, said) = mpsc::channel(MOST_WAITING);
+    let writing = tokio::spawn(write(output, said));
     let mut conversation = Conversation {
         server,
         agreed: Revision::UNSAID,
@@ -63,15 +63,15 @@ where
 /// Writes what is said, and several lines at once if they wait.
 async fn write(
     mut output: impl AsyncWrite + Unpin,
-    mut waiting: mpsc::Receiver<String>,
+    mut said: mpsc::Receiver<String>,
 ) -> io::Result<()> {
     let mut bytes = Vec::new();
-    while let Some(line) = waiting.recv().await {
+    while let Some(line) = said.recv().await {
         let mut next = Some(line);
         while let Some(line) = next {
             bytes.extend_from_slice(line.as_bytes());
             bytes.push(b'\n');
-            next = waiting.try_recv().ok();
+            next = said.try_recv().ok();
         }
         output.write_all(&bytes).await?;
         output.flush().await?;

@@ -149,7 +149,6 @@ impl Child {
             members: 1 << 20,
             nodes: 1 << 20,
             depth: 128,
-            ..Bounds::default()
         }
     }
 
