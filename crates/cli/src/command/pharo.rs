@@ -38,9 +38,8 @@ impl Pharo {
             .enable_all()
             .build()
             .context("the runtime cannot be started")?;
-        let served = runtime.block_on(async {
-            serve_stdio(server, standard::input()?, standard::output()?).await
-        });
+        let served = runtime
+            .block_on(async { serve_stdio(server, standard::input()?, standard::output()?).await });
         // Somebody may still wait for input that never comes.
         runtime.shutdown_background();
         match served {

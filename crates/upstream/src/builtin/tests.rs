@@ -1,5 +1,7 @@
 //! A built-in server as its clients see it, in both eras.
 
+mod long_calls;
+
 use std::{pin::pin, sync::Arc};
 
 use bytes::Bytes;
