@@ -38,14 +38,14 @@ impl Pharo {
             .enable_all()
             .build()
             .context("the runtime cannot be started")?;
-        let served = runtime
+        let ended = runtime
             .block_on(async { serve_stdio(server, standard::input()?, standard::output()?).await });
         // Somebody may still wait for input that never comes.
         runtime.shutdown_background();
-        match served {
+        match ended {
             // A client that has gone away wants no more.
             Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(Done::Well),
-            served => Ok(served.map(|()| Done::Well)?),
+            ended => Ok(ended.map(|()| Done::Well)?),
         }
     }
 

@@ -44,7 +44,6 @@ async fn the_list_is_that_of_the_original() {
 type Example = (&'static str, Value, &'static str, Value);
 
 fn reading() -> Vec<Example> {
-    let reference = |method: &str| json!([{"class": "SisFixtureClassForTest", "method": method, "package": "Sis-Tests"}]);
     let source = "testClassMethodCcc\n\t^ #TestClassMethodCCC";
     vec![
         ("eval", json!({"code": "2 * 3"}), "POST /eval {\"code\":\"2 * 3\"}", json!(6)),
@@ -84,6 +83,12 @@ fn reading() -> Vec<Example> {
             "GET /search-methods-like?method_name_query=testMethodA",
             json!(["testMethodAaa", "testMethodAab"]),
         ),
+    ]
+}
+
+fn searching() -> Vec<Example> {
+    let reference = |method: &str| json!([{"class": "SisFixtureClassForTest", "method": method, "package": "Sis-Tests"}]);
+    vec![
         (
             "search_implementors",
             json!({"method_name": "testMethodAaa"}),
@@ -102,6 +107,11 @@ fn reading() -> Vec<Example> {
             "GET /search-references-to-class?class_name=SisTest",
             reference("testMethodAaa"),
         ),
+    ]
+}
+
+fn listing_and_running() -> Vec<Example> {
+    vec![
         (
             "list_packages",
             json!({}),
@@ -155,7 +165,9 @@ fn reading() -> Vec<Example> {
 async fn every_call_reaches_the_image_and_comes_back_as_it_is() {
     let image = Image::start().await;
     let mut server = Server::start(&[&image.port_flag()]);
-    for (tool, arguments, sent, expected) in reading() {
+    for (tool, arguments, sent, expected) in
+        [reading(), searching(), listing_and_running()].concat()
+    {
         let result = server.call(tool, arguments).await;
         assert_eq!(image.requests().last().unwrap(), sent);
         answers(&result, &json!({"success": true, "result": expected}));
