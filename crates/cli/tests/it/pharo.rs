@@ -9,13 +9,13 @@ mod live;
 use std::{process::Stdio, time::Duration};
 
 use serde_json::{Value, json};
-use sluice_testkit::{Folder, PharoImage};
+use sluice_testkit::PharoImage;
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines},
     process::{Child, ChildStdin, ChildStdout, Command},
 };
 
-use crate::sluice::BINARY;
+use crate::sluice::{BINARY, Folder};
 
 /// Long enough for anything that happens at all.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -44,7 +44,7 @@ impl std::ops::Deref for Image {
 
 impl Image {
     async fn start() -> Image {
-        let folder = Folder::new().unwrap();
+        let folder = Folder::new();
         let image = PharoImage::start(folder.path()).await.unwrap();
         Image { image, folder }
     }

@@ -196,7 +196,7 @@ async fn packages_and_settings_are_written() {
         let result = server.call(tool, package.clone()).await;
         assert_eq!(result["structuredContent"]["success"], true, "{result}");
     }
-    assert!(image.folder.join("Sis-Tests-Dummy/SisDummyTest.class.st").exists());
+    assert!(image.folder.path().join("Sis-Tests-Dummy/SisDummyTest.class.st").exists());
     let settings = json!({"settings": {"stack_size": 42, "any_key": [null]}});
     answers(
         &server.call("apply_settings", settings).await,
@@ -228,11 +228,11 @@ async fn a_picture_of_the_screen_is_shown() {
 async fn only_screenshots_are_shown() {
     let image = Image::start().await;
     let mut server = Server::start(&[&image.port_flag()]);
-    let secret = image.folder.join("secret.png");
+    let secret = image.folder.path().join("secret.png");
     std::fs::write(&secret, b"\x89PNG\r\n\x1a\nsecret").unwrap();
-    let text = image.folder.join("pharo-ui-1.png");
+    let text = image.folder.path().join("pharo-ui-1.png");
     std::fs::write(&text, "no picture").unwrap();
-    for path in [secret, text, image.folder.join("pharo-ui-missing.png")] {
+    for path in [secret, text, image.folder.path().join("pharo-ui-missing.png")] {
         let answer = json!({"success": true, "result": {"screenshot": path}});
         image.answer_with(Some(Reply::json(answer.to_string())));
         let shown = server.call("read_screen", json!({})).await;
