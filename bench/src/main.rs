@@ -5,6 +5,7 @@
 mod clock;
 mod compare;
 mod era;
+mod image;
 mod listen;
 mod load;
 mod passthrough;
@@ -29,6 +30,8 @@ struct Arguments {
 enum Command {
     /// An MCP server that answers at once and costs little
     Upstream(upstream::Arguments),
+    /// The HTTP port of a Pharo image, as far as tests need one
+    Image(image::Arguments),
     /// A proxy that parses nothing: the limit to approach
     Passthrough(passthrough::Arguments),
     /// Sends calls to one target and checks every answer
@@ -53,6 +56,7 @@ fn run(command: Command) -> anyhow::Result<()> {
     process::raise_descriptor_limit()?;
     match command {
         Command::Upstream(arguments) => upstream::run(&arguments),
+        Command::Image(arguments) => image::run(&arguments),
         Command::Passthrough(arguments) => passthrough::run(&arguments),
         Command::Load(arguments) => load::run(&arguments),
         Command::Run(arguments) => run::run(&arguments),

@@ -4,7 +4,7 @@ use std::{
     fs,
     io::{BufRead as _, BufReader},
     path::Path,
-    process::{Child, Command, Stdio},
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
     thread,
     time::Duration,
 };
@@ -57,6 +57,20 @@ impl Process {
             .spawn()
             .with_context(|| format!("`{}` does not start", command.get_program().display()))?;
         Ok(Process { child })
+    }
+
+    /// Starts a program that is spoken to over its standard input and output.
+    pub(crate) fn piped(
+        command: &mut Command,
+    ) -> anyhow::Result<(Process, ChildStdin, ChildStdout)> {
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("`{}` does not start", command.get_program().display()))?;
+        let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
+        let process = Process { child };
+        Ok((process, stdin.context("no input")?, stdout.context("no output")?))
     }
 
     pub(crate) fn id(&self) -> u32 {

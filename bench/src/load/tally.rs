@@ -11,11 +11,11 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    pub(super) fn new() -> anyhow::Result<Tally> {
+    pub(crate) fn new() -> anyhow::Result<Tally> {
         Ok(Tally { nanos: Histogram::new(3)? })
     }
 
-    pub(super) fn add(&mut self, latency: Duration) -> anyhow::Result<()> {
+    pub(crate) fn add(&mut self, latency: Duration) -> anyhow::Result<()> {
         let nanos = u64::try_from(latency.as_nanos())?;
         Ok(self.nanos.record(nanos)?)
     }

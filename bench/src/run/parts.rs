@@ -39,6 +39,11 @@ pub(super) fn upstream(
     Part::start(&words)
 }
 
+/// The HTTP port of a Pharo image.
+pub(super) fn image() -> anyhow::Result<Part> {
+    Part::start(&["image"])
+}
+
 pub(super) fn passthrough(upstream: &Part) -> anyhow::Result<Part> {
     Part::start(&["passthrough", "--upstream", &upstream.url()])
 }

@@ -2,6 +2,7 @@
 
 mod calls;
 mod memory;
+mod pharo;
 mod scaling;
 mod start;
 mod stdio;
@@ -37,6 +38,8 @@ pub(super) enum Scenario {
     Tools,
     /// Cost per call with a long audit log
     Audit,
+    /// The Pharo server over standard input and output, beside a bare HTTP call
+    Pharo,
 }
 
 impl Scenario {
@@ -52,6 +55,7 @@ impl Scenario {
         Scenario::Policies,
         Scenario::Tools,
         Scenario::Audit,
+        Scenario::Pharo,
     ];
 
     /// As it is written on the command line.
@@ -68,6 +72,7 @@ impl Scenario {
             Scenario::Policies => "policies",
             Scenario::Tools => "tools",
             Scenario::Audit => "audit",
+            Scenario::Pharo => "pharo",
         }
     }
 
@@ -84,6 +89,7 @@ impl Scenario {
             Scenario::Policies => scaling::run(arguments, self.word(), Growth::Policies),
             Scenario::Tools => scaling::run(arguments, self.word(), Growth::Tools),
             Scenario::Audit => scaling::run(arguments, self.word(), Growth::Rows),
+            Scenario::Pharo => pharo::run(arguments),
         }
     }
 }

@@ -5,6 +5,7 @@ mod completions;
 mod config;
 mod grant;
 mod log;
+mod pharo;
 mod policy;
 mod server;
 mod supervise;
@@ -49,6 +50,8 @@ enum Command {
     Grant(grant::Command),
     /// The audit log: what was called, and what came of it
     Log(Box<log::Log>),
+    /// The Pharo Smalltalk Interop MCP server, on standard input and output
+    Pharo(pharo::Pharo),
     /// Show the configuration that would be in force, or what is wrong with it
     Config(config::Show),
     /// Print a completion script for a shell
@@ -68,6 +71,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<Done> {
         Command::Policy(command) => policy::run(command, arguments.data),
         Command::Grant(command) => grant::run(command, arguments.data),
         Command::Log(log) => log.run(arguments.data),
+        Command::Pharo(pharo) => pharo.run(),
         Command::Config(show) => show.run(arguments.data),
         Command::Completions(completions) => completions.run(),
         Command::Supervise(supervise) => supervise.run(),

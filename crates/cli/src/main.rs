@@ -11,8 +11,10 @@ mod environment;
 mod input;
 mod logging;
 mod output;
+mod pharo;
 #[cfg(test)]
 mod scratch;
+mod standard;
 mod up;
 mod wrap;
 

@@ -3,6 +3,7 @@
 mod banner;
 mod demo;
 mod live;
+mod pharo;
 mod reload;
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
@@ -183,7 +184,10 @@ pub(crate) fn launch(environment: &Environment) -> io::Result<Launch> {
 
 /// The servers of our own.
 fn builtins() -> Builtins {
-    Builtins::from([("demo", demo::server as sluice_gateway::MakeBuiltin)])
+    Builtins::from([
+        ("demo", demo::server as sluice_gateway::MakeBuiltin),
+        ("pharo", pharo::server),
+    ])
 }
 
 /// Removes old records, now and then.

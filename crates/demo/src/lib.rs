@@ -14,7 +14,7 @@ mod tests;
 
 use std::sync::{Mutex, PoisonError};
 
-use sluice_upstream::builtin::{Builtin, Calling, Identity, ToolResult, UnknownTool};
+use sluice_upstream::builtin::{Builtin, Call, Calling, Identity, ToolResult, UnknownTool};
 use sluice_wire::json::Value;
 
 use arguments::Arguments;
@@ -97,8 +97,8 @@ impl Builtin for Demo {
         &self.tools
     }
 
-    fn call<'a>(&'a self, tool: &'a str, arguments: Option<Value<'a>>) -> Calling<'a> {
-        Box::pin(async move { self.run(tool, arguments) })
+    fn call<'a>(&'a self, call: Call<'a>) -> Calling<'a> {
+        Box::pin(async move { self.run(call.tool, call.arguments) })
     }
 }
 

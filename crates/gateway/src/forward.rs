@@ -60,7 +60,7 @@ pub(crate) async fn forward(
     match sent {
         Ok(Ok(answer)) => {
             if let Some(settlement) = &mut settlement {
-                settlement.answered(answer.status().as_u16());
+                settlement.answered(&answer);
             }
             Ok(Answered { answer, settlement })
         }

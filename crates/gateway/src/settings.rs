@@ -38,11 +38,12 @@ pub struct Settings {
 
 impl Settings {
     /// Bounds on what a server sends: as deep as a request, as long as an
-    /// answer may be.
+    /// answer may be. Its numbers are not judged, so that they have no other.
     pub(crate) fn answer_bounds(&self) -> Bounds {
         Bounds {
             bytes: self.answer,
             string: self.answer,
+            number: self.answer,
             members: 1 << 20,
             nodes: 1 << 20,
             ..self.bounds

@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
+use http::Response;
 use sluice_store::{Charge, Kind, Record, UpstreamRef, new_id};
+use sluice_upstream::builtin::Verdict;
 use tokio::time::Instant;
 
 use crate::gateway::Inner;
@@ -20,6 +22,8 @@ pub(crate) struct Settlement {
     started: Instant,
     sent: Option<Instant>,
     status: Option<u16>,
+    /// What a server of our own says of the call, beside its answer.
+    verdict: Option<Verdict>,
 }
 
 impl Settlement {
@@ -36,6 +40,7 @@ impl Settlement {
             started,
             sent: None,
             status: None,
+            verdict: None,
         }
     }
 
@@ -50,12 +55,15 @@ impl Settlement {
     }
 
     /// The upstream has begun to answer.
-    pub(crate) fn answered(&mut self, status: u16) {
-        self.status = Some(status);
+    pub(crate) fn answered<B>(&mut self, answer: &Response<B>) {
+        self.status = Some(answer.status().as_u16());
+        self.verdict = answer.extensions().get().cloned();
     }
 
     /// The answer is whole.
     pub(crate) fn succeed(&mut self, is_error: Option<bool>) {
+        let has_failed = self.verdict.as_ref().is_some_and(Verdict::has_failed);
+        let is_error = if has_failed { Some(true) } else { is_error };
         let outcome = if is_error == Some(true) { "error" } else { "allow" };
         self.finish(outcome, is_error, None);
     }

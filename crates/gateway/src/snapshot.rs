@@ -13,7 +13,7 @@ use sluice_upstream::{
     AnswerBody, HttpUpstream, SendError, Upstream,
     address::Reach,
     bridge::{Bridge, Caller, Offer},
-    builtin::Builtin,
+    builtin::{Builtin, Endpoint},
     stdio::{self, StdioServer},
 };
 use sluice_wire::mcp::Era;
@@ -163,7 +163,7 @@ impl Link {
                 let make = builtins.get(name.as_str());
                 let make =
                     make.ok_or_else(|| failed(format!("there is no built-in server `{name}`")))?;
-                Upstream::Builtin(make(options).map_err(failed)?)
+                Upstream::Builtin(Endpoint::new(make(options).map_err(failed)?))
             }
             Transport::Command { command, env, instances, start } => {
                 let child = child(server, settings, command, env, *instances);

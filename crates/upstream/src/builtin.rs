@@ -1,29 +1,27 @@
 //! MCP servers that run inside this process, behind one trait.
 //!
-//! [`answer`] speaks streamable HTTP for them, in both eras and without
-//! sessions, so that the gateway treats a built-in server like a remote one.
-//! Who may connect, from which origin and with which token, is the listener's
-//! business and not looked at here.
+//! [`Endpoint`] speaks streamable HTTP for them, in both eras, so that the
+//! gateway treats a built-in server like a remote one; [`serve_stdio`] speaks to
+//! one client over standard input and output. Who may connect, from which origin
+//! and with which token, is the listener's business and not looked at here.
 
+mod calls;
+mod endpoint;
 mod fault;
 mod mirror;
+mod progress;
 mod serve;
+mod stdio;
 #[cfg(test)]
 mod tests;
 
 use std::{fmt::Write as _, pin::Pin};
 
-use bytes::Bytes;
-use http::{
-    HeaderMap, HeaderValue, Method, Request, Response, StatusCode,
-    header::{ALLOW, CONTENT_TYPE},
-};
-use sluice_wire::{
-    json::{Bounds, Document, Quoted, Value},
-    rpc::{Id, Message},
-};
+use sluice_wire::json::{Quoted, Value};
 
-use fault::Fault;
+pub use endpoint::{Endpoint, Verdict};
+pub use progress::Progress;
+pub use stdio::serve_stdio;
 
 /// A server that answers calls within this process.
 ///
@@ -35,8 +33,25 @@ pub trait Builtin: Send + Sync + 'static {
     /// The tool definitions: a JSON list on one line, as `tools/list` shows it.
     fn tools(&self) -> &str;
 
-    /// Calls one tool; `arguments` is an object where it is there.
-    fn call<'a>(&'a self, tool: &'a str, arguments: Option<Value<'a>>) -> Calling<'a>;
+    /// Calls one tool. A call that is cancelled, or that nobody waits for any
+    /// more, is dropped.
+    fn call<'a>(&'a self, call: Call<'a>) -> Calling<'a>;
+
+    /// Whether calls may take so long that somebody calls them off. Legacy
+    /// clients then get a session, within which a cancellation names its call.
+    fn has_long_calls(&self) -> bool {
+        false
+    }
+}
+
+/// What is asked of a tool.
+#[derive(Debug, Clone, Copy)]
+pub struct Call<'a> {
+    pub tool: &'a str,
+    /// An object where it is there.
+    pub arguments: Option<Value<'a>>,
+    /// Whom to tell how far the call is.
+    pub progress: &'a Progress,
 }
 
 /// A call under way.
@@ -56,10 +71,23 @@ pub struct Identity<'s> {
 pub struct ToolResult {
     /// What a model reads, one text a block.
     pub content: Vec<String>,
+    /// What it looks at, after the texts.
+    pub images: Vec<Image>,
     /// The same for programs: one JSON value on one line.
     pub structured: Option<String>,
-    /// Whether the tool could not do what was asked.
+    /// Whether the caller is told that the tool could not do what was asked.
     pub is_error: bool,
+    /// Whether it could not, although the caller is not told so in this way;
+    /// for whoever counts.
+    pub has_failed: bool,
+}
+
+/// A picture.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Image {
+    pub media_type: &'static str,
+    /// The file's bytes in base64.
+    pub data: String,
 }
 
 /// The server has no tool of that name.
@@ -92,6 +120,14 @@ impl ToolResult {
             // Writing to a string cannot fail.
             let _ = write!(members, "{comma}{{\"type\":\"text\",\"text\":{text}}}");
         }
+        for (position, image) in self.images.iter().enumerate() {
+            let comma = if position > 0 || !self.content.is_empty() { "," } else { "" };
+            let Image { media_type, data } = image;
+            let _ = write!(
+                members,
+                "{comma}{{\"type\":\"image\",\"data\":\"{data}\",\"mimeType\":\"{media_type}\"}}"
+            );
+        }
         members.push(']');
         if let Some(structured) = &self.structured {
             members.push_str(",\"structuredContent\":");
@@ -100,63 +136,4 @@ impl ToolResult {
         members.push_str(if self.is_error { ",\"isError\":true" } else { ",\"isError\":false" });
         members
     }
-}
-
-/// Answers one HTTP request as the server's MCP endpoint would.
-pub async fn answer(server: &dyn Builtin, request: Request<Bytes>) -> Response<Bytes> {
-    let (head, body) = request.into_parts();
-    if head.method != Method::POST {
-        return not_allowed();
-    }
-    match converse(server, &head.headers, body).await {
-        Ok(Some(text)) => respond(StatusCode::OK, text),
-        Ok(None) => empty(StatusCode::ACCEPTED),
-        Err((fault, id)) => respond(fault.status, fault.body(id.as_ref())),
-    }
-}
-
-/// The body of the answer, if the message asks for one. A fault comes with the
-/// id of the request, if that could be read.
-async fn converse(
-    server: &dyn Builtin,
-    headers: &HeaderMap,
-    body: Bytes,
-) -> Result<Option<String>, (Fault, Option<Id>)> {
-    let document = Document::parse(body, &Bounds::default())
-        .map_err(|refusal| (Fault::unreadable(&refusal), None))?;
-    match Message::read(&document).map_err(|error| (Fault::invalid(&error), None))? {
-        Message::Request { id, method, params } => {
-            match serve::result(server, headers, method, params).await {
-                Ok(result) => {
-                    let id = fault::id_text(&id);
-                    Ok(Some(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{result}}}")))
-                }
-                Err(fault) => Err((fault, Some(id))),
-            }
-        }
-        Message::Notification { .. } => Ok(None),
-        Message::Response { .. } | Message::Failure { .. } => {
-            Err((Fault::invalid(&"this server asks nothing, so it takes no answers"), None))
-        }
-    }
-}
-
-fn respond(status: StatusCode, body: String) -> Response<Bytes> {
-    let mut response = Response::new(Bytes::from(body));
-    *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    response
-}
-
-fn empty(status: StatusCode) -> Response<Bytes> {
-    let mut response = Response::new(Bytes::new());
-    *response.status_mut() = status;
-    response
-}
-
-/// There are no sessions to end and no streams to open, so only POST is left.
-fn not_allowed() -> Response<Bytes> {
-    let mut response = empty(StatusCode::METHOD_NOT_ALLOWED);
-    response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
-    response
 }

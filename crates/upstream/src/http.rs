@@ -14,7 +14,7 @@ use http_body_util::{Full, combinators::UnsyncBoxBody};
 
 use crate::{
     address::Reach,
-    builtin::{self, Builtin},
+    builtin::Endpoint,
     legacy_sse,
     pool::{Arriving, Pool},
     stdio::{Events, OnlyChild, StdioServer},
@@ -25,7 +25,7 @@ use crate::{
 pub enum Upstream {
     Http(HttpUpstream),
     /// One of ours, in process.
-    Builtin(Arc<dyn Builtin>),
+    Builtin(Endpoint),
     /// A command that is started here.
     Stdio(Arc<StdioServer>),
     /// A command that was started for one client.
@@ -36,7 +36,7 @@ impl fmt::Debug for Upstream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Upstream::Http(server) => server.fmt(f),
-            Upstream::Builtin(server) => write!(f, "Builtin({})", server.identity().name),
+            Upstream::Builtin(server) => server.fmt(f),
             Upstream::Stdio(server) => server.fmt(f),
             Upstream::Only(_) => f.write_str("Only"),
         }
@@ -111,10 +111,7 @@ impl Upstream {
     pub async fn send(&self, request: Request<Bytes>) -> Result<Response<AnswerBody>, SendError> {
         match self {
             Upstream::Http(server) => legacy_sse::send(server, request).await,
-            Upstream::Builtin(server) => {
-                let answer = builtin::answer(&**server, request).await;
-                Ok(answer.map(|body| AnswerBody::Whole(Full::new(body))))
-            }
+            Upstream::Builtin(server) => Ok(server.answer(request).await),
             Upstream::Stdio(server) => server.send(request).await,
             Upstream::Only(child) => {
                 let (head, body) = request.into_parts();
@@ -139,8 +136,9 @@ impl HttpUpstream {
         Ok(answer.map(|body| AnswerBody::Arriving(Box::new(body))))
     }
 
-    /// Sends one request to another URL at the same place.
-    pub(crate) async fn send_to(
+    /// Sends one request to another URL at the same place; of that URL only path
+    /// and query count. What is sent is not MCP unless the caller makes it so.
+    pub async fn send_to(
         &self,
         url: &Uri,
         request: Request<Bytes>,

@@ -10,7 +10,7 @@ mod child;
 mod hear;
 mod introduce;
 mod launch;
-mod lines;
+pub(crate) mod lines;
 mod only;
 mod own;
 mod queue;

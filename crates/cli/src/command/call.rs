@@ -134,6 +134,7 @@ async fn call(
     let bounds = Bounds {
         bytes: LONGEST_ANSWER,
         string: LONGEST_ANSWER,
+        number: LONGEST_ANSWER,
         nodes: 1 << 22,
         members: 1 << 22,
         ..Bounds::default()

@@ -40,9 +40,7 @@ const KINDS: &[(&str, &[&str], Read)] = &[
 ];
 
 /// Servers that are part of this program.
-const BUILT_IN: &[&str] = &["demo"];
-/// Those that will be.
-const LATER_BUILT_IN: &[&str] = &["pharo"];
+const BUILT_IN: &[&str] = &["demo", "pharo"];
 pub(crate) const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// What the file says of a server, which may be wrong.
@@ -157,15 +155,11 @@ fn builtin(section: &Section<'_>, loader: &mut Loader<'_>) -> Option<Transport> 
     if BUILT_IN.contains(&word.as_str()) {
         return Some(Transport::Builtin { name: name.into_inner(), options: options? });
     }
-    if LATER_BUILT_IN.contains(&word.as_str()) {
-        findings.add(name.span(), format!("built-in server `{word}` is not in this version"));
-    } else {
-        let hint = match nearest(word, BUILT_IN) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => format!("there is: {}", BUILT_IN.join(", ")),
-        };
-        findings.add_with_hint(name.span(), format!("no built-in server is `{word}`"), hint);
-    }
+    let hint = match nearest(word, BUILT_IN) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("there are: {}", BUILT_IN.join(", ")),
+    };
+    findings.add_with_hint(name.span(), format!("no built-in server is `{word}`"), hint);
     None
 }
 

@@ -144,12 +144,11 @@ fn unknown_keys_are_found_everywhere() {
 #[test]
 fn what_comes_later_is_said_to() {
     check(
-        "[store]\nurl = \"postgres://x\"\n[telemetry]\notlp = \"http://x\"\n[servers.a]\nurl = \"https://a/\"\npin = \"watch\"\n[servers.b]\nbuiltin = \"pharo\"\n",
+        "[store]\nurl = \"postgres://x\"\n[telemetry]\notlp = \"http://x\"\n[servers.a]\nurl = \"https://a/\"\npin = \"watch\"\n",
         &[
             "2:1 `store.url` is not in this version",
             "4:1 `telemetry.otlp` is not in this version",
             "7:1 `servers.a.pin` is not in this version",
-            "9:11 built-in server `pharo` is not in this version",
         ],
     );
 }

@@ -7,6 +7,7 @@ mod config;
 mod crash;
 mod live;
 mod operate;
+mod pharo;
 mod policy;
 mod readme;
 mod running;

@@ -69,6 +69,18 @@ impl Fault {
         Fault { data, ..Fault::new(StatusCode::BAD_REQUEST, -32022, message) }
     }
 
+    /// The client has called the request off. It waits for no answer, but HTTP
+    /// must end with one.
+    pub(super) fn cancelled() -> Self {
+        Fault::new(StatusCode::OK, -32800, "the request was cancelled".into())
+    }
+
+    /// More calls at once than one client may have.
+    pub(super) fn busy(most: usize) -> Self {
+        let message = format!("{most} calls are under way already");
+        Fault::new(StatusCode::OK, -32603, message)
+    }
+
     /// The answer to the request of this id. Without one the member is left
     /// out: MCP knows no `null` there.
     pub(super) fn body(&self, id: Option<&Id>) -> String {
@@ -82,11 +94,16 @@ impl Fault {
 }
 
 /// An id as JSON, of the type it came with.
-pub(super) fn id_text(id: &Id) -> String {
+fn id_text(id: &Id) -> String {
     match id {
         Id::Integer(text) => text.clone(),
         Id::String(text) => Quoted(text).to_string(),
     }
+}
+
+/// A result as the answer to its request.
+pub(super) fn response(id: &Id, result: &str) -> String {
+    format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":{result}}}", id_text(id))
 }
 
 /// The revisions a request may name in its `_meta`, as a JSON list. Legacy ones

@@ -1,8 +1,9 @@
 //! Which revision a request speaks, and whether its headers say what it says.
 //!
 //! A modern request names its revision itself and mirrors what it asks for in
-//! headers; both must agree, because something on the way may have gone by the
-//! headers. Of a legacy request only the version header counts.
+//! headers, where there are any; both must agree, because something on the way
+//! may have gone by the headers. Of a legacy request only the version header
+//! counts.
 
 use http::HeaderMap;
 use sluice_wire::{
@@ -41,12 +42,18 @@ pub(super) fn revision(
     }
 }
 
-fn modern(
-    headers: &HeaderMap,
-    method: &str,
-    params: Option<Value<'_>>,
-    meta: Option<Value<'_>>,
-) -> Result<Revision, Fault> {
+/// The revision of a request that came without headers, among others of a
+/// legacy revision that was agreed on.
+pub(super) fn said(agreed: Revision, params: Option<Value<'_>>) -> Result<Revision, Fault> {
+    let meta = params.and_then(|params| params.get("_meta"));
+    if meta.is_none_or(|meta| meta.get(VERSION).is_none()) {
+        return Ok(agreed);
+    }
+    modern_revision(complete(meta)?)
+}
+
+/// The version that a modern request names, if it says all that it must.
+fn complete(meta: Option<Value<'_>>) -> Result<&str, Fault> {
     let said = |key: &str| meta.and_then(|meta| meta.get(key));
     let version = said(VERSION)
         .and_then(Value::as_str)
@@ -55,6 +62,22 @@ fn modern(
         let problem = format!("`params._meta[\"{CAPABILITIES}\"]` must be an object");
         return Err(Fault::unsaid(problem));
     }
+    Ok(version)
+}
+
+fn modern_revision(version: &str) -> Result<Revision, Fault> {
+    Revision::from_name(version)
+        .filter(|revision| revision.era() == Era::Modern)
+        .ok_or_else(|| Fault::version(version))
+}
+
+fn modern(
+    headers: &HeaderMap,
+    method: &str,
+    params: Option<Value<'_>>,
+    meta: Option<Value<'_>>,
+) -> Result<Revision, Fault> {
+    let version = complete(meta)?;
     mirrored(headers, "MCP-Protocol-Version", version)?;
     mirrored(headers, "Mcp-Method", method)?;
     let name = match method {
@@ -65,9 +88,7 @@ fn modern(
     if let Some(name) = name.and_then(Value::as_str) {
         mirrored(headers, "Mcp-Name", name)?;
     }
-    Revision::from_name(version)
-        .filter(|revision| revision.era() == Era::Modern)
-        .ok_or_else(|| Fault::version(version))
+    modern_revision(version)
 }
 
 /// Whether the header is there once and says what the body says.

@@ -1,12 +1,11 @@
 //! The methods a built-in server has: opening, liveness, and tools.
 
-use http::HeaderMap;
 use sluice_wire::{
     json::{Quoted, Value},
     mcp::{Door, Era, Method, Revision, Target},
 };
 
-use super::{Builtin, Identity, fault, fault::Fault, mirror};
+use super::{Builtin, Call, Identity, Progress, ToolResult, fault, fault::Fault};
 
 /// How long a client may keep what it was told of the server, and for whom:
 /// nothing in it changes while the process runs, and nothing depends on who asks.
@@ -15,25 +14,39 @@ const CACHING: &str = ",\"ttlMs\":300000,\"cacheScope\":\"public\"";
 /// Neither lists that change, nor logs, nor anything but tools.
 const CAPABILITIES: &str = "\"capabilities\":{\"tools\":{}}";
 
-/// The result object of one request.
-pub(super) async fn result(
+/// What a request comes to.
+#[derive(Debug)]
+pub(super) struct Served {
+    /// The result object.
+    pub(super) result: String,
+    /// Whether it was a tool call that came to nothing, whatever the caller is told.
+    pub(super) has_failed: bool,
+}
+
+/// Answers one request of a revision that is known.
+pub(super) async fn serve(
     server: &dyn Builtin,
-    headers: &HeaderMap,
+    revision: Revision,
     method: &str,
     params: Option<Value<'_>>,
-) -> Result<String, Fault> {
-    let revision = mirror::revision(headers, method, params)?;
+    progress: &Progress,
+) -> Result<Served, Fault> {
     let era = revision.era();
     let known = Method::find(method, revision).ok_or_else(|| Fault::method(method, era))?;
+    let mut has_failed = false;
     let members = match (known.name, known.door) {
         ("initialize", _) => initialize(server, params)?,
         ("server/discover", _) => discover(server),
         ("ping", _) => String::new(),
         (_, Door::ToolList) => list(server, params, era)?,
-        (_, Door::ToolCall) => call(server, params).await?,
+        (_, Door::ToolCall) => {
+            let result = call(server, params, progress).await?;
+            has_failed = result.is_error || result.has_failed;
+            result.members()
+        }
         _ => return Err(Fault::method(method, era)),
     };
-    Ok(match era {
+    let result = match era {
         Era::Legacy => format!("{{{members}}}"),
         Era::Modern => {
             let info = info(&server.identity());
@@ -42,20 +55,22 @@ pub(super) async fn result(
                  \"_meta\":{{\"io.modelcontextprotocol/serverInfo\":{info}}}}}"
             )
         }
-    })
+    };
+    Ok(Served { result, has_failed })
 }
 
-/// Agrees on a legacy revision: the one asked for, or the newest there is.
-fn initialize(server: &dyn Builtin, params: Option<Value<'_>>) -> Result<String, Fault> {
-    let asked = params
-        .and_then(|params| params.get("protocolVersion"))
-        .and_then(Value::as_str)
-        .ok_or_else(|| Fault::params(&"`params.protocolVersion` must be a string"))?;
+/// The legacy revision that is agreed on: the one asked for, or the newest there is.
+pub(super) fn agreed(params: Option<Value<'_>>) -> Option<Revision> {
+    let asked = params?.get("protocolVersion")?.as_str()?;
     let is_legacy = |revision: &Revision| revision.era() == Era::Legacy;
-    let agreed = Revision::from_name(asked)
+    Revision::from_name(asked)
         .filter(is_legacy)
         .or_else(|| Revision::ALL.into_iter().rev().find(is_legacy))
-        .unwrap_or(Revision::UNSAID);
+}
+
+fn initialize(server: &dyn Builtin, params: Option<Value<'_>>) -> Result<String, Fault> {
+    let agreed = agreed(params)
+        .ok_or_else(|| Fault::params(&"`params.protocolVersion` must be a string"))?;
     let identity = server.identity();
     Ok(format!(
         "\"protocolVersion\":{},{CAPABILITIES},\"serverInfo\":{},\"instructions\":{}",
@@ -81,15 +96,17 @@ fn list(server: &dyn Builtin, params: Option<Value<'_>>, era: Era) -> Result<Str
     Ok(format!("\"tools\":{}{caching}", server.tools()))
 }
 
-async fn call(server: &dyn Builtin, params: Option<Value<'_>>) -> Result<String, Fault> {
+async fn call(
+    server: &dyn Builtin,
+    params: Option<Value<'_>>,
+    progress: &Progress,
+) -> Result<ToolResult, Fault> {
     let target = Target::read(Door::ToolCall, params).map_err(|error| Fault::params(&error))?;
     let Target::Tool { name, arguments } = target else {
         return Err(Fault::params(&"`params.name` must name a tool"));
     };
-    match server.call(name, arguments).await {
-        Ok(result) => Ok(result.members()),
-        Err(_) => Err(Fault::params(&format_args!("unknown tool `{name}`"))),
-    }
+    let called = server.call(Call { tool: name, arguments, progress }).await;
+    called.map_err(|_| Fault::params(&format_args!("unknown tool `{name}`")))
 }
 
 /// What MCP calls an implementation.

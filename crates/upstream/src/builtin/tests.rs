@@ -1,12 +1,15 @@
 //! A built-in server as its clients see it, in both eras.
 
-use std::pin::pin;
+mod long_calls;
+
+use std::{pin::pin, sync::Arc};
 
 use bytes::Bytes;
 use http::{Request, Response};
-use sluice_wire::json::{Bounds, Document, Value};
+use http_body_util::BodyExt as _;
+use sluice_wire::json::{Bounds, Document};
 
-use super::{Builtin, Calling, Identity, ToolResult, UnknownTool, answer};
+use super::{Builtin, Call, Calling, Endpoint, Identity, ToolResult, UnknownTool};
 
 /// Repeats its arguments; `sulk` fails.
 struct Echo;
@@ -20,11 +23,11 @@ impl Builtin for Echo {
         r#"[{"name":"échø","inputSchema":{"type":"object"}},{"name":"sulk","inputSchema":{"type":"object"}}]"#
     }
 
-    fn call<'a>(&'a self, tool: &'a str, arguments: Option<Value<'a>>) -> Calling<'a> {
+    fn call<'a>(&'a self, call: Call<'a>) -> Calling<'a> {
         Box::pin(async move {
-            match tool {
+            match call.tool {
                 "échø" => {
-                    let text = arguments.map(|value| value.to_string()).unwrap_or_default();
+                    let text = call.arguments.map(|value| value.to_string()).unwrap_or_default();
                     Ok(ToolResult::text("you said").with_structured(text))
                 }
                 "sulk" => Ok(ToolResult::error("not\nnow")),
@@ -40,7 +43,11 @@ const SERVER_INFO: &str = r#""_meta":{"io.modelcontextprotocol/serverInfo":{"nam
 /// Nothing in here waits for anything, so the first poll has the answer.
 fn answered(request: Request<Bytes>) -> Response<Bytes> {
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
-    match pin!(answer(&Echo, request)).poll(&mut context) {
+    let answer = async {
+        let (head, body) = Endpoint::new(Arc::new(Echo)).answer(request).await.into_parts();
+        Response::from_parts(head, body.collect().await.unwrap().to_bytes())
+    };
+    match pin!(answer).poll(&mut context) {
         std::task::Poll::Ready(response) => response,
         std::task::Poll::Pending => panic!("the answer waits for something"),
     }

@@ -152,10 +152,10 @@ impl Child {
         Bounds {
             bytes: self.most,
             string: self.most,
+            number: self.most,
             members: 1 << 20,
             nodes: 1 << 20,
             depth: 128,
-            ..Bounds::default()
         }
     }
 

@@ -30,12 +30,12 @@ pub enum Line {
 /// Both ends of a line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ends {
-    pub(super) head: Vec<u8>,
-    pub(super) tail: Vec<u8>,
+    pub(crate) head: Vec<u8>,
+    pub(crate) tail: Vec<u8>,
 }
 
 impl Ends {
-    pub(super) fn of(line: &[u8]) -> Ends {
+    pub(crate) fn of(line: &[u8]) -> Ends {
         let mut ends = Ends::default();
         ends.push(line);
         ends

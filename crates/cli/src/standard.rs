@@ -1,0 +1,65 @@
+//! Standard input and output as streams that wait without a thread of their own,
+//! where they are what clients make them: pipes or sockets.
+
+use std::{
+    fs::File,
+    io,
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::{fs::FileTypeExt as _, net::UnixStream as StdUnixStream},
+    },
+};
+
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::{UnixStream, unix::pipe},
+};
+
+pub(crate) type Input = Box<dyn AsyncRead + Send + Unpin>;
+pub(crate) type Output = Box<dyn AsyncWrite + Send + Unpin>;
+
+/// Standard input. Within a runtime only.
+pub(crate) fn input() -> io::Result<Input> {
+    Ok(match Kind::of(io::stdin())? {
+        Kind::Pipe(file) => Box::new(pipe::Receiver::from_file(file)?),
+        Kind::Socket(stream) => Box::new(stream),
+        Kind::Other => Box::new(tokio::io::stdin()),
+    })
+}
+
+/// Standard output. Within a runtime only.
+pub(crate) fn output() -> io::Result<Output> {
+    Ok(match Kind::of(io::stdout())? {
+        Kind::Pipe(file) => Box::new(pipe::Sender::from_file(file)?),
+        Kind::Socket(stream) => Box::new(stream),
+        Kind::Other => Box::new(tokio::io::stdout()),
+    })
+}
+
+/// What a stream is behind its descriptor.
+enum Kind {
+    Pipe(File),
+    Socket(UnixStream),
+    /// A file or a terminal, for which there are threads.
+    Other,
+}
+
+impl Kind {
+    fn of(stream: impl AsFd) -> io::Result<Kind> {
+        let file = File::from(stream.as_fd().try_clone_to_owned()?);
+        let kind = file.metadata()?.file_type();
+        if kind.is_fifo() {
+            return Ok(Kind::Pipe(file));
+        }
+        if !kind.is_socket() {
+            return Ok(Kind::Other);
+        }
+        let socket = StdUnixStream::from(OwnedFd::from(file));
+        // One of another family, as a network service may be given.
+        if socket.local_addr().is_err() {
+            return Ok(Kind::Other);
+        }
+        socket.set_nonblocking(true)?;
+        Ok(Kind::Socket(UnixStream::from_std(socket)?))
+    }
+}

@@ -1,0 +1,18 @@
+//! The built-in server `pharo`: its options and what the environment says.
+
+use std::sync::Arc;
+
+use sluice_admin::span;
+use sluice_pharo::Pharo;
+use sluice_upstream::builtin::Builtin;
+
+use crate::{environment::Environment, pharo};
+
+/// The server, with options from the file.
+pub(crate) fn server(options: &str) -> Result<Arc<dyn Builtin>, String> {
+    let defaults =
+        pharo::defaults(&Environment::of_process()).map_err(|error| error.to_string())?;
+    let options = defaults.overlaid(options, span::read).map_err(|error| error.to_string())?;
+    let server = Pharo::new(&options).map_err(|error| error.to_string())?;
+    Ok(Arc::new(server))
+}

@@ -1,0 +1,132 @@
+//! What a tool answers, from what the image has answered.
+//!
+//! The image's object passes as it is: as text, and for programs. Nothing is
+//! written anew, so that numbers keep all their digits.
+
+use bytes::Bytes;
+use sluice_upstream::builtin::ToolResult;
+use sluice_wire::json::{Bounds, Document, Kind, Quoted, Value};
+
+use crate::image::{Answer, NoAnswer};
+
+/// Integers in Smalltalk have as many digits as they need, and stack traces and
+/// sources are long.
+const BOUNDS: Bounds = Bounds {
+    bytes: 64 << 20,
+    depth: 512,
+    string: 64 << 20,
+    number: 1 << 20,
+    members: 1 << 22,
+    nodes: 1 << 22,
+};
+
+/// The result of a tool that was answered, or was not.
+pub(crate) fn result(tool: &str, answered: Result<Answer, NoAnswer>) -> ToolResult {
+    match answered {
+        Ok(Answer { status, body }) if status.is_success() => passed(tool, body),
+        Ok(Answer { status, body }) => {
+            let text = String::from_utf8_lossy(&body);
+            failed(&format!("HTTP error {}: {text}", status.as_u16()))
+        }
+        Err(no_answer) => failed(&no_answer.to_string()),
+    }
+}
+
+/// What the image said.
+fn passed(tool: &str, body: Bytes) -> ToolResult {
+    let document = match Document::parse(body, &BOUNDS) {
+        Ok(document) => document,
+        Err(refusal) => return failed(&format!("Invalid JSON response: {refusal}")),
+    };
+    let root = document.root();
+    if root.kind() != Kind::Object {
+        let kind = root.kind().name();
+        return ToolResult::error(format!(
+            "Error calling tool '{tool}': the image answered with a {kind}, not with an object"
+        ));
+    }
+    let has_failed = has_failed(root);
+    let object = single_line(root.raw());
+    ToolResult { has_failed, ..ToolResult::text(object.clone()).with_structured(object) }
+}
+
+/// Whether the caller has got nothing: the image says so, or it has an error
+/// where the result should be, which is how it says that JSON has no form for
+/// the value.
+fn has_failed(answer: Value<'_>) -> bool {
+    let success = answer.get("success").and_then(Value::as_bool);
+    success != Some(true) || (answer.get("error").is_some() && answer.get("result").is_none())
+}
+
+/// In JSON, line breaks stand only between tokens, where a blank says the same.
+fn single_line(json: &str) -> String {
+    json.replace(['\n', '\r'], " ")
+}
+
+/// What was not the image's to say, in the form in which it would.
+fn failed(error: &str) -> ToolResult {
+    let object = format!("{{\"success\":false,\"error\":{}}}", Quoted(error));
+    ToolResult { has_failed: true, ..ToolResult::text(object.clone()).with_structured(object) }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::StatusCode;
+
+    use super::{Answer, result};
+
+    /// Whether it failed, whether the caller is told so, and what it reads.
+    #[track_caller]
+    fn check(status: u16, body: &str, expected: (bool, bool, &str)) {
+        let status = StatusCode::from_u16(status).unwrap();
+        let result = result("eval", Ok(Answer { status, body: body.to_owned().into() }));
+        let text = result.content.join("|");
+        assert_eq!((result.has_failed, result.is_error, text.as_str()), expected);
+        if !result.is_error {
+            assert_eq!(result.structured.as_deref(), Some(text.as_str()));
+        }
+    }
+
+    #[test]
+    fn the_image_s_object_passes_as_it_is() {
+        let big = format!(r#"{{"success":true,"result":{}}}"#, "7".repeat(5000));
+        for body in [
+            r#"{"success":true,"result":null}"#,
+            r#"{"result": 1.50,"success" :true}"#,
+            r#"{"success":true,"result":1,"error":"kept"}"#,
+            big.as_str(),
+        ] {
+            check(200, body, (false, false, body));
+        }
+        let lines = "\r\n{\"success\":true,\n\"result\":\"a\\nb\"}\r\n";
+        check(200, lines, (false, false, r#"{"success":true, "result":"a\nb"}"#));
+    }
+
+    #[test]
+    fn failures_are_counted_and_not_told() {
+        for body in [
+            r#"{"success":false,"error":{"description":"ZeroDivide"}}"#,
+            r#"{"success":false,"error":"old"}"#,
+            r#"{"success":true,"error":{"description":"no JSON","suggestion":"printString"}}"#,
+            "{}",
+        ] {
+            check(200, body, (true, false, body));
+        }
+    }
+
+    #[test]
+    fn what_is_no_answer_is_said_as_the_original_does() {
+        check(
+            500,
+            "boom\r\n",
+            (true, false, r#"{"success":false,"error":"HTTP error 500: boom\r\n"}"#),
+        );
+        check(302, "", (true, false, r#"{"success":false,"error":"HTTP error 302: "}"#));
+        let expected =
+            "Error calling tool 'eval': the image answered with a list, not with an object";
+        check(200, "[1]", (false, true, expected));
+        let text = result("eval", Ok(Answer { status: StatusCode::OK, body: "<html>".into() }));
+        let text = text.structured.unwrap();
+        assert!(text.starts_with(r#"{"success":false,"error":"Invalid JSON response: "#), "{text}");
+    }
+}

@@ -1,0 +1,54 @@
+//! The picture that `read_screen` lets the image write, shown to the caller.
+//!
+//! The image names the file, so that not every file is taken: only a PNG of the
+//! name that screenshots have, and only where image and server share a machine.
+
+use std::{
+    fs::File,
+    io::{self, Read as _},
+    path::{Path, PathBuf},
+};
+
+use data_encoding::BASE64;
+use sluice_upstream::builtin::{Image, ToolResult};
+use sluice_wire::json::{Bounds, Document, Value};
+
+/// The largest picture that is shown; in base64 it still fits what the gateway
+/// lets through by default.
+const LARGEST: u64 = 10 << 20;
+/// How every PNG begins.
+const SIGNATURE: &[u8] = b"\x89PNG\r\n\x1a\n";
+
+/// Adds the picture that a result names, if it can be had.
+pub(crate) async fn attach(result: &mut ToolResult) {
+    let Some(path) = result.structured.as_deref().and_then(path) else { return };
+    // A file is read at once or not at all; it is small.
+    let read = tokio::task::spawn_blocking(move || read(&path)).await;
+    if let Ok(Ok(Some(bytes))) = read {
+        result.images.push(Image { media_type: "image/png", data: BASE64.encode(&bytes) });
+    }
+}
+
+/// Where the image says that the picture is.
+fn path(answer: &str) -> Option<PathBuf> {
+    let bounds = Bounds { bytes: 64 << 20, string: 64 << 20, depth: 512, ..Bounds::default() };
+    let document = Document::parse(answer, &bounds).ok()?;
+    let path = document.root().get("result")?.get("screenshot").and_then(Value::as_str)?;
+    let path = Path::new(path);
+    let name = path.file_name()?.to_str()?;
+    let is_png = path.extension().is_some_and(|extension| extension == "png");
+    let is_screenshot = name.starts_with("pharo-ui-") && is_png;
+    (is_screenshot && path.is_absolute()).then(|| path.to_owned())
+}
+
+/// The file's bytes, if it is a picture.
+fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    // What is no file could keep whoever opens it waiting.
+    if !path.symlink_metadata()?.is_file() {
+        return Ok(None);
+    }
+    let mut bytes = Vec::new();
+    File::open(path)?.take(LARGEST + 1).read_to_end(&mut bytes)?;
+    let is_whole = u64::try_from(bytes.len()).is_ok_and(|length| length <= LARGEST);
+    Ok((is_whole && bytes.starts_with(SIGNATURE)).then_some(bytes))
+}

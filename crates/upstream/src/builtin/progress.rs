@@ -1,0 +1,50 @@
+//! Telling a caller how far its call is.
+
+use sluice_wire::json::{Quoted, Value};
+use tokio::sync::mpsc;
+
+/// Where reports of one call go, if the caller has asked for any.
+#[derive(Debug, Default)]
+pub struct Progress {
+    asked: Option<Asked>,
+}
+
+#[derive(Debug)]
+struct Asked {
+    /// What the caller knows the call by, as JSON.
+    token: String,
+    reports: mpsc::Sender<String>,
+}
+
+impl Progress {
+    /// For a caller that wants no reports.
+    pub fn unwanted() -> Progress {
+        Progress::default()
+    }
+
+    /// Reports go to `reports` as notifications, if the request's parameters ask
+    /// for them.
+    pub(super) fn of(params: Option<Value<'_>>, reports: mpsc::Sender<String>) -> Progress {
+        let token = params
+            .and_then(|params| params.get("_meta"))
+            .and_then(|meta| meta.get("progressToken"))
+            .filter(|token| token.as_str().is_some() || token.as_number().is_some());
+        Progress { asked: token.map(|token| Asked { token: token.to_string(), reports }) }
+    }
+
+    /// Whether anybody listens.
+    pub fn is_wanted(&self) -> bool {
+        self.asked.is_some()
+    }
+
+    /// Tells the caller that `done` of `total` is done. A caller that does not
+    /// read misses it: the call does not wait.
+    pub fn report(&self, done: u64, total: u64, message: &str) {
+        let Some(Asked { token, reports }) = &self.asked else { return };
+        let message = Quoted(message);
+        let _ = reports.try_send(format!(
+            "{{\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{{\
+             \"progressToken\":{token},\"progress\":{done},\"total\":{total},\"message\":{message}}}}}"
+        ));
+    }
+}
