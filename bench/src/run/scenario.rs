@@ -43,7 +43,7 @@ pub(super) enum Scenario {
 }
 
 impl Scenario {
-    pub(super) const ALL: [Scenario; 11] = [
+    pub(super) const ALL: [Scenario; 12] = [
         Scenario::Throughput,
         Scenario::Latency,
         Scenario::Large,
