@@ -204,12 +204,12 @@ fn commands_are_lowered() {
 fn commands_can_be_started() {
     check(
         "[servers.a]\ncommand = \"npx -y x\"\n[servers.b]\ncommand = []\n[servers.c]\ncommand = [\"x\"]\n\
-         instances = \"sesion\"\nstart = 1\n[servers.d]\ncommand = [\"x\"]\nheaders = {}\nenv = { 1A = \"x\", B = 2 }\n\
+         instances = \"several\"\nstart = 1\n[servers.d]\ncommand = [\"x\"]\nheaders = {}\nenv = { 1A = \"x\", B = 2 }\n\
          [servers.e]\nurl = \"https://e/\"\nstart = \"up\"\n",
         &[
             "2:11 `servers.a.command` must be a list, found `npx -y x`",
             "4:1 `servers.b.command` must name a program",
-            "7:13 `servers.c.instances` must be one of `shared`, `session`, found `sesion`",
+            "7:13 `servers.c.instances` must be one of `shared`, `session`, found `several`",
             "8:9 `servers.c.start` must be one of `use`, `up`, found `1`",
             "11:1 `headers` is only for servers with `url`",
             "12:9 `1A` is no variable's name",
@@ -239,13 +239,13 @@ fn servers_of_the_data_directory_are_declared_too() {
     assert!(config.files.contains(&servers) && config.files.contains(&servers.join("b.toml")));
     put("a.toml", "command = [\"npx\"]\n");
     put("B_.toml", "command = [\"npx\"]\n");
-    put("c.toml", "comand = [\"npx\"]\n");
+    put("c.toml", "commands = [\"npx\"]\n");
     let error = Config::load(&folder.overrides(), &environment()).unwrap_err();
     let LoadError::Problems(files) = error else { panic!("{error:?}") };
     let messages: Vec<_> =
         files.iter().flat_map(|file| &file.problems).map(|one| one.message.as_str()).collect();
     assert!(messages.contains(&"server `a` is in the configuration file too"), "{messages:?}");
-    assert!(messages.contains(&"unknown key `comand`"), "{messages:?}");
+    assert!(messages.contains(&"unknown key `commands`"), "{messages:?}");
     assert_eq!(files.len(), 3, "{files:?}");
 }
 
