@@ -1,0 +1,64 @@
+//! What surrounds a tool: its server's name and the other tools there.
+
+use crate::{
+    definition::Definition,
+    fact::{Classes, Facts, Place, Position},
+    lexicon::LEXICON,
+    observe::Lead,
+    reason::Part,
+    words::{self, place},
+};
+
+/// Tools of a server that are looked at for what is usual there.
+const MOST_TOOLS: usize = 1000;
+
+/// The tools of one server, looked at once for all of them.
+#[derive(Debug, Clone, Default)]
+pub struct Siblings<'d> {
+    server: &'d str,
+    names: Vec<&'d str>,
+    mostly_read: bool,
+}
+
+impl<'d> Siblings<'d> {
+    /// The tools of the server of this name; empty where it is not known.
+    pub fn new(server: &'d str, tools: &[Definition<'d>]) -> Siblings<'d> {
+        let mut names: Vec<&str> = tools.iter().take(MOST_TOOLS).map(|tool| tool.name).collect();
+        names.sort_unstable();
+        let read = LEXICON.class("read");
+        let leads: Vec<Lead> = names.iter().filter_map(|name| Lead::of(name)).collect();
+        let readers = leads.iter().filter(|lead| read.is_some_and(|read| lead.classes.has(read)));
+        let mostly_read = leads.len() >= 3 && readers.count() * 5 >= leads.len() * 4;
+        Siblings { server, names, mostly_read }
+    }
+
+    /// The names of all tools, sorted.
+    pub(crate) fn names(&self) -> &[&'d str] {
+        &self.names
+    }
+
+    pub(crate) fn observe(&self, facts: &mut Facts<'d>) {
+        for word in words::of_name(self.server) {
+            let known = words::stems(word.as_str(), |form| LEXICON.word(form)).unwrap_or_default();
+            let classes = known.noun.with(known.verb);
+            if !classes.is_empty() {
+                let (start, end) = (word.start, word.end);
+                let at = Place { part: Part::Server, parameter: "", text: self.server, start, end };
+                facts.add(Position::Server, classes, at);
+            }
+        }
+        if let (true, Some(read)) = (self.mostly_read, LEXICON.class("read")) {
+            let mut classes = Classes::default();
+            classes.insert(read);
+            let text = "most of them read";
+            let at = Place {
+                part: Part::Siblings,
+                parameter: "",
+                text,
+                start: 0,
+                end: place(text.len()),
+            };
+            facts.add(Position::Sibling, classes, at);
+        }
+    }
+}
