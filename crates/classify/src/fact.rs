@@ -7,10 +7,14 @@ use crate::reason::Part;
 pub(crate) enum Position {
     /// The verb of the name.
     Lead,
+    /// The verb of the name, where it may as well be a noun.
+    Maybe,
     /// Further verbs of the name, joined by `and` or `or`.
     And,
     /// Nouns of the name.
     Name,
+    /// The noun that the name ends with.
+    Ends,
     /// The verb of the description's first sentence.
     Says,
     /// Further verbs of that sentence.
@@ -32,10 +36,12 @@ pub(crate) enum Position {
 }
 
 impl Position {
-    pub(crate) const ALL: [(&'static str, Position); 12] = [
+    pub(crate) const ALL: [(&'static str, Position); 14] = [
         ("lead", Position::Lead),
+        ("maybe", Position::Maybe),
         ("and", Position::And),
         ("name", Position::Name),
+        ("ends", Position::Ends),
         ("says", Position::Says),
         ("also", Position::Also),
         ("topic", Position::Topic),

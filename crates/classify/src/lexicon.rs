@@ -21,6 +21,8 @@ type Table<T> = HashMap<&'static str, T, BuildHasherDefault<Fnv>>;
 pub(crate) struct Lexicon {
     words: Table<Meaning>,
     parameters: Table<Classes>,
+    /// Ends of words, where the whole is not known.
+    endings: Vec<(&'static str, Class)>,
     /// `None` only if the automaton could not be built, which a test rules out.
     phrases: Option<AhoCorasick>,
     /// What each phrase says, in the order of `phrases`.
@@ -47,6 +49,14 @@ impl Lexicon {
     /// What a word means.
     pub(crate) fn word(&self, word: &str) -> Option<Meaning> {
         self.words.get(word).copied()
+    }
+
+    /// What a word that is not known means by its end.
+    pub(crate) fn by_ending(&self, word: &str) -> Option<Meaning> {
+        let (_, class) = self.endings.iter().find(|(ending, _)| word.ends_with(ending))?;
+        let mut noun = Classes::default();
+        noun.insert(*class);
+        Some(Meaning { noun, ..Meaning::default() })
     }
 
     /// The classes of a word in a parameter's name.
@@ -86,6 +96,7 @@ impl Lexicon {
         Lexicon {
             words: reading.words,
             parameters: reading.parameters,
+            endings: reading.endings,
             phrases: phrases.ok(),
             phrase_facts: reading.phrase_facts,
             classes: reading.classes,
@@ -99,6 +110,7 @@ impl Lexicon {
 struct Reading {
     words: Table<Meaning>,
     parameters: Table<Classes>,
+    endings: Vec<(&'static str, Class)>,
     phrases: Vec<&'static str>,
     phrase_facts: Vec<Fact>,
     classes: Vec<&'static str>,
@@ -131,6 +143,7 @@ impl Reading {
                     meaning.is_weak |= is_weak;
                 }
                 "noun" => self.words.entry(word).or_default().noun.insert(class),
+                "ending" => self.endings.push((word, class)),
                 "param" => self.parameters.entry(word).or_default().insert(class),
                 _ => return None,
             }

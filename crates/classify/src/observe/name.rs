@@ -12,6 +12,8 @@ use crate::{
 pub(crate) struct Lead {
     pub(crate) word: Word,
     pub(crate) classes: Classes,
+    /// It may as well be a noun.
+    is_weak: bool,
 }
 
 impl Lead {
@@ -39,7 +41,8 @@ pub(super) fn observe<'d>(name: &'d str, facts: &mut Facts<'d>) {
     };
     let lead = lead(&tokens);
     if let Some((_, lead)) = lead {
-        facts.add(Position::Lead, lead.classes, at(lead.word));
+        let position = if lead.is_weak { Position::Maybe } else { Position::Lead };
+        facts.add(position, lead.classes, at(lead.word));
     }
     let mut is_joined = false;
     for (index, token) in tokens.iter().enumerate() {
@@ -51,6 +54,9 @@ pub(super) fn observe<'d>(name: &'d str, facts: &mut Facts<'d>) {
         if !is_lead && !token.meaning.noun.is_empty() {
             facts.add(Position::Name, token.meaning.noun, at(token.word));
         }
+    }
+    if let Some(last) = tokens.last().filter(|last| !last.meaning.noun.is_empty()) {
+        facts.add(Position::Ends, last.meaning.noun, at(last.word));
     }
 }
 
@@ -75,7 +81,8 @@ fn meaning(word: &str) -> Meaning {
     if let Some(known) = LEXICON.word(word) {
         return known;
     }
-    let stem = words::stems(word, |form| LEXICON.word(form)).unwrap_or_default();
+    let stem = words::stems(word, |form| LEXICON.word(form));
+    let stem = stem.or_else(|| LEXICON.by_ending(word)).unwrap_or_default();
     if word.ends_with("ing") { stem } else { Meaning { verb: Classes::default(), ..stem } }
 }
 
@@ -92,5 +99,6 @@ fn lead(tokens: &[Token]) -> Option<(usize, Lead)> {
         chosen = (index, token);
     }
     let (index, token) = chosen;
-    Some((index, Lead { word: token.word, classes: token.meaning.verb }))
+    let Meaning { verb: classes, is_weak, .. } = token.meaning;
+    Some((index, Lead { word: token.word, classes, is_weak }))
 }

@@ -30,13 +30,18 @@ pub(super) fn observe<'d>(text: &'d str, part: Part, facts: &mut Facts<'d>) {
     let at =
         |word: Word| Place { part, parameter: "", text, start: word.start, end: word.end };
     let mut reading = Reading::default();
-    for (gap, word) in words::of_sentence(text, MOST_WORDS) {
+    let mut words = words::of_sentence(text, MOST_WORDS).peekable();
+    while let Some((gap, word)) = words.next() {
         let known = words::stems(word.as_str(), |form| LEXICON.word(form)).unwrap_or_default();
-        if !known.noun.is_empty() {
-            facts.add(Position::Topic, known.noun, at(word));
+        if words.peek().is_some_and(|(gap, _)| *gap == Gap::Colon) && !reading.has_verb {
+            // A heading, as in `WORKFLOW: …`, is no sentence.
+            reading = Reading::default();
+            continue;
         }
         if let Some(position) = reading.verb(gap, word, known) {
             facts.add(position, known.verb, at(word));
+        } else if !known.noun.is_empty() {
+            facts.add(Position::Topic, known.noun, at(word));
         }
         reading.step(word, known);
     }
@@ -48,9 +53,6 @@ pub(super) fn observe<'d>(text: &'d str, part: Part, facts: &mut Facts<'d>) {
 impl Reading {
     /// Whether a word is a verb here, and which.
     fn verb(&mut self, gap: Gap, word: Word, known: Meaning) -> Option<Position> {
-        if gap == Gap::Colon && !self.has_verb {
-            self.strangers = 0;
-        }
         if known.verb.is_empty() || (known.is_skipped && !self.has_verb) {
             return None;
         }
