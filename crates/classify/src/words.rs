@@ -145,7 +145,10 @@ pub(crate) fn stems<T>(word: &str, mut look: impl FnMut(&str) -> Option<T>) -> O
 }
 
 /// `creat` is create, `runn` is run, `add` is itself.
-fn bare_or_with_e<T>(stem: &str, mut look: impl FnMut(&str) -> Option<T>) -> Option<T> {
+pub(crate) fn bare_or_with_e<T>(
+    stem: &str,
+    mut look: impl FnMut(&str) -> Option<T>,
+) -> Option<T> {
     if stem.len() < 2 {
         return None;
     }

@@ -90,7 +90,7 @@ fn meaning(word: &str) -> Meaning {
 /// be a noun stands first and the name does not end with that verb.
 fn lead(tokens: &[Token]) -> Option<(usize, Lead)> {
     let verbs = || tokens.iter().enumerate().filter(|(_, token)| !token.meaning.verb.is_empty());
-    let (first, first_token) = verbs().next()?;
+    let Some((first, first_token)) = verbs().next() else { return doer(tokens) };
     let mut chosen = (first, first_token);
     if first_token.meaning.is_weak
         && let Some((index, token)) = verbs().find(|(_, token)| !token.meaning.is_weak)
@@ -101,4 +101,16 @@ fn lead(tokens: &[Token]) -> Option<(usize, Lead)> {
     let (index, token) = chosen;
     let Meaning { verb: classes, is_weak, .. } = token.meaning;
     Some((index, Lead { word: token.word, classes, is_weak }))
+}
+
+/// A name without a verb may end with who does it: a reader reads.
+fn doer(tokens: &[Token]) -> Option<(usize, Lead)> {
+    let index = tokens.len().checked_sub(1)?;
+    let Token { word, meaning } = tokens.get(index)?;
+    if !meaning.noun.is_empty() {
+        return None;
+    }
+    let stem = word.as_str().strip_suffix("er").or_else(|| word.as_str().strip_suffix("or"))?;
+    let classes = words::bare_or_with_e(stem, |form| LEXICON.word(form))?.verb;
+    (!classes.is_empty()).then_some((index, Lead { word: *word, classes, is_weak: true }))
 }
