@@ -59,7 +59,7 @@ pub fn classify<'d>(definition: &Definition<'d>, siblings: &Siblings<'d>) -> Ass
         risk: Risk::from(category),
         confidence: confidence(category, &hits, definition.description.is_some()),
         reasons: reasons(category, &hits),
-        signals: signal::find(definition, &parameters, category),
+        signals: signal::find(definition, &parameters, &facts, category),
         findings: finding::find(definition, &parameters, siblings),
     }
 }
@@ -100,9 +100,8 @@ fn confidence(category: Category, hits: &[Hit<'_>], has_description: bool) -> Co
 
 fn reasons(category: Category, hits: &[Hit<'_>]) -> Vec<Reason> {
     let mut ordered: Vec<&Hit<'_>> = hits.iter().collect();
-    ordered.sort_by_key(|hit| {
-        (hit.rule.category != category, std::cmp::Reverse(hit.rule.confidence))
-    });
+    ordered
+        .sort_by_key(|hit| (hit.rule.category != category, std::cmp::Reverse(hit.rule.confidence)));
     let found = ordered.into_iter().filter_map(|hit| {
         let at = Spot::from(hit.place?);
         Some(Reason { category: hit.rule.category, text: hit.rule.text, at })

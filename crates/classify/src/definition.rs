@@ -88,12 +88,7 @@ impl<'d> Parameter<'d> {
 }
 
 /// Adds the properties of a schema and of the schemas within it.
-fn collect<'d>(
-    schema: Value<'d>,
-    depth: usize,
-    left: &mut usize,
-    found: &mut Vec<Parameter<'d>>,
-) {
+fn collect<'d>(schema: Value<'d>, depth: usize, left: &mut usize, found: &mut Vec<Parameter<'d>>) {
     let Some(depth) = depth.checked_sub(1) else { return };
     let properties = schema.get("properties").and_then(Value::members).into_iter().flatten();
     for (name, schema) in properties {

@@ -137,9 +137,10 @@ impl<'d> Facts<'d> {
 
     /// Where a fact was first seen.
     pub(crate) fn place(&self, fact: Fact) -> Option<Place<'d>> {
-        let found = self.places.iter().find(|(position, classes, _)| {
-            *position == fact.position && classes.has(fact.class)
-        });
+        let found = self
+            .places
+            .iter()
+            .find(|(position, classes, _)| *position == fact.position && classes.has(fact.class));
         found.map(|(_, _, place)| *place)
     }
 }

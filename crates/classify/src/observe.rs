@@ -64,9 +64,8 @@ fn phrases<'d>(text: &'d str, facts: &mut Facts<'d>) {
 }
 
 /// Parameters whose values are what the tool is to do.
-const CHOOSERS: [&str; 9] = [
-    "action", "operation", "op", "method", "verb", "subcommand", "command", "mutation", "actions",
-];
+const CHOOSERS: [&str; 9] =
+    ["action", "operation", "op", "method", "verb", "subcommand", "command", "mutation", "actions"];
 
 fn observe_parameter<'d>(parameter: Parameter<'d>, facts: &mut Facts<'d>) {
     let mut is_chooser = false;

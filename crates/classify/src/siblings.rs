@@ -3,6 +3,7 @@
 use crate::{
     definition::Definition,
     fact::{Classes, Facts, Place, Position},
+    finding::skeleton,
     lexicon::LEXICON,
     observe::Lead,
     reason::Part,
@@ -16,25 +17,30 @@ const MOST_TOOLS: usize = 1000;
 #[derive(Debug, Clone, Default)]
 pub struct Siblings<'d> {
     server: &'d str,
-    names: Vec<&'d str>,
+    /// The tools' names by what they look like, sorted.
+    looks: Vec<(String, &'d str)>,
     mostly_read: bool,
 }
 
 impl<'d> Siblings<'d> {
     /// The tools of the server of this name; empty where it is not known.
     pub fn new(server: &'d str, tools: &[Definition<'d>]) -> Siblings<'d> {
-        let mut names: Vec<&str> = tools.iter().take(MOST_TOOLS).map(|tool| tool.name).collect();
-        names.sort_unstable();
+        let names: Vec<&str> = tools.iter().take(MOST_TOOLS).map(|tool| tool.name).collect();
+        let mut looks: Vec<(String, &str)> =
+            names.iter().map(|name| (skeleton(name), *name)).collect();
+        looks.sort_unstable();
         let read = LEXICON.class("read");
         let leads: Vec<Lead> = names.iter().filter_map(|name| Lead::of(name)).collect();
         let readers = leads.iter().filter(|lead| read.is_some_and(|read| lead.classes.has(read)));
         let mostly_read = leads.len() >= 3 && readers.count() * 5 >= leads.len() * 4;
-        Siblings { server, names, mostly_read }
+        Siblings { server, looks, mostly_read }
     }
 
-    /// The names of all tools, sorted.
-    pub(crate) fn names(&self) -> &[&'d str] {
-        &self.names
+    /// Another tool whose name looks the same.
+    pub(crate) fn looking_like(&self, looks: &str, name: &str) -> Option<&'d str> {
+        let first = self.looks.partition_point(|(look, _)| look.as_str() < looks);
+        let alike = self.looks.get(first..)?.iter().take_while(|(look, _)| look == looks);
+        alike.map(|(_, other)| *other).find(|other| *other != name)
     }
 
     pub(crate) fn observe(&self, facts: &mut Facts<'d>) {

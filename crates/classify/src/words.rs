@@ -145,10 +145,7 @@ pub(crate) fn stems<T>(word: &str, mut look: impl FnMut(&str) -> Option<T>) -> O
 }
 
 /// `creat` is create, `runn` is run, `add` is itself.
-pub(crate) fn bare_or_with_e<T>(
-    stem: &str,
-    mut look: impl FnMut(&str) -> Option<T>,
-) -> Option<T> {
+pub(crate) fn bare_or_with_e<T>(stem: &str, mut look: impl FnMut(&str) -> Option<T>) -> Option<T> {
     if stem.len() < 2 {
         return None;
     }
@@ -169,11 +166,7 @@ fn backwards_trimmed(stem: &str) -> &str {
     chars.as_str()
 }
 
-fn with_ending<T>(
-    stem: &str,
-    ending: &str,
-    mut look: impl FnMut(&str) -> Option<T>,
-) -> Option<T> {
+fn with_ending<T>(stem: &str, ending: &str, mut look: impl FnMut(&str) -> Option<T>) -> Option<T> {
     let mut bytes = [0; LONGEST + 4];
     let length = stem.len() + ending.len();
     let room = bytes.get_mut(..length)?;

@@ -27,8 +27,7 @@ struct Reading {
 }
 
 pub(super) fn observe<'d>(text: &'d str, part: Part, facts: &mut Facts<'d>) {
-    let at =
-        |word: Word| Place { part, parameter: "", text, start: word.start, end: word.end };
+    let at = |word: Word| Place { part, parameter: "", text, start: word.start, end: word.end };
     let mut reading = Reading::default();
     let mut words = words::of_sentence(text, MOST_WORDS).peekable();
     while let Some((gap, word)) = words.next() {
@@ -76,7 +75,17 @@ impl Reading {
         self.is_joined = matches!(word, "and" | "or" | "then" | "y" | "e" | "o" | "et" | "und");
         self.after_article = matches!(
             word,
-            "a" | "an" | "the" | "of" | "for" | "from" | "in" | "on" | "by" | "with" | "your" | "its"
+            "a" | "an"
+                | "the"
+                | "of"
+                | "for"
+                | "from"
+                | "in"
+                | "on"
+                | "by"
+                | "with"
+                | "your"
+                | "its"
         );
         self.strangers += usize::from(!known.is_skipped && !self.has_verb);
     }
