@@ -44,6 +44,18 @@ impl Category {
         }
     }
 
+    /// The name as a heading, as reports write it.
+    pub fn title(self) -> &'static str {
+        match self {
+            Category::Read => "Read",
+            Category::Other => "Other",
+            Category::Write => "Write",
+            Category::Execute => "Execute",
+            Category::Destructive => "Destructive",
+            Category::Financial => "Financial",
+        }
+    }
+
     /// The category of that name.
     pub fn from_name(name: &str) -> Option<Category> {
         Category::ALL.into_iter().find(|category| category.name() == name)

@@ -1,6 +1,7 @@
 //! The commands: one file each, with its arguments beside what it does.
 
 mod call;
+mod classify;
 mod completions;
 mod config;
 mod grant;
@@ -46,6 +47,8 @@ enum Command {
     Grant(grant::Command),
     /// The audit log: what was called, and what came of it
     Log(Box<log::Log>),
+    /// Say what tools can do, from their definitions
+    Classify(classify::Classify),
     /// Show the configuration that would be in force, or what is wrong with it
     Config(config::Show),
     /// Print a completion script for a shell
@@ -64,6 +67,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<Done> {
         Command::Policy(command) => policy::run(command, arguments.data),
         Command::Grant(command) => grant::run(command, arguments.data),
         Command::Log(log) => log.run(arguments.data),
+        Command::Classify(classify) => classify.run(),
         Command::Config(show) => show.run(arguments.data),
         Command::Completions(completions) => completions.run(),
         Command::Supervise(supervise) => supervise.run(),
