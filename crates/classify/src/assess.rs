@@ -8,7 +8,7 @@ use crate::{
     fact::{Facts, Place},
     finding::{self, Finding},
     observe::observe,
-    reason::{Reason, Spot},
+    reason::{Part, Reason, Spot},
     rules::{RULES, Rule},
     siblings::Siblings,
     signal::{self, Signal},
@@ -29,6 +29,23 @@ pub struct Assessment {
     pub reasons: Vec<Reason>,
     pub signals: Vec<Signal>,
     pub findings: Vec<Finding>,
+}
+
+impl Assessment {
+    /// The same tool in the category that a server of our own declares for it.
+    #[must_use]
+    pub fn declared(self, category: Category) -> Assessment {
+        let quote = "sluicegate/category".to_owned();
+        let at = Spot { part: Part::Hint, parameter: None, start: 0, end: quote.len(), quote };
+        let text = "declared by the server, which is part of this gateway";
+        Assessment {
+            category,
+            risk: Risk::from(category),
+            confidence: Confidence(100),
+            reasons: vec![Reason { category, text, at }],
+            ..self
+        }
+    }
 }
 
 /// How sure a category is: the share of such tools for which it is right.

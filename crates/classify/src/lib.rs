@@ -3,6 +3,7 @@
 //! A category is evidence for policies and people; nothing is decided here.
 
 mod assess;
+mod attack;
 mod category;
 mod definition;
 mod fact;
@@ -17,7 +18,8 @@ mod signal;
 mod words;
 
 pub use assess::{Assessment, Confidence, classify};
-pub use category::{Category, from_hints};
+pub use attack::{Attack, attacks};
+pub use category::Category;
 pub use definition::Definition;
 pub use finding::{Finding, FindingKind};
 pub use reason::{Part, Reason, Spot};
