@@ -86,21 +86,34 @@ fn meaning(word: &str) -> Meaning {
     if word.ends_with("ing") { stem } else { Meaning { verb: Classes::default(), ..stem } }
 }
 
-/// The verb that counts: the first that is nothing else, unless one that may
-/// be a noun stands first and the name does not end with that verb.
+/// The verb that counts: the first, unless it may be a noun and a plain one
+/// stands beside it.
 fn lead(tokens: &[Token]) -> Option<(usize, Lead)> {
     let verbs = || tokens.iter().enumerate().filter(|(_, token)| !token.meaning.verb.is_empty());
     let Some((first, first_token)) = verbs().next() else { return doer(tokens) };
     let mut chosen = (first, first_token);
     if first_token.meaning.is_weak
         && let Some((index, token)) = verbs().find(|(_, token)| !token.meaning.is_weak)
-        && (first > 0 || index + 1 == tokens.len())
     {
-        chosen = (index, token);
+        let ends_name = index + 1 == tokens.len();
+        // What is listed or searched for may be named by a verb, as in
+        // `list_leave_requests`; a list that is cleared is named with nothing between.
+        let yields = if reads(first_token.meaning) {
+            ends_name && index == first + 1
+        } else {
+            first > 0 || ends_name
+        };
+        if yields {
+            chosen = (index, token);
+        }
     }
     let (index, token) = chosen;
     let Meaning { verb: classes, is_weak, .. } = token.meaning;
     Some((index, Lead { word: token.word, classes, is_weak }))
+}
+
+fn reads(meaning: Meaning) -> bool {
+    LEXICON.class("read").is_some_and(|read| meaning.verb.has(read))
 }
 
 /// A name without a verb may end with who does it: a reader reads.
