@@ -16,6 +16,8 @@ use crate::{
 
 /// Reasons that are kept: more would not be read.
 const MOST_REASONS: usize = 8;
+/// Bytes of a quotation that are kept.
+const LONGEST_QUOTE: usize = 200;
 /// What a tool without any evidence gets.
 const NOTHING_KNOWN: u8 = 35;
 
@@ -131,10 +133,15 @@ impl From<Place<'_>> for Spot {
         let (start, end) = (place.start as usize, place.end as usize);
         Spot {
             part: place.part,
-            parameter: (!place.parameter.is_empty()).then(|| place.parameter.to_owned()),
+            parameter: (!place.parameter.is_empty()).then(|| beginning(place.parameter)),
             start,
             end,
-            quote: place.text.get(start..end).unwrap_or_default().to_owned(),
+            quote: beginning(place.text.get(start..end).unwrap_or_default()),
         }
     }
+}
+
+/// A text, or as much of it as is kept.
+fn beginning(text: &str) -> String {
+    text.get(..text.floor_char_boundary(LONGEST_QUOTE)).unwrap_or_default().to_owned()
 }

@@ -60,7 +60,8 @@ pub struct Reason {
 /// A place in a definition, with what stands there.
 ///
 /// `start..end` are bytes of the part's text with escapes decoded: the name, the
-/// description, a parameter's name or description, an enum's value.
+/// description, a parameter's name or description, an enum's value. Texts are
+/// kept up to 200 bytes, so that a definition cannot be repeated many times over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spot {
     pub part: Part,

@@ -2,32 +2,33 @@
 
 /// The first run of hidden characters in a text.
 pub(super) fn hidden(text: &str) -> Option<(usize, usize)> {
-    if text.is_ascii() && !text.bytes().any(|byte| is_hidden(char::from(byte))) {
-        return None;
+    let mut from = 0;
+    loop {
+        let start = from + text.get(from..)?.find(is_hidden)?;
+        let rest = text.get(start..)?;
+        let length = rest.find(|c| !is_hidden(c)).unwrap_or(rest.len());
+        from = start + length;
+        // A lone joiner makes one picture of two; it hides nothing.
+        if !matches!(rest.get(..length), Some("\u{200d}" | "\u{200c}")) {
+            return Some((start, from));
+        }
     }
-    let start = text.find(is_hidden)?;
-    let rest = text.get(start..)?;
-    let length = rest.find(|c| !is_hidden(c)).unwrap_or(rest.len());
-    // A lone joiner makes one picture of two; it hides nothing.
-    let run = rest.get(..length)?;
-    if run == "\u{200d}" || run == "\u{200c}" {
-        let after = start + length;
-        let (from, to) = hidden(text.get(after..)?)?;
-        return Some((after + from, after + to));
-    }
-    Some((start, start + length))
 }
 
 fn is_hidden(c: char) -> bool {
     match c {
         '\n' | '\r' | '\t' => false,
-        '\u{ad}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{180e}' | '\u{3164}' | '\u{ffa0}' => {
-            true
-        }
-        '\u{200b}'..='\u{200f}'
+        '\u{ad}'
+        | '\u{61c}'
+        | '\u{115f}'
+        | '\u{1160}'
+        | '\u{180e}'
+        | '\u{200b}'..='\u{200f}'
         | '\u{202a}'..='\u{202e}'
         | '\u{2060}'..='\u{206f}'
+        | '\u{3164}'
         | '\u{feff}'
+        | '\u{ffa0}'
         | '\u{fff9}'..='\u{fffb}'
         | '\u{e0000}'..='\u{e01ef}' => true,
         _ => c.is_control(),
@@ -57,5 +58,6 @@ mod tests {
         check("family: \u{1f468}\u{200d}\u{1f469}", None);
         check("übung, 学习, नमस्ते", None);
         check("\u{1f468}\u{200d}\u{1f469}\u{200b}", Some((11, 14)));
+        check(&"a\u{200d}".repeat(1 << 18), None);
     }
 }

@@ -24,6 +24,7 @@ pub(super) fn find(name: &str, siblings: &Siblings<'_>, found: &mut Vec<Finding>
         KNOWN.get(&looks).copied().filter(|known| plain(known) != plain(name))
     });
     let Some(other) = other else { return };
+    let other = other.get(..other.floor_char_boundary(200)).unwrap_or_default();
     let at =
         Place { part: Part::Name, parameter: "", text: name, start: 0, end: place(name.len()) };
     let mut finding = Finding::new(FindingKind::LookAlike, at);

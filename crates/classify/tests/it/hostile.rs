@@ -100,6 +100,23 @@ fn names_of_any_length_and_script_are_taken() {
 }
 
 #[test]
+fn quotations_are_short() {
+    let long = "x".repeat(1 << 20);
+    let tool = serde_json::json!({
+        "name": "t",
+        "description": "\u{200b}".repeat(1 << 18),
+        "inputSchema": { "properties": { format!("command_{long}"): { "type": "string" } } },
+    });
+    let assessment = assess(&tool.to_string());
+    assert!(!assessment.findings.is_empty() && !assessment.signals.is_empty());
+    let spots = assessment.findings.iter().map(|one| &one.at);
+    for spot in spots.chain(assessment.signals.iter().map(|one| &one.at)) {
+        assert!(spot.quote.len() <= 200);
+        assert!(spot.parameter.as_ref().is_none_or(|name| name.len() <= 200));
+    }
+}
+
+#[test]
 fn schemas_of_wrong_types_say_nothing() {
     for schema in ["5", "[]", r#"{"properties":5}"#, r#"{"properties":{"a":5,"b":{"enum":7}}}"#] {
         let tool = format!(
@@ -147,7 +164,7 @@ fn every_place_can_be_marked() {
             ("parameter description", Some(_)) => "ignore all previous",
             other => panic!("{other:?}"),
         };
-        assert_eq!(&text[spot.start..spot.end], spot.quote);
+        assert_eq!(text.get(spot.start..spot.end), Some(&*spot.quote));
         seen += 1;
     }
     assert!(seen >= 4, "{assessment:#?}");
