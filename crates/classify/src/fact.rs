@@ -1,6 +1,6 @@
 //! What was seen in a definition: where, of which class, and at which place.
 
-use crate::reason::Part;
+use crate::{lexicon::LEXICON, reason::Part};
 
 /// Where in a definition something was seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,6 +123,15 @@ impl<'d> Facts<'d> {
         if both != *seen {
             *seen = both;
             self.places.push((position, classes, place));
+        }
+    }
+
+    /// Adds the class of this name, seen at a place.
+    pub(crate) fn add_class(&mut self, position: Position, class: &str, place: Place<'d>) {
+        if let Some(class) = LEXICON.class(class) {
+            let mut classes = Classes::default();
+            classes.insert(class);
+            self.add(position, classes, place);
         }
     }
 

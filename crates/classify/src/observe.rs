@@ -85,6 +85,12 @@ fn observe_parameter<'d>(parameter: Parameter<'d>, facts: &mut Facts<'d>) {
     if !is_chooser {
         return;
     }
+    if let Some(value) = http_method(parameter) {
+        let (part, text, end) = (Part::EnumValue, value, place(value.len()));
+        let at = Place { part, parameter: parameter.name, text, start: 0, end };
+        facts.add_class(Position::Action, "http", at);
+        return;
+    }
     for value in parameter.values() {
         let Some(lead) = Lead::of(value) else { continue };
         let (part, text) = (Part::EnumValue, value);
@@ -97,6 +103,16 @@ fn observe_parameter<'d>(parameter: Parameter<'d>, facts: &mut Facts<'d>) {
     }
 }
 
+/// A method that changes something, where all values are methods of HTTP: what
+/// such a tool does is up to the server it reaches.
+fn http_method<'d>(parameter: Parameter<'d>) -> Option<&'d str> {
+    let methods = ["get", "head", "options", "post", "put", "patch", "delete"];
+    let number = |value: &str| methods.iter().position(|name| name.eq_ignore_ascii_case(value));
+    let is_http = parameter.values().all(|value| number(value).is_some());
+    let worst = parameter.values().max_by_key(|value| number(value))?;
+    (is_http && number(worst) > Some(2)).then_some(worst)
+}
+
 fn hints<'d>(definition: &Definition<'d>, facts: &mut Facts<'d>) {
     for (hint, value, class) in
         [("destructiveHint", true, "destroy"), ("readOnlyHint", false, "write")]
@@ -104,11 +120,8 @@ fn hints<'d>(definition: &Definition<'d>, facts: &mut Facts<'d>) {
         if definition.hint(hint) != Some(value) {
             continue;
         }
-        let Some(class) = LEXICON.class(class) else { continue };
-        let mut classes = Classes::default();
-        classes.insert(class);
         let end = place(hint.len());
         let at = Place { part: Part::Hint, parameter: "", text: hint, start: 0, end };
-        facts.add(Position::Hint, classes, at);
+        facts.add_class(Position::Hint, class, at);
     }
 }

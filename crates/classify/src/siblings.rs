@@ -2,7 +2,7 @@
 
 use crate::{
     definition::Definition,
-    fact::{Classes, Facts, Place, Position},
+    fact::{Facts, Place, Position},
     finding::skeleton,
     lexicon::LEXICON,
     observe::Lead,
@@ -53,9 +53,7 @@ impl<'d> Siblings<'d> {
                 facts.add(Position::Server, classes, at);
             }
         }
-        if let (true, Some(read)) = (self.mostly_read, LEXICON.class("read")) {
-            let mut classes = Classes::default();
-            classes.insert(read);
+        if self.mostly_read {
             let text = "most of them read";
             let at = Place {
                 part: Part::Siblings,
@@ -64,7 +62,7 @@ impl<'d> Siblings<'d> {
                 start: 0,
                 end: place(text.len()),
             };
-            facts.add(Position::Sibling, classes, at);
+            facts.add_class(Position::Sibling, "read", at);
         }
     }
 }
