@@ -105,7 +105,7 @@ fn observe_parameter<'d>(parameter: Parameter<'d>, facts: &mut Facts<'d>) {
 
 /// A method that changes something, where all values are methods of HTTP: what
 /// such a tool does is up to the server it reaches.
-fn http_method<'d>(parameter: Parameter<'d>) -> Option<&'d str> {
+fn http_method(parameter: Parameter<'_>) -> Option<&str> {
     let methods = ["get", "head", "options", "post", "put", "patch", "delete"];
     let number = |value: &str| methods.iter().position(|name| name.eq_ignore_ascii_case(value));
     let is_http = parameter.values().all(|value| number(value).is_some());
