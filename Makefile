@@ -10,12 +10,14 @@ FUZZ_SECONDS ?= 60
 BENCH ?=
 # Generated policies, with 40 calls each, on which `make fuzz` compares two evaluators.
 FUZZ_POLICIES ?= 100000
+# Where `make eval` finds labelled tools.
+SHARED ?= ../shared
 # Options of `make compat`, such as `COMPAT=--write`.
 COMPAT ?=
 FUZZ_TARGETS = $(notdir $(basename $(wildcard fuzz/fuzz_targets/*.rs)))
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint bench fuzz audit setup fmt clippy tests docs replay compat
+.PHONY: help run test lint bench eval fuzz audit setup fmt clippy tests docs replay compat
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' $(MAKEFILE_LIST)
@@ -82,6 +84,10 @@ bench: setup ## speed, side by side in one run: parts of it, then the whole gate
 	$(CARGO) build --release --locked --bin sluice
 	$(CARGO) build --release --locked --manifest-path bench/Cargo.toml
 	$(CARGO_TARGET_DIR)/release/sluice-bench run --sluice $(CARGO_TARGET_DIR)/release/sluice $(BENCH)
+
+eval: setup ## how well tools are classified, on labelled ones
+	$(CARGO) build --release --locked --bin sluice
+	@python3 -B scripts/eval $(CARGO_TARGET_DIR)/release/sluice $(SHARED)
 
 fuzz: setup ## hostile input, and two evaluators compared; needs the nightly toolchain
 	scripts/tool cargo-fuzz 0.13.2

@@ -10,6 +10,7 @@
 //!     -- -dict=fuzz/json.dict -max_total_time=300
 //! ```
 
+pub mod classify;
 pub mod paths;
 mod policy;
 pub mod policy_json;
@@ -22,6 +23,7 @@ pub type Check = fn(&[u8]);
 
 /// Every target's name and its function.
 pub const TARGETS: &[(&str, Check)] = &[
+    ("classify", classify::check),
     ("paths", paths::check),
     ("policy_json", policy_json::check),
     ("policy_yaml", policy_yaml::check),

@@ -1,6 +1,7 @@
 //! The people's plane: which path leads where, and serving it.
 
 mod approvals;
+mod assessment;
 mod audit;
 mod extract;
 mod grants;

@@ -4,6 +4,7 @@
 use std::{pin::Pin, sync::Arc};
 
 use serde::Serialize;
+use sluice_classify::Assessment;
 use sluice_store::{AttachedPolicy, Grant, Name, Server, TokenHash};
 
 /// Something that will be there later.
@@ -58,7 +59,8 @@ pub struct FileProblem {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tool {
     pub name: String,
-    pub category: &'static str,
+    /// What it can do, and why it is thought so.
+    pub assessment: Assessment,
     /// The definition as the server wrote it: one JSON object.
     pub definition: String,
 }

@@ -2,6 +2,27 @@
 //!
 //! A category is evidence for policies and people; nothing is decided here.
 
+mod assess;
+mod attack;
 mod category;
+mod definition;
+mod fact;
+mod finding;
+mod lexicon;
+mod observe;
+mod reason;
+mod risk;
+mod rules;
+mod siblings;
+mod signal;
+mod words;
 
-pub use category::{Category, from_hints};
+pub use assess::{Assessment, Confidence, classify};
+pub use attack::{Attack, attacks};
+pub use category::Category;
+pub use definition::Definition;
+pub use finding::{Finding, FindingKind};
+pub use reason::{Part, Reason, Spot};
+pub use risk::Risk;
+pub use siblings::Siblings;
+pub use signal::{Signal, SignalKind};

@@ -1,6 +1,7 @@
 //! The commands: one file each, with its arguments beside what it does.
 
 mod call;
+mod classify;
 mod completions;
 mod config;
 mod grant;
@@ -52,6 +53,8 @@ enum Command {
     Log(Box<log::Log>),
     /// The Pharo Smalltalk Interop MCP server, on standard input and output
     Pharo(pharo::Pharo),
+    /// Say what tools can do, from their definitions
+    Classify(classify::Classify),
     /// Show the configuration that would be in force, or what is wrong with it
     Config(config::Show),
     /// Print a completion script for a shell
@@ -72,6 +75,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<Done> {
         Command::Grant(command) => grant::run(command, arguments.data),
         Command::Log(log) => log.run(arguments.data),
         Command::Pharo(pharo) => pharo.run(),
+        Command::Classify(classify) => classify.run(),
         Command::Config(show) => show.run(arguments.data),
         Command::Completions(completions) => completions.run(),
         Command::Supervise(supervise) => supervise.run(),

@@ -61,7 +61,8 @@ impl Source {
     }
 }
 
-fn read(name: &str, most: u64) -> anyhow::Result<Vec<u8>> {
+/// Reads a file, or standard input for `-`, up to so many bytes.
+pub(crate) fn read(name: &str, most: u64) -> anyhow::Result<Vec<u8>> {
     let mut text = Vec::new();
     let read = if name == "-" {
         io::stdin().take(most).read_to_end(&mut text)

@@ -13,7 +13,7 @@ use std::{
 };
 
 use arc_swap::ArcSwapOption;
-use sluice_classify::Category;
+use sluice_classify::{Assessment, Category, Definition, Siblings, classify};
 use sluice_policy::{Facts, ToolFacts};
 use sluice_upstream::Upstream;
 use sluice_wire::json::{Bounds, Document, Value};
@@ -55,6 +55,7 @@ pub(crate) struct ToolList {
 #[derive(Debug)]
 struct Known {
     facts: ToolFacts,
+    assessment: Assessment,
     definition: Box<str>,
     mirrored: Vec<Mirrored>,
 }
@@ -98,37 +99,65 @@ impl ToolList {
         self.tools.iter().map(|(name, known)| (&**name, &known.facts, &*known.definition))
     }
 
+    /// All tools, with what they can do.
+    pub(crate) fn assessed(&self) -> impl Iterator<Item = (&str, &Assessment, &str)> {
+        self.tools.iter().map(|(name, known)| (&**name, &known.assessment, &*known.definition))
+    }
+
     /// Reads the pages of a list; `None` if they are no list of tools, each with
     /// its own name.
     fn read(link: &Link, pages: &[Document]) -> Option<ToolList> {
-        let mut tools = HashMap::new();
+        let mut listed = Vec::new();
         for page in pages {
             for tool in page.root().get("result")?.get("tools")?.items()? {
-                let facts = facts(link, tool)?;
-                let name: Box<str> = facts.name().into();
-                let known =
-                    Known { facts, definition: tool.raw().into(), mirrored: mirrored(tool) };
-                if tools.insert(name, known).is_some() {
-                    return None;
-                }
+                listed.push((tool, Definition::from_tool(tool)?));
+            }
+        }
+        let definitions: Vec<Definition<'_>> =
+            listed.iter().map(|(_, definition)| *definition).collect();
+        let siblings = Siblings::new(&link.name, &definitions);
+        let mut tools = HashMap::new();
+        for (tool, definition) in listed {
+            let assessment = assessed(link, tool, &definition, &siblings);
+            let known = Known {
+                facts: ToolFacts::new(&definition, assessment.category),
+                assessment,
+                definition: tool.raw().into(),
+                mirrored: mirrored(tool),
+            };
+            if tools.insert(definition.name.into(), known).is_some() {
+                return None;
             }
         }
         Some(ToolList { tools, learnt: Instant::now() })
     }
 }
 
-/// What a definition says of a tool. Servers of our own declare the category.
+/// What a definition says of a tool that is not in the list that was learnt.
 pub(crate) fn facts(link: &Link, tool: Value<'_>) -> Option<ToolFacts> {
-    let facts = ToolFacts::from_definition(tool)?;
+    let definition = Definition::from_tool(tool)?;
+    let alone = Siblings::new(&link.name, &[]);
+    let category = assessed(link, tool, &definition, &alone).category;
+    Some(ToolFacts::new(&definition, category))
+}
+
+/// What a tool can do. Servers of our own declare the category.
+fn assessed<'d>(
+    link: &Link,
+    tool: Value<'d>,
+    definition: &Definition<'d>,
+    siblings: &Siblings<'d>,
+) -> Assessment {
+    let assessment = classify(definition, siblings);
     if !matches!(link.upstream, Upstream::Builtin(_)) {
-        return Some(facts);
+        return assessment;
     }
     let declared =
         tool.get("_meta").and_then(|meta| meta.get("sluicegate/category")).and_then(Value::as_str);
-    Some(match declared.and_then(Category::from_name) {
-        Some(category) => facts.with_category(category),
-        None => facts,
-    })
+    match declared.and_then(Category::from_name) {
+        Some(category) => assessment.declared(category),
+        None => assessment,
+    }
 }
 
 /// The arguments that a definition wants repeated in headers.

@@ -7,7 +7,7 @@ use std::sync::{
 
 use arc_swap::ArcSwap;
 use ring::hmac;
-use sluice_policy::ToolFacts;
+use sluice_classify::Assessment;
 use sluice_store::{Grant, Name, Store, TokenHash};
 use tokio::sync::watch;
 
@@ -63,7 +63,8 @@ pub(crate) struct Inner {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnownTool {
     pub name: String,
-    pub category: &'static str,
+    /// What it can do, and why it is thought so.
+    pub assessment: Assessment,
     /// The definition as the server wrote it.
     pub definition: String,
 }
@@ -122,12 +123,12 @@ impl Gateway {
             Some(known) => known,
             None => Tools::learn(&link, &self.inner.settings.answer_bounds()).await?,
         };
-        let shown = |(name, facts, definition): (&str, &ToolFacts, &str)| KnownTool {
+        let shown = |(name, assessment, definition): (&str, &Assessment, &str)| KnownTool {
             name: name.to_owned(),
-            category: facts.category().name(),
+            assessment: assessment.clone(),
             definition: definition.to_owned(),
         };
-        let mut tools: Vec<_> = list.all().map(shown).collect();
+        let mut tools: Vec<_> = list.assessed().map(shown).collect();
         tools.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         Some(tools)
     }

@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, sync::OnceLock};
 
-use sluice_classify::Category;
+use sluice_classify::{Category, Definition, Siblings, classify};
 use sluice_wire::json::{Bounds, Document, Value};
 
 use crate::schema::{ArgsSchema, to_serde};
@@ -20,21 +20,21 @@ pub struct ToolFacts {
 }
 
 impl ToolFacts {
-    /// Reads one tool of a `tools/list` answer; `None` if it has no name.
+    /// Reads one tool of a `tools/list` answer, classified without knowing the
+    /// others; `None` if it has no name.
     pub fn from_definition(tool: Value<'_>) -> Option<ToolFacts> {
-        let category = sluice_classify::from_hints(tool.get("annotations"));
-        Some(ToolFacts {
-            name: tool.get("name")?.as_str()?.into(),
-            category,
-            schema_text: tool.get("inputSchema").map(|schema| schema.raw().into()),
-            schema: OnceLock::new(),
-        })
+        let definition = Definition::from_tool(tool)?;
+        Some(ToolFacts::new(&definition, classify(&definition, &Siblings::default()).category))
     }
 
-    /// The same tool in a category that is known otherwise than by its hints.
-    #[must_use]
-    pub fn with_category(self, category: Category) -> ToolFacts {
-        ToolFacts { category, ..self }
+    /// A tool whose category is known.
+    pub fn new(definition: &Definition<'_>, category: Category) -> ToolFacts {
+        ToolFacts {
+            name: definition.name.into(),
+            category,
+            schema_text: definition.input_schema.map(|schema| schema.raw().into()),
+            schema: OnceLock::new(),
+        }
     }
 
     /// Reads all tools of a `tools/list` answer: the JSON-RPC message, its
@@ -43,10 +43,16 @@ impl ToolFacts {
     pub fn from_list(answer: Value<'_>) -> Option<Vec<ToolFacts>> {
         let result = answer.get("result").unwrap_or(answer);
         let tools = result.get("tools").unwrap_or(result);
-        let tools: Vec<_> =
-            tools.items()?.map(ToolFacts::from_definition).collect::<Option<_>>()?;
-        let names: HashSet<_> = tools.iter().map(ToolFacts::name).collect();
-        (names.len() == tools.len()).then_some(tools)
+        let tools: Vec<Definition<'_>> =
+            tools.items()?.map(Definition::from_tool).collect::<Option<_>>()?;
+        let names: HashSet<_> = tools.iter().map(|tool| tool.name).collect();
+        if names.len() != tools.len() {
+            return None;
+        }
+        let siblings = Siblings::new("", &tools);
+        let facts =
+            tools.iter().map(|tool| ToolFacts::new(tool, classify(tool, &siblings).category));
+        Some(facts.collect())
     }
 
     /// The tool's exact name.

@@ -4,11 +4,11 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use axum::{Json as Answer, extract::State, http::StatusCode};
 use serde::{Deserialize, Serialize, de::IgnoredAny};
-use serde_json::Value;
 use sluice_store::{Name, Secret, Server, Source, Transport};
 
 use super::{
     Plane, Problem,
+    assessment::AssessedTool,
     extract::{Json, Named},
     whole,
 };
@@ -70,14 +70,7 @@ pub(super) struct NewServer {
 #[derive(Serialize)]
 pub(super) struct Tools {
     server: String,
-    tools: Vec<ShownTool>,
-}
-
-#[derive(Serialize)]
-struct ShownTool {
-    name: String,
-    category: &'static str,
-    definition: Value,
+    tools: Vec<AssessedTool>,
 }
 
 pub(super) async fn list(State(plane): State<Arc<Plane>>) -> Answer<Servers> {
@@ -172,12 +165,8 @@ fn shown_url(url: &str) -> String {
 
 impl Tools {
     fn of(server: &Name, tools: Vec<Tool>) -> Tools {
-        let shown = |tool: Tool| ShownTool {
-            name: tool.name,
-            category: tool.category,
-            definition: serde_json::from_str(&tool.definition).unwrap_or(Value::Null),
-        };
-        Tools { server: server.to_string(), tools: tools.into_iter().map(shown).collect() }
+        let tools = tools.into_iter().map(AssessedTool::from).collect();
+        Tools { server: server.to_string(), tools }
     }
 }
 

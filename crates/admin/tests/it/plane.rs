@@ -13,12 +13,14 @@ use axum::{
 use http_body_util::BodyExt as _;
 use serde_json::Value;
 use sluice_admin::{Api, Eventual, FileProblem, InForce, Live, Settings, TakeError, Tool};
+use sluice_classify::{Definition, Siblings, classify};
 use sluice_policy::{Format, Timestamp};
 use sluice_store::{
     AttachedPolicy, Durability, Filter, Grant, Key, Name, Secret, Server, Source, Store, TokenHash,
     Transport,
 };
 use sluice_testkit::Folder;
+use sluice_wire::json::{Bounds, Document};
 use tower::ServiceExt as _;
 
 pub(crate) const TOKEN: &str = "sga_test";
@@ -112,8 +114,16 @@ impl Live for Fake {
         *self.asked_anew.lock().unwrap() |= fresh;
         let is_up = server.as_str() == "files";
         let definition = r#"{"name":"read","inputSchema":{"maximum":1.50}}"#;
-        let tool = || Tool { name: "read".into(), category: "read", definition: definition.into() };
-        Box::pin(async move { is_up.then(|| vec![tool()]) })
+        let document = Document::parse(definition, &Bounds::default()).unwrap();
+        let read = Definition::from_tool(document.root()).unwrap();
+        let assessment = classify(&read, &Siblings::default());
+        let tool = || Tool {
+            name: "read".into(),
+            assessment: assessment.clone(),
+            definition: definition.into(),
+        };
+        let tools = is_up.then(|| vec![tool()]);
+        Box::pin(async move { tools })
     }
 
     fn metrics(&self) -> String {

@@ -93,7 +93,15 @@ async fn what_the_gateway_does_not_take_is_undone() {
 async fn tools_come_as_the_server_defines_them() {
     let plane = Plane::new();
     let tools = plane.get("/api/v1/servers/files/tools").await;
-    assert_eq!(tools.expect(200)["tools"][0]["category"], "read");
+    let listed = tools.expect(200);
+    let tool = &listed["tools"][0];
+    assert_eq!(tool["category"], "read");
+    assert_eq!(tool["risk"], "low");
+    assert!(tool["confidence"].as_f64().unwrap() > 0.8);
+    assert_eq!(tool["reasons"][0]["quote"], "read");
+    assert_eq!(tool["recommended_entry"], json!({}));
+    assert_eq!(tool["recommended_effect"], "allowed");
+    assert!(tool["attacks"].as_array().unwrap().contains(&json!("indirect-injection")));
     assert!(tools.text.contains(r#"{"name":"read","inputSchema":{"maximum":1.50}}"#));
     assert!(!*plane.live.asked_anew.lock().unwrap());
     let refresh = request(Method::POST, "/api/v1/servers/files/refresh", "", "");

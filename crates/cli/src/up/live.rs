@@ -150,7 +150,7 @@ impl Live for LiveGateway {
             let tools = self.gateway.tools(server, fresh).await?;
             let shown = tools.into_iter().map(|tool| Tool {
                 name: tool.name,
-                category: tool.category,
+                assessment: tool.assessment,
                 definition: tool.definition,
             });
             Some(shown.collect())

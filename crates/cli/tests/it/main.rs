@@ -2,6 +2,7 @@
 
 #![cfg(test)]
 
+mod classify;
 mod completions;
 mod config;
 mod crash;

@@ -49,7 +49,7 @@ fn hidden_tools_are_in_no_list_and_cannot_be_called() {
 
 #[test]
 fn categories_are_learnt_from_the_one_child() {
-    let policy = r#"{"version":"1","default":"deny","tools":{"@write":{}}}"#;
+    let policy = r#"{"version":"1","default":"deny","tools":{"@other":{}}}"#;
     let folder = Folder::with("policy.json", policy);
     let record = folder.path().join("record").display().to_string();
     let mut client = Client::start_with(&folder, &[("RECORD", &record)], &["--", SERVER]);

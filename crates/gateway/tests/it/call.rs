@@ -51,6 +51,26 @@ async fn a_denied_call_stays_here_and_says_why() {
     assert_eq!(records.len(), 1);
 }
 
+/// A server that calls its tools harmless is not believed.
+#[tokio::test]
+async fn a_category_follows_from_the_whole_definition() {
+    let tools = r#"[
+      {"name":"look_up","description":"Finds an account","inputSchema":{"type":"object"}},
+      {"name":"send_funds","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}},
+      {"name":"notes","inputSchema":{"type":"object","properties":{"action":{"enum":["list","wipe"]}}}}]"#;
+    let policy = r#"{"version":"1","default":"allow",
+      "tools":{"@financial":{"action":"deny"},"@destructive":{"action":"deny"}}}"#;
+    let harness = Harness::start(policy, mcp_server(tools)).await;
+    for (tool, rule) in [
+        ("look_up", ""),
+        ("send_funds", r#""/tools/@financial/deny_if""#),
+        ("notes", r#""/tools/@destructive/deny_if""#),
+    ] {
+        let answer = json(&harness.call(tool, "{}").await);
+        assert_eq!(at(&answer, "result/_meta/sluicegate~decision/rule"), rule, "{tool}");
+    }
+}
+
 #[tokio::test]
 async fn a_limit_lets_just_so_many_through() {
     let policy = r#"{"version":"1","default":"deny","tools":{"read":{"rate_limit":"3/minute"}}}"#;

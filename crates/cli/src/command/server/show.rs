@@ -1,22 +1,53 @@
 //! One server and its tools.
 
+use anstyle::Style;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::{One, Server};
 use crate::{
     api::{Gateway, Question},
-    output::{Cell, Columns, Done, FAINT, GOOD, print, print_json, remark, table},
+    output::{BAD, Cell, Columns, Done, FAINT, GOOD, HELD, print, print_json, remark, table},
 };
 
-/// Characters of a description that are shown.
-const LONGEST_DESCRIPTION: usize = 80;
+/// Characters of a quotation that are shown.
+const LONGEST_QUOTE: usize = 40;
 
 #[derive(Debug, Deserialize)]
 struct Tool {
     name: String,
     category: String,
-    definition: Value,
+    risk: String,
+    confidence: f64,
+    reasons: Vec<Reason>,
+    findings: Vec<Finding>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Reason {
+    text: String,
+    part: String,
+    quote: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct Finding {
+    text: String,
+}
+
+impl Tool {
+    /// What is wrong with the definition, else the first reason for its category.
+    fn why(&self) -> String {
+        if let Some(finding) = self.findings.first() {
+            return format!("warning: {}", finding.text);
+        }
+        match self.reasons.first() {
+            Some(Reason { text, part, quote }) => {
+                format!("{text} ({part}: {})", shortened(quote))
+            }
+            None => "nothing in its definition says".into(),
+        }
+    }
 }
 
 pub(super) fn show(gateway: &Gateway, one: &One) -> anyhow::Result<Done> {
@@ -81,18 +112,27 @@ fn listed(tools: &[Tool]) -> String {
     let rows: Vec<_> = tools
         .iter()
         .map(|tool| {
-            let description = tool.definition.get("description").and_then(Value::as_str);
-            let description = shortened(description.unwrap_or_default());
-            [Cell::new(&tool.name), Cell::new(&tool.category), Cell::new(&description)]
+            let style = match tool.risk.as_str() {
+                "critical" => BAD,
+                "high" => HELD,
+                _ => Style::new(),
+            };
+            [
+                Cell::new(&tool.name),
+                Cell::styled(&tool.category, style),
+                Cell::styled(&tool.risk, style),
+                Cell::new(&format!("{:.2}", tool.confidence)),
+                Cell::new(&tool.why()),
+            ]
         })
         .collect();
-    table(["TOOL", "CATEGORY", "DESCRIPTION"], &rows)
+    table(["TOOL", "CATEGORY", "RISK", "SURE", "WHY"], &rows)
 }
 
 /// The beginning of a text's first line.
 fn shortened(text: &str) -> String {
     let line = text.trim().lines().next().unwrap_or_default();
-    let start: String = line.chars().take(LONGEST_DESCRIPTION).collect();
+    let start: String = line.chars().take(LONGEST_QUOTE).collect();
     if start.len() < line.len() { start + "…" } else { start }
 }
 
@@ -100,24 +140,28 @@ fn shortened(text: &str) -> String {
 mod tests {
     use serde_json::json;
 
-    use super::{Tool, listed, shortened};
+    use super::{listed, read, shortened};
 
     #[test]
-    fn tools_are_listed_with_the_beginning_of_their_description() {
-        let tool = |name: &str, definition| Tool {
-            name: name.into(),
-            category: "read".into(),
-            definition,
-        };
-        let text = listed(&[
-            tool("list", json!({"description": "Lists notes.\nAll of them."})),
-            tool("x", json!(null)),
-        ]);
+    fn tools_are_listed_with_what_they_can_do_and_why() {
+        let reason = json!({ "text": "the name reads", "part": "name", "quote": "list" });
+        let tools = read(&json!({ "tools": [
+            { "name": "list", "category": "read", "risk": "low", "confidence": 0.95,
+              "reasons": [reason], "findings": [] },
+            { "name": "x", "category": "other", "risk": "low", "confidence": 0.35,
+              "reasons": [], "findings": [] },
+            { "name": "pay\u{1b}", "category": "financial", "risk": "critical", "confidence": 0.9,
+              "reasons": [], "findings": [{ "text": "looks like `pay`" }] },
+        ] }));
+        let text = listed(&tools.unwrap());
         let plain = anstream::adapter::strip_str(&text).to_string();
         assert_eq!(
             plain,
-            "TOOL  CATEGORY  DESCRIPTION\nlist  read      Lists notes.\nx     read\n"
+            "TOOL       CATEGORY   RISK      SURE  WHY\n\
+             list       read       low       0.95  the name reads (name: list)\n\
+             x          other      low       0.35  nothing in its definition says\n\
+             pay\\u{1b}  financial  critical  0.90  warning: looks like `pay`\n"
         );
-        assert_eq!(shortened(&"é".repeat(81)), "é".repeat(80) + "…");
+        assert_eq!(shortened(&"é".repeat(41)), "é".repeat(40) + "…");
     }
 }

@@ -47,12 +47,9 @@ fn categories_need_a_list_of_tools() {
     let ran = folder.run(&["policy", "diff", "a.json", "b.json"]).exits(0);
     assert!(ran.out.contains("@read: denied → allowed"), "{}", ran.out);
     assert!(ran.out.contains("--tools"), "{}", ran.out);
-    folder.write(
-        "tools.json",
-        r#"{"tools": [{"name": "r", "annotations": {"readOnlyHint": true}}, {"name": "w"}]}"#,
-    );
+    folder.write("tools.json", r#"{"tools": [{"name": "get_r"}, {"name": "set_w"}]}"#);
     let ran = folder.run(&["policy", "diff", "a.json", "b.json", "--tools", "tools.json"]).exits(0);
-    assert!(ran.out.contains("r: denied → allowed"), "{}", ran.out);
+    assert!(ran.out.contains("get_r: denied → allowed"), "{}", ran.out);
     assert!(ran.out.contains("1 tool changed, 1 unchanged"), "{}", ran.out);
 }
 

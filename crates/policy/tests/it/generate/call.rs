@@ -30,14 +30,9 @@ pub(crate) enum Knowledge {
     Definition(usize),
 }
 
-/// Tool definitions: every hint with every kind of schema.
+/// Tool definitions: every category with every kind of schema.
 pub(crate) fn definitions() -> Vec<Value> {
-    let annotations = [
-        json!({}),
-        json!({ "readOnlyHint": true }),
-        json!({ "destructiveHint": true }),
-        json!({ "readOnlyHint": "true" }),
-    ];
+    let names = ["get_it", "ping", "update_it", "run_it", "delete_it", "pay_it"];
     let schemas = [
         None,
         Some(json!({})),
@@ -49,9 +44,9 @@ pub(crate) fn definitions() -> Vec<Value> {
         .chain(super::policy::SCHEMAS.map(|text| Some(pool::parse(text))))
         .collect();
     let mut all = Vec::new();
-    for annotations in &annotations {
+    for name in names {
         for schema in &schemas {
-            let mut tool = json!({ "name": "tool", "annotations": annotations });
+            let mut tool = json!({ "name": name });
             if let Some(schema) = schema {
                 tool["inputSchema"] = schema.clone();
             }

@@ -1,0 +1,78 @@
+//! What is thought of a tool, as the API writes it.
+
+use serde::Serialize;
+use serde_json::Value;
+use sluice_classify::{Assessment, Attack, Spot};
+use sluice_policy::suggest_entry;
+
+use crate::Tool;
+
+/// A tool with what it can do and what is recommended for it.
+#[derive(Debug, Serialize)]
+pub(super) struct AssessedTool {
+    name: String,
+    category: &'static str,
+    risk: &'static str,
+    confidence: f64,
+    reasons: Vec<Evidence>,
+    signals: Vec<Evidence>,
+    findings: Vec<Evidence>,
+    /// Ids of the attack patterns that fit it.
+    attacks: Vec<&'static str>,
+    recommended_entry: Value,
+    recommended_effect: &'static str,
+    definition: Value,
+}
+
+/// Something that was seen in a definition, and where.
+#[derive(Debug, Serialize)]
+struct Evidence {
+    /// A category, a signal or a kind of finding.
+    says: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
+    part: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parameter: Option<String>,
+    start: usize,
+    end: usize,
+    quote: String,
+}
+
+impl From<Tool> for AssessedTool {
+    fn from(tool: Tool) -> AssessedTool {
+        let Assessment { category, risk, confidence, .. } = tool.assessment;
+        let attacks = Attack::fitting(&tool.assessment).iter().map(|one| one.id.as_str()).collect();
+        let recommended = suggest_entry(&tool.name, category);
+        let Assessment { reasons, signals, findings, .. } = tool.assessment;
+        let reasons = reasons.into_iter();
+        let findings = findings.into_iter();
+        AssessedTool {
+            category: category.name(),
+            risk: risk.name(),
+            confidence: f64::from(confidence.percent()) / 100.0,
+            reasons: reasons
+                .map(|one| Evidence::new(one.category.name(), Some(one.text.to_owned()), one.at))
+                .collect(),
+            signals: signals
+                .into_iter()
+                .map(|one| Evidence::new(one.kind.name(), None, one.at))
+                .collect(),
+            findings: findings
+                .map(|one| Evidence::new(one.kind.name(), Some(one.text), one.at))
+                .collect(),
+            attacks,
+            recommended_entry: recommended.entry,
+            recommended_effect: recommended.effect,
+            definition: serde_json::from_str(&tool.definition).unwrap_or(Value::Null),
+            name: tool.name,
+        }
+    }
+}
+
+impl Evidence {
+    fn new(says: &'static str, text: Option<String>, at: Spot) -> Evidence {
+        let Spot { part, parameter, start, end, quote } = at;
+        Evidence { says, text, part: part.name(), parameter, start, end, quote }
+    }
+}

@@ -1,0 +1,63 @@
+//! Characters that a person does not see but a model reads.
+
+/// The first run of hidden characters in a text.
+pub(super) fn hidden(text: &str) -> Option<(usize, usize)> {
+    let mut from = 0;
+    loop {
+        let start = from + text.get(from..)?.find(is_hidden)?;
+        let rest = text.get(start..)?;
+        let length = rest.find(|c| !is_hidden(c)).unwrap_or(rest.len());
+        from = start + length;
+        // A lone joiner makes one picture of two; it hides nothing.
+        if !matches!(rest.get(..length), Some("\u{200d}" | "\u{200c}")) {
+            return Some((start, from));
+        }
+    }
+}
+
+fn is_hidden(c: char) -> bool {
+    match c {
+        '\n' | '\r' | '\t' => false,
+        '\u{ad}'
+        | '\u{61c}'
+        | '\u{115f}'
+        | '\u{1160}'
+        | '\u{180e}'
+        | '\u{200b}'..='\u{200f}'
+        | '\u{202a}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}'
+        | '\u{3164}'
+        | '\u{feff}'
+        | '\u{ffa0}'
+        | '\u{fff9}'..='\u{fffb}'
+        | '\u{e0000}'..='\u{e01ef}' => true,
+        _ => c.is_control(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::hidden;
+
+    fn check(text: &str, expected: Option<(usize, usize)>) {
+        assert_eq!(hidden(text), expected, "{text:?}");
+    }
+
+    #[test]
+    fn hidden_characters_are_found_where_they_stand() {
+        check("a\u{200b}\u{200b}b", Some((1, 7)));
+        check("safe\u{202e}txt", Some((4, 7)));
+        check("tag \u{e0041}\u{e0042}", Some((4, 12)));
+        check("bell \u{7}", Some((5, 6)));
+        check("\u{1b}[31mred", Some((0, 1)));
+    }
+
+    #[test]
+    fn plain_text_and_pictures_are_left_alone() {
+        check("two\nlines\tand a tab\r\n", None);
+        check("family: \u{1f468}\u{200d}\u{1f469}", None);
+        check("übung, 学习, नमस्ते", None);
+        check("\u{1f468}\u{200d}\u{1f469}\u{200b}", Some((11, 14)));
+        check(&"a\u{200d}".repeat(1 << 18), None);
+    }
+}

@@ -1,0 +1,129 @@
+//! The verb and the nouns of a tool's name.
+
+use crate::{
+    fact::{Classes, Facts, Place, Position},
+    lexicon::{LEXICON, Meaning},
+    reason::Part,
+    words::{self, Word},
+};
+
+/// The verb that tells what a name is about.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Lead {
+    pub(crate) word: Word,
+    pub(crate) classes: Classes,
+    /// It may as well be a noun.
+    is_weak: bool,
+}
+
+impl Lead {
+    /// The verb of a name, if it has one.
+    pub(crate) fn of(name: &str) -> Option<Lead> {
+        lead(&read(name)).map(|(_, lead)| lead)
+    }
+}
+
+/// A word of a name, with what it can mean there.
+#[derive(Debug, Clone, Copy)]
+struct Token {
+    word: Word,
+    meaning: Meaning,
+}
+
+pub(super) fn observe<'d>(name: &'d str, facts: &mut Facts<'d>) {
+    let tokens = read(name);
+    let at = |word: Word| Place {
+        part: Part::Name,
+        parameter: "",
+        text: name,
+        start: word.start,
+        end: word.end,
+    };
+    let lead = lead(&tokens);
+    if let Some((_, lead)) = lead {
+        let position = if lead.is_weak { Position::Maybe } else { Position::Lead };
+        facts.add(position, lead.classes, at(lead.word));
+    }
+    let mut is_joined = false;
+    for (index, token) in tokens.iter().enumerate() {
+        let is_lead = lead.is_some_and(|(lead, _)| lead == index);
+        if is_joined && !token.meaning.verb.is_empty() {
+            facts.add(Position::And, token.meaning.verb, at(token.word));
+        }
+        is_joined = matches!(token.word.as_str(), "and" | "or" | "then");
+        if !is_lead && !token.meaning.noun.is_empty() {
+            facts.add(Position::Name, token.meaning.noun, at(token.word));
+        }
+    }
+    if let Some(last) = tokens.last().filter(|last| !last.meaning.noun.is_empty()) {
+        facts.add(Position::Ends, last.meaning.noun, at(last.word));
+    }
+}
+
+fn read(name: &str) -> Vec<Token> {
+    let mut tokens: Vec<Token> =
+        words::of_name(name).map(|word| Token { word, meaning: meaning(word.as_str()) }).collect();
+    // A pull request is a thing, whatever `pull` means elsewhere.
+    for index in 1..tokens.len() {
+        let is_request =
+            tokens.get(index).is_some_and(|token| token.word.as_str().starts_with("request"));
+        if let Some(before) = tokens.get_mut(index - 1).filter(|_| is_request)
+            && matches!(before.word.as_str(), "pull" | "merge")
+        {
+            before.meaning.verb = Classes::default();
+        }
+    }
+    tokens
+}
+
+/// Names are imperative: `runs` is no verb there, `running` is.
+fn meaning(word: &str) -> Meaning {
+    if let Some(known) = LEXICON.word(word) {
+        return known;
+    }
+    let stem = words::stems(word, |form| LEXICON.word(form));
+    let stem = stem.or_else(|| LEXICON.by_ending(word)).unwrap_or_default();
+    if word.ends_with("ing") { stem } else { Meaning { verb: Classes::default(), ..stem } }
+}
+
+/// The verb that counts: the first, unless it may be a noun and a plain one
+/// stands beside it.
+fn lead(tokens: &[Token]) -> Option<(usize, Lead)> {
+    let verbs = || tokens.iter().enumerate().filter(|(_, token)| !token.meaning.verb.is_empty());
+    let Some((first, first_token)) = verbs().next() else { return doer(tokens) };
+    let mut chosen = (first, first_token);
+    if first_token.meaning.is_weak
+        && let Some((index, token)) = verbs().find(|(_, token)| !token.meaning.is_weak)
+    {
+        let ends_name = index + 1 == tokens.len();
+        // What is listed or searched for may be named by a verb, as in
+        // `list_leave_requests`; a list that is cleared is named with nothing between.
+        let yields = if reads(first_token.meaning) {
+            ends_name && index == first + 1
+        } else {
+            first > 0 || ends_name
+        };
+        if yields {
+            chosen = (index, token);
+        }
+    }
+    let (index, token) = chosen;
+    let Meaning { verb: classes, is_weak, .. } = token.meaning;
+    Some((index, Lead { word: token.word, classes, is_weak }))
+}
+
+fn reads(meaning: Meaning) -> bool {
+    LEXICON.class("read").is_some_and(|read| meaning.verb.has(read))
+}
+
+/// A name without a verb may end with who does it: a reader reads.
+fn doer(tokens: &[Token]) -> Option<(usize, Lead)> {
+    let index = tokens.len().checked_sub(1)?;
+    let Token { word, meaning } = tokens.get(index)?;
+    if !meaning.noun.is_empty() {
+        return None;
+    }
+    let stem = word.as_str().strip_suffix("er").or_else(|| word.as_str().strip_suffix("or"))?;
+    let classes = words::bare_or_with_e(stem, |form| LEXICON.word(form))?.verb;
+    (!classes.is_empty()).then_some((index, Lead { word: *word, classes, is_weak: true }))
+}

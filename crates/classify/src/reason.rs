@@ -1,0 +1,74 @@
+//! Why a tool was put into its category: which part of the definition says so.
+
+use std::fmt;
+
+use crate::Category;
+
+/// A part of a tool's definition, or of what surrounds it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Part {
+    Name,
+    Title,
+    Description,
+    /// A parameter's name.
+    Parameter,
+    /// A parameter's description.
+    ParameterDescription,
+    /// A value that a parameter may take.
+    EnumValue,
+    /// An annotation of the author's.
+    Hint,
+    /// The other tools of the server.
+    Siblings,
+    /// The server's name.
+    Server,
+}
+
+impl Part {
+    /// The name used in output.
+    pub fn name(self) -> &'static str {
+        match self {
+            Part::Name => "name",
+            Part::Title => "title",
+            Part::Description => "description",
+            Part::Parameter => "parameter",
+            Part::ParameterDescription => "parameter description",
+            Part::EnumValue => "enum value",
+            Part::Hint => "hint",
+            Part::Siblings => "siblings",
+            Part::Server => "server",
+        }
+    }
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// One piece of evidence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reason {
+    /// What it is evidence for.
+    pub category: Category,
+    /// What it says, in our words.
+    pub text: &'static str,
+    pub at: Spot,
+}
+
+/// A place in a definition, with what stands there.
+///
+/// `start..end` are bytes of the part's text with escapes decoded: the name, the
+/// description, a parameter's name or description, an enum's value. Texts are
+/// kept up to 200 bytes, so that a definition cannot be repeated many times over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Spot {
+    pub part: Part,
+    /// The parameter it belongs to, if any.
+    pub parameter: Option<String>,
+    pub start: usize,
+    pub end: usize,
+    /// What stands there; raw text of others, which a terminal must not see.
+    pub quote: String,
+}

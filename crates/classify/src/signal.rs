@@ -1,0 +1,175 @@
+//! Signals: traits of a tool that matter whatever its category.
+
+use std::fmt;
+
+use crate::{
+    Category,
+    definition::{Definition, Parameter},
+    fact::{Fact, Facts, Place, Position},
+    lexicon::LEXICON,
+    reason::{Part, Spot},
+    words::{self, place},
+};
+
+/// A trait that makes a tool more useful to an attacker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Signal {
+    pub kind: SignalKind,
+    pub at: Spot,
+}
+
+/// What a signal is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SignalKind {
+    /// Takes code, a command or a query as free text.
+    FreeFormCode,
+    /// Takes an address that it may reach.
+    Url,
+    /// Takes a path in a file system.
+    FilePath,
+    /// Takes or handles passwords, keys or tokens.
+    Credentials,
+    /// Acts on many things at once.
+    Bulk,
+    /// Changes rights, members or settings of a whole system.
+    Admin,
+    /// Reaches beyond its own server.
+    OpenWorld,
+}
+
+impl SignalKind {
+    /// All kinds.
+    pub const ALL: [SignalKind; 7] = [
+        SignalKind::FreeFormCode,
+        SignalKind::Url,
+        SignalKind::FilePath,
+        SignalKind::Credentials,
+        SignalKind::Bulk,
+        SignalKind::Admin,
+        SignalKind::OpenWorld,
+    ];
+
+    /// The name used in output and in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            SignalKind::FreeFormCode => "free-form-code",
+            SignalKind::Url => "url",
+            SignalKind::FilePath => "file-path",
+            SignalKind::Credentials => "credentials",
+            SignalKind::Bulk => "bulk",
+            SignalKind::Admin => "admin",
+            SignalKind::OpenWorld => "open-world",
+        }
+    }
+
+    /// The kind of that name.
+    pub fn from_name(name: &str) -> Option<SignalKind> {
+        SignalKind::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+}
+
+impl fmt::Display for SignalKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The signals of a definition, each kind once, at the first place it shows.
+pub(crate) fn find(
+    definition: &Definition<'_>,
+    parameters: &[Parameter<'_>],
+    facts: &Facts<'_>,
+    category: Category,
+) -> Vec<Signal> {
+    let mut found = Vec::new();
+    for parameter in parameters {
+        if let Some((kind, at)) = of_parameter(parameter, facts, category) {
+            add(&mut found, kind, at);
+        }
+    }
+    // Reading many things, or about rights, is not yet a danger.
+    if category >= Category::Write {
+        for (kind, class) in [(SignalKind::Bulk, "bulk"), (SignalKind::Admin, "admin")] {
+            if let Some(at) = seen(facts, &[Position::Name, Position::Param], class) {
+                add(&mut found, kind, at);
+            }
+        }
+    }
+    if let Some(at) = reach(definition, facts) {
+        add(&mut found, SignalKind::OpenWorld, at);
+    }
+    found.sort_by_key(|signal| signal.kind);
+    found
+}
+
+fn add(found: &mut Vec<Signal>, kind: SignalKind, at: Place<'_>) {
+    if !found.iter().any(|signal| signal.kind == kind) {
+        found.push(Signal { kind, at: Spot::from(at) });
+    }
+}
+
+/// What a parameter's name says it takes.
+fn of_parameter<'d>(
+    parameter: &Parameter<'d>,
+    facts: &Facts<'d>,
+    category: Category,
+) -> Option<(SignalKind, Place<'d>)> {
+    let is_text = parameter.is_free_text();
+    for word in words::of_name(parameter.name) {
+        let classes = words::stems(word.as_str(), |word| LEXICON.parameter(word));
+        let is = |class| {
+            classes.zip(LEXICON.class(class)).is_some_and(|(classes, class)| classes.has(class))
+        };
+        let is_run = || is("code") && category == Category::Execute;
+        let is_asked =
+            || is("query") && seen(facts, &[Position::Name, Position::Topic], "sql").is_some();
+        let kind = if is_text && (is("command") || is("sql") || is_run() || is_asked()) {
+            SignalKind::FreeFormCode
+        } else if is("url") && (is_text || parameter.is_list()) {
+            SignalKind::Url
+        } else if is("path") && (is_text || parameter.is_list()) {
+            SignalKind::FilePath
+        } else if is("secret") && is_text && !is_place_in_list(parameter.name) {
+            SignalKind::Credentials
+        } else {
+            continue;
+        };
+        let at = Place {
+            part: Part::Parameter,
+            parameter: parameter.name,
+            text: parameter.name,
+            start: word.start,
+            end: word.end,
+        };
+        return Some((kind, at));
+    }
+    None
+}
+
+/// Whether a token only says where a list goes on, or counts words.
+fn is_place_in_list(parameter: &str) -> bool {
+    let counting = ["page", "next", "continuation", "cursor", "sync", "max", "limit", "count"];
+    words::of_name(parameter).any(|word| counting.contains(&word.as_str()))
+}
+
+/// Where words of a class stand, in the first of these positions that has any.
+fn seen<'d>(facts: &Facts<'d>, positions: &[Position], class: &str) -> Option<Place<'d>> {
+    let class = LEXICON.class(class)?;
+    positions.iter().find_map(|position| facts.place(Fact { position: *position, class }))
+}
+
+/// What says that a tool reaches beyond its server.
+fn reach<'d>(definition: &Definition<'d>, facts: &Facts<'d>) -> Option<Place<'d>> {
+    if definition.hint("openWorldHint") == Some(true) {
+        let text = "openWorldHint";
+        return Some(Place {
+            part: Part::Hint,
+            parameter: "",
+            text,
+            start: 0,
+            end: place(text.len()),
+        });
+    }
+    seen(facts, &[Position::Name, Position::Topic], "world")
+        .or_else(|| seen(facts, &[Position::Param], "url"))
+}

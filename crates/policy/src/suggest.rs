@@ -1,0 +1,170 @@
+//! The policy to start from: what is recommended for tools of each category.
+//!
+//! A suggestion is text for people to read and change. Nothing is in force by
+//! being suggested, and every suggestion is a policy that [`load`](crate::load) takes.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value as Json, json};
+use sluice_classify::Category;
+
+/// Entries that a policy may have.
+const MOST_ENTRIES: usize = 5_000;
+/// Bytes of a name that is given an entry; with the entries' number this keeps
+/// a policy within its own bounds.
+const LONGEST_NAME: usize = 128;
+
+/// What is recommended for one tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Suggestion {
+    /// The tool's entry, under `default: "deny"`.
+    pub entry: Json,
+    /// What it does, in words.
+    pub effect: &'static str,
+}
+
+/// What is recommended for a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SuggestedPolicy {
+    /// The policy as JSON text, for people to read on.
+    pub policy: String,
+    /// What it does, in words, one line a kind of treatment.
+    pub effect: Vec<String>,
+}
+
+/// The entry recommended for a tool.
+pub fn suggest_entry(tool: &str, category: Category) -> Suggestion {
+    let limit = |most: u32| {
+        let counter = format!("{tool}_rate");
+        json!([{ "counter": counter, "window": "minute", "max": most, "scope": "grant" }])
+    };
+    let entry = match category {
+        Category::Read => json!({}),
+        Category::Write => json!({ "limits": limit(30) }),
+        Category::Execute => json!({ "limits": limit(10), "validate_args": true }),
+        Category::Destructive => json!({ "action": "hide" }),
+        Category::Financial => json!({ "action": "approve", "reason": "Requires human approval." }),
+        Category::Other => json!({ "limits": limit(60) }),
+    };
+    Suggestion { entry, effect: effect(category) }
+}
+
+/// What the recommended entry of a category does.
+fn effect(category: Category) -> &'static str {
+    match category {
+        Category::Read => "allowed",
+        Category::Write => "allowed 30 times a minute for each grant",
+        Category::Execute => {
+            "allowed 10 times a minute for each grant, with arguments that fit the tool's schema"
+        }
+        Category::Destructive => "hidden: agents neither see nor call it",
+        Category::Financial => "held until a person approves the call",
+        Category::Other => "allowed 60 times a minute for each grant",
+    }
+}
+
+/// The policy recommended for a server with these tools.
+pub fn suggest_policy<'t>(tools: impl IntoIterator<Item = (&'t str, Category)>) -> SuggestedPolicy {
+    let mut named = BTreeSet::new();
+    let mut left_out = 0;
+    for (tool, category) in tools {
+        if can_be_named(tool) && named.len() < MOST_ENTRIES {
+            named.insert((category, tool));
+        } else {
+            left_out += 1;
+        }
+    }
+    let entries: Map<String, Json> = named
+        .iter()
+        .map(|(category, tool)| ((*tool).to_owned(), suggest_entry(tool, *category).entry))
+        .collect();
+    let policy = json!({ "version": "1", "default": "deny", "tools": entries });
+    SuggestedPolicy { policy: format!("{policy:#}\n"), effect: effects(&named, left_out) }
+}
+
+/// Whether a key of a policy can mean this tool and no other.
+fn can_be_named(tool: &str) -> bool {
+    !tool.is_empty() && tool.len() <= LONGEST_NAME && !tool.starts_with('@') && !tool.contains('*')
+}
+
+fn effects(named: &BTreeSet<(Category, &str)>, left_out: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    for category in Category::ALL {
+        let tools: Vec<&str> =
+            named.iter().filter(|(of, _)| *of == category).map(|(_, tool)| *tool).collect();
+        if !tools.is_empty() {
+            let count = counted(tools.len());
+            lines.push(format!("{count} of category {category}: {}", effect(category)));
+        }
+    }
+    if left_out > 0 {
+        let count = counted(left_out);
+        lines.push(format!("{count} that no entry can name: denied"));
+    }
+    lines.push("anything else: denied".into());
+    lines
+}
+
+fn counted(tools: usize) -> String {
+    if tools == 1 { "1 tool".into() } else { format!("{tools} tools") }
+}
+
+#[cfg(test)]
+mod tests {
+    use sluice_classify::Category;
+
+    use super::{suggest_entry, suggest_policy};
+    use crate::{Format, load};
+
+    #[test]
+    fn each_category_has_its_recommended_entry() {
+        let check = |category, expected: &str| {
+            let entry = suggest_entry("t", category).entry;
+            assert_eq!(entry.to_string(), expected, "{category}");
+        };
+        let limit = |most| {
+            format!(
+                r#""limits":[{{"counter":"t_rate","window":"minute","max":{most},"scope":"grant"}}]"#
+            )
+        };
+        check(Category::Read, "{}");
+        check(Category::Write, &format!("{{{}}}", limit(30)));
+        check(Category::Execute, &format!("{{{},\"validate_args\":true}}", limit(10)));
+        check(Category::Destructive, r#"{"action":"hide"}"#);
+        check(Category::Financial, r#"{"action":"approve","reason":"Requires human approval."}"#);
+        check(Category::Other, &format!("{{{}}}", limit(60)));
+    }
+
+    #[test]
+    fn the_policy_of_a_server_loads_and_says_what_it_does() {
+        let tools = [
+            ("pay", Category::Financial),
+            ("get", Category::Read),
+            ("list", Category::Read),
+            ("drop \"all\"\n", Category::Destructive),
+            ("@read", Category::Read),
+            ("a*", Category::Read),
+        ];
+        let suggested = suggest_policy(tools);
+        load(suggested.policy.as_bytes(), Format::Json).unwrap();
+        assert_eq!(
+            suggested.effect,
+            [
+                "2 tools of category read: allowed",
+                "1 tool of category destructive: hidden: agents neither see nor call it",
+                "1 tool of category financial: held until a person approves the call",
+                "2 tools that no entry can name: denied",
+                "anything else: denied",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_server_with_too_many_tools_still_has_a_policy() {
+        let names: Vec<String> = (0..5_100).map(|number| format!("{number:0>128}")).collect();
+        let tools = names.iter().map(|name| (name.as_str(), Category::Destructive));
+        let suggested = suggest_policy(tools);
+        load(suggested.policy.as_bytes(), Format::Json).unwrap();
+        assert_eq!(suggested.effect[1], "100 tools that no entry can name: denied");
+    }
+}
