@@ -141,7 +141,8 @@ fn settle(connection: &Connection, durability: Durability) -> rusqlite::Result<(
     connection.pragma_update(None, "synchronous", synchronous)?;
     // Checkpoints sync, and are not for whoever happens to write.
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
-    connection.pragma_update(None, "cache_size", -2_000)?;
+    // Nothing but the end of the log and some counters is read again and again.
+    connection.pragma_update(None, "cache_size", -500)?;
     connection.pragma_update(None, "trusted_schema", false)
 }
 
