@@ -5,6 +5,7 @@ came of it with `docs/reference/compatibility.md`. README.md says more."""
 import argparse
 import contextlib
 import datetime
+import json
 import os
 import signal
 import subprocess
@@ -12,6 +13,7 @@ import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from harness import conformance, matrix, peers, table
 from harness.gateway import Configuration, http_server, started
@@ -33,7 +35,7 @@ class Run:
     def __init__(self, sluice: Path, rust_peers: Path, folder: Path):
         self.sluice, self.folder, self.report = sluice, folder, Report()
         self.compat_server = (str(rust_peers / "compat-server"), "PORT")
-        self.servers = table.servers(folder)
+        self.servers = table.servers(folder, rust_peers)
         self.clients = table.clients(rust_peers / "compat-client")
         self.versions = peers.versions()
 
@@ -58,6 +60,7 @@ class Run:
             checked = self.conformance_rows(conforming, gateway)
             with ThreadPoolExecutor(2) as pool:
                 cells = list(pool.map(lambda pair, token: self.cell(*pair, gateway, token), pairs, tokens))
+            wrapped = [self.wrapped(client, urls["pharo"]) for client in table.starters()]
         words = iter(cells)
         client_rows = [self.client_row(client, [next(words) for _ in common(client)]) for client in self.clients]
         server_rows = [self.server_row(server, next(words)) for server in self.servers]
@@ -66,11 +69,14 @@ class Run:
             suite=self.versions["@modelcontextprotocol/conformance"],
             clients="\n".join(client_rows),
             servers="\n".join(server_rows),
+            wrapped="\n".join(wrapped),
             conformance="\n".join(checked),
         )
 
     def begin(self, stack: contextlib.ExitStack, server: table.Server) -> str | None:
         """Starts a server that the gateway does not start itself."""
+        if server.image:
+            return self.begin_http(stack, server.name, server.image, "")
         if server.transport in ("built in", "stdio"):
             return None
         return self.begin_http(stack, server.name, server.command, server.path)
@@ -97,11 +103,28 @@ class Run:
         """One client with one server, in the words of the matrix."""
         what = f"{client.name} ({client.mode}) with {server.name}"
         try:
-            result = tried(client, server, f"{gateway}/{server.name}", token, self.folder / "homes" / token)
+            reached = {"url": f"{gateway}/{server.name}", "token": token}
+            result = tried(client, server, reached, self.folder / "homes" / token)
         except Failed as error:
             return self.report.fail(what, error)
         self.report.say(f"passed: {what}")
         return str(result)
+
+    def wrapped(self, client: table.Client, image: str) -> str:
+        """A client that starts `sluice wrap`, which starts `sluice pharo`."""
+        what = f"{client.name} ({client.mode}) with wrap"
+        folder = self.folder / f"wrap-{client.mode}"
+        folder.mkdir()
+        server = next(server for server in self.servers if server.name == "pharo")
+        (folder / "policy.json").write_text(json.dumps(server.policy()))
+        command = [str(self.sluice), "--data", str(folder / "data"), "wrap", "--policy", str(folder / "policy.json")]
+        command += ["--", str(self.sluice), "pharo", "--port", str(urlsplit(image).port)]
+        try:
+            result = tried(client, server, {"command": command}, folder / "home")
+        except Failed as error:
+            return self.report.fail(what, error)
+        self.report.say(f"passed: {what}")
+        return matrix.row(client.name, self.versions[client.package], client.mode, result)
 
     def client_row(self, client: table.Client, cells: list[str]) -> str:
         return matrix.row(client.name, self.versions[client.package], client.mode, *cells)

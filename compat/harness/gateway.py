@@ -3,6 +3,7 @@
 import contextlib
 import json
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from .processes import Background, free_port
 from .table import Server
@@ -32,6 +33,8 @@ class Configuration:
         """A server under the policy that its calls are chosen for."""
         if server.transport == "built in":
             self.section("servers", server.name, builtin=server.name)
+            if server.image:
+                self.lines.append(f"options = {{ port = {urlsplit(url).port} }}")
         elif server.transport == "stdio":
             self.section("servers", server.name, command=list(server.command))
             if server.env:

@@ -32,6 +32,14 @@ Each behind the gateway, with the Python SDK as the client.
 | --- | --- | --- | --- |
 {servers}
 
+## Commands
+
+Clients that start a command: `sluice wrap`, which starts `sluice pharo` and judges what it is asked; the image is a double.
+
+| client | version | mode | |
+| --- | --- | --- | --- |
+{wrapped}
+
 ## Conformance
 
 The public suite `@modelcontextprotocol/conformance` {suite} is run on a server without the gateway, and again through the gateway with a policy that allows everything.

@@ -40,6 +40,8 @@ class Server:
     path: str = "/mcp"
     # Whether the gateway says of a server of the legacy era that it is modern.
     bridged: bool = False
+    # For a server that is built in: the program it speaks to, told its port likewise.
+    image: tuple[str, ...] = ()
 
     def policy(self) -> dict:
         tools = {self.allowed.tool: {}, self.denied.tool: {"action": "deny", "reason": REASON}}
@@ -110,11 +112,12 @@ HTTP = Server(
 BRIDGED = replace(HTTP, name="everything-bridged", transport='streamable HTTP, `bridge = "modern"`', bridged=True)
 
 
-def servers(folder: Path) -> list[Server]:
+def servers(folder: Path, rust_peers: Path) -> list[Server]:
     """All servers; files and repositories they work on are made in `folder`."""
     files, repository = str(folder / "files"), str(folder / "repository")
     return [
         DEMO,
+        pharo(rust_peers),
         HTTP,
         BRIDGED,
         Server(
@@ -192,6 +195,20 @@ def servers(folder: Path) -> list[Server]:
     ]
 
 
+def pharo(rust_peers: Path) -> Server:
+    return Server(
+        name="pharo",
+        package="pharo",
+        transport="built in",
+        image=(str(rust_peers / "compat-image"), "PORT"),
+        allowed=Call("eval", {"code": "1 + 1"}),
+        says='"result":2',
+        denied=Call("import_package", {"package_name": "Sis-Tests"}),
+        limited=Call("list_packages"),
+        hidden="install_project",
+    )
+
+
 def thought(text: str) -> Call:
     rest = {"nextThoughtNeeded": False, "thoughtNumber": 1, "totalThoughts": 1}
     return Call("sequentialthinking", {"thought": text, **rest})
@@ -219,3 +236,8 @@ def clients(rust_client: Path) -> list[Client]:
         Client("Gemini CLI", "@google/gemini-cli", script("gemini.py"), lists=False, calls=False),
         Client("Codex", "@openai/codex", script("codex.py"), calls=False),
     ]
+
+
+def starters() -> list[Client]:
+    """Clients that start a command instead of calling a URL."""
+    return [Client("Python SDK", "mcp", script("python_stdio.py"), mode) for mode in ("auto", "legacy", "modern")]

@@ -22,15 +22,12 @@ class Result:
         return f"{self.did} ({self.revision})" if self.revision else self.did
 
 
-def tried(client: Client, server: Server, url: str, token: str, folder: Path) -> Result:
-    """Lets a client do its job, and fails where the gateway did not do its own."""
+def tried(client: Client, server: Server, reached: dict, folder: Path) -> Result:
+    """Lets a client do its job with a server that is reached by URL and token or by
+    command, and fails where the gateway did not do its own."""
     calls = [server.allowed, server.denied, server.limited, server.limited]
-    job = {
-        "url": url,
-        "token": token,
-        "mode": client.mode,
-        "calls": [{"tool": call.tool, "arguments": call.arguments} for call in calls],
-    }
+    called = [{"tool": call.tool, "arguments": call.arguments} for call in calls]
+    job = {**reached, "mode": client.mode, "calls": called}
     env = environment(folder)
     outcome = run([*client.command, json.dumps(job)], SECONDS, env=env, cwd=folder)
     if outcome.code != 0:
