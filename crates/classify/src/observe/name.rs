@@ -63,42 +63,66 @@ pub(super) fn observe<'d>(name: &'d str, facts: &mut Facts<'d>) {
 fn read(name: &str) -> Vec<Token> {
     let mut tokens: Vec<Token> =
         words::of_name(name).map(|word| Token { word, meaning: meaning(word.as_str()) }).collect();
-    // A pull request is a thing, whatever `pull` means elsewhere.
     for index in 1..tokens.len() {
-        let is_request =
-            tokens.get(index).is_some_and(|token| token.word.as_str().starts_with("request"));
-        if let Some(before) = tokens.get_mut(index - 1).filter(|_| is_request)
-            && matches!(before.word.as_str(), "pull" | "merge")
-        {
+        let Some(token) = tokens.get(index) else { continue };
+        let is_request = token.word.as_str().starts_with("request");
+        let is_verb = !token.meaning.verb.is_empty();
+        let Some(before) = tokens.get_mut(index - 1) else { continue };
+        // A pull request is a thing, and so is what a verb after `compose` is
+        // done to, whatever the words mean elsewhere.
+        let is_thing = match before.word.as_str() {
+            "pull" | "merge" => is_request,
+            "compose" => is_verb,
+            _ => false,
+        };
+        if is_thing {
             before.meaning.verb = Classes::default();
         }
     }
     tokens
 }
 
-/// Names are imperative: `runs` is no verb there, `running` is.
+/// Names are imperative: `runs` is no verb there, `running` may be.
 fn meaning(word: &str) -> Meaning {
     if let Some(known) = LEXICON.word(word) {
         return known;
     }
     let stem = words::stems(word, |form| LEXICON.word(form));
     let stem = stem.or_else(|| LEXICON.by_ending(word)).unwrap_or_default();
-    if word.ends_with("ing") { stem } else { Meaning { verb: Classes::default(), ..stem } }
+    if is_gerund(word) {
+        return Meaning { is_weak: true, ..stem };
+    }
+    Meaning { verb: Classes::default(), ..stem }
+}
+
+fn is_gerund(word: &str) -> bool {
+    word.ends_with("ing")
 }
 
 /// The verb that counts: the first, unless it may be a noun and a plain one
 /// stands beside it.
 fn lead(tokens: &[Token]) -> Option<(usize, Lead)> {
     let verbs = || tokens.iter().enumerate().filter(|(_, token)| !token.meaning.verb.is_empty());
-    let Some((first, first_token)) = verbs().next() else { return doer(tokens) };
+    let Some((first, first_token)) = verbs().next() else {
+        return doer(tokens).or_else(|| conversion(tokens));
+    };
     let mut chosen = (first, first_token);
+    // A product may be called by a harmless verb, before the one that counts.
+    if has(first_token.meaning, "other")
+        && let Some(next) = tokens.get(first + 1)
+        && !next.meaning.is_weak
+        && ["destroy", "pay", "run"].iter().any(|class| has(next.meaning, class))
+    {
+        chosen = (first + 1, next);
+    }
     if first_token.meaning.is_weak
         && let Some((index, token)) = verbs().find(|(_, token)| !token.meaning.is_weak)
     {
         let ends_name = index + 1 == tokens.len();
         // What is listed or searched for may be named by a verb, as in
         // `list_leave_requests`; a list that is cleared is named with nothing between.
-        let yields = if reads(first_token.meaning) {
+        let is_thing = !is_gerund(first_token.word.as_str());
+        let yields = if has(first_token.meaning, "read") && is_thing {
             ends_name && index == first + 1
         } else {
             first > 0 || ends_name
@@ -112,8 +136,18 @@ fn lead(tokens: &[Token]) -> Option<(usize, Lead)> {
     Some((index, Lead { word: token.word, classes, is_weak }))
 }
 
-fn reads(meaning: Meaning) -> bool {
-    LEXICON.class("read").is_some_and(|read| meaning.verb.has(read))
+fn has(meaning: Meaning, class: &str) -> bool {
+    LEXICON.class(class).is_some_and(|class| meaning.verb.has(class))
+}
+
+/// A name without a verb may say what becomes of what: `csv_to_json` converts.
+fn conversion(tokens: &[Token]) -> Option<(usize, Lead)> {
+    let index = tokens.iter().position(|token| token.word.as_str() == "to")?;
+    let is_between = index > 0 && index + 1 < tokens.len();
+    let mut classes = Classes::default();
+    classes.insert(LEXICON.class("other")?);
+    let word = tokens.get(index)?.word;
+    is_between.then_some((index, Lead { word, classes, is_weak: true }))
 }
 
 /// A name without a verb may end with who does it: a reader reads.
