@@ -10,6 +10,11 @@ use sluice_wire::json;
 
 use crate::{digest::push_hex, id::Id, moment};
 
+/// Bytes that nearly every record fits into, hash and all.
+const ROOM: usize = 1024;
+/// Bytes of a line that is kept to be written on again.
+const MOST_REUSED: usize = 4 * ROOM;
+
 /// What a record is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -114,7 +119,14 @@ impl Record {
 
     /// The record as one line of JSON, open at its end for what chains it.
     pub(crate) fn line(&self) -> Line {
-        let mut text = String::with_capacity(1024);
+        self.line_on(String::new())
+    }
+
+    /// The same, written where another line was before.
+    pub(crate) fn line_on(&self, blank: String) -> Line {
+        let mut text = blank;
+        text.clear();
+        text.reserve(ROOM);
         self.write_head(&mut text);
         self.write_call(&mut text);
         self.write_tail(&mut text);
@@ -213,6 +225,11 @@ pub(crate) struct Line {
 }
 
 impl Line {
+    /// What the next line can be written on, unless it is too long to be kept.
+    pub(crate) fn into_blank(self) -> Option<String> {
+        (self.text.capacity() <= MOST_REUSED).then_some(self.text)
+    }
+
     /// The text so far, without its closing brace.
     pub(crate) fn text(&self) -> &str {
         &self.text

@@ -154,7 +154,8 @@ impl Store {
         record: impl Borrow<Record>,
     ) -> Result<Reservation, StoreError> {
         let (reply, answer) = oneshot::channel();
-        let command = Command::Reserve(Reserve { charges, line: record.borrow().line(), reply });
+        let line = record.borrow().line_on(self.queue.0.blank());
+        let command = Command::Reserve(Reserve { charges, line, reply });
         let Some(writer) = &self.writer else {
             self.push(command)?;
             return answer.await.map_err(|_| StoreError::Stopped)?;
@@ -181,7 +182,7 @@ impl Store {
     /// of a second. For outcomes, which nobody waits for: such a record is lost if
     /// the process is killed before, and dropped if very many wait already.
     pub fn append_later(&self, record: &Record) {
-        self.queue.0.pile(record.line());
+        self.queue.0.pile(record.line_on(self.queue.0.blank()));
     }
 
     /// Waits until everything that was to be written later is on disk.

@@ -102,23 +102,24 @@ impl LegacySse {
     }
 }
 
-/// Sends one request of streamable HTTP to a server of either transport.
+/// Sends one request of streamable HTTP to a server of either transport. What few
+/// requests need is boxed, so that the others need not have room for it.
 pub(crate) async fn send(
     server: &HttpUpstream,
     request: Request<Bytes>,
 ) -> Result<Response<AnswerBody>, SendError> {
     let named = request.headers().get(SESSION);
     if named.is_some_and(|id| id.as_bytes().starts_with(PREFIX.as_bytes())) {
-        return in_session(server, request).await;
+        return Box::pin(in_session(server, request)).await;
     }
     let is_new = named.is_none() && request.method() == Method::POST;
     let is_candidate = is_new && !is_modern(request.headers());
     match server.legacy.transport() {
-        Transport::Old if is_candidate => beginning(server, request, None).await,
+        Transport::Old if is_candidate => Box::pin(beginning(server, request, None)).await,
         // One of another transport, of which this server knows nothing.
         Transport::Old if named.is_some() => Ok(answer::empty(StatusCode::NOT_FOUND)),
         Transport::Old => Ok(answer::refused(request.method())),
-        Transport::Unknown if is_candidate => asked(server, request).await,
+        Transport::Unknown if is_candidate => Box::pin(asked(server, request)).await,
         _ => {
             let is_post = request.method() == Method::POST;
             let answer = server.send(request).await?;

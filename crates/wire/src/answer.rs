@@ -197,6 +197,10 @@ struct Names {
 
 impl Names {
     fn push(&mut self, name: &str) {
+        if self.text.is_empty() {
+            // Enough for nearly every answer.
+            self.text.reserve(64);
+        }
         self.text.push_str(name);
         self.ends.push(self.text.len());
     }

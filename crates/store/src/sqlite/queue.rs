@@ -19,6 +19,8 @@ use crate::{counter::Charge, record::Line};
 const MOST_COMMANDS: usize = 16_384;
 /// Records the pile holds; past that, more are dropped and counted.
 const MOST_PILED: usize = 100_000;
+/// Lines kept to be written on again.
+pub(super) const MOST_BLANKS: usize = 256;
 /// How long records on the pile wait for other work to go along with.
 const DOZE: Duration = Duration::from_millis(20);
 /// How long after a failure it is tried again.
@@ -79,6 +81,9 @@ enum Sleep {
 struct State {
     commands: Vec<Command>,
     pile: Vec<Line>,
+    /// Lines that were written, to be written on again: calls in flight make and
+    /// drop so many at once that the allocator's own stock does not suffice.
+    blanks: Vec<String>,
     sleep: Sleep,
     /// Something was written without the writer's thread, which is to look after it.
     is_nudged: bool,
@@ -156,9 +161,21 @@ impl Queue {
         self.lock().commands.len()
     }
 
-    /// Takes all that waits, without waiting for any.
-    pub(super) fn take_waiting(&self, commands: &mut Vec<Command>, pile: &mut Vec<Line>) {
+    /// Something to write a line on.
+    pub(super) fn blank(&self) -> String {
+        self.lock().blanks.pop().unwrap_or_default()
+    }
+
+    /// Takes all that waits, without waiting for any, and gives lines back.
+    pub(super) fn take_waiting(
+        &self,
+        commands: &mut Vec<Command>,
+        pile: &mut Vec<Line>,
+        blanks: &mut Vec<String>,
+    ) {
         let mut state = self.lock();
+        let room = MOST_BLANKS.saturating_sub(state.blanks.len());
+        state.blanks.extend(blanks.drain(..).take(room));
         mem::swap(&mut state.commands, commands);
         mem::swap(&mut state.pile, pile);
         state.pace.shared_by(commands.len());

@@ -23,7 +23,7 @@ use super::{
     checkpoint::{self, Checkpoints},
     counters::Counters,
     index, open,
-    queue::{Command, Queue, Reserve, Turn},
+    queue::{Command, MOST_BLANKS, Queue, Reserve, Turn},
     steady::Steady,
 };
 use crate::{
@@ -122,6 +122,8 @@ pub(super) fn start(
         newest: 0,
         next_block: None,
         is_failing: false,
+        blanks: Vec::new(),
+        room: Default::default(),
         was_used: false,
     }));
     let shared = Arc::downgrade(&writer);
@@ -212,6 +214,10 @@ pub(super) struct Writer {
     /// The block the index goes on with; unknown until it is first asked for.
     pub(super) next_block: Option<i64>,
     is_failing: bool,
+    /// Lines that were written.
+    blanks: Vec<String>,
+    /// Where what waits is put while it is carried out.
+    room: (Vec<Command>, Vec<Line>),
     /// Whether callers have written by themselves since the thread last looked.
     was_used: bool,
 }
@@ -224,9 +230,10 @@ impl Writer {
             return false;
         }
         self.was_used = true;
-        let (mut commands, mut pile) = (Vec::new(), Vec::new());
-        queue.take_waiting(&mut commands, &mut pile);
+        let (mut commands, mut pile) = mem::take(&mut self.room);
+        queue.take_waiting(&mut commands, &mut pile, &mut self.blanks);
         self.commit_begun(queue, &mut commands, &mut pile, Ok(()));
+        self.room = (commands, pile);
         true
     }
 
@@ -320,7 +327,9 @@ impl Writer {
             queue.give_back(pile);
         }
         drop(batch);
-        pile.clear();
+        self.blanks.extend(pile.drain(..).filter_map(Line::into_blank));
+        // Where only the thread writes, nobody takes them back.
+        self.blanks.truncate(MOST_BLANKS);
         self.note(queue, &fate);
         for done in done {
             done.answer(fate.clone());
@@ -401,6 +410,7 @@ impl Writer {
             return Ok(());
         }
         let found = self.reserve(&charges, &mut line);
+        self.blanks.extend(line.into_blank());
         let went = found.as_ref().map(|_| ()).map_err(StoreError::clone);
         done.push(Done::Reserve(reply, found));
         went

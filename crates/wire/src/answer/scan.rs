@@ -1,5 +1,7 @@
 //! A JSON scanner that is fed piece by piece and keeps nothing but its place.
 
+use smallvec::SmallVec;
+
 use super::AnswerError;
 
 /// Longest name or value that is looked at; longer names are nobody's.
@@ -68,7 +70,7 @@ enum Digits {
 pub(super) struct Scanner {
     depth: usize,
     /// What is open; `true` for objects.
-    open: Vec<bool>,
+    open: SmallVec<[bool; 16]>,
     /// Whether the second of these is the result.
     in_result: bool,
     expect: Expect,
@@ -89,7 +91,7 @@ impl Scanner {
     pub(super) fn new(depth: usize) -> Scanner {
         Scanner {
             depth,
-            open: Vec::with_capacity(8),
+            open: SmallVec::new(),
             in_result: false,
             expect: Expect::Value,
             token: Token::None,
