@@ -4,7 +4,12 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use crate::{client::Client, digest::sha256, guarded::Guarded, wrapped};
+use crate::{
+    client::Client,
+    digest::sha256,
+    guarded::{Guarded, MASK},
+    wrapped,
+};
 
 /// A server that a client may use.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -107,6 +112,30 @@ impl Entry {
     pub fn identity(&self) -> String {
         let text = format!("{}\n{}", self.transport.kind(), self.transport.shown());
         sha256(text.as_bytes()).chars().take(16).collect()
+    }
+
+    /// A text without any secret of this entry, whoever has put it there: servers
+    /// repeat in their errors what they were sent.
+    pub fn scrubbed(&self, text: &str) -> String {
+        let (words, pairs) = match &self.transport {
+            Transport::Command { program, args, env } => {
+                (std::iter::once(program).chain(args).collect(), env.as_slice())
+            }
+            Transport::Url { url, headers } => (vec![url], headers.as_slice()),
+            Transport::Unclear => (Vec::new(), [].as_slice()),
+        };
+        let secrets = words.into_iter().chain(pairs.iter().map(|(_, value)| value));
+        let mut scrubbed = text.to_owned();
+        for secret in secrets.filter(|word| word.has_secret()) {
+            let whole = secret.expose();
+            // Shorter ones would take ordinary text away.
+            for part in [whole].into_iter().chain(whole.split([' ', '=', '&', ':', '@'])) {
+                if part.len() >= 4 && !secret.shown().contains(part) {
+                    scrubbed = scrubbed.replace(part, MASK);
+                }
+            }
+        }
+        scrubbed
     }
 
     /// What tells it from every other entry of this machine.

@@ -299,8 +299,8 @@ mod tests {
             "mcp-remote|https://a.b/sse|--header|Authorization:***",
         );
         check(
-            "--header|X-Key: env:SLUICE_KEY|--url|env:SLUICE_URL",
-            "--header|X-Key: env:SLUICE_KEY|--url|env:SLUICE_URL",
+            "--header|X-Key: env:SLUICE_KEY|--url|env:SLUICE_UPSTREAM_URL",
+            "--header|X-Key: env:SLUICE_KEY|--url|env:SLUICE_UPSTREAM_URL",
         );
         check("postgresql://me:pw@db/app", "postgresql://***@db/app");
         check("ghp_0123456789abcdef0123", "***");

@@ -54,6 +54,13 @@ impl Configured {
         }
     }
 
+    /// Whether a place is in one of the files that were looked at; what stands in
+    /// other folders' files was not looked for.
+    fn has_looked_at(&self, place: &str) -> bool {
+        let file = place.rsplit_once('#').map(|(file, _)| file);
+        self.looked.iter().any(|(_, path)| Some(path.to_string_lossy().as_ref()) == file)
+    }
+
     /// All servers, file by file.
     pub fn entries(&self) -> impl Iterator<Item = &Entry> {
         self.files.iter().flat_map(|file| &file.entries)
@@ -90,6 +97,8 @@ pub struct Group<'e> {
     pub name: String,
     pub entries: Vec<&'e Entry>,
     pub ability: Option<Ability>,
+    /// What it is called in the running gateway, if it goes through that.
+    pub registered: Option<String>,
     /// Whether none of its entries was there when last looked.
     pub is_new: bool,
     pub advice: Advice,
@@ -98,7 +107,7 @@ pub struct Group<'e> {
 impl Group<'_> {
     /// Whether every entry of it goes through Sluicegate.
     pub fn is_held(&self) -> bool {
-        self.entries.iter().all(|entry| entry.wrapped.is_some())
+        self.registered.is_some() || self.entries.iter().all(|entry| entry.wrapped.is_some())
     }
 
     /// Whether no client uses it now.
@@ -130,11 +139,12 @@ pub struct Survey<'e> {
 
 impl<'e> Survey<'e> {
     /// Puts together what was found with what is known. `known` says what a
-    /// server can do.
+    /// server can do, `registered` by which name it goes through a gateway.
     pub fn new(
         configured: &'e Configured,
         memory: &Memory,
         known: impl Fn(&Entry) -> Option<Ability>,
+        registered: impl Fn(&Entry) -> Option<String>,
     ) -> Survey<'e> {
         let mut groups: Vec<Group<'e>> = Vec::new();
         for entry in configured.entries() {
@@ -146,6 +156,7 @@ impl<'e> Survey<'e> {
                     name: String::new(),
                     entries: vec![entry],
                     ability: known(entry),
+                    registered: registered(entry),
                     is_new: false,
                     advice: Advice::AskFirst,
                 }),
@@ -195,31 +206,15 @@ fn common_name(entries: &[&Entry]) -> String {
 /// Names of servers that stood in a file that was read, and do no more.
 fn gone(configured: &Configured, memory: &Memory) -> Vec<String> {
     let now: Vec<String> = configured.entries().map(Entry::place).collect();
-    // What stands in other folders' files was not looked for.
-    let was_looked_at = |place: &str| {
-        let file = place.rsplit_once('#').map(|(file, _)| file);
-        configured.looked.iter().any(|(_, path)| Some(path.to_string_lossy().as_ref()) == file)
-    };
-    let before = memory.places.keys().filter(|place| was_looked_at(place) && !now.contains(place));
-    before.filter_map(|place| place.rsplit('/').next()).map(str::to_owned).collect()
+    let before = memory.places.keys().filter(|place| configured.has_looked_at(place));
+    let gone = before.filter(|place| !now.contains(place));
+    gone.filter_map(|place| place.rsplit('/').next()).map(str::to_owned).collect()
 }
 
 impl Memory {
     /// Remembers where servers stand now, for the next look.
     pub fn look(&mut self, configured: &Configured) {
-        let gone: Vec<String> = self
-            .places
-            .keys()
-            .filter(|place| {
-                let file = place.rsplit_once('#').map(|(file, _)| file);
-                configured
-                    .looked
-                    .iter()
-                    .any(|(_, path)| Some(path.to_string_lossy().as_ref()) == file)
-            })
-            .cloned()
-            .collect();
-        self.places.retain(|place, _| !gone.contains(place));
+        self.places.retain(|place, _| !configured.has_looked_at(place));
         for entry in configured.entries() {
             self.places.insert(entry.place(), entry.identity());
         }

@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// The variable that a URL with a secret in it is kept in.
-pub(crate) const URL_VARIABLE: &str = "SLUICE_URL";
+pub(crate) const URL_VARIABLE: &str = "SLUICE_UPSTREAM_URL";
 
 /// The server itself, and how it is held if a command of ours stands before it.
 pub(crate) fn seen_through(transport: Transport) -> (Transport, Option<Wrapped>) {

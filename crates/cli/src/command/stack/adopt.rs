@@ -1,0 +1,313 @@
+//! `sluice stack adopt`: servers of clients go through Sluicegate from then on.
+
+use std::{
+    collections::BTreeMap,
+    io::{IsTerminal as _, stdin},
+};
+
+use anyhow::{Context as _, bail};
+use clap::Args;
+use sluice_stack::{Adoption, Backup, Client, ConfigFile, Configured, Entry, Front, Memory, Plan};
+
+use super::{
+    drafts::{self, Draft},
+    known,
+    listing::ListError,
+    machine::{Machine, now},
+    scan,
+};
+use crate::{
+    output::{BAD, Done, FAINT, GOOD, HELD, STRONG, print, remark, visible},
+    wrap,
+};
+
+#[derive(Debug, Args)]
+pub(crate) struct Adopt {
+    /// Servers, by the names they have in their clients
+    #[arg(value_name = "SERVER", required_unless_present_any = ["all", "client"])]
+    servers: Vec<String>,
+    /// Only in this client
+    #[arg(long, value_name = "CLIENT", value_parser = client)]
+    client: Option<Client>,
+    /// All servers
+    #[arg(long, conflicts_with = "servers")]
+    all: bool,
+    /// Also servers that do not tell their tools, with a policy by categories
+    #[arg(long)]
+    unseen: bool,
+    /// Show what would be written, and write nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Write without asking
+    #[arg(long, conflicts_with = "dry_run")]
+    yes: bool,
+}
+
+fn client(text: &str) -> Result<Client, String> {
+    let ids: Vec<_> = Client::ALL.iter().map(|client| client.id()).collect();
+    Client::from_id(text).ok_or_else(|| format!("it must be one of {}", ids.join(", ")))
+}
+
+/// What a server is to be held by.
+struct Held {
+    name: String,
+    draft: Draft,
+}
+
+impl Adopt {
+    pub(crate) fn run(self, machine: &Machine) -> anyhow::Result<Done> {
+        let configured = Configured::read(&machine.places);
+        let chosen = self.chosen(&configured)?;
+        let open: Vec<&Entry> = chosen
+            .into_iter()
+            .filter(|entry| entry.wrapped.is_none() && known::registered(machine, entry).is_none())
+            .collect();
+        if open.is_empty() {
+            remark(&format!("{GOOD}ok{GOOD:#}: all of them go through Sluicegate already\n"))?;
+            return Ok(Done::Well);
+        }
+        let mut memory = machine.memory()?;
+        let held = self.held(machine, &mut memory, &open)?;
+        let front = front(machine)?;
+        let mut work = Vec::new();
+        let mut is_whole = held.len() == scan::distinct(open.iter().copied()).len();
+        for file in &configured.files {
+            let plans = plans(file, &open, &held);
+            if plans.is_empty() {
+                continue;
+            }
+            let adoption = file.adopt(&plans, &front);
+            for (entry, error) in &adoption.refused {
+                is_whole = false;
+                not_adopted(entry, &error.to_string())?;
+            }
+            if !adoption.adopted.is_empty() {
+                work.push((file, adoption));
+            }
+        }
+        if work.is_empty() {
+            return Ok(Done::WithProblems);
+        }
+        show(machine, &work, &held)?;
+        warn_of_build(&front)?;
+        if self.dry_run {
+            remark(&format!("{FAINT}nothing is written: this was a dry run{FAINT:#}\n"))?;
+            return Ok(Done::well_if(is_whole));
+        }
+        if !self.is_confirmed(work.len())? {
+            remark("nothing is written\n")?;
+            return Ok(Done::WithProblems);
+        }
+        memory.look(&configured);
+        write(machine, &work, &held, &memory)
+            .map(|done| if is_whole { done } else { Done::WithProblems })
+    }
+
+    /// The entries that were asked for.
+    fn chosen<'c>(&self, configured: &'c Configured) -> anyhow::Result<Vec<&'c Entry>> {
+        let is_here = |entry: &&Entry| self.client.is_none_or(|client| entry.client == client);
+        let here: Vec<&Entry> = configured.entries().filter(is_here).collect();
+        if self.servers.is_empty() {
+            let used: Vec<&Entry> = here.into_iter().filter(|entry| !entry.is_disabled).collect();
+            if used.is_empty() {
+                bail!("no server is configured there\nhint: `sluice stack` says where it looks");
+            }
+            return Ok(used);
+        }
+        for name in &self.servers {
+            if !here.iter().any(|entry| entry.name == *name) {
+                let mut names: Vec<_> = here.iter().map(|entry| entry.name.as_str()).collect();
+                names.sort_unstable();
+                names.dedup();
+                bail!("no server `{name}` is configured\nhint: there are {}", names.join(", "));
+            }
+        }
+        Ok(here.into_iter().filter(|entry| self.servers.contains(&entry.name)).collect())
+    }
+
+    /// The name and policy of each server, by its identity. Servers that nothing
+    /// is known of are asked first; those that do not answer are left out.
+    fn held(
+        &self,
+        machine: &Machine,
+        memory: &mut Memory,
+        open: &[&Entry],
+    ) -> anyhow::Result<BTreeMap<String, Held>> {
+        let servers = scan::distinct(open.iter().copied());
+        let unknown: Vec<&Entry> = servers
+            .iter()
+            .copied()
+            .filter(|entry| known::ability(memory, entry).is_none())
+            .collect();
+        let failed = if unknown.is_empty() {
+            Vec::new()
+        } else {
+            remark("Asking servers what tools they have, to write their policies:\n")?;
+            scan::all(machine, memory, &unknown)?
+        };
+        let mut held = BTreeMap::new();
+        for entry in servers {
+            let identity = entry.identity();
+            let failure = failed.iter().find(|failed| failed.identity == identity);
+            let is_sign_in =
+                failure.is_some_and(|failed| matches!(failed.error, ListError::SignIn));
+            if let Some(failure) = failure.filter(|_| is_sign_in || !self.unseen) {
+                let hint = if is_sign_in {
+                    ""
+                } else {
+                    "\nhint: `--unseen` adopts it with a policy by categories"
+                };
+                let first = failure.error.to_string();
+                let first = first.lines().next().unwrap_or_default();
+                not_adopted(entry, &format!("{first}{hint}"))?;
+                continue;
+            }
+            let wanted = wrap::name::made(&entry.name)?;
+            let name = memory.name(entry, wanted.as_str());
+            let ability = known::ability(memory, entry);
+            let draft = drafts::draft(machine, &name, ability.as_ref());
+            held.insert(identity, Held { name, draft });
+        }
+        Ok(held)
+    }
+
+    fn is_confirmed(&self, files: usize) -> anyhow::Result<bool> {
+        if self.yes {
+            return Ok(true);
+        }
+        if !stdin().is_terminal() {
+            remark("hint: add `--yes` to write this, or run it on a terminal\n")?;
+            return Ok(false);
+        }
+        let plural = if files == 1 { "this file" } else { "these files" };
+        remark(&format!("{STRONG}Rewrite {plural}?{STRONG:#} [y/N] "))?;
+        let mut answer = String::new();
+        stdin().read_line(&mut answer)?;
+        Ok(["y", "yes"].contains(&answer.trim().to_lowercase().as_str()))
+    }
+}
+
+fn not_adopted(entry: &Entry, why: &str) -> anyhow::Result<()> {
+    let name = visible(&entry.name);
+    let lines: Vec<_> = why.lines().map(visible).collect();
+    Ok(remark(&format!(
+        "{HELD}not adopted{HELD:#}: `{name}` in {}: {}\n",
+        entry.client,
+        lines.join("\n")
+    ))?)
+}
+
+fn front(machine: &Machine) -> anyhow::Result<Front> {
+    let program = std::env::current_exe().context("this program's own path is not known")?;
+    let text = |path: std::path::PathBuf| {
+        path.into_os_string().into_string().ok().context("a path is not valid UTF-8")
+    };
+    Ok(Front { program: text(program)?, data: text(machine.data.clone())? })
+}
+
+fn warn_of_build(front: &Front) -> anyhow::Result<()> {
+    let parts: Vec<_> = front.program.split('/').collect();
+    let is_build =
+        parts.iter().rev().skip(1).take(1).any(|part| ["debug", "release"].contains(part));
+    if is_build {
+        remark(&format!(
+            "{BAD}warning{BAD:#}: `{}` is where this program was built\nhint: install it, and run the command with the installed one; clients will start this path\n",
+            visible(&front.program)
+        ))?;
+    }
+    Ok(())
+}
+
+fn plans<'e>(
+    file: &'e ConfigFile,
+    open: &[&'e Entry],
+    held: &BTreeMap<String, Held>,
+) -> Vec<Plan<'e>> {
+    let of_file = open.iter().copied().filter(|entry| entry.file == file.path);
+    let plan = |entry: &'e Entry| {
+        let held = held.get(&entry.identity())?;
+        let policy = held.draft.path.display().to_string();
+        Some(Plan { entry, name: held.name.clone(), policy })
+    };
+    of_file.filter_map(plan).collect()
+}
+
+fn show(
+    machine: &Machine,
+    work: &[(&ConfigFile, Adoption<'_>)],
+    held: &BTreeMap<String, Held>,
+) -> anyhow::Result<()> {
+    let mut text = String::new();
+    for (file, adoption) in work {
+        let path = visible(&machine.shown(&file.path));
+        text += &format!("{STRONG}--- {path}\n+++ {path}{STRONG:#}\n");
+        for line in adoption.diff.lines() {
+            let style = match line.chars().next() {
+                Some('-') => BAD,
+                Some('+') => GOOD,
+                Some('@') => FAINT,
+                _ => anstyle::Style::new(),
+            };
+            text += &format!("{style}{}{style:#}\n", visible(line));
+        }
+        text.push('\n');
+    }
+    for held in held.values() {
+        let path = visible(&machine.shown(&held.draft.path));
+        let state = if held.draft.exists { " (there already, and stays)" } else { "" };
+        text += &format!("{STRONG}policy {path}{STRONG:#}{state}\n");
+        if !held.draft.exists {
+            for line in &held.draft.effect {
+                text += &format!("  {}\n", visible(line));
+            }
+        }
+    }
+    Ok(print(&text)?)
+}
+
+fn write(
+    machine: &Machine,
+    work: &[(&ConfigFile, Adoption<'_>)],
+    held: &BTreeMap<String, Held>,
+    memory: &Memory,
+) -> anyhow::Result<Done> {
+    for held in held.values() {
+        held.draft.write(machine)?;
+    }
+    machine.remember(memory)?;
+    machine.directory()?.stack_folder("backups")?;
+    let mut done = Done::Well;
+    let mut written: Vec<(Client, Backup)> = Vec::new();
+    let mut count = 0;
+    for (file, adoption) in work {
+        match file.write(adoption, &machine.backups(), &now()) {
+            Ok(backup) => {
+                count += adoption.adopted.len();
+                written.push((file.client, backup));
+            }
+            Err(error) => {
+                crate::output::complain(&error.into());
+                done = Done::WithProblems;
+            }
+        }
+    }
+    if !written.is_empty() {
+        told(machine, count, &written)?;
+    }
+    Ok(done)
+}
+
+fn told(machine: &Machine, count: usize, written: &[(Client, Backup)]) -> anyhow::Result<()> {
+    let plural = if count == 1 { "entry goes" } else { "entries go" };
+    let backups = visible(&machine.shown(&machine.backups()));
+    let mut text = format!("{GOOD}ok{GOOD:#}: {count} {plural} through Sluicegate now\n");
+    text += &format!("backups are in {backups}; `sluice stack restore` undoes it\n");
+    text += "for this to take effect:\n";
+    let mut clients: Vec<Client> = written.iter().map(|(client, _)| *client).collect();
+    clients.sort();
+    clients.dedup();
+    for client in clients {
+        text += &format!("  {}\n", client.restart());
+    }
+    Ok(remark(&text)?)
+}
