@@ -37,7 +37,14 @@ const ACCEPTED: ParseOptions = ParseOptions {
 pub(crate) fn parse(text: &str) -> Result<Option<Ast<'_>>, Spoilt> {
     match parse_to_ast(text, &CollectOptions::default(), &ACCEPTED) {
         Ok(result) => Ok(result.value),
-        Err(error) => Err(Spoilt { at: error.range().start, message: error.kind().to_string() }),
+        Err(error) => {
+            let message = error.kind().to_string();
+            let mut letters = message.chars();
+            // Ours begin in lower case.
+            let first = letters.next().map(|first| first.to_ascii_lowercase());
+            let message = first.into_iter().chain(letters).collect();
+            Err(Spoilt { at: error.range().start, message })
+        }
     }
 }
 

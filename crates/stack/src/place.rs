@@ -62,6 +62,8 @@ enum Base {
     /// `~/.config` on every system but Windows.
     DotConfig,
     Config,
+    /// The same, where the system is Windows.
+    AppData,
     Claude,
     Codex,
     /// A folder of the user's work, and those above it in the same repository.
@@ -104,7 +106,7 @@ const TABLE: [Row; 18] = [
     row(Client::Gemini, Base::Home, ".gemini/settings.json", MCP_SERVERS),
     row(Client::Gemini, Base::Work, ".gemini/settings.json", MCP_SERVERS),
     row(Client::Zed, Base::DotConfig, "zed/settings.json", CONTEXT),
-    row(Client::Zed, Base::Config, "Zed/settings.json", CONTEXT),
+    row(Client::Zed, Base::AppData, "Zed/settings.json", CONTEXT),
     row(Client::Zed, Base::Work, ".zed/settings.json", CONTEXT),
     row(Client::Project, Base::Work, ".mcp.json", MCP_SERVERS),
 ];
@@ -149,6 +151,8 @@ impl Places {
                 None => user(&self.home.join(".codex")),
             },
             Base::Config => user(&self.config),
+            Base::AppData if self.os == Os::Windows => user(&self.config),
+            Base::AppData => Vec::new(),
             Base::DotConfig if self.os == Os::Windows => Vec::new(),
             Base::DotConfig if self.os == Os::Linux => user(&self.config),
             Base::DotConfig => user(&self.home.join(".config")),

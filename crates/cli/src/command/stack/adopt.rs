@@ -48,6 +48,9 @@ fn client(text: &str) -> Result<Client, String> {
     Client::from_id(text).ok_or_else(|| format!("it must be one of {}", ids.join(", ")))
 }
 
+/// Columns of a line about a policy.
+const WIDTH: usize = 76;
+
 /// What a server is to be held by.
 struct Held {
     name: String,
@@ -252,17 +255,34 @@ fn show(
         }
         text.push('\n');
     }
-    for held in held.values() {
+    let mut policies: Vec<&Held> = held.values().collect();
+    policies.sort_by(|a, b| a.name.cmp(&b.name));
+    for held in policies {
         let path = visible(&machine.shown(&held.draft.path));
         let state = if held.draft.exists { " (there already, and stays)" } else { "" };
         text += &format!("{STRONG}policy {path}{STRONG:#}{state}\n");
         if !held.draft.exists {
-            for line in &held.draft.effect {
-                text += &format!("  {}\n", visible(line));
+            for line in held.draft.effect.iter().flat_map(|line| wrapped(line)) {
+                text += &format!("  {}\n", visible(&line));
             }
         }
     }
     Ok(print(&text)?)
+}
+
+/// A line as several that fit a terminal.
+fn wrapped(line: &str) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in line.split(' ') {
+        let last = lines.last().map_or(0, |last| last.chars().count());
+        if last > 0 && last + 1 + word.chars().count() > WIDTH {
+            lines.push("  ".to_owned());
+        } else if last > 0 {
+            lines.last_mut().into_iter().for_each(|last| last.push(' '));
+        }
+        lines.last_mut().into_iter().for_each(|last| last.push_str(word));
+    }
+    lines
 }
 
 fn write(

@@ -29,7 +29,7 @@ pub(super) fn draw(report: &Report<'_>, machine: &Machine) -> String {
     }
     text.push_str(&problems(report, machine));
     if !groups.is_empty() {
-        text.push_str(&next(groups));
+        text.push_str(&next(report));
     }
     text
 }
@@ -65,12 +65,16 @@ fn totals(groups: &[Group<'_>]) -> String {
             parts.push(format!("{style}{count} can {}{style:#}", deed(category)));
         }
     }
-    if unknown > 0 {
-        parts.push(format!("{HELD}what {unknown} can do is not known yet{HELD:#}"));
+    if known == 0 {
+        parts.push(format!("{HELD}What they can do there is not known yet{HELD:#}"));
+    } else if unknown > 0 {
+        let is = if unknown == 1 { "is" } else { "are" };
+        parts.push(format!("{HELD}{unknown} {is} not known yet{HELD:#}"));
     }
     let held = groups.iter().filter(|group| group.is_held()).count();
     if held > 0 {
-        parts.push(format!("{GOOD}{held} held by Sluicegate{GOOD:#}"));
+        let is = if held == 1 { "is" } else { "are" };
+        parts.push(format!("{GOOD}{held} {is} held by Sluicegate{GOOD:#}"));
     }
     if !parts.is_empty() {
         text.push_str(&filled(&parts));
@@ -247,13 +251,17 @@ fn problems(report: &Report<'_>, machine: &Machine) -> String {
 }
 
 /// The commands to run from here.
-fn next(groups: &[Group<'_>]) -> String {
+fn next(report: &Report<'_>) -> String {
+    let groups = &report.survey.groups;
     let is_used = |group: &&Group<'_>| !group.is_disabled() && !group.is_held();
-    let unknown = groups.iter().filter(is_used).filter(|group| group.ability.is_none()).count();
+    // Asking once more those that have just not answered would be of no use.
+    let is_unasked =
+        |group: &&Group<'_>| group.ability.is_none() && report.failure(group).is_none();
+    let unknown = groups.iter().filter(is_used).filter(is_unasked).count();
     let open = groups.iter().filter(is_used).filter(|group| group.ability.is_some()).count();
     let mut rows = Vec::new();
     if unknown > 0 {
-        rows.push(("sluice stack --scan", "ask the servers what they can do (starts commands)"));
+        rows.push(("sluice stack --scan", "ask them what they can do (starts commands)"));
     }
     if open > 0 || unknown > 0 {
         rows.push(("sluice stack adopt --all", "put Sluicegate before them, with a policy each"));
