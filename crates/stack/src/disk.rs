@@ -14,7 +14,7 @@ const LONGEST: u64 = 32 << 20;
 
 /// A file's text, and what is needed to replace it.
 pub(crate) struct Text {
-    pub(crate) text: String,
+    pub(crate) content: String,
     /// The file itself, where links lead to.
     pub(crate) real: PathBuf,
     /// Whether another user owns it.
@@ -73,7 +73,7 @@ pub(crate) fn read(path: &Path) -> Result<Option<Text>, ReadProblem> {
         return Err(ReadProblem::Binary);
     }
     let real = fs::canonicalize(path).map_err(failed)?;
-    Ok(Some(Text { text, real, is_foreign: is_foreign(&metadata) }))
+    Ok(Some(Text { content: text, real, is_foreign: is_foreign(&metadata) }))
 }
 
 /// A file below something that is no folder is not there either.

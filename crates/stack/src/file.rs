@@ -93,9 +93,9 @@ impl Candidate {
             Ok(Some(read)) => read,
             Err(error) => return problem(None, error.to_string()),
         };
-        match located(&read.text, self.form) {
+        match located(&read.content, self.form) {
             Ok(located) => {
-                let disk::Text { text, real, is_foreign } = read;
+                let disk::Text { content: text, real, is_foreign } = read;
                 let entries = located.iter().map(|one| self.entry(one)).collect();
                 let Candidate { client, path, scope, form } = self.clone();
                 Found::File(Box::new(ConfigFile {
@@ -109,7 +109,7 @@ impl Candidate {
                     text,
                 }))
             }
-            Err(spoilt) => problem(Some(position(body(&read.text), spoilt.at)), spoilt.message),
+            Err(spoilt) => problem(Some(position(body(&read.content), spoilt.at)), spoilt.message),
         }
     }
 

@@ -5,8 +5,11 @@
 //! own form, and each goes on with the call if the hook fails in another way
 //! than by exit code 2; so whoever runs the check must end every failure with it.
 
+mod check;
+
 use std::path::{Path, PathBuf};
 
+pub use check::{Answer, Asked, Called};
 use jsonc_parser::{
     ParseOptions,
     cst::{CstArray, CstInputValue, CstNode, CstObject, CstRootNode},
@@ -18,7 +21,6 @@ use crate::{
     client::Client,
     digest::sha256,
     disk::{self, ReadProblem},
-    entry::{Entry, Transport},
     file::{body, with_body},
     place::Places,
 };
@@ -66,7 +68,7 @@ impl HookFile {
     pub fn read(client: Client, places: &Places) -> Result<Option<HookFile>, HookError> {
         let Some(path) = path(client, places) else { return Ok(None) };
         let text = match disk::read(&path) {
-            Ok(read) => read.map(|read| read.text),
+            Ok(read) => read.map(|read| read.content),
             Err(problem) => return Err(HookError::Read(path, problem)),
         };
         if text.is_none() && !path.parent().is_some_and(Path::exists) {
@@ -215,10 +217,9 @@ pub(crate) fn without(text: &str) -> Option<String> {
 
 /// What only our hooks needed goes with them.
 fn tidied(object: &CstObject, hooks: &CstObject, is_changed: bool) {
-    if is_changed && hooks.properties().is_empty() {
-        if let Some(property) = object.get("hooks") {
-            property.remove();
-        }
+    let property = object.get("hooks").filter(|_| is_changed && hooks.properties().is_empty());
+    if let Some(property) = property {
+        property.remove();
     }
 }
 
@@ -233,7 +234,7 @@ fn is_ours(node: &CstNode) -> bool {
     let inner = object.array_value("hooks").map(|list: CstArray| list.elements());
     match inner {
         Some(list) => {
-            let mut objects = list.iter().map(|node| node.as_object());
+            let mut objects = list.iter().map(CstNode::as_object);
             !list.is_empty() && objects.all(|one| one.is_some_and(|one| is_marked(&one)))
         }
         None => is_marked(&object),
@@ -254,124 +255,5 @@ fn input(value: &Value) -> CstInputValue {
         Value::Object(members) => CstInputValue::Object(
             members.iter().map(|(key, value)| (key.clone(), input(value))).collect(),
         ),
-    }
-}
-
-/// What a client asks the hook.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Asked {
-    /// A session begins.
-    Session,
-    /// A tool of a server is about to be called.
-    Call(Called),
-    /// Something that concerns no MCP server.
-    Other,
-}
-
-/// What a hook is told of a call.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Called {
-    tool: String,
-    server: Option<String>,
-    command: Option<String>,
-    url: Option<String>,
-}
-
-impl Asked {
-    /// Reads what a client writes to its hook.
-    pub fn read(client: Client, said: &Value) -> Asked {
-        let text = |key: &str| said.get(key).and_then(Value::as_str).map(str::to_owned);
-        let event = text("hook_event_name").unwrap_or_default();
-        if event == "SessionStart" {
-            return Asked::Session;
-        }
-        let context = said.get("mcp_context");
-        let of_context = |key: &str| context?.get(key)?.as_str().map(str::to_owned);
-        let tool = text("tool_name").unwrap_or_default();
-        if client != Client::Cursor && !tool.starts_with("mcp_") && context.is_none() {
-            return Asked::Other;
-        }
-        Asked::Call(Called {
-            server: text("mcp_server_name").or_else(|| of_context("server_name")),
-            command: text("command").or_else(|| of_context("command")),
-            url: text("url").or_else(|| text("mcp_server_url")).or_else(|| of_context("url")),
-            tool,
-        })
-    }
-}
-
-impl Called {
-    /// The server as the client names it, for people.
-    pub fn server(&self) -> String {
-        let named = self.server.clone();
-        let of_tool = || self.tool.strip_prefix("mcp__")?.split("__").next().map(str::to_owned);
-        named.or_else(of_tool).unwrap_or_else(|| "an MCP server".to_owned())
-    }
-
-    /// Whether the call is one of this server.
-    pub fn is_of(&self, entry: &Entry) -> bool {
-        if let Some(server) = &self.server {
-            // Cursor puts the scope before the name.
-            return plain(server) == plain(&entry.name)
-                || server.ends_with(&format!("-{}", entry.name));
-        }
-        let name = plain(&entry.name);
-        if self.tool.starts_with(&format!("mcp__{name}__"))
-            || self.tool.starts_with(&format!("mcp_{name}_"))
-            || self.tool.starts_with(&format!("MCP:{}:", entry.name))
-        {
-            return true;
-        }
-        match &entry.transport {
-            Transport::Command { program, args, .. } => {
-                let words = std::iter::once(program).chain(args).map(|word| word.expose());
-                let line = words.collect::<Vec<_>>().join(" ");
-                // A client may tell the program alone, or all of the line.
-                self.command.as_ref().is_some_and(|command| {
-                    !command.is_empty()
-                        && (line == *command || line.starts_with(&format!("{command} ")))
-                })
-            }
-            Transport::Url { url, .. } => self.url.as_deref() == Some(url.expose()),
-            Transport::Unclear => false,
-        }
-    }
-}
-
-/// A name as Claude Code writes it in names of tools.
-fn plain(name: &str) -> String {
-    let fits = |c: char| if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '_' };
-    name.chars().map(fits).collect()
-}
-
-/// What the hook answers.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
-    /// It has nothing to say; the client goes on as without it.
-    Pass,
-    /// The user is to know this.
-    Tell(String),
-    /// The user is to decide; where a client cannot ask, the call is refused.
-    Ask(String),
-}
-
-impl Answer {
-    /// The answer as a client reads it.
-    pub fn written(&self, client: Client) -> String {
-        let answer = match (self, client) {
-            // `allow` would pass over the client's own questions.
-            (Answer::Pass, _) => json!({}),
-            (Answer::Tell(text), _) => json!({ "systemMessage": text }),
-            (Answer::Ask(text), Client::Cursor) => json!({
-                "permission": "ask", "user_message": text, "agent_message": text,
-            }),
-            (Answer::Ask(text), Client::Gemini) => json!({ "decision": "deny", "reason": text }),
-            (Answer::Ask(text), _) => json!({ "hookSpecificOutput": {
-                "hookEventName": "PreToolUse",
-                "permissionDecision": "ask",
-                "permissionDecisionReason": text,
-            } }),
-        };
-        answer.to_string()
     }
 }

@@ -202,7 +202,7 @@ fn url_edits(text: &str, entry: &Object<'_>, change: &Change) -> Result<Vec<Edit
     let mut edits = Vec::new();
     match headers.first() {
         Some(headers) => {
-            edits.extend(header_edits(headers, variables, is_url_hidden.then_some(kept))?)
+            edits.extend(header_edits(headers, variables, is_url_hidden.then_some(kept))?);
         }
         None if *is_url_hidden => {
             put = format!("{put},{gap}\"env\": {{\"{URL_VARIABLE}\": {kept}}}");

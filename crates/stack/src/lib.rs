@@ -34,7 +34,7 @@ pub use disk::{ReadProblem, WriteError};
 pub use entry::{Entry, Scope, Transport, Wrapped};
 pub use file::{ConfigFile, Found, Problem};
 pub use guarded::Guarded;
-pub use hook::{Answer, Asked, HookError, HookFile, Hooked};
+pub use hook::{Answer, Asked, Called, HookError, HookFile, Hooked};
 pub use memory::{Ability, Changes, Memory, Remembered, Tool};
 pub use place::{Candidate, Os, Places};
 pub use restore::{Outcome, Undo};

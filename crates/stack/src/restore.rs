@@ -86,7 +86,7 @@ impl Undo {
             settled: Vec::new(),
         };
         let current = match disk::read(file) {
-            Ok(Some(read)) => read.text,
+            Ok(Some(read)) => read.content,
             Ok(None) => return Ok(undo.refusing(backups, GONE)),
             Err(_) => return Ok(undo.refusing(backups, UNREADABLE)),
         };

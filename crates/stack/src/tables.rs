@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use serde_json::Value;
-use toml_edit::{Document, Item, Key, TableLike};
+use toml_edit::{Array, Document, Item, Key, TableLike};
 
 use crate::{
     adopt::{AdoptError, Change},
@@ -115,7 +115,7 @@ pub(crate) fn edits(text: &str, keys: &[String], change: &Change) -> Result<Vec<
     let entry = table(document.as_item(), keys).ok_or(AdoptError::Gone)?;
     let (name, way) = keys.split_last().ok_or(AdoptError::Gone)?;
     let item = table(document.as_item(), way).and_then(|table| table.get(name));
-    let page = Page { text, is_inline: item.is_some_and(|item| item.is_inline_table()) };
+    let page = Page { text, is_inline: item.is_some_and(Item::is_inline_table) };
     match change {
         Change::Command { program, prefix } => command_edits(&page, entry, program, prefix),
         Change::Url { .. } => url_edits(&page, entry, change),
@@ -159,27 +159,24 @@ fn command_edits(
     let (key, command) = found(entry, "command").ok_or(AdoptError::Shape)?;
     let value = command.span().ok_or(AdoptError::Shape)?;
     let mut edits = vec![Edit::new(value, quoted(program))];
-    edits.push(match entry.get("args") {
-        Some(args) => {
-            let array = args.as_array().ok_or(AdoptError::Shape)?;
-            match array.iter().next() {
-                Some(first) => {
-                    let at = first.span().ok_or(AdoptError::Shape)?.start;
-                    let gap = crate::json::gap(page.text, at);
-                    Edit::insert(at, format!("{},{gap}", list(prefix)))
-                }
-                None => {
-                    let at = array.span().ok_or(AdoptError::Shape)?.start + 1;
-                    Edit::insert(at, list(prefix))
-                }
-            }
-        }
-        None => {
-            let put = format!("args = [{}]{}", list(prefix), page.separator(&key));
-            Edit::insert(key.start, put)
-        }
+    edits.push(if let Some(args) = entry.get("args") {
+        prefixed(page, args.as_array().ok_or(AdoptError::Shape)?, prefix)?
+    } else {
+        let put = format!("args = [{}]{}", list(prefix), page.separator(&key));
+        Edit::insert(key.start, put)
     });
     Ok(edits)
+}
+
+/// Arguments before those that are there, in their layout.
+fn prefixed(page: &Page<'_>, args: &Array, prefix: &[String]) -> Result<Edit, AdoptError> {
+    if let Some(first) = args.iter().next() {
+        let at = first.span().ok_or(AdoptError::Shape)?.start;
+        let gap = crate::json::gap(page.text, at);
+        return Ok(Edit::insert(at, format!("{},{gap}", list(prefix))));
+    }
+    let at = args.span().ok_or(AdoptError::Shape)?.start + 1;
+    Ok(Edit::insert(at, list(prefix)))
 }
 
 fn url_edits(

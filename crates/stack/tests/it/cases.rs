@@ -6,6 +6,7 @@
 //! are written anew when `SLUICE_GOLDEN=write` is set.
 
 use std::{
+    fmt::Write as _,
     fs,
     path::{Path, PathBuf},
 };
@@ -76,11 +77,12 @@ fn told(configured: &Configured) -> String {
             let names = entry.transport.names().join(" ");
             let names = if names.is_empty() { names } else { format!(" [{names}]") };
             let kind = entry.transport.kind();
-            text += &format!("{}{off}: {kind} {}{names}\n", entry.name, entry.transport.shown());
+            let _ =
+                writeln!(text, "{}{off}: {kind} {}{names}", entry.name, entry.transport.shown());
         }
         let adoption = file.adopt(&plans(&file.entries), &front());
         for (entry, error) in &adoption.refused {
-            text += &format!("{}: {}\n", entry.name, error.to_string().lines().next().unwrap());
+            let _ = writeln!(text, "{}: {}", entry.name, error.to_string().lines().next().unwrap());
         }
         text += &adoption.diff;
     }

@@ -105,9 +105,10 @@ fn a_file_that_is_read_only_is_not_written() {
 #[test]
 fn files_of_projects_and_folders_above_are_found() {
     let machine = Machine::with("work/.mcp.json", TEXT);
-    let named = machine.path("elsewhere").display().to_string();
-    let claude =
-        format!(r#"{{"projects": {{{named:?}: {{"mcpServers": {{"p": {{"command": "p"}}}}}}}}}}"#);
+    let elsewhere = machine.path("elsewhere").display().to_string();
+    let claude = format!(
+        r#"{{"projects": {{{elsewhere:?}: {{"mcpServers": {{"p": {{"command": "p"}}}}}}}}}}"#
+    );
     machine.write(".claude.json", claude.as_bytes());
     machine.write("elsewhere/.mcp.json", TEXT.replace("\"a\"", "\"e\"").as_bytes());
     fs::create_dir_all(machine.path("work/.git")).unwrap();

@@ -1,6 +1,8 @@
 //! What holds of every file: adopting and restoring gives back each byte, adopting
 //! twice is adopting once, and no secret is shown.
 
+use std::fmt::Write as _;
+
 use proptest::prelude::*;
 
 use crate::machine::{Machine, adopt_all, restore_all};
@@ -32,7 +34,7 @@ fn object(members: Vec<(String, String, String)>, trailing: bool) -> String {
     let mut text = String::from("{");
     for (index, (gap, key, value)) in members.into_iter().enumerate() {
         let comma = if index + 1 < count || trailing { "," } else { "" };
-        text += &format!("{gap}{key}:{gap}{value}{comma}");
+        let _ = write!(text, "{gap}{key}:{gap}{value}{comma}");
     }
     text + "\n}"
 }

@@ -1,5 +1,7 @@
 //! `sluice stack adopt`: servers of clients go through Sluicegate from then on.
 
+mod told;
+
 use std::{
     collections::BTreeMap,
     io::{IsTerminal as _, stdin},
@@ -17,7 +19,7 @@ use super::{
     scan,
 };
 use crate::{
-    output::{BAD, Done, FAINT, GOOD, HELD, STRONG, print, remark, visible},
+    output::{Done, FAINT, GOOD, HELD, STRONG, complain, print_json, remark, visible},
     wrap,
 };
 
@@ -35,6 +37,16 @@ pub(crate) struct Adopt {
     /// Also servers that do not tell their tools, with a policy by categories
     #[arg(long)]
     unseen: bool,
+    /// Print what changes as JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    consent: Consent,
+}
+
+/// Whether the user is asked before anything is written.
+#[derive(Debug, Args)]
+struct Consent {
     /// Show what would be written, and write nothing
     #[arg(long)]
     dry_run: bool,
@@ -47,9 +59,6 @@ fn client(text: &str) -> Result<Client, String> {
     let ids: Vec<_> = Client::ALL.iter().map(|client| client.id()).collect();
     Client::from_id(text).ok_or_else(|| format!("it must be one of {}", ids.join(", ")))
 }
-
-/// Columns of a line about a policy.
-const WIDTH: usize = 76;
 
 /// What a server is to be held by.
 struct Held {
@@ -91,9 +100,13 @@ impl Adopt {
         if work.is_empty() {
             return Ok(Done::WithProblems);
         }
-        show(machine, &work, &held)?;
-        warn_of_build(&front)?;
-        if self.dry_run {
+        if self.json {
+            print_json(&told::as_json(&work, &held, !self.consent.dry_run))?;
+        } else {
+            told::preview(machine, &work, &held)?;
+        }
+        told::warn_of_build(&front)?;
+        if self.consent.dry_run {
             remark(&format!("{FAINT}nothing is written: this was a dry run{FAINT:#}\n"))?;
             return Ok(Done::well_if(is_whole));
         }
@@ -175,7 +188,7 @@ impl Adopt {
     }
 
     fn is_confirmed(&self, files: usize) -> anyhow::Result<bool> {
-        if self.yes {
+        if self.consent.yes {
             return Ok(true);
         }
         if !stdin().is_terminal() {
@@ -208,19 +221,6 @@ fn front(machine: &Machine) -> anyhow::Result<Front> {
     Ok(Front { program: text(program)?, data: text(machine.data.clone())? })
 }
 
-fn warn_of_build(front: &Front) -> anyhow::Result<()> {
-    let parts: Vec<_> = front.program.split('/').collect();
-    let is_build =
-        parts.iter().rev().skip(1).take(1).any(|part| ["debug", "release"].contains(part));
-    if is_build {
-        remark(&format!(
-            "{BAD}warning{BAD:#}: `{}` is where this program was built\nhint: install it, and run the command with the installed one; clients will start this path\n",
-            visible(&front.program)
-        ))?;
-    }
-    Ok(())
-}
-
 fn plans<'e>(
     file: &'e ConfigFile,
     open: &[&'e Entry],
@@ -233,56 +233,6 @@ fn plans<'e>(
         Some(Plan { entry, name: held.name.clone(), policy })
     };
     of_file.filter_map(plan).collect()
-}
-
-fn show(
-    machine: &Machine,
-    work: &[(&ConfigFile, Adoption<'_>)],
-    held: &BTreeMap<String, Held>,
-) -> anyhow::Result<()> {
-    let mut text = String::new();
-    for (file, adoption) in work {
-        let path = visible(&machine.shown(&file.path));
-        text += &format!("{STRONG}--- {path}\n+++ {path}{STRONG:#}\n");
-        for line in adoption.diff.lines() {
-            let style = match line.chars().next() {
-                Some('-') => BAD,
-                Some('+') => GOOD,
-                Some('@') => FAINT,
-                _ => anstyle::Style::new(),
-            };
-            text += &format!("{style}{}{style:#}\n", visible(line));
-        }
-        text.push('\n');
-    }
-    let mut policies: Vec<&Held> = held.values().collect();
-    policies.sort_by(|a, b| a.name.cmp(&b.name));
-    for held in policies {
-        let path = visible(&machine.shown(&held.draft.path));
-        let state = if held.draft.exists { " (there already, and stays)" } else { "" };
-        text += &format!("{STRONG}policy {path}{STRONG:#}{state}\n");
-        if !held.draft.exists {
-            for line in held.draft.effect.iter().flat_map(|line| wrapped(line)) {
-                text += &format!("  {}\n", visible(&line));
-            }
-        }
-    }
-    Ok(print(&text)?)
-}
-
-/// A line as several that fit a terminal.
-fn wrapped(line: &str) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in line.split(' ') {
-        let last = lines.last().map_or(0, |last| last.chars().count());
-        if last > 0 && last + 1 + word.chars().count() > WIDTH {
-            lines.push("  ".to_owned());
-        } else if last > 0 {
-            lines.last_mut().into_iter().for_each(|last| last.push(' '));
-        }
-        lines.last_mut().into_iter().for_each(|last| last.push_str(word));
-    }
-    lines
 }
 
 fn write(
@@ -306,28 +256,13 @@ fn write(
                 written.push((file.client, backup));
             }
             Err(error) => {
-                crate::output::complain(&error.into());
+                complain(&error.into());
                 done = Done::WithProblems;
             }
         }
     }
     if !written.is_empty() {
-        told(machine, count, &written)?;
+        told::done(machine, count, &written)?;
     }
     Ok(done)
-}
-
-fn told(machine: &Machine, count: usize, written: &[(Client, Backup)]) -> anyhow::Result<()> {
-    let plural = if count == 1 { "entry goes" } else { "entries go" };
-    let backups = visible(&machine.shown(&machine.backups()));
-    let mut text = format!("{GOOD}ok{GOOD:#}: {count} {plural} through Sluicegate now\n");
-    text += &format!("backups are in {backups}; `sluice stack restore` undoes it\n");
-    text += "for this to take effect:\n";
-    let mut clients: Vec<Client> = written.iter().map(|(client, _)| *client).collect();
-    clients.sort();
-    clients.dedup();
-    for client in clients {
-        text += &format!("  {}\n", client.restart());
-    }
-    Ok(remark(&text)?)
 }

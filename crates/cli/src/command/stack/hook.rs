@@ -4,13 +4,19 @@
 //! A check that fails must not let the call pass, and clients go on unless a hook
 //! ends with exit code 2: so every failure ends with that.
 
-use std::io::{Read as _, stdin};
+use std::{
+    fmt::Write as _,
+    io::{Read as _, stdin},
+};
 
 use anyhow::{Context as _, anyhow, bail};
 use clap::Args;
 use sluice_stack::{Answer, Asked, Client, Configured, Entry, HookFile, Hooked, Memory, Places};
 
-use super::machine::{Machine, now};
+use super::{
+    known,
+    machine::{Machine, now},
+};
 use crate::output::{Done, FAINT, GOOD, print, remark, visible};
 
 /// Bytes of what a client tells its hook.
@@ -124,7 +130,8 @@ fn status(machine: &Machine) -> anyhow::Result<Done> {
             Some(file) if file.is_installed() => format!("{GOOD}installed{GOOD:#}"),
             Some(_) => "not installed".to_owned(),
         };
-        text += &format!("{:14}  {state}\n", client.title());
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{:14}  {state}", client.title());
     }
     print(&text)?;
     remark(
@@ -163,12 +170,20 @@ fn check(machine: &Machine, client: &str) -> anyhow::Result<Done> {
     let folder = said.get("cwd").or(roots).and_then(serde_json::Value::as_str);
     let folder = folder.map_or_else(|| machine.places.folder.clone(), Into::into);
     let configured = Configured::read(&Places { folder, ..machine.places.clone() });
-    let answer = answer(&Asked::read(client, &said), client, &configured, &machine.memory()?);
+    let memory = machine.memory()?;
+    let is_accepted =
+        |entry: &Entry| memory.is_accepted(entry) || known::registered(machine, entry).is_some();
+    let answer = answer(&Asked::read(client, &said), client, &configured, is_accepted);
     print(&format!("{}\n", answer.written(client)))?;
     Ok(Done::Well)
 }
 
-fn answer(asked: &Asked, client: Client, configured: &Configured, memory: &Memory) -> Answer {
+fn answer(
+    asked: &Asked,
+    client: Client,
+    configured: &Configured,
+    is_accepted: impl Fn(&Entry) -> bool,
+) -> Answer {
     let concerns = |entry: &&Entry| {
         !entry.is_disabled && (entry.client == client || entry.client == Client::Project)
     };
@@ -178,7 +193,7 @@ fn answer(asked: &Asked, client: Client, configured: &Configured, memory: &Memor
             let new: Vec<_> = configured
                 .entries()
                 .filter(concerns)
-                .filter(|entry| !memory.is_accepted(entry))
+                .filter(|entry| !is_accepted(entry))
                 .map(|entry| entry.name.as_str())
                 .collect();
             if new.is_empty() {
@@ -192,7 +207,7 @@ fn answer(asked: &Asked, client: Client, configured: &Configured, memory: &Memor
         Asked::Call(call) => {
             let mut of = configured.entries().filter(concerns).filter(|entry| call.is_of(entry));
             let name = call.server();
-            match of.find(|entry| !memory.is_accepted(entry)) {
+            match of.find(|entry| !is_accepted(entry)) {
                 None if configured.entries().filter(concerns).any(|entry| call.is_of(entry)) => {
                     Answer::Pass
                 }

@@ -21,7 +21,7 @@ use sluice_wire::{
 use crate::{environment::Environment, up};
 
 /// How long a server may take to start and answer; some are downloaded first.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 /// Bytes of one answer.
 const LONGEST: usize = 64 << 20;
 /// More pages than any honest list has.

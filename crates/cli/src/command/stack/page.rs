@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use anstyle::Style;
 use sluice_classify::Category;
-use sluice_stack::{Ability, Advice, Client, Group};
+use sluice_stack::{Ability, Advice, Client, Group, HookFile};
 
 use super::{machine::Machine, report::Report};
 use crate::output::{BAD, Cell, FAINT, GOOD, HELD, STRONG, table, visible};
@@ -29,7 +29,7 @@ pub(super) fn draw(report: &Report<'_>, machine: &Machine) -> String {
     }
     text.push_str(&problems(report, machine));
     if !groups.is_empty() {
-        text.push_str(&next(report));
+        text.push_str(&next(report, machine));
     }
     text
 }
@@ -99,7 +99,8 @@ fn filled(parts: &[String]) -> String {
             line.push_str(sign);
         }
     }
-    lines.iter().map(|line| format!("{}\n", line.trim_end())).collect()
+    let lines: Vec<&str> = lines.iter().map(|line| line.trim_end()).collect();
+    lines.join("\n") + "\n"
 }
 
 /// What a category lets an agent do.
@@ -250,8 +251,14 @@ fn problems(report: &Report<'_>, machine: &Machine) -> String {
     text
 }
 
+/// Whether every client that has hooks has ours.
+fn is_hooked(machine: &Machine) -> bool {
+    let read = |client| HookFile::read(client, &machine.places).ok().flatten();
+    HookFile::CLIENTS.into_iter().filter_map(read).all(|file| file.is_installed())
+}
+
 /// The commands to run from here.
-fn next(report: &Report<'_>) -> String {
+fn next(report: &Report<'_>, machine: &Machine) -> String {
     let groups = &report.survey.groups;
     let is_used = |group: &&Group<'_>| !group.is_disabled() && !group.is_held();
     // Asking once more those that have just not answered would be of no use.
@@ -266,8 +273,11 @@ fn next(report: &Report<'_>) -> String {
     if open > 0 || unknown > 0 {
         rows.push(("sluice stack adopt --all", "put Sluicegate before them, with a policy each"));
     }
+    if rows.is_empty() && !is_hooked(machine) {
+        rows.push(("sluice stack hook --install", "be asked about servers that are added"));
+    }
     if rows.is_empty() {
-        rows.push(("sluice log --follow", "see what is called, and what comes of it"));
+        return format!("\n{GOOD}Nothing is left to do.{GOOD:#}\n");
     }
     let mut text = String::from("\n");
     for (index, (command, why)) in rows.into_iter().enumerate() {

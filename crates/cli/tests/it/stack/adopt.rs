@@ -30,6 +30,9 @@ fn what_would_be_written_is_shown_first() {
     assert!(shown.err.contains("is where this program was built"), "{}", shown.err);
     assert_eq!(texts(&home), before);
     assert!(!home.path(".local").exists(), "a dry run writes nothing");
+    let json = home.stack(&["adopt", "notes", "--dry-run", "--json"]).exits(0).json();
+    assert_eq!(json["files"][0]["adopted"], json!(["notes"]), "{json}");
+    assert_eq!(json["policies"][0]["name"], "notes", "{json}");
     // Without a terminal it must be said.
     let refused = home.stack(&["adopt", "notes"]).exits(1);
     assert!(refused.err.contains("`--yes`"), "{}", refused.err);
@@ -50,6 +53,8 @@ fn servers_are_adopted_once_and_restored() {
     assert_eq!(texts(&home), once);
     let page = home.stack(&[]).exits(0);
     golden::check("stack-held.txt", &home.steady(&page.out));
+    let json = home.stack(&["restore", "--dry-run", "--json"]).exits(0).json();
+    assert_eq!(json["files"][0]["outcome"], "exact", "{json}");
     let told = home.stack(&["restore", "--dry-run"]).exits(0);
     golden::check("stack-restore.txt", &home.steady(&told.out));
     assert_eq!(texts(&home), once);

@@ -76,7 +76,7 @@ fn a_server_can_be_accepted_as_it_is_and_not_as_another() {
         home.write(
             ".cursor/mcp.json",
             &format!(r#"{{"mcpServers": {{"new": {{"command": "{program}"}}}}}}"#),
-        )
+        );
     };
     file("one");
     assert_eq!(ask(&home, &command, &said).exits(0).json()["permission"], "ask");

@@ -1,6 +1,6 @@
 //! No secret of a client's file is printed or kept, except in the backup.
 
-use std::fs;
+use std::{fmt::Write as _, fs};
 
 use super::Home;
 
@@ -47,15 +47,17 @@ fn secrets_are_never_printed_and_kept_only_in_the_backup() {
         &["--scan", "--json"],
         &["adopt", "--all", "--dry-run"],
         &["adopt", "--all", "--unseen", "--dry-run"],
+        &["adopt", "--all", "--unseen", "--dry-run", "--json"],
         &["adopt", "--all", "--unseen", "--yes"],
         &[],
         &["--json"],
         &["hook", "--install"],
         &["restore", "--dry-run"],
+        &["restore", "--dry-run", "--json"],
         &["restore"],
     ] {
         let ran = home.stack(arguments);
-        said += &format!("{arguments:?}\n{}{}", ran.out, ran.err);
+        let _ = write!(said, "{arguments:?}\n{}{}", ran.out, ran.err);
     }
     assert!(said.contains("entries go through Sluicegate now"), "{said}");
     for canary in CANARIES {
