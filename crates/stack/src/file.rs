@@ -1,10 +1,6 @@
 //! One client's file: read once, with the servers in it.
 
-use std::{
-    fmt,
-    ops::Range,
-    path::{Path, PathBuf},
-};
+use std::{fmt, ops::Range, path::PathBuf};
 
 use serde_json::Value;
 
@@ -136,9 +132,7 @@ impl ConfigFile {
         if self.client != Client::ClaudeCode {
             return Vec::new();
         }
-        let root = json::parse(body(&self.text)).ok().flatten().map(Value::from);
-        let projects = root.as_ref().and_then(|root| root.get("projects")?.as_object());
-        projects.into_iter().flatten().map(|(folder, _)| Path::new(folder).to_owned()).collect()
+        json::keys(body(&self.text), "projects").into_iter().map(PathBuf::from).collect()
     }
 }
 

@@ -71,7 +71,9 @@ impl HookFile {
             Ok(read) => read.map(|read| read.content),
             Err(problem) => return Err(HookError::Read(path, problem)),
         };
-        if text.is_none() && !path.parent().is_some_and(Path::exists) {
+        let is_used = path.parent().is_some_and(Path::exists)
+            || (client == Client::ClaudeCode && places.home.join(".claude.json").exists());
+        if text.is_none() && !is_used {
             return Ok(None);
         }
         Ok(Some(HookFile { client, path, text }))

@@ -84,6 +84,14 @@ fn walk(object: &Object<'_>, keys: &[&str], way: &mut Vec<String>, found: &mut V
     }
 }
 
+/// The keys of an object that stands under this key.
+pub(crate) fn keys(text: &str, key: &str) -> Vec<String> {
+    let root = root(text);
+    let object = root.as_ref().and_then(|root| member(root, key)?.value.as_object());
+    let properties = object.map(|object| object.properties.as_slice()).unwrap_or_default();
+    properties.iter().map(|property| property.name.as_str().to_owned()).collect()
+}
+
 /// The member that keys lead to.
 fn find<'o, 't>(object: &'o Object<'t>, keys: &[String]) -> Option<&'o ObjectProp<'t>> {
     let (key, rest) = keys.split_first()?;

@@ -23,6 +23,8 @@ pub struct Memory {
     pub names: BTreeMap<String, String>,
     /// Servers that the hooks let pass.
     pub accepted: BTreeSet<String>,
+    /// Servers that are in no file, which they let pass by their names.
+    pub accepted_names: BTreeSet<String>,
 }
 
 /// What was learnt from a server itself.

@@ -69,7 +69,12 @@ impl Stack {
             |entry| known::ability(&memory, entry),
             |entry| known::registered(machine, entry),
         );
-        let shown = report::Report { configured: &configured, survey: &survey, failed: &failed };
+        let shown = report::Report {
+            configured: &configured,
+            survey: &survey,
+            failed: &failed,
+            declared: &machine.declared(),
+        };
         if self.json {
             print_json(&shown.json())?;
         } else {

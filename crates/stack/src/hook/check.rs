@@ -53,19 +53,20 @@ impl Asked {
 }
 
 impl Called {
-    /// The server as the client names it, for people.
-    pub fn server(&self) -> String {
+    /// The server as the client names it.
+    pub fn server(&self) -> Option<String> {
         let named = self.server.clone();
         let of_tool = || self.tool.strip_prefix("mcp__")?.split("__").next().map(str::to_owned);
-        named.or_else(of_tool).unwrap_or_else(|| "an MCP server".to_owned())
+        named.or_else(of_tool)
     }
 
     /// Whether the call is one of this server.
     pub fn is_of(&self, entry: &Entry) -> bool {
         if let Some(server) = &self.server {
-            // Cursor puts the scope before the name.
+            // Cursor may put the scope before the name.
+            let is_scoped = server.starts_with("user-") || server.starts_with("project-");
             return plain(server) == plain(&entry.name)
-                || server.ends_with(&format!("-{}", entry.name));
+                || (is_scoped && server.ends_with(&format!("-{}", entry.name)));
         }
         let name = plain(&entry.name);
         if self.tool.starts_with(&format!("mcp__{name}__"))

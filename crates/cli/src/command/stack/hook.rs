@@ -11,7 +11,9 @@ use std::{
 
 use anyhow::{Context as _, anyhow, bail};
 use clap::Args;
-use sluice_stack::{Answer, Asked, Client, Configured, Entry, HookFile, Hooked, Memory, Places};
+use sluice_stack::{
+    Answer, Asked, Called, Client, Configured, Entry, HookFile, Hooked, Memory, Places,
+};
 
 use super::{
     known,
@@ -146,9 +148,13 @@ fn accept(machine: &Machine, names: &[String]) -> anyhow::Result<Done> {
     for name in names {
         let mut found = configured.entries().filter(|entry| entry.name == *name).peekable();
         if found.peek().is_none() {
-            bail!("no server `{name}` is configured\nhint: `sluice stack` lists those that are");
+            // It may come with a plug-in, or from an account.
+            let name = visible(name);
+            remark(&format!("note: no file here has a server `{name}`; it passes by its name\n"))?;
+            memory.accepted_names.insert(name);
+        } else {
+            accepted(&mut memory, found);
         }
-        accepted(&mut memory, found);
     }
     machine.remember(&memory)?;
     remark(&format!("{GOOD}ok{GOOD:#}: calls to {} pass the hook\n", visible(&names.join(", "))))?;
@@ -171,55 +177,69 @@ fn check(machine: &Machine, client: &str) -> anyhow::Result<Done> {
     let folder = folder.map_or_else(|| machine.places.folder.clone(), Into::into);
     let configured = Configured::read(&Places { folder, ..machine.places.clone() });
     let memory = machine.memory()?;
-    let is_accepted =
-        |entry: &Entry| memory.is_accepted(entry) || known::registered(machine, entry).is_some();
-    let answer = answer(&Asked::read(client, &said), client, &configured, is_accepted);
+    let asked = Asked::read(client, &said);
+    let answer = Check { machine, memory: &memory, configured: &configured, client }.answer(&asked);
     print(&format!("{}\n", answer.written(client)))?;
     Ok(Done::Well)
 }
 
-fn answer(
-    asked: &Asked,
+/// What an answer depends on.
+struct Check<'a> {
+    machine: &'a Machine,
+    memory: &'a Memory,
+    configured: &'a Configured,
     client: Client,
-    configured: &Configured,
-    is_accepted: impl Fn(&Entry) -> bool,
-) -> Answer {
-    let concerns = |entry: &&Entry| {
-        !entry.is_disabled && (entry.client == client || entry.client == Client::Project)
-    };
-    match asked {
-        Asked::Other => Answer::Pass,
-        Asked::Session => {
-            let new: Vec<_> = configured
-                .entries()
-                .filter(concerns)
-                .filter(|entry| !is_accepted(entry))
-                .map(|entry| entry.name.as_str())
-                .collect();
-            if new.is_empty() {
-                return Answer::Pass;
-            }
-            Answer::Tell(format!(
-                "Sluicegate: new MCP servers that nobody has looked at: {}. Look with `sluice stack --scan`, hold them with `sluice stack adopt`, or let them pass with `sluice stack hook --accept NAME`.",
-                new.join(", ")
-            ))
+}
+
+impl Check<'_> {
+    fn answer(&self, asked: &Asked) -> Answer {
+        match asked {
+            Asked::Other => Answer::Pass,
+            Asked::Session => self.told(),
+            Asked::Call(call) => self.asked(call),
         }
-        Asked::Call(call) => {
-            let mut of = configured.entries().filter(concerns).filter(|entry| call.is_of(entry));
-            let name = call.server();
-            match of.find(|entry| !is_accepted(entry)) {
-                None if configured.entries().filter(concerns).any(|entry| call.is_of(entry)) => {
-                    Answer::Pass
-                }
-                None => Answer::Ask(format!(
-                    "Sluicegate: MCP server `{name}` is in no file that Sluicegate knows, so nobody can say what it does."
-                )),
-                Some(entry) => Answer::Ask(format!(
-                    "Sluicegate: MCP server `{}` is new, and nobody has looked at it. Hold it with `sluice stack adopt {}`, or let it pass with `sluice stack hook --accept {}`.",
-                    entry.name, entry.name, entry.name
-                )),
-            }
+    }
+
+    /// Servers that this client uses here.
+    fn entries(&self) -> impl Iterator<Item = &Entry> {
+        let is_used = |entry: &&Entry| {
+            let is_read = entry.client == self.client || entry.client == Client::Project;
+            !entry.is_disabled && is_read
+        };
+        self.configured.entries().filter(is_used)
+    }
+
+    fn is_accepted(&self, entry: &Entry) -> bool {
+        self.memory.is_accepted(entry) || known::registered(self.machine, entry).is_some()
+    }
+
+    fn told(&self) -> Answer {
+        let new = self.entries().filter(|entry| !self.is_accepted(entry));
+        let names: Vec<_> = new.map(|entry| entry.name.as_str()).collect();
+        if names.is_empty() {
+            return Answer::Pass;
         }
+        Answer::Tell(format!(
+            "Sluicegate: new MCP servers that nobody has looked at: {}. Look with `sluice stack --scan`, hold them with `sluice stack adopt`, or let them pass with `sluice stack hook --accept NAME`.",
+            names.join(", ")
+        ))
+    }
+
+    fn asked(&self, call: &Called) -> Answer {
+        let of_call: Vec<&Entry> = self.entries().filter(|entry| call.is_of(entry)).collect();
+        if let Some(new) = of_call.iter().find(|entry| !self.is_accepted(entry)) {
+            let name = &new.name;
+            return Answer::Ask(format!(
+                "Sluicegate: MCP server `{name}` is new, and nobody has looked at it. Hold it with `sluice stack adopt {name}`, or let it pass with `sluice stack hook --accept {name}`."
+            ));
+        }
+        let name = call.server().unwrap_or_else(|| "of this tool".to_owned());
+        if !of_call.is_empty() || self.memory.accepted_names.contains(&visible(&name)) {
+            return Answer::Pass;
+        }
+        Answer::Ask(format!(
+            "Sluicegate: MCP server `{name}` is in no file that Sluicegate reads, so that it cannot say what it does. Let it pass with `sluice stack hook --accept {name}`."
+        ))
     }
 }
 

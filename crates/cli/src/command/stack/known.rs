@@ -1,7 +1,9 @@
-//! What is known of a server before it is asked: from earlier scans, and from the
-//! gateway that it may go through. Every other source is to be put in here.
+//! What is known of a server before it is asked: from earlier scans, from the
+//! gateway that it may go through, and from the gateway's own configuration. Any
+//! other source of what servers can do belongs into `ability`.
 
-use sluice_stack::{Ability, Entry, Memory, Transport};
+use sluice_stack::{Ability, Entry, Guarded, Memory, Transport};
+use sluice_store::{Server, Transport as Place};
 
 use super::machine::Machine;
 use crate::data::agents_url;
@@ -22,4 +24,17 @@ pub(super) fn registered(machine: &Machine, entry: &Entry) -> Option<String> {
     let is_here = host == format!("{gateway_host}:{port}") || host == format!("localhost:{port}");
     let name = path.strip_prefix("mcp").filter(|_| is_here)?.trim_matches('/');
     Some(if name.is_empty() { "all servers".to_owned() } else { name.to_owned() })
+}
+
+/// What a server is called in the gateway's configuration, if that has it too.
+pub(super) fn declared<'s>(servers: &'s [Server], entry: &Entry) -> Option<&'s str> {
+    let is_same = |server: &&Server| match (&server.transport, &entry.transport) {
+        (Place::Http { url, .. }, Transport::Url { url: theirs, .. }) => url == theirs.expose(),
+        (Place::Command { command, .. }, Transport::Command { program, args, .. }) => {
+            let words = std::iter::once(program).chain(args).map(Guarded::expose);
+            words.eq(command.iter().map(String::as_str))
+        }
+        _ => false,
+    };
+    servers.iter().find(is_same).map(|server| server.name.as_str())
 }

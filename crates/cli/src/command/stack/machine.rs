@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};
 use sluice_stack::{Memory, Os, Places};
+use sluice_store::Server;
 
 use crate::{
     clock,
-    config::{self, Overrides},
+    config::{self, Config, Overrides},
     data::{self, DataDirectory},
     environment::Environment,
 };
@@ -33,6 +34,13 @@ impl Machine {
             data: std::path::absolute(data)?,
             environment,
         })
+    }
+
+    /// The servers of the gateway's configuration; none if that cannot be read,
+    /// which `sluice config` explains.
+    pub(super) fn declared(&self) -> Vec<Server> {
+        let overrides = Overrides { data: Some(self.data.clone()), ..Overrides::default() };
+        Config::load(&overrides, &self.environment).map(|config| config.servers).unwrap_or_default()
     }
 
     /// What was remembered last time.

@@ -206,6 +206,9 @@ fn notes(report: &Report<'_>, group: &Group<'_>) -> Vec<String> {
             note(HELD, &format!("{what} since the scan before: {}", names.join(", ")));
         }
     }
+    if let Some(name) = report.declared(group).filter(|_| !group.is_held()) {
+        note(HELD, &format!("the gateway here has it as `{name}`, and this goes past that"));
+    }
     let held = group.entries.iter().filter(|entry| entry.wrapped.is_some()).count();
     if held > 0 && held < group.entries.len() {
         note(HELD, &format!("held in {held} of {} places only", group.entries.len()));

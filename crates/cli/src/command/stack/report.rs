@@ -3,13 +3,16 @@
 use serde_json::{Value, json};
 use sluice_classify::Category;
 use sluice_stack::{Ability, Configured, Entry, Group, Survey};
+use sluice_store::Server;
 
-use super::scan::Failed;
+use super::{known, scan::Failed};
 
 pub(super) struct Report<'a> {
     pub(super) configured: &'a Configured,
     pub(super) survey: &'a Survey<'a>,
     pub(super) failed: &'a [Failed],
+    /// Servers of the gateway's own configuration.
+    pub(super) declared: &'a [Server],
 }
 
 impl Report<'_> {
@@ -17,6 +20,11 @@ impl Report<'_> {
     pub(super) fn failure(&self, group: &Group<'_>) -> Option<String> {
         let failed = self.failed.iter().find(|failed| failed.identity == group.identity)?;
         Some(failed.error.to_string())
+    }
+
+    /// What a server is called in the gateway's own configuration.
+    pub(super) fn declared(&self, group: &Group<'_>) -> Option<&str> {
+        known::declared(self.declared, group.entries.first()?)
     }
 
     pub(super) fn json(&self) -> Value {
@@ -54,6 +62,7 @@ impl Report<'_> {
             "advice": group.advice.name(),
             "held": group.is_held(),
             "registered": group.registered,
+            "declared": self.declared(group),
             "new": group.is_new,
             "can": group.ability.as_ref().map(ability),
             "problem": self.failure(group),

@@ -84,7 +84,12 @@ fn a_server_can_be_accepted_as_it_is_and_not_as_another() {
     assert_eq!(ask(&home, &command, &said).exits(0).json(), json!({}));
     file("another");
     assert_eq!(ask(&home, &command, &said).exits(0).json()["permission"], "ask");
-    home.stack(&["hook", "--accept", "nobody"]).exits(2);
+    // Servers of plug-ins and accounts are in no file.
+    let said = said.replace("\"new\"", "\"elsewhere\"");
+    assert_eq!(ask(&home, &command, &said).exits(0).json()["permission"], "ask");
+    let done = home.stack(&["hook", "--accept", "elsewhere"]).exits(0);
+    assert!(done.err.contains("it passes by its name"), "{}", done.err);
+    assert_eq!(ask(&home, &command, &said).exits(0).json(), json!({}));
 }
 
 #[test]

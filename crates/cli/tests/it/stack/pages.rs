@@ -86,6 +86,18 @@ fn a_broken_file_is_told_beside_the_rest() {
 }
 
 #[test]
+fn servers_that_go_past_the_gateway_are_told() {
+    let home = furnished();
+    home.write("work/sluice.toml", "[servers.kept]\ncommand = [\"notes-server\", \"get_time\"]\n");
+    let page = home.stack(&[]).exits(0);
+    assert!(page.out.contains("the gateway here has it as `kept`"), "{}", page.out);
+    let json = home.stack(&["--json"]).exits(0).json();
+    let declared: Vec<_> =
+        json["servers"].as_array().unwrap().iter().map(|s| &s["declared"]).collect();
+    assert_eq!(declared.iter().filter(|name| **name == "kept").count(), 1, "{json}");
+}
+
+#[test]
 fn what_steers_a_terminal_is_shown_instead() {
     let home = Home::new();
     home.write(
