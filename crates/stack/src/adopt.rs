@@ -21,7 +21,7 @@ pub struct Front {
     pub data: String,
 }
 
-/// One server to be adopted: the entry, and what it is held by.
+/// One server to be adopted: the entry, its name and its policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan<'e> {
     pub entry: &'e Entry,
@@ -128,7 +128,7 @@ impl ConfigFile {
             Syntax::Toml => tables::edits(text, keys, &change)?,
         };
         let new = splice::splice(text, edits).ok_or(AdoptError::Shape)?;
-        // INVARIANT: what was written reads as the same server, held by Sluicegate;
+        // INVARIANT: what was written reads as the same server, behind Sluicegate;
         // nothing is written that does not.
         let read = crate::file::located(&new, self.form).map_err(|_| AdoptError::Shape)?;
         let now = read.iter().find(|one| &one.keys == keys).ok_or(AdoptError::Shape)?;

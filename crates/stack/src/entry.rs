@@ -25,7 +25,7 @@ pub struct Entry {
     pub is_disabled: bool,
     /// Whether the file has the same name twice, of which clients take the last.
     pub is_repeated: bool,
-    /// How it is held, if it goes through Sluicegate.
+    /// What is said there of it, if it goes through Sluicegate.
     pub wrapped: Option<Wrapped>,
     /// Keys that lead to it in the file.
     pub(crate) keys: Vec<String>,
@@ -173,7 +173,7 @@ pub(crate) fn read(spot: &Spot<'_>, value: &Value) -> Entry {
     }
 }
 
-/// The server that an entry's value means, and how it is held.
+/// The server that an entry's value means, and whether it goes through us.
 pub(crate) fn seen(value: &Value) -> (Transport, Option<Wrapped>) {
     wrapped::seen_through(transport(value))
 }

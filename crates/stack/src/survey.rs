@@ -70,9 +70,9 @@ impl Configured {
 /// What to do about a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Advice {
-    /// It only reads, or is held already.
+    /// It only reads, or is adopted already.
     Proceed,
-    /// It can do harm that a policy holds.
+    /// It can do harm, which a policy keeps within bounds.
     WithRules,
     /// What it can do is not known, or its definitions look wrong.
     AskFirst,
@@ -106,7 +106,7 @@ pub struct Group<'e> {
 
 impl Group<'_> {
     /// Whether every entry of it goes through Sluicegate.
-    pub fn is_held(&self) -> bool {
+    pub fn is_adopted(&self) -> bool {
         self.registered.is_some() || self.entries.iter().all(|entry| entry.wrapped.is_some())
     }
 
@@ -185,12 +185,12 @@ fn rank(group: &Group<'_>) -> (bool, Option<Category>, usize) {
 
 fn advice(group: &Group<'_>) -> Advice {
     let Some(ability) = &group.ability else {
-        return if group.is_held() { Advice::Proceed } else { Advice::AskFirst };
+        return if group.is_adopted() { Advice::Proceed } else { Advice::AskFirst };
     };
     let is_suspect = ability.findings() > 0 || !ability.changes.changed.is_empty();
     match ability.worst() {
         _ if is_suspect => Advice::AskFirst,
-        _ if group.is_held() => Advice::Proceed,
+        _ if group.is_adopted() => Advice::Proceed,
         None | Some(Category::Read | Category::Other) => Advice::Proceed,
         Some(_) => Advice::WithRules,
     }

@@ -10,7 +10,7 @@ use crate::{
 /// The variable that a URL with a secret in it is kept in.
 pub(crate) const URL_VARIABLE: &str = "SLUICE_UPSTREAM_URL";
 
-/// The server itself, and how it is held if a command of ours stands before it.
+/// The server itself, and what is said of it if a command of ours stands before it.
 pub(crate) fn seen_through(transport: Transport) -> (Transport, Option<Wrapped>) {
     let Transport::Command { program, args, env } = &transport else { return (transport, None) };
     let words: Vec<&str> = args.iter().map(Guarded::expose).collect();

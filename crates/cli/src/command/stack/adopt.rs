@@ -60,8 +60,8 @@ fn client(text: &str) -> Result<Client, String> {
     Client::from_id(text).ok_or_else(|| format!("it must be one of {}", ids.join(", ")))
 }
 
-/// What a server is to be held by.
-struct Held {
+/// What a server is called, and the policy it is put under.
+struct Terms {
     name: String,
     draft: Draft,
 }
@@ -79,12 +79,12 @@ impl Adopt {
             return Ok(Done::Well);
         }
         let mut memory = machine.memory()?;
-        let held = self.held(machine, &mut memory, &open)?;
+        let terms = self.terms(machine, &mut memory, &open)?;
         let front = front(machine)?;
         let mut work = Vec::new();
-        let mut is_whole = held.len() == scan::distinct(open.iter().copied()).len();
+        let mut is_whole = terms.len() == scan::distinct(open.iter().copied()).len();
         for file in &configured.files {
-            let plans = plans(file, &open, &held);
+            let plans = plans(file, &open, &terms);
             if plans.is_empty() {
                 continue;
             }
@@ -101,9 +101,9 @@ impl Adopt {
             return Ok(Done::WithProblems);
         }
         if self.json {
-            print_json(&told::as_json(&work, &held, !self.consent.dry_run))?;
+            print_json(&told::as_json(&work, &terms, !self.consent.dry_run))?;
         } else {
-            told::preview(machine, &work, &held)?;
+            told::preview(machine, &work, &terms)?;
         }
         told::warn_of_build(&front)?;
         if self.consent.dry_run {
@@ -115,7 +115,7 @@ impl Adopt {
             return Ok(Done::WithProblems);
         }
         memory.look(&configured);
-        write(machine, &work, &held, &memory)
+        write(machine, &work, &terms, &memory)
             .map(|done| if is_whole { done } else { Done::WithProblems })
     }
 
@@ -143,12 +143,12 @@ impl Adopt {
 
     /// The name and policy of each server, by its identity. Servers that nothing
     /// is known of are asked first; those that do not answer are left out.
-    fn held(
+    fn terms(
         &self,
         machine: &Machine,
         memory: &mut Memory,
         open: &[&Entry],
-    ) -> anyhow::Result<BTreeMap<String, Held>> {
+    ) -> anyhow::Result<BTreeMap<String, Terms>> {
         let servers = scan::distinct(open.iter().copied());
         let unknown: Vec<&Entry> = servers
             .iter()
@@ -161,7 +161,7 @@ impl Adopt {
             remark("Asking servers what tools they have, to write their policies:\n")?;
             scan::all(machine, memory, &unknown)?
         };
-        let mut held = BTreeMap::new();
+        let mut terms = BTreeMap::new();
         for entry in servers {
             let identity = entry.identity();
             let failure = failed.iter().find(|failed| failed.identity == identity);
@@ -182,9 +182,9 @@ impl Adopt {
             let name = memory.name(entry, wanted.as_str());
             let ability = known::ability(memory, entry);
             let draft = drafts::draft(machine, &name, ability.as_ref());
-            held.insert(identity, Held { name, draft });
+            terms.insert(identity, Terms { name, draft });
         }
-        Ok(held)
+        Ok(terms)
     }
 
     fn is_confirmed(&self, files: usize) -> anyhow::Result<bool> {
@@ -224,13 +224,13 @@ fn front(machine: &Machine) -> anyhow::Result<Front> {
 fn plans<'e>(
     file: &'e ConfigFile,
     open: &[&'e Entry],
-    held: &BTreeMap<String, Held>,
+    terms: &BTreeMap<String, Terms>,
 ) -> Vec<Plan<'e>> {
     let of_file = open.iter().copied().filter(|entry| entry.file == file.path);
     let plan = |entry: &'e Entry| {
-        let held = held.get(&entry.identity())?;
-        let policy = held.draft.path.display().to_string();
-        Some(Plan { entry, name: held.name.clone(), policy })
+        let terms = terms.get(&entry.identity())?;
+        let policy = terms.draft.path.display().to_string();
+        Some(Plan { entry, name: terms.name.clone(), policy })
     };
     of_file.filter_map(plan).collect()
 }
@@ -238,11 +238,11 @@ fn plans<'e>(
 fn write(
     machine: &Machine,
     work: &[(&ConfigFile, Adoption<'_>)],
-    held: &BTreeMap<String, Held>,
+    terms: &BTreeMap<String, Terms>,
     memory: &Memory,
 ) -> anyhow::Result<Done> {
-    for held in held.values() {
-        held.draft.write(machine)?;
+    for terms in terms.values() {
+        terms.draft.write(machine)?;
     }
     machine.remember(memory)?;
     machine.directory()?.stack_folder("backups")?;

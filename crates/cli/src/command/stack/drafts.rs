@@ -1,4 +1,4 @@
-//! The policies that adopted servers are held by.
+//! The policies that adopted servers are put under.
 
 use std::path::{Path, PathBuf};
 

@@ -220,7 +220,7 @@ impl Check<'_> {
             return Answer::Pass;
         }
         Answer::Tell(format!(
-            "Sluicegate: new MCP servers that nobody has looked at: {}. Look with `sluice stack --scan`, hold them with `sluice stack adopt`, or let them pass with `sluice stack hook --accept NAME`.",
+            "Sluicegate: new MCP servers that nobody has looked at: {}. Look with `sluice stack --scan`, adopt them with `sluice stack adopt`, or let them pass with `sluice stack hook --accept NAME`.",
             names.join(", ")
         ))
     }
@@ -230,7 +230,7 @@ impl Check<'_> {
         if let Some(new) = of_call.iter().find(|entry| !self.is_accepted(entry)) {
             let name = &new.name;
             return Answer::Ask(format!(
-                "Sluicegate: MCP server `{name}` is new, and nobody has looked at it. Hold it with `sluice stack adopt {name}`, or let it pass with `sluice stack hook --accept {name}`."
+                "Sluicegate: MCP server `{name}` is new, and nobody has looked at it. Adopt it with `sluice stack adopt {name}`, or let it pass with `sluice stack hook --accept {name}`."
             ));
         }
         let name = call.server().unwrap_or_else(|| "of this tool".to_owned());

@@ -71,10 +71,10 @@ fn totals(groups: &[Group<'_>]) -> String {
         let is = if unknown == 1 { "is" } else { "are" };
         parts.push(format!("{HELD}{unknown} {is} not known yet{HELD:#}"));
     }
-    let held = groups.iter().filter(|group| group.is_held()).count();
-    if held > 0 {
-        let is = if held == 1 { "is" } else { "are" };
-        parts.push(format!("{GOOD}{held} {is} held by Sluicegate{GOOD:#}"));
+    let adopted = groups.iter().filter(|group| group.is_adopted()).count();
+    if adopted > 0 {
+        let is = if adopted == 1 { "is" } else { "are" };
+        parts.push(format!("{GOOD}{adopted} {is} behind Sluicegate{GOOD:#}"));
     }
     if !parts.is_empty() {
         text.push_str(&filled(&parts));
@@ -159,7 +159,7 @@ fn row(group: &Group<'_>) -> [Cell; 5] {
     };
     let tools = group.ability.as_ref().map(|ability| ability.tools.len().to_string());
     let (advice, style) = match group.advice {
-        Advice::Proceed if group.is_held() => ("proceed (held)", GOOD),
+        Advice::Proceed if group.is_adopted() => ("proceed (adopted)", GOOD),
         Advice::Proceed => ("proceed", GOOD),
         Advice::WithRules => ("connect with rules", STRONG),
         Advice::AskFirst => ("ask first", HELD),
@@ -206,12 +206,12 @@ fn notes(report: &Report<'_>, group: &Group<'_>) -> Vec<String> {
             note(HELD, &format!("{what} since the scan before: {}", names.join(", ")));
         }
     }
-    if let Some(name) = report.declared(group).filter(|_| !group.is_held()) {
+    if let Some(name) = report.declared(group).filter(|_| !group.is_adopted()) {
         note(HELD, &format!("the gateway here has it as `{name}`, and this goes past that"));
     }
-    let held = group.entries.iter().filter(|entry| entry.wrapped.is_some()).count();
-    if held > 0 && held < group.entries.len() {
-        note(HELD, &format!("held in {held} of {} places only", group.entries.len()));
+    let adopted = group.entries.iter().filter(|entry| entry.wrapped.is_some()).count();
+    if adopted > 0 && adopted < group.entries.len() {
+        note(HELD, &format!("adopted in {adopted} of {} places only", group.entries.len()));
     }
     notes
 }
@@ -263,7 +263,7 @@ fn is_hooked(machine: &Machine) -> bool {
 /// The commands to run from here.
 fn next(report: &Report<'_>, machine: &Machine) -> String {
     let groups = &report.survey.groups;
-    let is_used = |group: &&Group<'_>| !group.is_disabled() && !group.is_held();
+    let is_used = |group: &&Group<'_>| !group.is_disabled() && !group.is_adopted();
     // Asking once more those that have just not answered would be of no use.
     let is_unasked =
         |group: &&Group<'_>| group.ability.is_none() && report.failure(group).is_none();

@@ -60,7 +60,7 @@ impl Report<'_> {
             "transport": first.map(|entry| entry.transport.kind()),
             "place": first.map(|entry| entry.transport.shown()),
             "advice": group.advice.name(),
-            "held": group.is_held(),
+            "adopted": group.is_adopted(),
             "registered": group.registered,
             "declared": self.declared(group),
             "new": group.is_new,
@@ -87,7 +87,7 @@ fn ability(ability: &Ability) -> Value {
 }
 
 fn configured(entry: &Entry) -> Value {
-    let held = entry.wrapped.as_ref();
+    let wrapped = entry.wrapped.as_ref();
     json!({
         "name": entry.name,
         "client": entry.client.id(),
@@ -95,7 +95,7 @@ fn configured(entry: &Entry) -> Value {
         "project": entry.scope.folder(),
         "disabled": entry.is_disabled,
         "sets": entry.transport.names(),
-        "held_as": held.and_then(|held| held.name.as_ref()),
-        "policy": held.and_then(|held| held.policy.as_ref()),
+        "adopted_as": wrapped.and_then(|wrapped| wrapped.name.as_ref()),
+        "policy": wrapped.and_then(|wrapped| wrapped.policy.as_ref()),
     })
 }

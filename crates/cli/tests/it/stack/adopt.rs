@@ -52,7 +52,7 @@ fn servers_are_adopted_once_and_restored() {
     assert!(again.err.contains("already"), "{}", again.err);
     assert_eq!(texts(&home), once);
     let page = home.stack(&[]).exits(0);
-    golden::check("stack-held.txt", &home.steady(&page.out));
+    golden::check("stack-adopted.txt", &home.steady(&page.out));
     let json = home.stack(&["restore", "--dry-run", "--json"]).exits(0).json();
     assert_eq!(json["files"][0]["outcome"], "exact", "{json}");
     let told = home.stack(&["restore", "--dry-run"]).exits(0);
@@ -70,7 +70,7 @@ fn one_client_alone_can_be_adopted() {
     home.stack(&["adopt", "notes", "--client", "cursor", "--yes"]).exits(0);
     assert!(home.text(FILES[0]).contains("wrap") && !home.text(FILES[1]).contains("wrap"));
     let page = home.stack(&[]).exits(0);
-    assert!(page.out.contains("held in 1 of 2 places only"), "{}", page.out);
+    assert!(page.out.contains("adopted in 1 of 2 places only"), "{}", page.out);
     home.stack(&["adopt", "--client", "vscode", "--yes"]).exits(0);
     assert!(home.text(FILES[1]).contains("wrap"));
     for wrong in [
@@ -100,7 +100,7 @@ fn a_policy_that_is_there_stays() {
 }
 
 #[test]
-fn servers_that_share_a_name_are_not_held_by_one_policy() {
+fn servers_that_share_a_name_do_not_share_a_policy() {
     let home = furnished();
     home.write(
         "work/.mcp.json",
@@ -194,7 +194,7 @@ impl Drop for Client {
 }
 
 #[test]
-fn an_adopted_command_works_and_is_held() {
+fn an_adopted_command_works_under_its_policy() {
     let home = Home::new();
     let record = home.path("record").display().to_string();
     let text = json!({"mcpServers": {"notes": {

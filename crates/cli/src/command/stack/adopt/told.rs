@@ -6,7 +6,7 @@ use anstyle::Style;
 use serde_json::{Value, json};
 use sluice_stack::{Adoption, Backup, Client, ConfigFile, Front};
 
-use super::Held;
+use super::Terms;
 use crate::{
     command::stack::machine::Machine,
     output::{BAD, FAINT, GOOD, STRONG, print, remark, visible},
@@ -19,7 +19,7 @@ const WIDTH: usize = 76;
 pub(super) fn preview(
     machine: &Machine,
     work: &[(&ConfigFile, Adoption<'_>)],
-    held: &BTreeMap<String, Held>,
+    terms: &BTreeMap<String, Terms>,
 ) -> anyhow::Result<()> {
     let mut text = String::new();
     for (file, adoption) in work {
@@ -37,14 +37,14 @@ pub(super) fn preview(
         }
         text.push('\n');
     }
-    let mut policies: Vec<&Held> = held.values().collect();
+    let mut policies: Vec<&Terms> = terms.values().collect();
     policies.sort_by(|a, b| a.name.cmp(&b.name));
-    for held in policies {
-        let path = visible(&machine.shown(&held.draft.path));
-        let state = if held.draft.exists { " (there already, and stays)" } else { "" };
+    for terms in policies {
+        let path = visible(&machine.shown(&terms.draft.path));
+        let state = if terms.draft.exists { " (there already, and stays)" } else { "" };
         let _ = writeln!(text, "{STRONG}policy {path}{STRONG:#}{state}");
-        if !held.draft.exists {
-            for line in held.draft.effect.iter().flat_map(|line| wrapped(line)) {
+        if !terms.draft.exists {
+            for line in terms.draft.effect.iter().flat_map(|line| wrapped(line)) {
                 let _ = writeln!(text, "  {}", visible(&line));
             }
         }
@@ -70,17 +70,17 @@ fn wrapped(line: &str) -> Vec<String> {
 /// The same for programs.
 pub(super) fn as_json(
     work: &[(&ConfigFile, Adoption<'_>)],
-    held: &BTreeMap<String, Held>,
+    terms: &BTreeMap<String, Terms>,
     is_to_be_written: bool,
 ) -> Value {
     let files = work.iter().map(|(file, adoption)| {
         let names: Vec<_> = adoption.adopted.iter().map(|entry| &entry.name).collect();
         json!({ "client": file.client.id(), "file": file.path, "adopted": names, "diff": adoption.diff })
     });
-    let mut policies: Vec<&Held> = held.values().collect();
+    let mut policies: Vec<&Terms> = terms.values().collect();
     policies.sort_by(|a, b| a.name.cmp(&b.name));
-    let policies = policies.into_iter().map(|held| {
-        let Held { name, draft } = held;
+    let policies = policies.into_iter().map(|terms| {
+        let Terms { name, draft } = terms;
         json!({ "name": name, "file": draft.path, "exists": draft.exists, "effect": draft.effect })
     });
     json!({
