@@ -88,6 +88,48 @@ fn config() -> impl Strategy<Value = String> {
     })
 }
 
+/// A text of TOML in one of its quotes.
+fn toml_word() -> impl Strategy<Value = String> {
+    prop_oneof![
+        "[a-z]{1,8}".prop_map(|text| format!("\"{text}\"")),
+        "[a-z \\\\]{0,6}".prop_map(|text| format!("'{text}'")),
+        "\\PC{0,4}"
+            .prop_map(|text| serde_json::Value::from(text).to_string().replace('\u{7f}', "")),
+    ]
+}
+
+/// One server, as a table, with dotted keys or inline.
+fn toml_entry() -> impl Strategy<Value = (String, String)> {
+    let args = prop::option::of(prop::collection::vec(toml_word(), 0..3));
+    let note = prop_oneof![Just(""), Just(" # note = \"x\""), Just("\t")];
+    let server = prop_oneof![
+        (toml_word(), args).prop_map(|(command, args)| {
+            let args = args.map(|args| format!("args = [{}]", args.join(", ")));
+            [Some(format!("command = {command}")), args]
+        }),
+        any::<bool>().prop_map(|has_headers| {
+            let headers = has_headers.then(|| "http_headers = { X-Key = \"CANARY\" }".to_owned());
+            [Some("url = \"https://h.example/mcp?k=CANARY\"".to_owned()), headers]
+        }),
+    ];
+    (server, note, 0..3_u8, "[a-z]{1,6}").prop_map(|(pairs, note, form, name)| {
+        let pairs: Vec<String> = pairs.into_iter().flatten().collect();
+        let text = match form {
+            0 => {
+                let lines: Vec<_> = pairs.iter().map(|pair| format!("  {pair}{note}\n")).collect();
+                format!("[mcp_servers.{name}]{note}\n{}\n", lines.concat())
+            }
+            1 => {
+                let lines: Vec<_> =
+                    pairs.iter().map(|pair| format!("{name}.{pair}{note}\n")).collect();
+                format!("[mcp_servers]\n{}", lines.concat())
+            }
+            _ => format!("[mcp_servers]\n{name} = {{ {} }}{note}\n", pairs.join(", ")),
+        };
+        (name, text)
+    })
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
 
@@ -109,5 +151,23 @@ proptest! {
         prop_assert_eq!(&machine.text(file), &once);
         prop_assert_eq!(restore_all(&machine), Vec::<String>::new());
         prop_assert_eq!(machine.text(file), text);
+    }
+
+    #[test]
+    fn tables_there_and_back_again((_, text) in toml_entry(), has_returns in any::<bool>()) {
+        let text = if has_returns { text.replace('\n', "\r\n") } else { text };
+        let file = ".codex/config.toml";
+        let machine = Machine::with(file, &text);
+        let configured = machine.configured();
+        prop_assert!(configured.problems.is_empty(), "{:?}", configured.problems);
+        prop_assert_eq!(adopt_all(&machine), Vec::<String>::new());
+        let once = machine.text(file);
+        prop_assert_eq!(adopt_all(&machine).len(), 1);
+        prop_assert_eq!(&machine.text(file), &once);
+        // Somebody adds a table meanwhile.
+        let more = "\n[projects.x]\ntrust_level = \"trusted\"\n";
+        machine.write(file, format!("{once}{more}").as_bytes());
+        prop_assert_eq!(restore_all(&machine), Vec::<String>::new());
+        prop_assert_eq!(machine.text(file), format!("{text}{more}"));
     }
 }

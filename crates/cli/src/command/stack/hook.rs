@@ -95,7 +95,7 @@ fn install(machine: &Machine) -> anyhow::Result<Done> {
         let count = accepted(&mut memory, configured.entries());
         machine.remember(&memory)?;
         remark(&format!(
-            "{count} configured now may be called as before; you are asked about any that is added\n"
+            "{count} configured now may be called as before\nyou are asked about any that is added later\n"
         ))?;
     }
     Ok(Done::Well)

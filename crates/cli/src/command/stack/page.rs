@@ -24,7 +24,7 @@ pub(super) fn draw(report: &Report<'_>, machine: &Machine) -> String {
     } else {
         text.push_str(&totals(groups));
         text.push('\n');
-        text.push_str(&servers(report));
+        text.push_str(&servers(report, machine));
         text.push_str(&news(report));
     }
     text.push_str(&problems(report, machine));
@@ -124,7 +124,7 @@ fn colour(worst: Option<Category>) -> Style {
     }
 }
 
-fn servers(report: &Report<'_>) -> String {
+fn servers(report: &Report<'_>, machine: &Machine) -> String {
     let groups = &report.survey.groups;
     let rows: Vec<_> = groups.iter().map(row).collect();
     let drawn = table(["SERVER", "CAN", "TOOLS", "IN", "WHAT TO DO"], &rows);
@@ -133,8 +133,10 @@ fn servers(report: &Report<'_>) -> String {
     for (group, line) in groups.iter().zip(lines) {
         // Writing to a string cannot fail.
         let _ = writeln!(text, "{line}");
-        let place = group.entries.first().map(|entry| entry.transport.shown());
-        let place = shortened(&visible(&place.unwrap_or_default()), WIDTH - 2);
+        let place = group.entries.first().map(|entry| entry.transport.shown()).unwrap_or_default();
+        // The user's own name is nothing to share.
+        let home = format!("{}/", machine.places.home.display());
+        let place = shortened(&visible(&place.replace(&home, "~/")), WIDTH - 2);
         let _ = writeln!(text, "  {FAINT}{place}{FAINT:#}");
         for note in notes(report, group) {
             let _ = writeln!(text, "  {note}");
@@ -310,7 +312,7 @@ fn counted(count: usize, what: &str) -> String {
 }
 
 /// A text that fits into some columns.
-fn shortened(text: &str, columns: usize) -> String {
+pub(super) fn shortened(text: &str, columns: usize) -> String {
     if text.chars().count() <= columns {
         return text.to_owned();
     }

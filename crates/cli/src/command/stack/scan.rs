@@ -8,8 +8,12 @@ use sluice_stack::{Entry, Memory, Tool};
 use super::{
     listing::{self, ListError},
     machine::{Machine, now},
+    page::shortened,
 };
 use crate::output::{BAD, FAINT, HELD, remark, visible};
+
+/// Columns of a line, without the numbers before it.
+const WIDTH: usize = 68;
 
 /// A server that could not be asked.
 pub(super) struct Failed {
@@ -50,6 +54,7 @@ pub(super) fn all(
                 let style = if matches!(error, ListError::Failed(_)) { BAD } else { HELD };
                 let text = error.to_string();
                 let first = visible(text.lines().next().unwrap_or_default());
+                let first = shortened(&first, WIDTH.saturating_sub(width));
                 remark(&format!("{style}{first}{style:#}\n"))?;
                 failed.push(Failed { identity: entry.identity(), error });
             }

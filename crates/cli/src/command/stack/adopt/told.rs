@@ -97,7 +97,7 @@ pub(super) fn warn_of_build(front: &Front) -> anyhow::Result<()> {
         parts.iter().rev().skip(1).take(1).any(|part| ["debug", "release"].contains(part));
     if is_build {
         remark(&format!(
-            "{BAD}warning{BAD:#}: `{}` is where this program was built\nhint: install it, and run the command with the installed one; clients will start this path\n",
+            "{BAD}warning{BAD:#}: `{}` is where this program was built\nhint: install it and run the installed one, because clients will start this path\n",
             visible(&front.program)
         ))?;
     }
@@ -113,7 +113,7 @@ pub(super) fn done(
     let plural = if count == 1 { "entry goes" } else { "entries go" };
     let backups = visible(&machine.shown(&machine.backups()));
     let mut text = format!("{GOOD}ok{GOOD:#}: {count} {plural} through Sluicegate now\n");
-    let _ = writeln!(text, "backups are in {backups}; `sluice stack restore` undoes it");
+    let _ = writeln!(text, "backups are in {backups}\n`sluice stack restore` undoes it");
     text += "for this to take effect:\n";
     let mut clients: Vec<Client> = written.iter().map(|(client, _)| *client).collect();
     clients.sort();
