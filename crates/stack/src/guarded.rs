@@ -145,7 +145,8 @@ fn masked_words(text: &str) -> String {
 
 /// One argument: masked, and what it says of the next.
 fn masked_word(word: &str, is_value: Value) -> (String, Value) {
-    if is_value == Value::Plain && word.contains(' ') && masked_url(word).is_none() {
+    let is_one = !word.contains(' ') || masked_url(word).is_some() || masked_other(word).is_some();
+    if is_value == Value::Plain && !is_one {
         return (masked_words(word), Value::Plain);
     }
     masked_one(word, is_value)
@@ -154,19 +155,22 @@ fn masked_word(word: &str, is_value: Value) -> (String, Value) {
 fn masked_one(word: &str, is_value: Value) -> (String, Value) {
     match is_value {
         // Another flag is no value, however secret one would be.
-        Value::Secret if !word.starts_with('-') => return (masked_value(word), Value::Plain),
+        Value::Secret if !word.starts_with('-') => {
+            let next = if is_scheme(word) { Value::Secret } else { Value::Plain };
+            return (masked_value(word), next);
+        }
         Value::Pair => return (masked_pair(word), Value::Plain),
         Value::Secret | Value::Plain => {}
     }
     if PAIRS.contains(&word) {
         return (word.to_owned(), Value::Pair);
     }
-    if word.starts_with('-') && !word.contains('=') {
+    if word.starts_with('-') && !word.contains(['=', ':']) {
         let next = if is_telling(word) { Value::Secret } else { Value::Plain };
         return (if is_key(word) { MASK.into() } else { word.to_owned() }, next);
     }
-    if let Some(url) = masked_url(word) {
-        return (url, Value::Plain);
+    if let Some(shown) = masked_url(word).or_else(|| masked_other(word)) {
+        return (shown, Value::Plain);
     }
     let shown = match word.split_once('=') {
         Some((name, value)) if is_telling(name) || is_variable(name) => {
@@ -174,12 +178,15 @@ fn masked_one(word: &str, is_value: Value) -> (String, Value) {
         }
         Some((name, value)) => {
             let value = masked_url(value)
+                .or_else(|| masked_other(value))
                 .unwrap_or_else(|| if is_key(value) { MASK.into() } else { value.to_owned() });
             format!("{name}={value}")
         }
         // `Authorization:…` in one word, and the scheme before a credential.
         None => match word.split_once(':') {
-            Some((name, _)) if is_telling(name) => format!("{name}:{MASK}"),
+            Some((name, value)) if is_telling(name) && !value.is_empty() => {
+                format!("{name}:{MASK}")
+            }
             _ if is_key(word) => MASK.into(),
             _ => word.to_owned(),
         },
@@ -191,7 +198,7 @@ fn masked_one(word: &str, is_value: Value) -> (String, Value) {
 /// Whether what follows is a credential.
 fn is_scheme(word: &str) -> bool {
     ["bearer", "basic"].contains(&word.to_ascii_lowercase().as_str())
-        || word.to_ascii_lowercase().ends_with("authorization:")
+        || (word.ends_with(':') && is_telling(word))
 }
 
 /// A name as variables have it: what is assigned to one may be anything.
@@ -245,6 +252,17 @@ fn masked_url(text: &str) -> Option<String> {
     let path: Vec<_> = path.split('/').map(|part| if is_key(part) { MASK } else { part }).collect();
     let query = query.map(masked_query).unwrap_or_default();
     Some(format!("{scheme}://{host}{}{query}{fragment}", path.join("/")))
+}
+
+/// What is not shown in parts: JSON, and a user and password before a host.
+fn masked_other(word: &str) -> Option<String> {
+    if word.trim_start().starts_with(['{', '[']) {
+        return Some(MASK.to_owned());
+    }
+    let (user, host) = word.rsplit_once('@')?;
+    // Of `--flag=value` the value is looked at by itself.
+    let has_password = user.contains(':') && !user.contains('/') && !word.starts_with('-');
+    has_password.then(|| format!("{MASK}@{host}"))
 }
 
 fn masked_query(query: &str) -> String {
@@ -316,6 +334,14 @@ mod tests {
         check("--api-key|${KEY}", "--api-key|${KEY}");
         check("--token|${T:-hunter2}", "--token|***");
         check("Bearer|hunter2", "Bearer|***");
+        check("Authorization: Bearer hunter2", "Authorization: *** ***");
+        check("--header=Authorization: Bearer hunter2", "--header=Authorization: *** ***");
+        check("--header=X-Api-Key: hunter2", "--header=X-Api-Key: ***");
+        check("-HAuthorization:hunter2", "-HAuthorization:***");
+        check("--config|{\"apiKey\":\"hunter2\"}", "--config|***");
+        check("--dsn=me:hunter2@db:5432/app|me:hunter2@db", "--dsn=***@db:5432/app|***@db");
+        check("me:a=b@db", "***@db");
+        check("git@github.com:org/repo", "git@github.com:org/repo");
         check("/home/me/projects/mcp-servers/index.js", "/home/me/projects/mcp-servers/index.js");
     }
 

@@ -69,11 +69,8 @@ struct Terms {
 impl Adopt {
     pub(crate) fn run(self, machine: &Machine) -> anyhow::Result<Done> {
         let configured = Configured::read(&machine.places);
-        let chosen = self.chosen(&configured)?;
-        let open: Vec<&Entry> = chosen
-            .into_iter()
-            .filter(|entry| entry.wrapped.is_none() && known::registered(machine, entry).is_none())
-            .collect();
+        let mut open = self.chosen(&configured)?;
+        open.retain(|entry| entry.wrapped.is_none() && known::registered(machine, entry).is_none());
         if open.is_empty() {
             remark(&format!("{GOOD}ok{GOOD:#}: all of them go through Sluicegate already\n"))?;
             return Ok(Done::Well);
@@ -81,24 +78,11 @@ impl Adopt {
         let mut memory = machine.memory()?;
         let terms = self.terms(machine, &mut memory, &open)?;
         let front = front(machine)?;
-        let mut work = Vec::new();
-        let mut is_whole = terms.len() == scan::distinct(open.iter().copied()).len();
-        for file in &configured.files {
-            let plans = plans(file, &open, &terms);
-            if plans.is_empty() {
-                continue;
-            }
-            let adoption = file.adopt(&plans, &front);
-            for (entry, error) in &adoption.refused {
-                is_whole = false;
-                not_adopted(entry, &error.to_string())?;
-            }
-            if !adoption.adopted.is_empty() {
-                work.push((file, adoption));
-            }
-        }
+        let work = work(&configured, &open, &terms, &front)?;
+        let adopted: usize = work.iter().map(|(_, adoption)| adoption.adopted.len()).sum();
+        let done = Done::well_if(adopted == open.len());
         if work.is_empty() {
-            return Ok(Done::WithProblems);
+            return Ok(done);
         }
         if self.json {
             print_json(&told::as_json(&work, &terms, !self.consent.dry_run))?;
@@ -106,17 +90,13 @@ impl Adopt {
             told::preview(machine, &work, &terms)?;
         }
         told::warn_of_build(&front)?;
-        if self.consent.dry_run {
-            remark(&format!("{FAINT}nothing is written: this was a dry run{FAINT:#}\n"))?;
-            return Ok(Done::well_if(is_whole));
-        }
-        if !self.is_confirmed(work.len())? {
-            remark("nothing is written\n")?;
-            return Ok(Done::WithProblems);
+        if !self.consent.is_given(work.len())? {
+            // A dry run has done what it was asked for.
+            return Ok(if self.consent.dry_run { done } else { Done::WithProblems });
         }
         memory.look(&configured);
-        write(machine, &work, &terms, &memory)
-            .map(|done| if is_whole { done } else { Done::WithProblems })
+        let written = write(machine, &work, &terms, &memory)?;
+        Ok(if done == Done::Well { written } else { done })
     }
 
     /// The entries that were asked for.
@@ -141,8 +121,8 @@ impl Adopt {
         Ok(here.into_iter().filter(|entry| self.servers.contains(&entry.name)).collect())
     }
 
-    /// The name and policy of each server, by its identity. Servers that nothing
-    /// is known of are asked first; those that do not answer are left out.
+    /// The name and policy of each server, by its identity. Servers that were not
+    /// asked before are asked first; those that do not answer are left out.
     fn terms(
         &self,
         machine: &Machine,
@@ -150,11 +130,8 @@ impl Adopt {
         open: &[&Entry],
     ) -> anyhow::Result<BTreeMap<String, Terms>> {
         let servers = scan::distinct(open.iter().copied());
-        let unknown: Vec<&Entry> = servers
-            .iter()
-            .copied()
-            .filter(|entry| known::ability(memory, entry).is_none())
-            .collect();
+        let mut unknown = servers.clone();
+        unknown.retain(|entry| memory.ability(entry).is_none());
         let failed = if unknown.is_empty() {
             Vec::new()
         } else {
@@ -164,43 +141,77 @@ impl Adopt {
         let mut terms = BTreeMap::new();
         for entry in servers {
             let identity = entry.identity();
-            let failure = failed.iter().find(|failed| failed.identity == identity);
-            let is_sign_in =
-                failure.is_some_and(|failed| matches!(failed.error, ListError::SignIn));
-            if let Some(failure) = failure.filter(|_| is_sign_in || !self.unseen) {
-                let hint = if is_sign_in {
-                    ""
-                } else {
-                    "\nhint: `--unseen` adopts it with a policy by categories"
-                };
-                let first = failure.error.to_string();
-                let first = first.lines().next().unwrap_or_default();
-                not_adopted(entry, &format!("{first}{hint}"))?;
+            if let Some(failed) = failed.iter().find(|failed| failed.identity == identity)
+                && let Some(why) = self.objection(&failed.error)
+            {
+                not_adopted(entry, &why)?;
                 continue;
             }
             let wanted = wrap::name::made(&entry.name)?;
             let name = memory.name(entry, wanted.as_str());
-            let ability = known::ability(memory, entry);
-            let draft = drafts::draft(machine, &name, ability.as_ref());
+            let draft = drafts::draft(machine, &name, memory.ability(entry).as_ref());
             terms.insert(identity, Terms { name, draft });
         }
         Ok(terms)
     }
 
-    fn is_confirmed(&self, files: usize) -> anyhow::Result<bool> {
-        if self.consent.yes {
+    /// Why a server that did not tell its tools is not adopted.
+    fn objection(&self, error: &ListError) -> Option<String> {
+        let first = error.to_string().lines().next().map(str::to_owned).unwrap_or_default();
+        match error {
+            ListError::SignIn => Some(first),
+            _ if self.unseen => None,
+            _ => Some(format!("{first}\nhint: `--unseen` adopts it with a policy by categories")),
+        }
+    }
+}
+
+impl Consent {
+    /// Whether files may be written.
+    fn is_given(&self, files: usize) -> anyhow::Result<bool> {
+        if self.dry_run {
+            remark(&format!("{FAINT}nothing is written: this was a dry run{FAINT:#}\n"))?;
+            return Ok(false);
+        }
+        if self.yes {
             return Ok(true);
         }
         if !stdin().is_terminal() {
-            remark("hint: add `--yes` to write this, or run it on a terminal\n")?;
+            remark(
+                "nothing is written\nhint: add `--yes` to write this, or run it on a terminal\n",
+            )?;
             return Ok(false);
         }
-        let plural = if files == 1 { "this file" } else { "these files" };
-        remark(&format!("{STRONG}Rewrite {plural}?{STRONG:#} [y/N] "))?;
+        let which = if files == 1 { "this file" } else { "these files" };
+        remark(&format!("{STRONG}Rewrite {which}?{STRONG:#} [y/N] "))?;
         let mut answer = String::new();
         stdin().read_line(&mut answer)?;
-        Ok(["y", "yes"].contains(&answer.trim().to_lowercase().as_str()))
+        let is_yes = ["y", "yes"].contains(&answer.trim().to_lowercase().as_str());
+        if !is_yes {
+            remark("nothing is written\n")?;
+        }
+        Ok(is_yes)
     }
+}
+
+/// The files as they would be, where anything in them changes.
+fn work<'c>(
+    configured: &'c Configured,
+    open: &[&'c Entry],
+    terms: &BTreeMap<String, Terms>,
+    front: &Front,
+) -> anyhow::Result<Vec<(&'c ConfigFile, Adoption<'c>)>> {
+    let mut work = Vec::new();
+    for file in &configured.files {
+        let adoption = file.adopt(&plans(file, open, terms), front);
+        for (entry, error) in &adoption.refused {
+            not_adopted(entry, &error.to_string())?;
+        }
+        if !adoption.adopted.is_empty() {
+            work.push((file, adoption));
+        }
+    }
+    Ok(work)
 }
 
 fn not_adopted(entry: &Entry, why: &str) -> anyhow::Result<()> {

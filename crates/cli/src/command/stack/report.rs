@@ -33,17 +33,15 @@ impl Report<'_> {
         let problems = self.configured.problems.iter().map(|problem| {
             json!({
                 "client": problem.client.id(),
-                "file": problem.path,
+                "file": problem.path.display().to_string(),
                 "line": problem.at.map(|(line, _)| line),
                 "column": problem.at.map(|(_, column)| column),
                 "message": problem.message,
             })
         });
-        let looked = self
-            .configured
-            .looked
-            .iter()
-            .map(|(client, path)| json!({ "client": client.id(), "file": path }));
+        let looked = self.configured.looked.iter().map(
+            |(client, path)| json!({ "client": client.id(), "file": path.display().to_string() }),
+        );
         json!({
             "servers": servers,
             "gone": self.survey.gone,
@@ -91,8 +89,8 @@ fn configured(entry: &Entry) -> Value {
     json!({
         "name": entry.name,
         "client": entry.client.id(),
-        "file": entry.file,
-        "project": entry.scope.folder(),
+        "file": entry.file.display().to_string(),
+        "project": entry.scope.folder().map(|folder| folder.display().to_string()),
         "disabled": entry.is_disabled,
         "sets": entry.transport.names(),
         "adopted_as": wrapped.and_then(|wrapped| wrapped.name.as_ref()),

@@ -57,7 +57,7 @@ fn as_json(undo: &Undo) -> Value {
     let refused = undo.refused.iter().map(|(name, why)| json!({ "name": name, "why": why }));
     json!({
         "client": undo.client,
-        "file": undo.file,
+        "file": undo.file.display().to_string(),
         "outcome": match undo.outcome {
             Outcome::Exact => "exact",
             Outcome::InPart => "in part",
@@ -65,7 +65,7 @@ fn as_json(undo: &Undo) -> Value {
         },
         "restored": undo.names,
         "refused": refused.collect::<Vec<_>>(),
-        "backups": undo.backups,
+        "backups": undo.backups.iter().map(|path| path.display().to_string()).collect::<Vec<_>>(),
     })
 }
 

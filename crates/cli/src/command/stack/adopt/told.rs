@@ -75,13 +75,13 @@ pub(super) fn as_json(
 ) -> Value {
     let files = work.iter().map(|(file, adoption)| {
         let names: Vec<_> = adoption.adopted.iter().map(|entry| &entry.name).collect();
-        json!({ "client": file.client.id(), "file": file.path, "adopted": names, "diff": adoption.diff })
+        json!({ "client": file.client.id(), "file": file.path.display().to_string(), "adopted": names, "diff": adoption.diff })
     });
     let mut policies: Vec<&Terms> = terms.values().collect();
     policies.sort_by(|a, b| a.name.cmp(&b.name));
     let policies = policies.into_iter().map(|terms| {
         let Terms { name, draft } = terms;
-        json!({ "name": name, "file": draft.path, "exists": draft.exists, "effect": draft.effect })
+        json!({ "name": name, "file": draft.path.display().to_string(), "exists": draft.exists, "effect": draft.effect })
     });
     json!({
         "files": files.collect::<Vec<_>>(),
