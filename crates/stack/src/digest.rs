@@ -1,12 +1,12 @@
 //! Digests: of whole files, and of values whatever the order of their keys.
 
 use data_encoding::HEXLOWER;
+use ring::digest::{SHA256, digest};
 use serde_json::Value;
-use sha2::{Digest as _, Sha256};
 
 /// The SHA-256 of some bytes, in lower-case hexadecimal.
 pub fn sha256(bytes: &[u8]) -> String {
-    HEXLOWER.encode(&Sha256::digest(bytes))
+    HEXLOWER.encode(digest(&SHA256, bytes).as_ref())
 }
 
 /// The same for a JSON value: equal for values that mean the same, however they
