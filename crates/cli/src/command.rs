@@ -9,6 +9,7 @@ mod log;
 mod pharo;
 mod policy;
 mod server;
+mod stack;
 mod supervise;
 mod up;
 mod wrap;
@@ -51,6 +52,8 @@ enum Command {
     Grant(grant::Command),
     /// The audit log: what was called, and what came of it
     Log(Box<log::Log>),
+    /// The MCP servers that clients on this machine are configured to use
+    Stack(Box<stack::Stack>),
     /// The Pharo Smalltalk Interop MCP server, on standard input and output
     Pharo(pharo::Pharo),
     /// Say what tools can do, from their definitions
@@ -74,6 +77,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<Done> {
         Command::Policy(command) => policy::run(command, arguments.data),
         Command::Grant(command) => grant::run(command, arguments.data),
         Command::Log(log) => log.run(arguments.data),
+        Command::Stack(stack) => stack.run(arguments.data),
         Command::Pharo(pharo) => pharo.run(),
         Command::Classify(classify) => classify.run(),
         Command::Config(show) => show.run(arguments.data),

@@ -120,6 +120,20 @@ impl DataDirectory {
         secret::write(&server_file(&self.path, name), text.trim_end())
     }
 
+    /// The folder of what is kept about clients' own files, made if there is none.
+    pub(crate) fn stack(&self) -> Result<PathBuf, DataError> {
+        let folder = self.path.join("stack");
+        make_private(&folder)?;
+        Ok(folder)
+    }
+
+    /// A private folder below that one, made if there is none.
+    pub(crate) fn stack_folder(&self, name: &str) -> Result<PathBuf, DataError> {
+        let folder = self.stack()?.join(name);
+        make_private(&folder)?;
+        Ok(folder)
+    }
+
     /// The token of the demo's grant, made if there is none.
     pub(crate) fn demo_token(&self) -> Result<Secret, DataError> {
         secret::kept_token(&self.path.join("demo-token"), "sg_")
@@ -131,6 +145,11 @@ impl DataDirectory {
         make_private(&keys)?;
         secret::kept_key(&keys.join("master"))
     }
+}
+
+/// Writes a private file: a crash leaves the old one or the new one.
+pub(crate) fn write_private(path: &Path, text: &str) -> Result<(), DataError> {
+    secret::write(path, text.trim_end())
 }
 
 /// Where servers are kept that a command on this machine has added.

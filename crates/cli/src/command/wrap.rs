@@ -3,13 +3,14 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use clap::Args;
 use sluice_store::Name;
+use sluice_upstream::{HttpUpstream, address::Reach};
 
 use super::{policy::drawn, server::headers};
 use crate::{
-    config::{self, Overrides},
+    config::{self, Overrides, secret},
     environment::Environment,
     input::Source,
     logging::{self, LogFormat},
@@ -25,10 +26,10 @@ pub(crate) struct Wrap {
     /// What to call the server, in counters and the audit log [default: made from the command or URL]
     #[arg(long, value_parser = Name::new)]
     name: Option<Name>,
-    /// Where the server is, if it is not a command
+    /// Where the server is, if it is not a command; may be `env:NAME` or `file:PATH`
     #[arg(long, required_unless_present = "command")]
     url: Option<String>,
-    /// A header to send it, such as 'Authorization: `env:NAME`'; a value may be `env:NAME` or `file:PATH`
+    /// A header to send it, such as 'Authorization: Bearer `env:NAME`'; a value may be `env:NAME` or `file:PATH`
     #[arg(long = "header", value_name = "NAME: VALUE")]
     headers: Vec<String>,
     /// The command that is the server
@@ -56,7 +57,10 @@ impl Wrap {
         let overrides = Overrides { data, ..Overrides::default() };
         let data = config::data_directory(&overrides, &environment)?;
         let place = match self.url {
-            Some(url) => Place::Url { url, headers: headers(&self.headers, &environment)? },
+            Some(url) => {
+                let headers = headers(&self.headers, &environment)?;
+                Place::Url { url: address(&url, &environment)?, headers }
+            }
             None => Place::Command(self.command),
         };
         let start = Start { name: self.name, place, source, data, environment };
@@ -69,4 +73,15 @@ impl Wrap {
         runtime.shutdown_background();
         done
     }
+}
+
+/// The URL itself, which may hold a secret where it is not written out.
+fn address(given: &str, environment: &Environment) -> anyhow::Result<String> {
+    let url = secret::given(given, environment).map_err(|message| anyhow!("`--url`: {message}"))?;
+    if url.expose() != given && HttpUpstream::new(url.expose(), Reach::default()).is_err() {
+        bail!(
+            "what `{given}` names is no URL of a server: it must be `http://` or `https://`, a host and a path"
+        );
+    }
+    Ok(url.expose().to_owned())
 }

@@ -8,6 +8,8 @@ use toml::{Spanned, de::DeValue};
 use super::loader::Loader;
 use crate::environment::Environment;
 
+/// What stands before a token in a header.
+const BEARER: &str = "Bearer ";
 /// Bytes of a file that holds a secret.
 const LONGEST_SECRET: u64 = 64 << 10;
 
@@ -41,15 +43,17 @@ pub(super) fn resolve(
     None
 }
 
-/// A secret given on the command line, in the same three ways.
+/// A secret given on the command line, in the same three ways; what is named may
+/// be a token that `Bearer` stands before.
 pub(crate) fn given(text: &str, environment: &Environment) -> Result<Secret, String> {
     let mut loader = Loader::new(Path::new(""), environment);
-    let found = match text.split_once(':') {
+    let scheme = if text.starts_with(BEARER) { BEARER } else { "" };
+    let found = match text.strip_prefix(scheme).unwrap_or(text).split_once(':') {
         Some(("env", name)) => of_variable(name, &loader),
         Some(("file", name)) => of_file(name, &mut loader),
-        _ => Ok(text.to_owned()),
+        _ => return Ok(Secret::new(text.to_owned())),
     };
-    found.map(Secret::new)
+    found.map(|secret| Secret::new(format!("{scheme}{secret}")))
 }
 
 fn of_variable(name: &str, loader: &Loader<'_>) -> Result<String, String> {

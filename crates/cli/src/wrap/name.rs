@@ -56,7 +56,7 @@ fn stem(path: &str) -> &str {
 }
 
 /// A name as near to a text as a name can be.
-fn made(text: &str) -> Result<Name, NameError> {
+pub(crate) fn made(text: &str) -> Result<Name, NameError> {
     let fits = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
     let name: String = text.chars().map(fits).take(LONGEST).collect();
     let name = name.trim_matches('-');

@@ -22,7 +22,7 @@ pub(crate) struct Add {
     /// Where it is, such as `https://mcp.example.com/mcp`
     #[arg(long, required_unless_present = "command")]
     url: Option<String>,
-    /// A header to send it, such as 'Authorization: `env:NAME`'; a value may be `env:NAME` or `file:PATH`
+    /// A header to send it, such as 'Authorization: Bearer `env:NAME`'; a value may be `env:NAME` or `file:PATH`
     #[arg(long = "header", value_name = "NAME: VALUE")]
     headers: Vec<String>,
     /// A variable for the command, such as KEY=`env:NAME`; a value may be `env:NAME` or `file:PATH`
@@ -106,10 +106,12 @@ mod tests {
     #[test]
     fn headers_are_resolved_here() {
         let environment = Environment::from([("KEY", "sesame")]);
-        let given = ["Authorization: Bearer a:b", "X-Key: env:KEY"].map(String::from);
-        let read = headers(&given, &environment).unwrap();
+        let given = ["Authorization: Bearer a:b", "X-Key: env:KEY", "X-Auth: Bearer env:KEY"];
+        let read = headers(&given.map(String::from), &environment).unwrap();
         let read: Vec<_> = read.iter().map(|(name, value)| (&**name, value.expose())).collect();
-        assert_eq!(read, [("Authorization", "Bearer a:b"), ("X-Key", "sesame")]);
+        let expected =
+            [("Authorization", "Bearer a:b"), ("X-Key", "sesame"), ("X-Auth", "Bearer sesame")];
+        assert_eq!(read, expected);
         for wrong in [["X-Key"].as_slice(), &["X: env:NONE"], &["X: a", "X: b"]] {
             let given: Vec<_> = wrong.iter().map(ToString::to_string).collect();
             assert!(headers(&given, &environment).is_err(), "{wrong:?}");

@@ -1,0 +1,125 @@
+//! What is told before and after servers are adopted.
+
+use std::{collections::BTreeMap, fmt::Write as _};
+
+use anstyle::Style;
+use serde_json::{Value, json};
+use sluice_stack::{Adoption, Backup, Client, ConfigFile, Front};
+
+use super::Terms;
+use crate::{
+    command::stack::machine::Machine,
+    output::{BAD, FAINT, GOOD, STRONG, print, remark, visible},
+};
+
+/// Columns of a line about a policy.
+const WIDTH: usize = 76;
+
+/// Shows what would change, file by file, and the policies.
+pub(super) fn preview(
+    machine: &Machine,
+    work: &[(&ConfigFile, Adoption<'_>)],
+    terms: &BTreeMap<String, Terms>,
+) -> anyhow::Result<()> {
+    let mut text = String::new();
+    for (file, adoption) in work {
+        let path = visible(&machine.shown(&file.path));
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{STRONG}--- {path}\n+++ {path}{STRONG:#}");
+        for line in adoption.diff.lines() {
+            let style = match line.chars().next() {
+                Some('-') => BAD,
+                Some('+') => GOOD,
+                Some('@') => FAINT,
+                _ => Style::new(),
+            };
+            let _ = writeln!(text, "{style}{}{style:#}", visible(line));
+        }
+        text.push('\n');
+    }
+    let mut policies: Vec<&Terms> = terms.values().collect();
+    policies.sort_by(|a, b| a.name.cmp(&b.name));
+    for terms in policies {
+        let path = visible(&machine.shown(&terms.draft.path));
+        let state = if terms.draft.exists { " (there already, and stays)" } else { "" };
+        let _ = writeln!(text, "{STRONG}policy {path}{STRONG:#}{state}");
+        if !terms.draft.exists {
+            for line in terms.draft.effect.iter().flat_map(|line| wrapped(line)) {
+                let _ = writeln!(text, "  {}", visible(&line));
+            }
+        }
+    }
+    Ok(print(&text)?)
+}
+
+/// A line as several that fit a terminal.
+fn wrapped(line: &str) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in line.split(' ') {
+        let last = lines.last().map_or(0, |last| last.chars().count());
+        if last > 0 && last + 1 + word.chars().count() > WIDTH {
+            lines.push("  ".to_owned());
+        } else if last > 0 {
+            lines.last_mut().into_iter().for_each(|last| last.push(' '));
+        }
+        lines.last_mut().into_iter().for_each(|last| last.push_str(word));
+    }
+    lines
+}
+
+/// The same for programs.
+pub(super) fn as_json(
+    work: &[(&ConfigFile, Adoption<'_>)],
+    terms: &BTreeMap<String, Terms>,
+    is_to_be_written: bool,
+) -> Value {
+    let files = work.iter().map(|(file, adoption)| {
+        let names: Vec<_> = adoption.adopted.iter().map(|entry| &entry.name).collect();
+        json!({ "client": file.client.id(), "file": file.path.display().to_string(), "adopted": names, "diff": adoption.diff })
+    });
+    let mut policies: Vec<&Terms> = terms.values().collect();
+    policies.sort_by(|a, b| a.name.cmp(&b.name));
+    let policies = policies.into_iter().map(|terms| {
+        let Terms { name, draft } = terms;
+        json!({ "name": name, "file": draft.path.display().to_string(), "exists": draft.exists, "effect": draft.effect })
+    });
+    json!({
+        "files": files.collect::<Vec<_>>(),
+        "policies": policies.collect::<Vec<_>>(),
+        "dry_run": !is_to_be_written,
+    })
+}
+
+/// Clients will start the path that is written into their files.
+pub(super) fn warn_of_build(front: &Front) -> anyhow::Result<()> {
+    let parts: Vec<_> = front.program.split('/').collect();
+    let is_build =
+        parts.iter().rev().skip(1).take(1).any(|part| ["debug", "release"].contains(part));
+    if is_build {
+        remark(&format!(
+            "{BAD}warning{BAD:#}: `{}` is where this program was built\nhint: install it and run the installed one, because clients will start this path\n",
+            visible(&front.program)
+        ))?;
+    }
+    Ok(())
+}
+
+/// Says what was done, and what is left to do by hand.
+pub(super) fn done(
+    machine: &Machine,
+    count: usize,
+    written: &[(Client, Backup)],
+) -> anyhow::Result<()> {
+    let plural = if count == 1 { "entry goes" } else { "entries go" };
+    let backups = visible(&machine.shown(&machine.backups()));
+    let mut text = format!("{GOOD}ok{GOOD:#}: {count} {plural} through Sluicegate now\n");
+    let _ = writeln!(text, "backups are in {backups}\n`sluice stack restore` undoes it");
+    text += "for this to take effect:\n";
+    let mut clients: Vec<Client> = written.iter().map(|(client, _)| *client).collect();
+    clients.sort();
+    clients.dedup();
+    for client in clients {
+        let _ = writeln!(text, "  {}", client.restart());
+    }
+    Ok(remark(&text)?)
+}

@@ -1,0 +1,111 @@
+//! This machine and its user: where clients' files are, and what is remembered.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, anyhow};
+use sluice_stack::{Memory, Os, Places};
+use sluice_store::Server;
+
+use crate::{
+    clock,
+    config::{self, Config, Overrides},
+    data::{self, DataDirectory},
+    environment::Environment,
+};
+
+/// Bytes of what is remembered.
+const LONGEST: u64 = 64 << 20;
+
+pub(super) struct Machine {
+    pub(super) places: Places,
+    pub(super) environment: Environment,
+    /// The data directory, which is made when something is put there.
+    pub(super) data: PathBuf,
+}
+
+impl Machine {
+    pub(super) fn of_process(data: Option<PathBuf>) -> anyhow::Result<Machine> {
+        let environment = Environment::of_process();
+        let overrides = Overrides { data, ..Overrides::default() };
+        let data = config::data_directory(&overrides, &environment)?;
+        Ok(Machine {
+            places: places(&environment)?,
+            // Clients start `sluice` in folders of their own.
+            data: std::path::absolute(data)?,
+            environment,
+        })
+    }
+
+    /// The servers of the gateway's configuration; none if that cannot be read,
+    /// which `sluice config` explains.
+    pub(super) fn declared(&self) -> Vec<Server> {
+        let overrides = Overrides { data: Some(self.data.clone()), ..Overrides::default() };
+        Config::load(&overrides, &self.environment).map(|config| config.servers).unwrap_or_default()
+    }
+
+    /// What was remembered last time.
+    pub(super) fn memory(&self) -> anyhow::Result<Memory> {
+        let path = self.memory_file();
+        if !path.exists() {
+            return Ok(Memory::default());
+        }
+        data::check_private(&path)?;
+        let text = crate::input::read(&path.display().to_string(), LONGEST)?;
+        serde_json::from_slice(&text).with_context(|| {
+            format!("`{}` does not hold what belongs there\nhint: remove it; servers are then to be scanned again", path.display())
+        })
+    }
+
+    pub(super) fn remember(&self, memory: &Memory) -> anyhow::Result<()> {
+        self.directory()?.stack()?;
+        let text = serde_json::to_string_pretty(memory)?;
+        Ok(data::write_private(&self.memory_file(), &text)?)
+    }
+
+    pub(super) fn directory(&self) -> anyhow::Result<DataDirectory> {
+        Ok(DataDirectory::open(&self.data)?)
+    }
+
+    pub(super) fn backups(&self) -> PathBuf {
+        self.data.join("stack/backups")
+    }
+
+    fn memory_file(&self) -> PathBuf {
+        self.data.join("stack/memory.json")
+    }
+
+    /// A path as people write it.
+    pub(super) fn shown(&self, path: &Path) -> String {
+        match path.strip_prefix(&self.places.home) {
+            Ok(rest) if !rest.as_os_str().is_empty() => format!("~/{}", rest.display()),
+            _ => path.display().to_string(),
+        }
+    }
+}
+
+/// The time now, to the second.
+pub(super) fn now() -> String {
+    let moment = jiff::Timestamp::from_second(clock::now().as_millis() / 1000);
+    moment.unwrap_or_default().to_string()
+}
+
+fn places(environment: &Environment) -> anyhow::Result<Places> {
+    let home = environment
+        .path("HOME")
+        .filter(|home| home.is_absolute())
+        .ok_or_else(|| anyhow!("there is no home folder to look in\nhint: set `HOME`"))?;
+    let os = if cfg!(target_os = "macos") { Os::MacOs } else { Os::Linux };
+    let absolute = |name| environment.path(name).filter(|path| path.is_absolute());
+    let config = match os {
+        Os::MacOs => home.join("Library/Application Support"),
+        _ => absolute("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config")),
+    };
+    Ok(Places {
+        os,
+        config,
+        claude: absolute("CLAUDE_CONFIG_DIR"),
+        codex: absolute("CODEX_HOME"),
+        folder: std::env::current_dir().context("the current folder is gone")?,
+        home,
+    })
+}

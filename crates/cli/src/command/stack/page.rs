@@ -1,0 +1,320 @@
+//! The one screen: every server, the worst first, and what to do next.
+
+use std::fmt::Write as _;
+
+use anstyle::Style;
+use sluice_classify::Category;
+use sluice_stack::{Ability, Advice, Client, Group, HookFile};
+
+use super::{machine::Machine, report::Report};
+use crate::output::{BAD, Cell, FAINT, GOOD, HELD, STRONG, table, visible};
+
+/// Columns that a line may have.
+const WIDTH: usize = 80;
+/// Columns for a name.
+const NAME: usize = 22;
+/// Columns for the clients.
+const CLIENTS: usize = 24;
+
+pub(super) fn draw(report: &Report<'_>, machine: &Machine) -> String {
+    let groups = &report.survey.groups;
+    let mut text = String::new();
+    if groups.is_empty() {
+        text.push_str(&nothing(report, machine));
+    } else {
+        text.push_str(&totals(groups));
+        text.push('\n');
+        text.push_str(&servers(report, machine));
+        text.push_str(&news(report));
+    }
+    text.push_str(&problems(report, machine));
+    if !groups.is_empty() {
+        text.push_str(&next(report, machine));
+    }
+    text
+}
+
+/// What it comes to.
+fn totals(groups: &[Group<'_>]) -> String {
+    let tools: usize = groups.iter().map(|group| tools_of(group)).sum();
+    let mut clients: Vec<Client> = groups.iter().flat_map(Group::clients).collect();
+    clients.sort();
+    clients.dedup();
+    let unknown = groups.iter().filter(|group| group.ability.is_none()).count();
+    let known = groups.len() - unknown;
+    let mut text = if known == 0 {
+        format!(
+            "{STRONG}Your agents can reach {}{STRONG:#}, from {}.\n",
+            counted(groups.len(), "server"),
+            counted(clients.len(), "client"),
+        )
+    } else {
+        format!(
+            "{STRONG}Your agents can call {} on {}{STRONG:#}, from {}.\n",
+            counted(tools, "tool"),
+            counted(known, "server"),
+            counted(clients.len(), "client"),
+        )
+    };
+    let mut parts: Vec<String> = Vec::new();
+    for category in [Category::Financial, Category::Destructive, Category::Execute, Category::Write]
+    {
+        let count = groups.iter().filter(|group| group.worst() == Some(category)).count();
+        if count > 0 {
+            let style = colour(Some(category));
+            parts.push(format!("{style}{count} can {}{style:#}", deed(category)));
+        }
+    }
+    if known == 0 {
+        parts.push(format!("{HELD}What they can do there is not known yet{HELD:#}"));
+    } else if unknown > 0 {
+        let is = if unknown == 1 { "is" } else { "are" };
+        parts.push(format!("{HELD}{unknown} {is} not known yet{HELD:#}"));
+    }
+    let adopted = groups.iter().filter(|group| group.is_adopted()).count();
+    if adopted > 0 {
+        let is = if adopted == 1 { "is" } else { "are" };
+        parts.push(format!("{GOOD}{adopted} {is} behind Sluicegate{GOOD:#}"));
+    }
+    if !parts.is_empty() {
+        text.push_str(&filled(&parts));
+    }
+    text
+}
+
+/// Parts of one sentence, on as many lines as they need.
+fn filled(parts: &[String]) -> String {
+    let mut lines = vec![String::new()];
+    let mut width = 0;
+    for (index, part) in parts.iter().enumerate() {
+        let plain = anstream::adapter::strip_str(part).to_string().chars().count() + 2;
+        if width > 0 && width + plain > WIDTH {
+            lines.push(String::new());
+            width = 0;
+        }
+        width += plain;
+        if let Some(line) = lines.last_mut() {
+            let sign = if index + 1 < parts.len() { ", " } else { "." };
+            line.push_str(part);
+            line.push_str(sign);
+        }
+    }
+    let lines: Vec<&str> = lines.iter().map(|line| line.trim_end()).collect();
+    lines.join("\n") + "\n"
+}
+
+/// What a category lets an agent do.
+fn deed(category: Category) -> &'static str {
+    match category {
+        Category::Financial => "move money",
+        Category::Destructive => "destroy data",
+        Category::Execute => "run code",
+        Category::Write => "write",
+        Category::Other => "do other things",
+        Category::Read => "read",
+    }
+}
+
+fn colour(worst: Option<Category>) -> Style {
+    match worst {
+        Some(Category::Financial | Category::Destructive) => BAD,
+        Some(Category::Execute) | None => HELD,
+        Some(Category::Write | Category::Other) => Style::new(),
+        Some(Category::Read) => GOOD,
+    }
+}
+
+fn servers(report: &Report<'_>, machine: &Machine) -> String {
+    let groups = &report.survey.groups;
+    let rows: Vec<_> = groups.iter().map(row).collect();
+    let drawn = table(["SERVER", "CAN", "TOOLS", "IN", "WHAT TO DO"], &rows);
+    let mut lines = drawn.lines();
+    let mut text = lines.next().map(|head| format!("{head}\n")).unwrap_or_default();
+    for (group, line) in groups.iter().zip(lines) {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{line}");
+        let place = group.entries.first().map(|entry| entry.transport.shown()).unwrap_or_default();
+        // The user's own name is nothing to share.
+        let home = format!("{}/", machine.places.home.display());
+        let place = shortened(&visible(&place.replace(&home, "~/")), WIDTH - 2);
+        let _ = writeln!(text, "  {FAINT}{place}{FAINT:#}");
+        for note in notes(report, group) {
+            let _ = writeln!(text, "  {note}");
+        }
+    }
+    text
+}
+
+fn row(group: &Group<'_>) -> [Cell; 5] {
+    let worst = group.worst();
+    let can = match (&group.ability, worst) {
+        (None, _) => "not known".to_owned(),
+        (Some(_), None) => "nothing".to_owned(),
+        (Some(ability), Some(worst)) => {
+            let count = ability.count(worst);
+            if worst == Category::Read {
+                deed(worst).into()
+            } else {
+                format!("{} ({count})", deed(worst))
+            }
+        }
+    };
+    let tools = group.ability.as_ref().map(|ability| ability.tools.len().to_string());
+    let (advice, style) = match group.advice {
+        Advice::Proceed if group.is_adopted() => ("proceed (adopted)", GOOD),
+        Advice::Proceed => ("proceed", GOOD),
+        Advice::WithRules => ("connect with rules", STRONG),
+        Advice::AskFirst => ("ask first", HELD),
+    };
+    let style = if group.is_disabled() { FAINT } else { style };
+    [
+        Cell::styled(&shortened(&visible(&group.name), NAME), STRONG),
+        Cell::styled(&can, colour(worst)),
+        Cell::maybe(tools.as_deref()),
+        Cell::new(&shortened(&clients(group), CLIENTS)),
+        Cell::styled(advice, style),
+    ]
+}
+
+fn clients(group: &Group<'_>) -> String {
+    let clients = group.clients();
+    let titles: Vec<_> = clients.iter().map(|client| client.title()).collect();
+    let all = titles.join(", ");
+    match titles.as_slice() {
+        [first, rest @ ..] if all.chars().count() > CLIENTS => format!("{first} +{}", rest.len()),
+        _ => all,
+    }
+}
+
+/// What is out of the ordinary about a server.
+fn notes(report: &Report<'_>, group: &Group<'_>) -> Vec<String> {
+    let mut notes = Vec::new();
+    let mut note = |style: Style, text: &str| {
+        notes.push(format!("{style}{}{style:#}", shortened(&visible(text), WIDTH - 2)));
+    };
+    if group.is_disabled() {
+        note(FAINT, "disabled in its client");
+    }
+    if let Some(failure) = report.failure(group) {
+        note(BAD, &format!("cannot be asked: {}", failure.lines().next().unwrap_or_default()));
+    }
+    if let Some(ability) = &group.ability {
+        let findings = ability.findings();
+        if findings > 0 {
+            let signs = counted(findings, "sign");
+            note(BAD, &format!("{signs} that its definitions were written to mislead"));
+        }
+        for (what, names) in changes(ability) {
+            note(HELD, &format!("{what} since the scan before: {}", names.join(", ")));
+        }
+    }
+    if let Some(name) = report.declared(group).filter(|_| !group.is_adopted()) {
+        note(HELD, &format!("the gateway here has it as `{name}`, and this goes past that"));
+    }
+    let adopted = group.entries.iter().filter(|entry| entry.wrapped.is_some()).count();
+    if adopted > 0 && adopted < group.entries.len() {
+        note(HELD, &format!("adopted in {adopted} of {} places only", group.entries.len()));
+    }
+    notes
+}
+
+fn changes(ability: &Ability) -> Vec<(&'static str, &Vec<String>)> {
+    let changes = &ability.changes;
+    let all = [("new", &changes.added), ("gone", &changes.removed), ("changed", &changes.changed)];
+    all.into_iter().filter(|(_, names)| !names.is_empty()).collect()
+}
+
+/// What is different from when this was last looked at.
+fn news(report: &Report<'_>) -> String {
+    let new: Vec<_> = report
+        .survey
+        .groups
+        .iter()
+        .filter(|group| group.is_new)
+        .map(|group| visible(&group.name))
+        .collect();
+    let gone: Vec<_> = report.survey.gone.iter().map(|name| visible(name)).collect();
+    let mut text = String::new();
+    for (what, names) in [("New", new), ("Gone", gone)] {
+        if !names.is_empty() {
+            let line = format!("{what} since last time: {}", names.join(", "));
+            let _ = writeln!(text, "\n{HELD}{}{HELD:#}", shortened(&line, WIDTH));
+        }
+    }
+    text
+}
+
+fn problems(report: &Report<'_>, machine: &Machine) -> String {
+    let mut text = String::new();
+    for problem in &report.configured.problems {
+        let at = problem.at.map(|(line, column)| format!(":{line}:{column}")).unwrap_or_default();
+        let file = visible(&machine.shown(&problem.path));
+        let message = visible(&problem.message);
+        let _ = writeln!(text, "\n{BAD}problem{BAD:#}: {} in {file}{at}", problem.client);
+        let _ = writeln!(text, "  {message}");
+    }
+    text
+}
+
+/// Whether every client that has hooks has ours.
+fn is_hooked(machine: &Machine) -> bool {
+    let read = |client| HookFile::read(client, &machine.places).ok().flatten();
+    HookFile::CLIENTS.into_iter().filter_map(read).all(|file| file.is_installed())
+}
+
+/// The commands to run from here.
+fn next(report: &Report<'_>, machine: &Machine) -> String {
+    let groups = &report.survey.groups;
+    let is_used = |group: &&Group<'_>| !group.is_disabled() && !group.is_adopted();
+    // Asking once more those that have just not answered would be of no use.
+    let is_unasked =
+        |group: &&Group<'_>| group.ability.is_none() && report.failure(group).is_none();
+    let unknown = groups.iter().filter(is_used).filter(is_unasked).count();
+    let open = groups.iter().filter(is_used).filter(|group| group.ability.is_some()).count();
+    let mut rows = Vec::new();
+    if unknown > 0 {
+        rows.push(("sluice stack --scan", "ask them what they can do (starts commands)"));
+    }
+    if open > 0 || unknown > 0 {
+        rows.push(("sluice stack adopt --all", "put Sluicegate before them, with a policy each"));
+    }
+    if rows.is_empty() && !is_hooked(machine) {
+        rows.push(("sluice stack hook --install", "be asked about servers that are added"));
+    }
+    if rows.is_empty() {
+        return format!("\n{GOOD}Nothing is left to do.{GOOD:#}\n");
+    }
+    let mut text = String::from("\n");
+    for (index, (command, why)) in rows.into_iter().enumerate() {
+        let label = if index == 0 { "Next:" } else { "" };
+        let _ = writeln!(text, "{label:5} {STRONG}{command:25}{STRONG:#} {why}");
+    }
+    text
+}
+
+fn nothing(report: &Report<'_>, machine: &Machine) -> String {
+    let mut text =
+        format!("{STRONG}No MCP server is configured on this machine.{STRONG:#}\nLooked in:\n");
+    for (client, path) in &report.configured.looked {
+        let path = shortened(&visible(&machine.shown(path)), WIDTH - 18);
+        let _ = writeln!(text, "  {:14}  {FAINT}{path}{FAINT:#}", client.title());
+    }
+    text.push_str("\nIn a project's folder, its own files are looked at too.\n");
+    text
+}
+
+fn tools_of(group: &Group<'_>) -> usize {
+    group.ability.as_ref().map_or(0, |ability| ability.tools.len())
+}
+
+fn counted(count: usize, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+}
+
+/// A text that fits into some columns.
+pub(super) fn shortened(text: &str, columns: usize) -> String {
+    if text.chars().count() <= columns {
+        return text.to_owned();
+    }
+    text.chars().take(columns.saturating_sub(1)).chain(['…']).collect()
+}

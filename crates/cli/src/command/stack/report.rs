@@ -1,0 +1,99 @@
+//! Everything that was found, for programs.
+
+use serde_json::{Value, json};
+use sluice_classify::Category;
+use sluice_stack::{Ability, Configured, Entry, Group, Survey};
+use sluice_store::Server;
+
+use super::{known, scan::Failed};
+
+pub(super) struct Report<'a> {
+    pub(super) configured: &'a Configured,
+    pub(super) survey: &'a Survey<'a>,
+    pub(super) failed: &'a [Failed],
+    /// Servers of the gateway's own configuration.
+    pub(super) declared: &'a [Server],
+}
+
+impl Report<'_> {
+    /// Why a server could not be asked, if it was asked.
+    pub(super) fn failure(&self, group: &Group<'_>) -> Option<String> {
+        let failed = self.failed.iter().find(|failed| failed.identity == group.identity)?;
+        Some(failed.error.to_string())
+    }
+
+    /// What a server is called in the gateway's own configuration.
+    pub(super) fn declared(&self, group: &Group<'_>) -> Option<&str> {
+        known::declared(self.declared, group.entries.first()?)
+    }
+
+    pub(super) fn json(&self) -> Value {
+        let servers: Vec<Value> =
+            self.survey.groups.iter().map(|group| self.group(group)).collect();
+        let problems = self.configured.problems.iter().map(|problem| {
+            json!({
+                "client": problem.client.id(),
+                "file": problem.path.display().to_string(),
+                "line": problem.at.map(|(line, _)| line),
+                "column": problem.at.map(|(_, column)| column),
+                "message": problem.message,
+            })
+        });
+        let looked = self.configured.looked.iter().map(
+            |(client, path)| json!({ "client": client.id(), "file": path.display().to_string() }),
+        );
+        json!({
+            "servers": servers,
+            "gone": self.survey.gone,
+            "problems": problems.collect::<Vec<_>>(),
+            "looked": looked.collect::<Vec<_>>(),
+        })
+    }
+
+    fn group(&self, group: &Group<'_>) -> Value {
+        let first = group.entries.first();
+        json!({
+            "name": group.name,
+            "identity": group.identity,
+            "transport": first.map(|entry| entry.transport.kind()),
+            "place": first.map(|entry| entry.transport.shown()),
+            "advice": group.advice.name(),
+            "adopted": group.is_adopted(),
+            "registered": group.registered,
+            "declared": self.declared(group),
+            "new": group.is_new,
+            "can": group.ability.as_ref().map(ability),
+            "problem": self.failure(group),
+            "configured": group.entries.iter().map(|entry| configured(entry)).collect::<Vec<_>>(),
+        })
+    }
+}
+
+fn ability(ability: &Ability) -> Value {
+    let counts: serde_json::Map<String, Value> = Category::ALL
+        .into_iter()
+        .map(|category| (category.name().to_owned(), ability.count(category).into()))
+        .collect();
+    json!({
+        "worst": ability.worst().map(Category::name),
+        "counts": counts,
+        "findings": ability.findings(),
+        "source": ability.source,
+        "tools": ability.tools,
+        "changes": ability.changes,
+    })
+}
+
+fn configured(entry: &Entry) -> Value {
+    let wrapped = entry.wrapped.as_ref();
+    json!({
+        "name": entry.name,
+        "client": entry.client.id(),
+        "file": entry.file.display().to_string(),
+        "project": entry.scope.folder().map(|folder| folder.display().to_string()),
+        "disabled": entry.is_disabled,
+        "sets": entry.transport.names(),
+        "adopted_as": wrapped.and_then(|wrapped| wrapped.name.as_ref()),
+        "policy": wrapped.and_then(|wrapped| wrapped.policy.as_ref()),
+    })
+}

@@ -1,0 +1,96 @@
+//! `sluice stack restore`: clients' files become what they were.
+
+use std::fmt::Write as _;
+
+use clap::Args;
+use serde_json::{Value, json};
+use sluice_stack::{Outcome, Undo};
+
+use super::machine::{Machine, now};
+use crate::output::{BAD, Done, FAINT, GOOD, HELD, complain, print, print_json, remark, visible};
+
+#[derive(Debug, Args)]
+pub(crate) struct Restore {
+    /// Show what would be put back, and write nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Print what is done as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Restore {
+    pub(crate) fn run(self, machine: &Machine) -> anyhow::Result<Done> {
+        let undone = Undo::all(&machine.backups())?;
+        if undone.is_empty() && !self.json {
+            remark("there is nothing to restore: no client's file has been rewritten\n")?;
+            return Ok(Done::Well);
+        }
+        let mut done = Done::Well;
+        let mut told = Vec::new();
+        for undo in &undone {
+            let applied = if self.dry_run { Ok(()) } else { undo.apply(&now()) };
+            if let Err(error) = applied {
+                complain(&error.into());
+                done = Done::WithProblems;
+                continue;
+            }
+            if self.json {
+                told.push(as_json(undo));
+            } else {
+                print(&drawn(machine, undo))?;
+            }
+            if !undo.refused.is_empty() {
+                done = Done::WithProblems;
+            }
+        }
+        if self.json {
+            print_json(&json!({ "files": told, "dry_run": self.dry_run }))?;
+        } else if self.dry_run {
+            remark(&format!("{FAINT}nothing is written: this was a dry run{FAINT:#}\n"))?;
+        }
+        Ok(done)
+    }
+}
+
+fn as_json(undo: &Undo) -> Value {
+    let refused = undo.refused.iter().map(|(name, why)| json!({ "name": name, "why": why }));
+    json!({
+        "client": undo.client,
+        "file": undo.file.display().to_string(),
+        "outcome": match undo.outcome {
+            Outcome::Exact => "exact",
+            Outcome::InPart => "in part",
+            Outcome::Nothing => "nothing",
+        },
+        "restored": undo.names,
+        "refused": refused.collect::<Vec<_>>(),
+        "backups": undo.backups.iter().map(|path| path.display().to_string()).collect::<Vec<_>>(),
+    })
+}
+
+fn drawn(machine: &Machine, undo: &Undo) -> String {
+    let file = visible(&machine.shown(&undo.file));
+    let names: Vec<_> = undo.names.iter().map(|name| visible(name)).collect();
+    let names = names.join(", ");
+    let mut text = match undo.outcome {
+        Outcome::Exact => format!("{GOOD}as it was{GOOD:#}    {file}: {names}\n"),
+        Outcome::InPart => format!(
+            "{GOOD}put back{GOOD:#}     {file}: {names}\n             it was changed meanwhile: everything else in it stays\n"
+        ),
+        Outcome::Nothing if undo.refused.is_empty() => {
+            format!("{FAINT}nothing left{FAINT:#} {file}: somebody has put it back already\n")
+        }
+        Outcome::Nothing => format!("{HELD}left{HELD:#}         {file}\n"),
+    };
+    for (name, why) in &undo.refused {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{BAD}not restored{BAD:#} {}: {why}", visible(name));
+    }
+    if !undo.refused.is_empty() {
+        let kept = undo.backups.first().map(|folder| machine.shown(&folder.join("original")));
+        let kept = visible(&kept.unwrap_or_default());
+        let _ = writeln!(text, "hint: the file as it was is kept in {kept}");
+    }
+    text
+}

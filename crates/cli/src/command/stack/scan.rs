@@ -1,0 +1,99 @@
+//! Asking servers what they can do, one after the other, and remembering it.
+
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use sluice_stack::{Entry, Memory, Tool};
+
+use super::{
+    listing::{self, ListError},
+    machine::{Machine, now},
+    page::shortened,
+};
+use crate::output::{BAD, FAINT, HELD, remark, visible};
+
+/// Columns of a line, without the numbers before it.
+const WIDTH: usize = 68;
+
+/// A server that could not be asked.
+pub(super) struct Failed {
+    pub(super) identity: String,
+    pub(super) error: ListError,
+}
+
+/// Each server once, in whichever client it was found first.
+pub(super) fn distinct<'e>(entries: impl Iterator<Item = &'e Entry>) -> Vec<&'e Entry> {
+    let mut found: Vec<&Entry> = Vec::new();
+    for entry in entries {
+        if !found.iter().any(|other| other.identity() == entry.identity()) {
+            found.push(entry);
+        }
+    }
+    found
+}
+
+/// Asks these servers; those that could not be asked.
+pub(super) fn all(
+    machine: &Machine,
+    memory: &mut Memory,
+    entries: &[&Entry],
+) -> anyhow::Result<Vec<Failed>> {
+    let mut failed = Vec::new();
+    let width = entries.iter().map(|entry| visible(&entry.name).chars().count()).max();
+    for (index, entry) in entries.iter().enumerate() {
+        let name = visible(&entry.name);
+        let width = width.unwrap_or_default();
+        remark(&format!("{FAINT}{}/{}{FAINT:#} {name:width$}  ", index + 1, entries.len()))?;
+        match one(machine, entry)? {
+            Ok(tools) => {
+                let plural = if tools.len() == 1 { "" } else { "s" };
+                remark(&format!("{} tool{plural}\n", tools.len()))?;
+                memory.learn(entry, tools, &now());
+            }
+            Err(error) => {
+                let style = if matches!(error, ListError::Failed(_)) { BAD } else { HELD };
+                let text = error.to_string();
+                let first = visible(text.lines().next().unwrap_or_default());
+                let first = shortened(&first, WIDTH.saturating_sub(width));
+                remark(&format!("{style}{first}{style:#}\n"))?;
+                failed.push(Failed { identity: entry.identity(), error });
+            }
+        }
+    }
+    Ok(failed)
+}
+
+/// Asks one server, in the folder that it is started in.
+fn one(machine: &Machine, entry: &Entry) -> anyhow::Result<Result<Vec<Tool>, ListError>> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("the runtime cannot be started")?;
+    let _back = Folder::enter(entry);
+    let asked = listing::tools(entry, &machine.environment, &machine.places.home);
+    let tools = runtime.block_on(asked);
+    // A command that does not end by itself is ended by its supervisor.
+    runtime.shutdown_background();
+    Ok(tools)
+}
+
+/// Goes back to the folder that was left, when it is over.
+struct Folder(Option<PathBuf>);
+
+impl Folder {
+    fn enter(entry: &Entry) -> Folder {
+        let before = std::env::current_dir().ok();
+        let entered =
+            entry.folder.as_deref().is_some_and(|folder| std::env::set_current_dir(folder).is_ok());
+        Folder(before.filter(|_| entered))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if let Some(before) = &self.0 {
+            // If it is gone, nothing else here depends on it.
+            let _ = std::env::set_current_dir(before);
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Hooks from outside: what a client asks, and what it is answered.
+
+use std::{io::Write as _, process::Stdio};
+
+use serde_json::{Value, json};
+
+use super::{Home, furnished};
+use crate::sluice::{BINARY, Ran};
+
+/// Asks as a client does: by the command that is in its own file.
+fn ask(home: &Home, command: &str, said: &str) -> Ran {
+    let mut process = home
+        .command("sh")
+        .args(["-c", command])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    process.stdin.take().unwrap().write_all(said.as_bytes()).unwrap();
+    Ran::from(process.wait_with_output().unwrap())
+}
+
+fn claude(home: &Home) -> String {
+    let settings: Value = serde_json::from_str(&home.text(".claude/settings.json")).unwrap();
+    settings["hooks"]["PreToolUse"][0]["hooks"][0]["command"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_server_that_is_added_is_asked_about() {
+    let home = furnished();
+    home.write(".claude/settings.json", "{}");
+    let done = home.stack(&["hook", "--install"]).exits(0);
+    assert!(
+        done.err.contains("installed in Claude Code (~/.claude/settings.json)"),
+        "{}",
+        done.err
+    );
+    assert!(done.err.contains("installed in Cursor (~/.cursor/hooks.json)"), "{}", done.err);
+    let command = claude(&home);
+    let call = |tool: &str| {
+        json!({"hook_event_name": "PreToolUse", "tool_name": tool, "tool_input": {}, "cwd": home.path("work")}).to_string()
+    };
+    let start = json!({"hook_event_name": "SessionStart", "cwd": home.path("work")}).to_string();
+    // What was there is not asked about.
+    assert_eq!(ask(&home, &command, &call("mcp__clock__get_time")).exits(0).json(), json!({}));
+    assert_eq!(ask(&home, &command, &start).exits(0).json(), json!({}));
+    home.write(
+        "work/.mcp.json",
+        r#"{"mcpServers": {"new": {"command": "notes-server", "args": ["x"]}}}"#,
+    );
+    let told = ask(&home, &command, &start).exits(0).json();
+    assert!(told["systemMessage"].as_str().unwrap().contains("new"), "{told}");
+    let asked = ask(&home, &command, &call("mcp__new__x")).exits(0).json();
+    assert_eq!(asked["hookSpecificOutput"]["permissionDecision"], "ask", "{asked}");
+    let unknown = ask(&home, &command, &call("mcp__elsewhere__x")).exits(0).json();
+    assert_eq!(unknown["hookSpecificOutput"]["permissionDecision"], "ask", "{unknown}");
+    assert_eq!(ask(&home, &command, &call("Bash")).exits(0).json(), json!({}));
+    // Looking at it is not accepting it.
+    home.stack(&[]).exits(0);
+    assert_ne!(ask(&home, &command, &call("mcp__new__x")).exits(0).json(), json!({}));
+    home.stack(&["adopt", "new", "--yes"]).exits(0);
+    assert_eq!(ask(&home, &command, &call("mcp__new__x")).exits(0).json(), json!({}));
+    home.stack(&["restore"]).exits(0);
+    assert!(!home.text(".claude/settings.json").contains("sluice"));
+}
+
+#[test]
+fn a_server_can_be_accepted_as_it_is_and_not_as_another() {
+    let home = furnished();
+    home.stack(&["hook", "--install"]).exits(0);
+    let hooks: Value = serde_json::from_str(&home.text(".cursor/hooks.json")).unwrap();
+    let command = hooks["hooks"]["beforeMCPExecution"][0]["command"].as_str().unwrap().to_owned();
+    let said = json!({"hook_event_name": "beforeMCPExecution", "tool_name": "x", "mcp_server_name": "new", "workspace_roots": [home.path("work")]}).to_string();
+    let file = |program: &str| {
+        home.write(
+            ".cursor/mcp.json",
+            &format!(r#"{{"mcpServers": {{"new": {{"command": "{program}"}}}}}}"#),
+        );
+    };
+    file("one");
+    assert_eq!(ask(&home, &command, &said).exits(0).json()["permission"], "ask");
+    home.stack(&["hook", "--accept", "new"]).exits(0);
+    assert_eq!(ask(&home, &command, &said).exits(0).json(), json!({}));
+    file("another");
+    assert_eq!(ask(&home, &command, &said).exits(0).json()["permission"], "ask");
+    // Servers of plug-ins and accounts are in no file.
+    let said = said.replace("\"new\"", "\"elsewhere\"");
+    assert_eq!(ask(&home, &command, &said).exits(0).json()["permission"], "ask");
+    let done = home.stack(&["hook", "--accept", "elsewhere"]).exits(0);
+    assert!(done.err.contains("it passes by its name"), "{}", done.err);
+    assert_eq!(ask(&home, &command, &said).exits(0).json(), json!({}));
+}
+
+#[test]
+fn a_check_that_fails_refuses_the_call() {
+    let home = furnished();
+    let check = format!("{BINARY} stack hook --check claude-code");
+    for said in ["", "no JSON"] {
+        ask(&home, &check, said).exits(2);
+    }
+    ask(&home, &format!("{BINARY} stack hook --check zed"), "{}").exits(2);
+    home.write(".local/share/sluice/stack/memory.json", "broken");
+    ask(&home, &check, r#"{"tool_name": "mcp__a__b"}"#).exits(2);
+}
+
+#[test]
+fn hooks_are_installed_once_and_taken_out() {
+    let home = furnished();
+    home.write(".claude/settings.json", "{\n  // mine\n  \"model\": \"opus\"\n}\n");
+    let before = home.text(".claude/settings.json");
+    home.stack(&["hook", "--install"]).exits(0);
+    let once = home.text(".claude/settings.json");
+    home.stack(&["hook", "--install"]).exits(0);
+    assert_eq!(home.text(".claude/settings.json"), once);
+    let status = home.stack(&["hook"]).exits(0);
+    assert!(status.out.contains("Claude Code     installed"), "{}", status.out);
+    home.stack(&["hook", "--uninstall"]).exits(0);
+    assert_eq!(home.text(".claude/settings.json"), before);
+    let empty = Home::new();
+    let refused = empty.stack(&["hook", "--install"]).exits(2);
+    assert!(refused.err.contains("only these have hooks"), "{}", refused.err);
+}

@@ -1,0 +1,193 @@
+//! Putting Sluicegate before servers: what an entry is to become, and the text
+//! of the file with it.
+
+use serde_json::Value;
+
+use crate::{
+    entry::{Entry, Transport},
+    file::{ConfigFile, body, with_body},
+    json,
+    place::{Form, Syntax},
+    shown, splice, tables,
+    wrapped::URL_VARIABLE,
+};
+
+/// How Sluicegate is started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Front {
+    /// The path of `sluice`.
+    pub program: String,
+    /// Its data directory.
+    pub data: String,
+}
+
+/// One server to be adopted: the entry, its name and its policy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan<'e> {
+    pub entry: &'e Entry,
+    /// What it is called in counters and the log.
+    pub name: String,
+    /// The path of its policy.
+    pub policy: String,
+}
+
+/// A file as it would be.
+pub struct Adoption<'e> {
+    pub(crate) text: String,
+    pub adopted: Vec<&'e Entry>,
+    pub refused: Vec<(&'e Entry, AdoptError)>,
+    /// What changes, entry by entry, for people: secrets masked.
+    pub diff: String,
+}
+
+impl std::fmt::Debug for Adoption<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Adoption({:?}, refused {:?})", self.adopted, self.refused)
+    }
+}
+
+/// Why a server cannot be adopted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum AdoptError {
+    #[error("it goes through Sluicegate already")]
+    Already,
+    #[error("its file has the name twice\nhint: remove one of the two")]
+    Repeated,
+    #[error(
+        "its entry has keys that Sluicegate cannot put itself before\nhint: add the server by hand with `sluice wrap`"
+    )]
+    Shape,
+    #[error(
+        "its URL has a user in it, which Sluicegate does not send\nhint: put the credential into a header"
+    )]
+    User,
+    #[error("its file belongs to another user")]
+    Foreign,
+    #[error("it is no longer in its file")]
+    Gone,
+}
+
+/// What becomes of an entry.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// Another program, and arguments before those that are there.
+    Command { program: String, prefix: Vec<String> },
+    /// A command in the place of a URL; headers become variables.
+    Url {
+        program: String,
+        args: Vec<String>,
+        /// Headers, and the variables that hold their values.
+        variables: Vec<(String, String)>,
+        /// Whether the URL itself is kept in a variable.
+        is_url_hidden: bool,
+        /// A variable of the client's that holds a bearer token.
+        bearer: Option<String>,
+    },
+}
+
+impl ConfigFile {
+    /// The file with Sluicegate before these of its servers.
+    pub fn adopt<'e>(&self, plans: &[Plan<'e>], front: &Front) -> Adoption<'e> {
+        let mut text = body(&self.text).to_owned();
+        let mut adoption = Adoption {
+            text: String::new(),
+            adopted: Vec::new(),
+            refused: Vec::new(),
+            diff: String::new(),
+        };
+        for plan in plans {
+            match self.rewritten(&text, plan, front) {
+                Ok(new) => {
+                    let sides = [&text, &new].map(|text| value(text, self.form, &plan.entry.keys));
+                    adoption.diff.push_str(&shown::diff(self.form.syntax, &plan.entry.keys, sides));
+                    adoption.adopted.push(plan.entry);
+                    text = new;
+                }
+                Err(error) => adoption.refused.push((plan.entry, error)),
+            }
+        }
+        adoption.text = with_body(&self.text, text);
+        adoption
+    }
+
+    fn rewritten(&self, text: &str, plan: &Plan<'_>, front: &Front) -> Result<String, AdoptError> {
+        if plan.entry.wrapped.is_some() {
+            return Err(AdoptError::Already);
+        }
+        if plan.entry.is_repeated {
+            return Err(AdoptError::Repeated);
+        }
+        if self.is_foreign {
+            return Err(AdoptError::Foreign);
+        }
+        let keys = &plan.entry.keys;
+        let entry = value(text, self.form, keys).ok_or(AdoptError::Gone)?;
+        let change = change(plan, front, &entry)?;
+        let edits = match self.form.syntax {
+            Syntax::Json => json::edits(text, keys, &change)?,
+            Syntax::Toml => tables::edits(text, keys, &change)?,
+        };
+        let new = splice::splice(text, edits).ok_or(AdoptError::Shape)?;
+        // INVARIANT: what was written reads as the same server, behind Sluicegate;
+        // nothing is written that does not.
+        let read = crate::file::located(&new, self.form).map_err(|_| AdoptError::Shape)?;
+        let now = read.iter().find(|one| &one.keys == keys).ok_or(AdoptError::Shape)?;
+        let (transport, wrapped) = crate::entry::seen(&now.value);
+        let is_same = wrapped.is_some() && transport == plan.entry.transport;
+        if is_same { Ok(new) } else { Err(AdoptError::Shape) }
+    }
+}
+
+pub(crate) fn value(text: &str, form: Form, keys: &[String]) -> Option<Value> {
+    match form.syntax {
+        Syntax::Json => json::value(text, keys),
+        Syntax::Toml => tables::value(text, keys),
+    }
+}
+
+fn change(plan: &Plan<'_>, front: &Front, entry: &Value) -> Result<Change, AdoptError> {
+    let program = front.program.clone();
+    let mut args: Vec<String> =
+        ["wrap", "--data", &front.data, "--policy", &plan.policy, "--name", &plan.name]
+            .map(String::from)
+            .to_vec();
+    match &plan.entry.transport {
+        Transport::Command { program: original, .. } => {
+            args.extend(["--".to_owned(), original.expose().to_owned()]);
+            Ok(Change::Command { program, prefix: args })
+        }
+        Transport::Url { url, headers } => {
+            if url.expose().split('/').nth(2).is_some_and(|host| host.contains('@')) {
+                return Err(AdoptError::User);
+            }
+            let is_url_hidden = url.has_secret();
+            let place =
+                if is_url_hidden { format!("env:{URL_VARIABLE}") } else { url.expose().into() };
+            args.extend(["--url".to_owned(), place]);
+            let bearer =
+                entry.get("bearer_token_env_var").and_then(Value::as_str).map(String::from);
+            let held = headers.len() - usize::from(bearer.is_some());
+            let mut variables: Vec<(String, String)> = Vec::new();
+            for (header, _) in headers.iter().take(held) {
+                let variable = variable(header, &variables);
+                args.extend(["--header".to_owned(), format!("{header}: env:{variable}")]);
+                variables.push((header.clone(), variable));
+            }
+            if let Some(token) = &bearer {
+                args.extend(["--header".to_owned(), format!("Authorization: Bearer env:{token}")]);
+            }
+            Ok(Change::Url { program, args, variables, is_url_hidden, bearer })
+        }
+        Transport::Unclear => Err(AdoptError::Shape),
+    }
+}
+
+/// A variable for a header's value, which no other header has.
+fn variable(header: &str, taken: &[(String, String)]) -> String {
+    let fits = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
+    let name: String = header.chars().map(fits).collect();
+    let name = format!("SLUICE_HEADER_{name}");
+    let is_free = |name: &str| !taken.iter().any(|(_, variable)| variable == name);
+    let numbered = (2..).map(|number| format!("{name}_{number}"));
+    std::iter::once(name.clone()).chain(numbered).find(|name| is_free(name)).unwrap_or(name)
+}

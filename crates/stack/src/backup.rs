@@ -1,0 +1,241 @@
+//! What a file was before it was rewritten, kept so that it can be put back.
+//!
+//! A backup is a folder with the file's text before (`original`) and after
+//! (`rewritten`), and a manifest. Both texts may hold secrets, so that the folder
+//! and all in it are their user's alone; the manifest holds none.
+
+use std::{
+    fs::{self, DirBuilder, OpenOptions},
+    io::{self, Write as _},
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
+    path::{Path, PathBuf},
+};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    adopt::Adoption,
+    digest::sha256,
+    disk::{self, WriteError},
+    file::ConfigFile,
+    place::{Form, Syntax},
+};
+
+const MANIFEST: &str = "manifest.json";
+const ORIGINAL: &str = "original";
+const REWRITTEN: &str = "rewritten";
+
+/// What a backup says of itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// When the file was rewritten.
+    pub time: String,
+    pub client: String,
+    /// The file that was rewritten.
+    pub file: PathBuf,
+    /// Whether there was one before.
+    pub existed: bool,
+    /// The SHA-256 of its text before and after.
+    pub before: String,
+    pub after: String,
+    pub kind: Kind,
+    /// Keys that lead to each entry that was changed and is not yet put back.
+    pub entries: Vec<Vec<String>>,
+    /// When it was put back.
+    #[serde(default)]
+    pub restored: Option<String>,
+}
+
+/// What was put into a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    Json,
+    Toml,
+    Hook,
+}
+
+/// One backup.
+#[derive(Debug, Clone)]
+pub struct Backup {
+    pub folder: PathBuf,
+    pub manifest: Manifest,
+}
+
+/// Why a backup cannot be made or read.
+#[derive(Debug, thiserror::Error)]
+pub enum BackupError {
+    #[error("cannot write the backup `{}`: {}\nhint: nothing else was written", .0.display(), .1)]
+    Write(PathBuf, io::Error),
+    #[error("cannot read the backup `{}`: {}", .0.display(), .1)]
+    Read(PathBuf, io::Error),
+    #[error("the backup `{}` does not hold what belongs there", .0.display())]
+    Content(PathBuf),
+    #[error(transparent)]
+    File(#[from] WriteError),
+}
+
+/// A text that is to take a file's place.
+pub(crate) struct Rewrite<'a> {
+    pub(crate) client: &'a str,
+    pub(crate) file: &'a Path,
+    /// `None` if there is no file yet.
+    pub(crate) before: Option<&'a str>,
+    pub(crate) after: &'a str,
+    pub(crate) kind: Kind,
+    pub(crate) entries: Vec<Vec<String>>,
+}
+
+impl ConfigFile {
+    /// Keeps the file's text below `backups`, and puts the new one in its place.
+    pub fn write(
+        &self,
+        adoption: &Adoption<'_>,
+        backups: &Path,
+        time: &str,
+    ) -> Result<Backup, BackupError> {
+        let rewrite = Rewrite {
+            client: self.client.id(),
+            file: &self.real,
+            before: Some(&self.text),
+            after: &adoption.text,
+            kind: if self.form.syntax == Syntax::Toml { Kind::Toml } else { Kind::Json },
+            entries: adoption.adopted.iter().map(|entry| entry.keys.clone()).collect(),
+        };
+        rewrite.done(backups, time)
+    }
+}
+
+impl Rewrite<'_> {
+    pub(crate) fn done(self, backups: &Path, time: &str) -> Result<Backup, BackupError> {
+        let before = self.before.unwrap_or_default();
+        let manifest = Manifest {
+            time: time.to_owned(),
+            client: self.client.to_owned(),
+            file: self.file.to_owned(),
+            existed: self.before.is_some(),
+            before: sha256(before.as_bytes()),
+            after: sha256(self.after.as_bytes()),
+            kind: self.kind,
+            entries: self.entries,
+            restored: None,
+        };
+        let backup = Backup { folder: new_folder(backups, &manifest)?, manifest };
+        backup.put(ORIGINAL, before)?;
+        backup.put(REWRITTEN, self.after)?;
+        backup.note()?;
+        let written = match self.before {
+            Some(_) => disk::replace(self.file, &backup.manifest.before, self.after),
+            None => disk::create(self.file, self.after),
+        };
+        if let Err(error) = written {
+            // It is a backup of nothing.
+            let _ = fs::remove_dir_all(&backup.folder);
+            return Err(error.into());
+        }
+        Ok(backup)
+    }
+}
+
+/// A new folder, which sorts after those that were made before it.
+fn new_folder(backups: &Path, manifest: &Manifest) -> Result<PathBuf, BackupError> {
+    let digest: String = manifest.after.chars().take(8).collect();
+    // Colons are no part of names on some systems.
+    let time = manifest.time.replace(':', "");
+    for number in 0..1000 {
+        let folder = backups.join(format!("{time}-{number:03}-{digest}"));
+        // One command may rewrite many files, and several in the same moment.
+        let is_taken = fs::read_dir(backups).into_iter().flatten().flatten().any(|other| {
+            other.file_name().to_string_lossy().starts_with(&format!("{time}-{number:03}-"))
+        });
+        if !is_taken {
+            let made = DirBuilder::new().recursive(true).mode(0o700).create(&folder);
+            return made
+                .map(|()| folder.clone())
+                .map_err(|error| BackupError::Write(folder, error));
+        }
+    }
+    Err(BackupError::Write(backups.to_owned(), io::Error::other("there are too many")))
+}
+
+impl Backup {
+    /// Backups that are not put back yet, the newest first.
+    pub fn all(backups: &Path) -> Result<Vec<Backup>, BackupError> {
+        let failed = |error| BackupError::Read(backups.to_owned(), error);
+        let folders = match fs::read_dir(backups) {
+            Ok(folders) => folders,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(failed(error)),
+        };
+        let mut found = Vec::new();
+        for folder in folders {
+            let folder = folder.map_err(failed)?.path();
+            let path = folder.join(MANIFEST);
+            // A crash before the manifest was written is one before the file was.
+            let Ok(text) = fs::read(&path) else { continue };
+            let manifest: Manifest =
+                serde_json::from_slice(&text).map_err(|_| BackupError::Content(path))?;
+            if manifest.restored.is_none() {
+                found.push(Backup { folder, manifest });
+            }
+        }
+        found.sort_by(|a, b| b.folder.cmp(&a.folder));
+        Ok(found)
+    }
+
+    /// The file's text before it was rewritten.
+    pub(crate) fn original(&self) -> Result<String, BackupError> {
+        let text = self.get(ORIGINAL)?;
+        if sha256(text.as_bytes()) == self.manifest.before {
+            Ok(text)
+        } else {
+            Err(BackupError::Content(self.folder.join(ORIGINAL)))
+        }
+    }
+
+    /// The text that was put in its place.
+    pub(crate) fn rewritten(&self) -> Result<String, BackupError> {
+        self.get(REWRITTEN)
+    }
+
+    pub(crate) fn form(&self) -> Form {
+        let syntax = if self.manifest.kind == Kind::Toml { Syntax::Toml } else { Syntax::Json };
+        Form { syntax, roots: &[] }
+    }
+
+    /// Notes what is left to be put back; when, if it is nothing.
+    pub(crate) fn settle(&self, left: Vec<Vec<String>>, time: &str) -> Result<(), BackupError> {
+        let mut settled = self.clone();
+        settled.manifest.restored = left.is_empty().then(|| time.to_owned());
+        settled.manifest.entries = left;
+        settled.note()
+    }
+
+    fn note(&self) -> Result<(), BackupError> {
+        let text = serde_json::to_string_pretty(&self.manifest)
+            .map_err(|error| BackupError::Write(self.folder.clone(), error.into()))?;
+        self.put(MANIFEST, &format!("{text}\n"))
+    }
+
+    fn get(&self, name: &str) -> Result<String, BackupError> {
+        let path = self.folder.join(name);
+        fs::read_to_string(&path).map_err(|error| BackupError::Read(path, error))
+    }
+
+    fn put(&self, name: &str, text: &str) -> Result<(), BackupError> {
+        let path = self.folder.join(name);
+        let new = self.folder.join(format!("{name}.new"));
+        let written = || {
+            let mut file = OpenOptions::new()
+                .write(true)
+                .create(true)
+                .truncate(true)
+                .mode(0o600)
+                .open(&new)?;
+            file.write_all(text.as_bytes())?;
+            file.sync_all()?;
+            fs::rename(&new, &path)
+        };
+        written().map_err(|error| BackupError::Write(path.clone(), error))
+    }
+}

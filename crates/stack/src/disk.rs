@@ -1,0 +1,154 @@
+//! Reading files that may be anything, and replacing them whole or not at all.
+
+use std::{
+    fs::{self, File, Metadata, OpenOptions},
+    io::{self, Read as _, Write as _},
+    os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _},
+    path::{Path, PathBuf},
+};
+
+use crate::digest::sha256;
+
+/// Bytes of a client's file that are read: some keep a history in theirs.
+const LONGEST: u64 = 32 << 20;
+
+/// A file's text, and what is needed to replace it.
+pub(crate) struct Text {
+    pub(crate) content: String,
+    /// The file itself, where links lead to.
+    pub(crate) real: PathBuf,
+    /// Whether another user owns it.
+    pub(crate) is_foreign: bool,
+}
+
+/// Why a file's text is not to be had.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ReadProblem {
+    #[error("it cannot be read: {0}")]
+    Unreadable(String),
+    #[error("it is no regular file")]
+    NoFile,
+    #[error("it is larger than {} MiB", LONGEST >> 20)]
+    TooLarge,
+    #[error("it is not text in UTF-8")]
+    Binary,
+}
+
+/// Why a file was not written. It is as it was.
+#[derive(Debug, thiserror::Error)]
+pub enum WriteError {
+    #[error("`{}` has been changed meanwhile\nhint: run the command again", .0.display())]
+    Changed(PathBuf),
+    #[error("`{}` belongs to another user\nhint: run this as its owner", .0.display())]
+    Foreign(PathBuf),
+    #[error("`{}` is read-only\nhint: chmod u+w it, if it may be changed", .0.display())]
+    ReadOnly(PathBuf),
+    #[error("cannot write `{}`: {}", .0.display(), .1)]
+    Failed(PathBuf, io::Error),
+}
+
+/// Reads a file; `None` if there is none.
+pub(crate) fn read(path: &Path) -> Result<Option<Text>, ReadProblem> {
+    let failed = |error: io::Error| ReadProblem::Unreadable(error.to_string());
+    let metadata = match fs::metadata(path) {
+        Ok(metadata) => metadata,
+        Err(error) if is_absent(&error) => return Ok(None),
+        Err(error) => return Err(failed(error)),
+    };
+    if !metadata.is_file() {
+        return Err(ReadProblem::NoFile);
+    }
+    if metadata.len() > LONGEST {
+        return Err(ReadProblem::TooLarge);
+    }
+    let mut bytes = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(LONGEST + 1).read_to_end(&mut bytes))
+        .map_err(failed)?;
+    if bytes.len() as u64 > LONGEST {
+        return Err(ReadProblem::TooLarge);
+    }
+    let text = String::from_utf8(bytes).map_err(|_| ReadProblem::Binary)?;
+    if text.contains('\0') {
+        return Err(ReadProblem::Binary);
+    }
+    let real = fs::canonicalize(path).map_err(failed)?;
+    Ok(Some(Text { content: text, real, is_foreign: is_foreign(&metadata) }))
+}
+
+/// A file below something that is no folder is not there either.
+fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+fn is_foreign(metadata: &Metadata) -> bool {
+    metadata.uid() != rustix::process::geteuid().as_raw()
+}
+
+/// Replaces a file whose text has this digest: it has the old text or the new
+/// one at any time, and keeps its mode.
+pub(crate) fn replace(real: &Path, digest: &str, text: &str) -> Result<(), WriteError> {
+    let failed = |error| WriteError::Failed(real.to_owned(), error);
+    let metadata = fs::metadata(real).map_err(failed)?;
+    if is_foreign(&metadata) {
+        return Err(WriteError::Foreign(real.to_owned()));
+    }
+    // A rename needs no right to the file itself, so that it would go past this.
+    let mode = metadata.permissions().mode() & 0o7777;
+    if mode & 0o200 == 0 {
+        return Err(WriteError::ReadOnly(real.to_owned()));
+    }
+    let new = beside(real);
+    let written = write_new(&new, mode, text).map_err(failed).and_then(|()| {
+        // As late as can be: who writes between this and the rename is lost.
+        let now = fs::read(real).map_err(failed)?;
+        if sha256(&now) != digest {
+            return Err(WriteError::Changed(real.to_owned()));
+        }
+        fs::rename(&new, real).map_err(failed)
+    });
+    if written.is_err() {
+        // What is left over would only be in the way.
+        let _ = fs::remove_file(&new);
+    }
+    written
+}
+
+/// Makes a file that is not there, for its user alone.
+pub(crate) fn create(path: &Path, text: &str) -> Result<(), WriteError> {
+    let failed = |error| WriteError::Failed(path.to_owned(), error);
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder).map_err(failed)?;
+    }
+    let new = beside(path);
+    write_new(&new, 0o600, text).map_err(failed)?;
+    // Unlike a rename, a link does not take another file's place.
+    let made = fs::hard_link(&new, path);
+    let _ = fs::remove_file(&new);
+    made.map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => WriteError::Changed(path.to_owned()),
+        _ => failed(error),
+    })
+}
+
+/// Removes a file whose text has this digest.
+pub(crate) fn remove(real: &Path, digest: &str) -> Result<(), WriteError> {
+    let failed = |error| WriteError::Failed(real.to_owned(), error);
+    if sha256(&fs::read(real).map_err(failed)?) != digest {
+        return Err(WriteError::Changed(real.to_owned()));
+    }
+    fs::remove_file(real).map_err(failed)
+}
+
+fn beside(path: &Path) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".sluice-{}", std::process::id()));
+    path.with_file_name(name)
+}
+
+fn write_new(path: &Path, mode: u32, text: &str) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(text.as_bytes())?;
+    file.set_permissions(fs::Permissions::from_mode(mode))?;
+    file.sync_all()
+}

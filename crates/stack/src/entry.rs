@@ -1,0 +1,249 @@
+//! One server as a client's file has it.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value};
+
+use crate::{
+    client::Client,
+    digest::sha256,
+    guarded::{Guarded, MASK},
+    wrapped,
+};
+
+/// A server that a client may use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    pub name: String,
+    pub client: Client,
+    pub file: PathBuf,
+    pub scope: Scope,
+    /// How the server itself is reached, be it behind `sluice wrap` or not.
+    pub transport: Transport,
+    /// The folder that a command is started in, where that is known.
+    pub folder: Option<PathBuf>,
+    pub is_disabled: bool,
+    /// Whether the file has the same name twice, of which clients take the last.
+    pub is_repeated: bool,
+    /// What is said there of it, if it goes through Sluicegate.
+    pub wrapped: Option<Wrapped>,
+    /// Keys that lead to it in the file.
+    pub(crate) keys: Vec<String>,
+}
+
+/// For whom an entry holds.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Scope {
+    User,
+    /// Whoever works in this folder.
+    Project(PathBuf),
+}
+
+impl Scope {
+    /// The folder, if there is one.
+    pub fn folder(&self) -> Option<&Path> {
+        match self {
+            Scope::User => None,
+            Scope::Project(folder) => Some(folder),
+        }
+    }
+}
+
+/// How a server is reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Transport {
+    Command {
+        program: Guarded,
+        args: Vec<Guarded>,
+        env: Vec<(String, Guarded)>,
+    },
+    Url {
+        url: Guarded,
+        headers: Vec<(String, Guarded)>,
+    },
+    /// The entry says neither.
+    Unclear,
+}
+
+/// What is known of a server that goes through `sluice wrap`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wrapped {
+    /// What it is called in counters and the log.
+    pub name: Option<String>,
+    pub policy: Option<String>,
+}
+
+impl Transport {
+    /// The command line or URL, with its secrets masked.
+    pub fn shown(&self) -> String {
+        match self {
+            Transport::Command { program, args, .. } => {
+                let words = std::iter::once(program).chain(args).map(Guarded::shown);
+                words.collect::<Vec<_>>().join(" ")
+            }
+            Transport::Url { url, .. } => url.shown().to_owned(),
+            Transport::Unclear => "neither a command nor a URL".to_owned(),
+        }
+    }
+
+    /// What it is called in JSON.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Transport::Command { .. } => "stdio",
+            Transport::Url { .. } => "http",
+            Transport::Unclear => "unclear",
+        }
+    }
+
+    /// Names of the variables or headers that are set.
+    pub fn names(&self) -> Vec<&str> {
+        match self {
+            Transport::Command { env: pairs, .. } | Transport::Url { headers: pairs, .. } => {
+                pairs.iter().map(|(name, _)| name.as_str()).collect()
+            }
+            Transport::Unclear => Vec::new(),
+        }
+    }
+}
+
+impl Entry {
+    /// The same for the same server, in whichever client and under whatever name
+    /// it is configured. Made from the masked form, so that no secret is in it.
+    pub fn identity(&self) -> String {
+        let text = format!("{}\n{}", self.transport.kind(), self.transport.shown());
+        sha256(text.as_bytes()).chars().take(16).collect()
+    }
+
+    /// A text without any secret of this entry, whoever has put it there: servers
+    /// repeat in their errors what they were sent.
+    pub fn scrubbed(&self, text: &str) -> String {
+        let (words, pairs) = match &self.transport {
+            Transport::Command { program, args, env } => {
+                (std::iter::once(program).chain(args).collect(), env.as_slice())
+            }
+            Transport::Url { url, headers } => (vec![url], headers.as_slice()),
+            Transport::Unclear => (Vec::new(), [].as_slice()),
+        };
+        let secrets = words.into_iter().chain(pairs.iter().map(|(_, value)| value));
+        let mut scrubbed = text.to_owned();
+        for secret in secrets.filter(|word| word.has_secret()) {
+            let whole = secret.expose();
+            // Shorter ones would take ordinary text away.
+            for part in [whole].into_iter().chain(whole.split([' ', '=', '&', ':', '@'])) {
+                if part.len() >= 4 && !secret.shown().contains(part) {
+                    scrubbed = scrubbed.replace(part, MASK);
+                }
+            }
+        }
+        scrubbed
+    }
+
+    /// What tells it from every other entry of this machine.
+    pub fn place(&self) -> String {
+        format!("{}#{}", self.file.display(), self.keys.join("/"))
+    }
+}
+
+/// Where an entry was found.
+pub(crate) struct Spot<'a> {
+    pub(crate) client: Client,
+    pub(crate) file: &'a Path,
+    pub(crate) scope: &'a Scope,
+    pub(crate) keys: &'a [String],
+    pub(crate) is_repeated: bool,
+}
+
+/// Reads what a file says of one server.
+pub(crate) fn read(spot: &Spot<'_>, value: &Value) -> Entry {
+    let name = spot.keys.last().cloned().unwrap_or_default();
+    let (transport, wrapped) = seen(value);
+    Entry {
+        name,
+        client: spot.client,
+        file: spot.file.to_owned(),
+        scope: scope(spot),
+        folder: text(value, "cwd")
+            .map(PathBuf::from)
+            .or_else(|| scope(spot).folder().map(Path::to_owned)),
+        transport,
+        is_disabled: is_disabled(value),
+        is_repeated: spot.is_repeated,
+        wrapped,
+        keys: spot.keys.to_vec(),
+    }
+}
+
+/// The server that an entry's value means, and whether it goes through us.
+pub(crate) fn seen(value: &Value) -> (Transport, Option<Wrapped>) {
+    wrapped::seen_through(transport(value))
+}
+
+/// Claude Code keeps what holds for one folder in the user's file.
+fn scope(spot: &Spot<'_>) -> Scope {
+    match spot.keys {
+        [projects, folder, _, _] if projects == "projects" => Scope::Project(folder.into()),
+        _ => spot.scope.clone(),
+    }
+}
+
+fn is_disabled(value: &Value) -> bool {
+    value.get("disabled").and_then(Value::as_bool) == Some(true)
+        || value.get("enabled").and_then(Value::as_bool) == Some(false)
+}
+
+fn text<'v>(value: &'v Value, key: &str) -> Option<&'v str> {
+    value.get(key).and_then(Value::as_str)
+}
+
+fn transport(value: &Value) -> Transport {
+    // Zed once kept program, arguments and variables one level deeper.
+    let nested = value.get("command").filter(|command| command.is_object());
+    let (holder, key) = nested.map_or((value, "command"), |nested| (nested, "path"));
+    if let Some(program) = text(holder, key) {
+        let args: Vec<String> = holder
+            .get("args")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .map(|item| item.as_str().map_or_else(|| item.to_string(), str::to_owned))
+            .collect();
+        return Transport::Command {
+            program: Guarded::program(program),
+            args: Guarded::arguments(&args),
+            env: pairs(holder.get("env")),
+        };
+    }
+    match URL_KEYS.iter().find_map(|key| text(value, key)) {
+        Some(url) => Transport::Url { url: Guarded::url(url), headers: headers(value) },
+        None => Transport::Unclear,
+    }
+}
+
+/// Keys under which clients keep a server's address.
+pub(crate) const URL_KEYS: [&str; 3] = ["url", "serverUrl", "httpUrl"];
+/// Keys under which they keep what is sent along.
+pub(crate) const HEADER_KEYS: [&str; 2] = ["headers", "http_headers"];
+
+fn headers(value: &Value) -> Vec<(String, Guarded)> {
+    let mut headers: Vec<_> = HEADER_KEYS.iter().flat_map(|key| pairs(value.get(key))).collect();
+    if let Some(variable) = text(value, "bearer_token_env_var") {
+        let reference = format!("Bearer ${{{variable}}}");
+        headers.push(("Authorization".to_owned(), Guarded::secret(reference)));
+    }
+    let named = value.get("env_http_headers").and_then(Value::as_object);
+    headers.extend(named.into_iter().flatten().filter_map(|(header, variable)| {
+        let reference = format!("${{{}}}", variable.as_str()?);
+        Some((header.clone(), Guarded::secret(reference)))
+    }));
+    headers
+}
+
+fn pairs(value: Option<&Value>) -> Vec<(String, Guarded)> {
+    let members: Option<&Map<String, Value>> = value.and_then(Value::as_object);
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    members
+        .into_iter()
+        .flatten()
+        .map(|(name, value)| (name.clone(), Guarded::secret(text(value))))
+        .collect()
+}

@@ -1,0 +1,162 @@
+//! One client's file: read once, with the servers in it.
+
+use std::{fmt, ops::Range, path::PathBuf};
+
+use serde_json::Value;
+
+use crate::{
+    client::Client,
+    digest::sha256,
+    disk,
+    entry::{self, Entry, Scope, Spot},
+    json,
+    place::{Candidate, Form, Syntax},
+    tables,
+};
+
+/// A byte order mark, which some editors put first.
+const MARK: char = '\u{feff}';
+
+/// A file that was read.
+pub struct ConfigFile {
+    pub client: Client,
+    /// Where it was found.
+    pub path: PathBuf,
+    pub scope: Scope,
+    pub entries: Vec<Entry>,
+    /// The file itself, where links lead to.
+    pub real: PathBuf,
+    /// Whether another user owns it, so that it cannot be rewritten.
+    pub is_foreign: bool,
+    pub(crate) form: Form,
+    /// What it holds, secrets and all.
+    pub(crate) text: String,
+}
+
+impl fmt::Debug for ConfigFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Its text may hold secrets.
+        write!(f, "ConfigFile({}, {:?})", self.path.display(), self.entries)
+    }
+}
+
+/// What there is at a place.
+#[derive(Debug)]
+pub enum Found {
+    Nothing,
+    File(Box<ConfigFile>),
+    Broken(Problem),
+}
+
+/// A file that cannot be read, or not be understood.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    pub client: Client,
+    pub path: PathBuf,
+    /// Line and column, both from 1, where that can be said.
+    pub at: Option<(usize, usize)>,
+    pub message: String,
+}
+
+/// Where a text stops being what it should be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Spoilt {
+    pub(crate) at: usize,
+    pub(crate) message: String,
+}
+
+/// A server in a text.
+pub(crate) struct Located {
+    pub(crate) keys: Vec<String>,
+    pub(crate) value: Value,
+    pub(crate) is_repeated: bool,
+}
+
+/// Where in a text a server's program and arguments stand.
+pub(crate) struct Pieces {
+    pub(crate) program: Range<usize>,
+    pub(crate) args: Option<Range<usize>>,
+}
+
+impl Candidate {
+    /// Looks at the file, if it is there.
+    pub fn read(&self) -> Found {
+        let problem = |at, message| {
+            Found::Broken(Problem { client: self.client, path: self.path.clone(), at, message })
+        };
+        let read = match disk::read(&self.path) {
+            Ok(None) => return Found::Nothing,
+            Ok(Some(read)) => read,
+            Err(error) => return problem(None, error.to_string()),
+        };
+        match located(&read.content, self.form) {
+            Ok(located) => {
+                let disk::Text { content: text, real, is_foreign } = read;
+                let entries = located.iter().map(|one| self.entry(one)).collect();
+                let Candidate { client, path, scope, form } = self.clone();
+                Found::File(Box::new(ConfigFile {
+                    client,
+                    path,
+                    scope,
+                    entries,
+                    real,
+                    is_foreign,
+                    form,
+                    text,
+                }))
+            }
+            Err(spoilt) => problem(Some(position(body(&read.content), spoilt.at)), spoilt.message),
+        }
+    }
+
+    fn entry(&self, located: &Located) -> Entry {
+        let spot = Spot {
+            client: self.client,
+            file: &self.path,
+            scope: &self.scope,
+            keys: &located.keys,
+            is_repeated: located.is_repeated,
+        };
+        entry::read(&spot, &located.value)
+    }
+}
+
+impl ConfigFile {
+    /// The SHA-256 of its text.
+    pub fn digest(&self) -> String {
+        sha256(self.text.as_bytes())
+    }
+
+    /// The folders that Claude Code knows as projects, from its own file.
+    pub fn projects(&self) -> Vec<PathBuf> {
+        if self.client != Client::ClaudeCode {
+            return Vec::new();
+        }
+        json::keys(body(&self.text), "projects").into_iter().map(PathBuf::from).collect()
+    }
+}
+
+/// The text without its mark.
+pub(crate) fn body(text: &str) -> &str {
+    text.strip_prefix(MARK).unwrap_or(text)
+}
+
+/// The text with another body.
+pub(crate) fn with_body(text: &str, body: String) -> String {
+    if text.starts_with(MARK) { format!("{MARK}{body}") } else { body }
+}
+
+pub(crate) fn located(text: &str, form: Form) -> Result<Vec<Located>, Spoilt> {
+    match form.syntax {
+        Syntax::Json => json::entries(body(text), form.roots),
+        Syntax::Toml => tables::entries(body(text), form.roots),
+    }
+}
+
+/// The line and column of a byte, both from 1.
+fn position(text: &str, at: usize) -> (usize, usize) {
+    let before = text.get(..at).unwrap_or(text);
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().map_or(0, |last| last.chars().count()) + 1;
+    (line, column)
+}

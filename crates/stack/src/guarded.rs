@@ -1,0 +1,360 @@
+//! Texts that may hold a secret, and what in them is shown.
+//!
+//! Values of variables and headers are never shown. Arguments and URLs are shown
+//! with what looks like a secret masked: what follows a telling name, the user
+//! and query of a URL, and words that look like a key.
+
+use std::fmt;
+
+use url::Url;
+
+/// What stands where a secret was.
+pub(crate) const MASK: &str = "***";
+
+/// A text of a client's file. It is shown only masked, and its `Debug` form is
+/// the masked one; the text itself is had by [`Guarded::expose`].
+#[derive(Clone, PartialEq, Eq)]
+pub struct Guarded {
+    whole: String,
+    shown: String,
+}
+
+impl Guarded {
+    /// A text of which nothing is shown.
+    pub fn secret(whole: impl Into<String>) -> Guarded {
+        Guarded { whole: whole.into(), shown: MASK.into() }
+    }
+
+    /// A URL, without what could be a secret in it.
+    pub fn url(whole: impl Into<String>) -> Guarded {
+        let whole = whole.into();
+        let shown = masked_url(&whole).unwrap_or_else(|| masked_words(&whole));
+        Guarded { whole, shown }
+    }
+
+    /// A program, which may be a whole command line.
+    pub fn program(whole: impl Into<String>) -> Guarded {
+        let whole = whole.into();
+        let shown = masked_words(&whole);
+        Guarded { whole, shown }
+    }
+
+    /// Arguments, each masked by what it is and by what stands before it.
+    pub fn arguments(given: &[String]) -> Vec<Guarded> {
+        let mut is_value = Value::Plain;
+        let mut guarded = Vec::with_capacity(given.len());
+        for whole in given {
+            let (shown, next) = masked_word(whole, is_value);
+            guarded.push(Guarded { whole: whole.clone(), shown });
+            is_value = next;
+        }
+        guarded
+    }
+
+    /// The text with its secrets masked.
+    pub fn shown(&self) -> &str {
+        &self.shown
+    }
+
+    /// The text itself, for whoever must use it.
+    pub fn expose(&self) -> &str {
+        &self.whole
+    }
+
+    /// Whether something of it is not shown.
+    pub fn has_secret(&self) -> bool {
+        self.whole != self.shown
+    }
+}
+
+impl fmt::Debug for Guarded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.shown)
+    }
+}
+
+/// What the word before says of a word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Value {
+    Plain,
+    /// It is the value of a flag that names a secret.
+    Secret,
+    /// It is a header or an assignment, of which only the name is shown.
+    Pair,
+}
+
+/// Names, or parts of names, of what is kept secret.
+const TELLING: [&str; 16] = [
+    "token",
+    "secret",
+    "passw",
+    "pwd",
+    "apikey",
+    "api-key",
+    "api_key",
+    "accesskey",
+    "access-key",
+    "access_key",
+    "auth",
+    "credential",
+    "bearer",
+    "cookie",
+    "private",
+    "connection-string",
+];
+/// Flags whose value is a header or an assignment.
+const PAIRS: [&str; 6] = ["--header", "-H", "-e", "--env", "--set-env", "--config-env"];
+/// How well-known kinds of keys begin.
+const KEYS: [&str; 18] = [
+    "sk-",
+    "sk_",
+    "pk_",
+    "rk_",
+    "ghp_",
+    "gho_",
+    "ghs_",
+    "github_pat_",
+    "glpat-",
+    "xox",
+    "AKIA",
+    "ASIA",
+    "ya29.",
+    "eyJ",
+    "npm_",
+    "hf_",
+    "sg_",
+    "sga_",
+];
+
+fn is_telling(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    TELLING.iter().any(|part| name.contains(part))
+        || name.split(['-', '_', '.']).any(|part| ["key", "pat", "pass", "jwt"].contains(&part))
+}
+
+/// A text of several words, such as the line that a shell is given.
+fn masked_words(text: &str) -> String {
+    let mut is_value = Value::Plain;
+    let words = text.split(' ').map(|word| {
+        let (shown, next) = masked_one(word, is_value);
+        is_value = if word.is_empty() { is_value } else { next };
+        shown
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// One argument: masked, and what it says of the next.
+fn masked_word(word: &str, is_value: Value) -> (String, Value) {
+    let is_one = !word.contains(' ') || masked_url(word).is_some() || masked_other(word).is_some();
+    if is_value == Value::Plain && !is_one {
+        return (masked_words(word), Value::Plain);
+    }
+    masked_one(word, is_value)
+}
+
+fn masked_one(word: &str, is_value: Value) -> (String, Value) {
+    match is_value {
+        // Another flag is no value, however secret one would be.
+        Value::Secret if !word.starts_with('-') => {
+            let next = if is_scheme(word) { Value::Secret } else { Value::Plain };
+            return (masked_value(word), next);
+        }
+        Value::Pair => return (masked_pair(word), Value::Plain),
+        Value::Secret | Value::Plain => {}
+    }
+    if PAIRS.contains(&word) {
+        return (word.to_owned(), Value::Pair);
+    }
+    if word.starts_with('-') && !word.contains(['=', ':']) {
+        let next = if is_telling(word) { Value::Secret } else { Value::Plain };
+        return (if is_key(word) { MASK.into() } else { word.to_owned() }, next);
+    }
+    if let Some(shown) = masked_url(word).or_else(|| masked_other(word)) {
+        return (shown, Value::Plain);
+    }
+    let shown = match word.split_once('=') {
+        Some((name, value)) if is_telling(name) || is_variable(name) => {
+            format!("{name}={}", masked_value(value))
+        }
+        Some((name, value)) => {
+            let value = masked_url(value)
+                .or_else(|| masked_other(value))
+                .unwrap_or_else(|| if is_key(value) { MASK.into() } else { value.to_owned() });
+            format!("{name}={value}")
+        }
+        // `Authorization:…` in one word, and the scheme before a credential.
+        None => match word.split_once(':') {
+            Some((name, value)) if is_telling(name) && !value.is_empty() => {
+                format!("{name}:{MASK}")
+            }
+            _ if is_key(word) => MASK.into(),
+            _ => word.to_owned(),
+        },
+    };
+    let next = if is_scheme(word) { Value::Secret } else { Value::Plain };
+    (shown, next)
+}
+
+/// Whether what follows is a credential.
+fn is_scheme(word: &str) -> bool {
+    ["bearer", "basic"].contains(&word.to_ascii_lowercase().as_str())
+        || (word.ends_with(':') && is_telling(word))
+}
+
+/// A name as variables have it: what is assigned to one may be anything.
+fn is_variable(name: &str) -> bool {
+    name.len() > 1
+        && name.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_')
+}
+
+/// A secret; a reference to one is not one itself.
+fn masked_value(value: &str) -> String {
+    let is_reference = value.starts_with("${") && value.ends_with('}') && !value.contains(":-");
+    if is_reference { value.to_owned() } else { MASK.into() }
+}
+
+/// `NAME=VALUE` or `Name: value`, of which the name is shown.
+fn masked_pair(word: &str) -> String {
+    match word.find(['=', ':']) {
+        Some(at) => {
+            let (name, rest) = word.split_at(at);
+            let sign = rest.chars().next().unwrap_or_default();
+            let value = rest.get(1..).unwrap_or_default().trim_start();
+            let value = value.strip_prefix("Bearer ").unwrap_or(value);
+            // Where a value is to be found is none.
+            let is_named = value.strip_prefix("env:").is_some_and(is_variable);
+            if is_named { word.to_owned() } else { format!("{name}{sign}{MASK}") }
+        }
+        // A variable that is only named, to be passed on.
+        None if is_variable(word) => word.to_owned(),
+        None => MASK.into(),
+    }
+}
+
+/// A URL with its user, its query's values, its fragment and key-like parts of
+/// its path masked; `None` if the text is no URL.
+fn masked_url(text: &str) -> Option<String> {
+    let (scheme, rest) = text.split_once("://")?;
+    if scheme.is_empty()
+        || !scheme.bytes().all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b))
+    {
+        return None;
+    }
+    // What the standard does not take for a URL is not shown in parts.
+    if Url::parse(text).is_err() && !rest.contains("${") {
+        return Some(format!("{scheme}://{MASK}"));
+    }
+    let (rest, fragment) = rest.split_once('#').map_or((rest, ""), |(rest, _)| (rest, "#***"));
+    let (rest, query) = rest.split_once('?').map_or((rest, None), |(rest, q)| (rest, Some(q)));
+    let (authority, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
+    let host = authority.rsplit_once('@').map(|(_, host)| format!("{MASK}@{host}"));
+    let host = host.unwrap_or_else(|| authority.to_owned());
+    let path: Vec<_> = path.split('/').map(|part| if is_key(part) { MASK } else { part }).collect();
+    let query = query.map(masked_query).unwrap_or_default();
+    Some(format!("{scheme}://{host}{}{query}{fragment}", path.join("/")))
+}
+
+/// What is not shown in parts: JSON, and a user and password before a host.
+fn masked_other(word: &str) -> Option<String> {
+    if word.trim_start().starts_with(['{', '[']) {
+        return Some(MASK.to_owned());
+    }
+    let (user, host) = word.rsplit_once('@')?;
+    // Of `--flag=value` the value is looked at by itself.
+    let has_password = user.contains(':') && !user.contains('/') && !word.starts_with('-');
+    has_password.then(|| format!("{MASK}@{host}"))
+}
+
+fn masked_query(query: &str) -> String {
+    let pairs = query.split('&').map(|pair| match pair.split_once('=') {
+        Some((name, value)) => format!("{name}={}", masked_value(value)),
+        None => MASK.to_owned(),
+    });
+    format!("?{}", pairs.collect::<Vec<_>>().join("&"))
+}
+
+/// Whether a word looks like a key: as well-known ones do, or long and mixed.
+fn is_key(word: &str) -> bool {
+    if word.starts_with("${") {
+        return false;
+    }
+    let word = word.trim_matches(['"', '\'']);
+    let is_known = word.len() >= 12 && KEYS.iter().any(|prefix| word.starts_with(prefix));
+    let is_plain = word.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-+=~".contains(&b));
+    let digits = word.bytes().filter(u8::is_ascii_digit).count();
+    let has = |kind: fn(&u8) -> bool| word.bytes().any(|b| kind(&b));
+    let is_mixed =
+        digits >= 4 || (digits >= 1 && has(u8::is_ascii_uppercase) && has(u8::is_ascii_lowercase));
+    let is_random = is_plain && word.len() >= 20 && is_mixed && has(u8::is_ascii_alphabetic);
+    is_known || is_random
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Guarded;
+
+    fn check(line: &str, expected: &str) {
+        let given: Vec<_> = line.split('|').map(String::from).collect();
+        let shown: Vec<_> =
+            Guarded::arguments(&given).iter().map(|one| one.shown().to_owned()).collect();
+        assert_eq!(shown.join("|"), expected, "{line}");
+        let debug = format!("{:?}", Guarded::arguments(&given));
+        assert_eq!(debug, format!("[{}]", shown.join(", ")));
+    }
+
+    #[test]
+    fn arguments_are_shown_without_their_secrets() {
+        check(
+            "-y|@modelcontextprotocol/server-github@2025.4.8",
+            "-y|@modelcontextprotocol/server-github@2025.4.8",
+        );
+        check("--api-key|hunter2|--port|8080", "--api-key|***|--port|8080");
+        check("--api-key=hunter2|--root=/srv", "--api-key=***|--root=/srv");
+        check("--token|--verbose", "--token|--verbose");
+        check("run|-e|GITHUB_TOKEN|-e|KEY=hunter2|img", "run|-e|GITHUB_TOKEN|-e|KEY=***|img");
+        check(
+            "mcp-remote|https://a.b/sse|--header|Authorization: Bearer x",
+            "mcp-remote|https://a.b/sse|--header|Authorization:***",
+        );
+        check(
+            "--header|X-Key: env:SLUICE_KEY|--url|env:SLUICE_UPSTREAM_URL",
+            "--header|X-Key: env:SLUICE_KEY|--url|env:SLUICE_UPSTREAM_URL",
+        );
+        check("postgresql://me:pw@db/app", "postgresql://***@db/app");
+        check("ghp_0123456789abcdef0123", "***");
+        check(
+            "https://h.example/s/5f1e0c7b9a3d4e2f8c6b/mcp?key=v&x=1#f",
+            "https://h.example/s/***/mcp?key=***&x=***#***",
+        );
+        check(
+            "-c|TOKEN=hunter2 exec srv --password pw1 /x",
+            "-c|TOKEN=*** exec srv --password *** /x",
+        );
+        check("Authorization:hunter2", "Authorization:***");
+        check("--api-key|${KEY}", "--api-key|${KEY}");
+        check("--token|${T:-hunter2}", "--token|***");
+        check("Bearer|hunter2", "Bearer|***");
+        check("Authorization: Bearer hunter2", "Authorization: *** ***");
+        check("--header=Authorization: Bearer hunter2", "--header=Authorization: *** ***");
+        check("--header=X-Api-Key: hunter2", "--header=X-Api-Key: ***");
+        check("-HAuthorization:hunter2", "-HAuthorization:***");
+        check("--config|{\"apiKey\":\"hunter2\"}", "--config|***");
+        check("--dsn=me:hunter2@db:5432/app|me:hunter2@db", "--dsn=***@db:5432/app|***@db");
+        check("me:a=b@db", "***@db");
+        check("git@github.com:org/repo", "git@github.com:org/repo");
+        check("/home/me/projects/mcp-servers/index.js", "/home/me/projects/mcp-servers/index.js");
+    }
+
+    #[test]
+    fn secrets_and_programs() {
+        assert_eq!(Guarded::secret("x").shown(), "***");
+        assert_eq!(Guarded::program("npx -y s --token t1").shown(), "npx -y s --token ***");
+        assert_eq!(
+            Guarded::url("https://u:p@h/${TENANT}?a=${A}").shown(),
+            "https://***@h/${TENANT}?a=${A}"
+        );
+        assert_eq!(Guarded::url("https://exa mple").shown(), "https://***");
+        assert!(Guarded::url("https://h/?a=b").has_secret());
+        assert!(!Guarded::url("https://h/mcp").has_secret());
+    }
+}

@@ -1,0 +1,261 @@
+//! Hooks of clients: commands of ours that a client runs before it calls a tool
+//! of an MCP server, so that a server nobody has looked at is noticed.
+//!
+//! Claude Code, Cursor and Gemini CLI have such hooks. Each takes an answer in its
+//! own form, and each goes on with the call if the hook fails in another way
+//! than by exit code 2; so whoever runs the check must end every failure with it.
+
+mod check;
+
+use std::path::{Path, PathBuf};
+
+pub use check::{Answer, Asked, Called};
+use jsonc_parser::{
+    ParseOptions,
+    cst::{CstArray, CstInputValue, CstNode, CstObject, CstRootNode},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    backup::{Backup, BackupError, Kind, Rewrite},
+    client::Client,
+    digest::sha256,
+    disk::{self, ReadProblem},
+    file::{body, with_body},
+    place::Places,
+};
+
+/// What our commands are known by in a file of hooks.
+const MARK: &str = " stack hook --check ";
+
+/// The file that a client's hooks are in.
+pub struct HookFile {
+    pub client: Client,
+    pub path: PathBuf,
+    text: Option<String>,
+}
+
+impl std::fmt::Debug for HookFile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // A client's settings may hold secrets.
+        write!(f, "HookFile({}, {})", self.client, self.path.display())
+    }
+}
+
+/// Whether something was to be done.
+#[derive(Debug)]
+pub enum Hooked {
+    Done(Backup),
+    Already,
+}
+
+/// Why hooks cannot be put into a file, or taken out.
+#[derive(Debug, thiserror::Error)]
+pub enum HookError {
+    #[error("`{}` is not as {} writes it\nhint: correct it, and run the command again", .0.display(), .1)]
+    Shape(PathBuf, Client),
+    #[error("`{}`: {}", .0.display(), .1)]
+    Read(PathBuf, ReadProblem),
+    #[error(transparent)]
+    Write(#[from] BackupError),
+}
+
+impl HookFile {
+    /// The clients that have hooks.
+    pub const CLIENTS: [Client; 3] = [Client::ClaudeCode, Client::Cursor, Client::Gemini];
+
+    /// Reads a client's file of hooks, if the client is used here at all.
+    pub fn read(client: Client, places: &Places) -> Result<Option<HookFile>, HookError> {
+        let Some(path) = path(client, places) else { return Ok(None) };
+        let text = match disk::read(&path) {
+            Ok(read) => read.map(|read| read.content),
+            Err(problem) => return Err(HookError::Read(path, problem)),
+        };
+        let is_used = path.parent().is_some_and(Path::exists)
+            || (client == Client::ClaudeCode && places.home.join(".claude.json").exists());
+        if text.is_none() && !is_used {
+            return Ok(None);
+        }
+        Ok(Some(HookFile { client, path, text }))
+    }
+
+    /// Whether a hook of ours is in it.
+    pub fn is_installed(&self) -> bool {
+        self.text.as_deref().is_some_and(|text| without(text).is_some())
+    }
+
+    /// Puts in the hook that runs `command`, beside those that are there.
+    pub fn install(&self, command: &str, backups: &Path, time: &str) -> Result<Hooked, HookError> {
+        let command = format!("{command}{MARK}{}", self.client.id());
+        let before = self.text.as_deref().unwrap_or_default();
+        // An older one may name another program.
+        let clean = without(before).unwrap_or_else(|| before.to_owned());
+        let after = with_hook(&clean, self.client, &command).ok_or_else(|| self.shape())?;
+        if after == before {
+            return Ok(Hooked::Already);
+        }
+        if self.is_installed() && before.contains(&Value::from(command.as_str()).to_string()) {
+            return Ok(Hooked::Already);
+        }
+        self.write(&after, backups, time).map(Hooked::Done)
+    }
+
+    /// Takes our hook out, and leaves the others.
+    pub fn uninstall(&self, backups: &Path, time: &str) -> Result<Hooked, HookError> {
+        let Some(text) = self.text.as_deref() else { return Ok(Hooked::Already) };
+        let Some(without) = without(text) else { return Ok(Hooked::Already) };
+        let real = std::fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
+        let is_of_this =
+            |one: &Backup| one.manifest.kind == Kind::Hook && one.manifest.file == real;
+        let kept: Vec<Backup> = Backup::all(backups)?.into_iter().filter(is_of_this).collect();
+        // A file that nobody has touched since becomes what it was.
+        let untouched = kept.first().filter(|one| one.manifest.after == sha256(text.as_bytes()));
+        let after = match untouched {
+            Some(backup) if backup.manifest.existed => backup.original()?,
+            _ => without,
+        };
+        let backup = self.write(&after, backups, time)?;
+        // There is nothing left to restore.
+        for one in kept.iter().chain([&backup]) {
+            one.settle(Vec::new(), time)?;
+        }
+        Ok(Hooked::Done(backup))
+    }
+
+    fn write(&self, after: &str, backups: &Path, time: &str) -> Result<Backup, HookError> {
+        let real = match &self.text {
+            Some(_) => std::fs::canonicalize(&self.path).map_err(|error| {
+                HookError::Read(self.path.clone(), ReadProblem::Unreadable(error.to_string()))
+            })?,
+            None => self.path.clone(),
+        };
+        let rewrite = Rewrite {
+            client: self.client.id(),
+            file: &real,
+            before: self.text.as_deref(),
+            after,
+            kind: Kind::Hook,
+            entries: vec![Vec::new()],
+        };
+        Ok(rewrite.done(backups, time)?)
+    }
+
+    fn shape(&self) -> HookError {
+        HookError::Shape(self.path.clone(), self.client)
+    }
+}
+
+fn path(client: Client, places: &Places) -> Option<PathBuf> {
+    let claude = || places.claude.clone().unwrap_or_else(|| places.home.join(".claude"));
+    match client {
+        Client::ClaudeCode => Some(claude().join("settings.json")),
+        Client::Cursor => Some(places.home.join(".cursor/hooks.json")),
+        Client::Gemini => Some(places.home.join(".gemini/settings.json")),
+        _ => None,
+    }
+}
+
+/// The events that a client is asked to run the hook at, and what it takes there.
+fn definitions(client: Client, command: &str) -> Vec<(&'static str, Value)> {
+    let run = json!({ "type": "command", "command": command, "timeout": 10 });
+    match client {
+        Client::ClaudeCode => vec![
+            ("PreToolUse", json!({ "matcher": "mcp__.*", "hooks": [run] })),
+            ("SessionStart", json!({ "hooks": [run] })),
+        ],
+        // Its hooks let a call pass if they fail, unless told otherwise.
+        Client::Cursor => vec![(
+            "beforeMCPExecution",
+            json!({ "command": command, "timeout": 10, "failClosed": true }),
+        )],
+        Client::Gemini => vec![(
+            "BeforeTool",
+            json!({ "matcher": "mcp_.*", "hooks": [
+                { "name": "sluicegate", "type": "command", "command": command, "timeout": 10000 }
+            ] }),
+        )],
+        _ => Vec::new(),
+    }
+}
+
+/// A text with the hook in it; `None` if there is no place for one.
+fn with_hook(text: &str, client: Client, command: &str) -> Option<String> {
+    let root = parse(body(text))?;
+    let object = root.object_value_or_create()?;
+    if client == Client::Cursor && object.get("version").is_none() {
+        object.append("version", CstInputValue::Number("1".into()));
+    }
+    let hooks = object.object_value_or_create("hooks")?;
+    for (event, definition) in definitions(client, command) {
+        hooks.array_value_or_create(event)?.append(input(&definition));
+    }
+    let mut new = root.to_string();
+    if text.trim().is_empty() && !new.ends_with('\n') {
+        new.push('\n');
+    }
+    Some(with_body(text, new))
+}
+
+/// A text without our hooks; `None` if none is in it.
+pub(crate) fn without(text: &str) -> Option<String> {
+    let root = parse(body(text))?;
+    let object = root.object_value()?;
+    let hooks = object.object_value("hooks")?;
+    let mut is_changed = false;
+    for event in hooks.properties() {
+        let Some(list) = event.array_value() else { continue };
+        let ours: Vec<CstNode> = list.elements().into_iter().filter(is_ours).collect();
+        is_changed |= !ours.is_empty();
+        for node in ours {
+            node.remove();
+        }
+        if list.elements().is_empty() && is_changed {
+            event.remove();
+        }
+    }
+    tidied(&object, &hooks, is_changed);
+    is_changed.then(|| with_body(text, root.to_string()))
+}
+
+/// What only our hooks needed goes with them.
+fn tidied(object: &CstObject, hooks: &CstObject, is_changed: bool) {
+    let property = object.get("hooks").filter(|_| is_changed && hooks.properties().is_empty());
+    if let Some(property) = property {
+        property.remove();
+    }
+}
+
+/// Whether all that an element runs is ours.
+fn is_ours(node: &CstNode) -> bool {
+    let is_marked = |object: &CstObject| {
+        let command = object.get("command").and_then(|property| property.value());
+        let text = command.and_then(|value| value.as_string_lit()?.decoded_value().ok());
+        text.is_some_and(|text| text.contains(MARK))
+    };
+    let Some(object) = node.as_object() else { return false };
+    let inner = object.array_value("hooks").map(|list: CstArray| list.elements());
+    match inner {
+        Some(list) => {
+            let mut objects = list.iter().map(CstNode::as_object);
+            !list.is_empty() && objects.all(|one| one.is_some_and(|one| is_marked(&one)))
+        }
+        None => is_marked(&object),
+    }
+}
+
+fn parse(text: &str) -> Option<CstRootNode> {
+    CstRootNode::parse(text, &ParseOptions::default()).ok()
+}
+
+fn input(value: &Value) -> CstInputValue {
+    match value {
+        Value::Null => CstInputValue::Null,
+        Value::Bool(is) => CstInputValue::Bool(*is),
+        Value::Number(number) => CstInputValue::Number(number.to_string()),
+        Value::String(text) => CstInputValue::String(text.clone()),
+        Value::Array(items) => CstInputValue::Array(items.iter().map(input).collect()),
+        Value::Object(members) => CstInputValue::Object(
+            members.iter().map(|(key, value)| (key.clone(), input(value))).collect(),
+        ),
+    }
+}

@@ -1,0 +1,41 @@
+//! MCP client configuration files: find, read, rewrite, restore.
+//!
+//! Every client keeps the servers it may use in a file of its own, in a place and
+//! form of its own. Here those files are found ([`Places`]), read ([`ConfigFile`]),
+//! rewritten so that a server is reached through `sluice wrap` ([`ConfigFile::adopt`]),
+//! and put back as they were ([`Undo`]). What is a secret in them is held by
+//! [`Guarded`], which shows itself only masked. Nothing here starts a server,
+//! reads the environment or knows the time.
+
+mod adopt;
+mod backup;
+mod client;
+mod digest;
+mod disk;
+mod entry;
+mod file;
+mod guarded;
+mod hook;
+mod json;
+mod memory;
+mod place;
+mod restore;
+mod shown;
+mod splice;
+mod survey;
+mod tables;
+mod wrapped;
+
+pub use adopt::{AdoptError, Adoption, Front, Plan};
+pub use backup::{Backup, BackupError, Manifest};
+pub use client::Client;
+pub use digest::sha256;
+pub use disk::{ReadProblem, WriteError};
+pub use entry::{Entry, Scope, Transport, Wrapped};
+pub use file::{ConfigFile, Found, Problem};
+pub use guarded::Guarded;
+pub use hook::{Answer, Asked, Called, HookError, HookFile, Hooked};
+pub use memory::{Ability, Changes, Memory, Remembered, Tool};
+pub use place::{Candidate, Os, Places};
+pub use restore::{Outcome, Undo};
+pub use survey::{Advice, Configured, Group, Survey};

@@ -1,0 +1,160 @@
+//! What is remembered of servers from one look to the next: what their tools can
+//! do, where they are configured, and which of them the user has accepted.
+//!
+//! No secret is in it: servers are known by their identity, tools by their names
+//! and the digests of their definitions.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+use sluice_classify::Category;
+
+use crate::entry::Entry;
+
+/// All that is remembered.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Memory {
+    /// Servers by their identity.
+    pub servers: BTreeMap<String, Remembered>,
+    /// Which server stood where when last looked.
+    pub places: BTreeMap<String, String>,
+    /// Which server has which name in policies and counters.
+    pub names: BTreeMap<String, String>,
+    /// Servers that the hooks let pass.
+    pub accepted: BTreeSet<String>,
+    /// Servers that are in no file, which they let pass by their names.
+    pub accepted_names: BTreeSet<String>,
+}
+
+/// What was learnt from a server itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Remembered {
+    /// Its command or URL, masked.
+    pub transport: String,
+    /// When it was asked.
+    pub scanned: String,
+    pub tools: Vec<Tool>,
+    /// What was different from the time before.
+    pub changes: Changes,
+}
+
+/// What a server can do.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Ability {
+    pub tools: Vec<Tool>,
+    /// Where this is known from, for people.
+    pub source: String,
+    pub changes: Changes,
+}
+
+/// One tool.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Tool {
+    pub name: String,
+    /// A category's name.
+    pub category: String,
+    pub risk: String,
+    /// Signs that its definition was written to mislead.
+    pub findings: usize,
+    /// The digest of its definition.
+    pub digest: String,
+}
+
+/// Tools that were not there before, are there no more, or are defined otherwise.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Changes {
+    pub added: Vec<String>,
+    pub removed: Vec<String>,
+    pub changed: Vec<String>,
+}
+
+impl Changes {
+    pub fn is_empty(&self) -> bool {
+        self.added.is_empty() && self.removed.is_empty() && self.changed.is_empty()
+    }
+
+    fn between(before: &[Tool], after: &[Tool]) -> Changes {
+        let find =
+            |tools: &[Tool], name: &str| tools.iter().find(|tool| tool.name == name).cloned();
+        let names = |tools: Vec<&Tool>| tools.into_iter().map(|tool| tool.name.clone()).collect();
+        let only = |these: &'_ [Tool], those: &[Tool]| -> Vec<String> {
+            names(these.iter().filter(|tool| find(those, &tool.name).is_none()).collect())
+        };
+        let is_changed = |tool: &&Tool| {
+            find(before, &tool.name).is_some_and(|other| other.digest != tool.digest)
+        };
+        Changes {
+            added: only(after, before),
+            removed: only(before, after),
+            changed: names(after.iter().filter(is_changed).collect()),
+        }
+    }
+}
+
+impl Tool {
+    /// Its category; one that is not known any more counts as execute, so that
+    /// nothing looks more harmless than it was.
+    pub fn category(&self) -> Category {
+        Category::from_name(&self.category).unwrap_or(Category::Execute)
+    }
+}
+
+impl Ability {
+    /// The worst that any of its tools can do.
+    pub fn worst(&self) -> Option<Category> {
+        self.tools.iter().map(Tool::category).max()
+    }
+
+    /// How many of its tools are of a category.
+    pub fn count(&self, category: Category) -> usize {
+        self.tools.iter().filter(|tool| tool.category() == category).count()
+    }
+
+    /// Signs that its definitions were written to mislead.
+    pub fn findings(&self) -> usize {
+        self.tools.iter().map(|tool| tool.findings).sum()
+    }
+}
+
+impl Memory {
+    /// Takes note of what a server says its tools are.
+    pub fn learn(&mut self, entry: &Entry, tools: Vec<Tool>, time: &str) {
+        let known = self.servers.entry(entry.identity()).or_default();
+        let is_first = known.scanned.is_empty();
+        known.changes =
+            if is_first { Changes::default() } else { Changes::between(&known.tools, &tools) };
+        known.transport = entry.transport.shown();
+        time.clone_into(&mut known.scanned);
+        known.tools = tools;
+    }
+
+    /// What is known of a server.
+    pub fn ability(&self, entry: &Entry) -> Option<Ability> {
+        let known = self.servers.get(&entry.identity())?;
+        let source = format!("scanned {}", known.scanned);
+        Some(Ability { tools: known.tools.clone(), source, changes: known.changes.clone() })
+    }
+
+    /// The name of a server in policies and counters: the one it has, or else the
+    /// one given, numbered if another server has that.
+    pub fn name(&mut self, entry: &Entry, wanted: &str) -> String {
+        let identity = entry.identity();
+        if let Some((name, _)) = self.names.iter().find(|(_, of)| **of == identity) {
+            return name.clone();
+        }
+        let numbered = (2..1000).map(|number| format!("{wanted}-{number}"));
+        let mut names = std::iter::once(wanted.to_owned()).chain(numbered);
+        let name = names.find(|name| !self.names.contains_key(name)).unwrap_or_default();
+        self.names.insert(name.clone(), identity);
+        name
+    }
+
+    /// Whether a hook lets calls of this server pass.
+    pub fn is_accepted(&self, entry: &Entry) -> bool {
+        entry.wrapped.is_some() || self.accepted.contains(&entry.identity())
+    }
+}

@@ -1,0 +1,250 @@
+//! Where clients keep their files, on each system.
+//!
+//! The table is data; which of its rows hold for a machine follows from the
+//! [`Places`] it is given, so that all of it can be tried on any system.
+
+use std::path::{Path, PathBuf};
+
+use crate::{client::Client, entry::Scope};
+
+/// The system a machine runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Os {
+    Linux,
+    MacOs,
+    Windows,
+}
+
+/// The folders of a machine and its user that files are looked for in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Places {
+    pub os: Os,
+    pub home: PathBuf,
+    /// Where programs keep their settings: `~/.config`, `~/Library/Application
+    /// Support` or `%APPDATA%`.
+    pub config: PathBuf,
+    /// Where `CLAUDE_CONFIG_DIR` says that Claude Code keeps its own.
+    pub claude: Option<PathBuf>,
+    /// Where `CODEX_HOME` says that Codex keeps its own.
+    pub codex: Option<PathBuf>,
+    /// The folder that the user is in.
+    pub folder: PathBuf,
+}
+
+/// A file that may be there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Candidate {
+    pub client: Client,
+    pub path: PathBuf,
+    pub scope: Scope,
+    pub(crate) form: Form,
+}
+
+/// How a file is written, and where in it servers are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Form {
+    pub(crate) syntax: Syntax,
+    /// Keys that lead to objects of servers; `*` is any key.
+    pub(crate) roots: &'static [&'static [&'static str]],
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Syntax {
+    /// JSON, with the comments and commas that some clients allow.
+    Json,
+    Toml,
+}
+
+/// What a path in the table is relative to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Base {
+    Home,
+    /// `~/.config` on every system but Windows.
+    DotConfig,
+    Config,
+    /// The same, where the system is Windows.
+    AppData,
+    Claude,
+    Codex,
+    /// A folder of the user's work, and those above it in the same repository.
+    Work,
+}
+
+struct Row {
+    client: Client,
+    base: Base,
+    path: &'static str,
+    form: Form,
+}
+
+const MCP_SERVERS: Form = Form { syntax: Syntax::Json, roots: &[&["mcpServers"]] };
+const CLAUDE: Form =
+    Form { syntax: Syntax::Json, roots: &[&["mcpServers"], &["projects", "*", "mcpServers"]] };
+const SERVERS: Form = Form { syntax: Syntax::Json, roots: &[&["servers"]] };
+const SETTINGS: Form =
+    Form { syntax: Syntax::Json, roots: &[&["mcp", "servers"], &["mcp.servers"]] };
+const CONTEXT: Form = Form { syntax: Syntax::Json, roots: &[&["context_servers"]] };
+const TABLES: Form = Form { syntax: Syntax::Toml, roots: &[&["mcp_servers"]] };
+
+const fn row(client: Client, base: Base, path: &'static str, form: Form) -> Row {
+    Row { client, base, path, form }
+}
+
+const TABLE: [Row; 18] = [
+    row(Client::ClaudeDesktop, Base::Config, "Claude/claude_desktop_config.json", MCP_SERVERS),
+    row(Client::ClaudeCode, Base::Claude, ".claude.json", CLAUDE),
+    row(Client::Cursor, Base::Home, ".cursor/mcp.json", MCP_SERVERS),
+    row(Client::Cursor, Base::Work, ".cursor/mcp.json", MCP_SERVERS),
+    row(Client::VsCode, Base::Config, "Code/User/mcp.json", SERVERS),
+    row(Client::VsCode, Base::Config, "Code/User/settings.json", SETTINGS),
+    row(Client::VsCode, Base::Config, "Code - Insiders/User/mcp.json", SERVERS),
+    row(Client::VsCode, Base::Config, "Code - Insiders/User/settings.json", SETTINGS),
+    row(Client::VsCode, Base::Work, ".vscode/mcp.json", SERVERS),
+    row(Client::Windsurf, Base::Home, ".codeium/windsurf/mcp_config.json", MCP_SERVERS),
+    row(Client::Codex, Base::Codex, "config.toml", TABLES),
+    row(Client::Codex, Base::Work, ".codex/config.toml", TABLES),
+    row(Client::Gemini, Base::Home, ".gemini/settings.json", MCP_SERVERS),
+    row(Client::Gemini, Base::Work, ".gemini/settings.json", MCP_SERVERS),
+    row(Client::Zed, Base::DotConfig, "zed/settings.json", CONTEXT),
+    row(Client::Zed, Base::AppData, "Zed/settings.json", CONTEXT),
+    row(Client::Zed, Base::Work, ".zed/settings.json", CONTEXT),
+    row(Client::Project, Base::Work, ".mcp.json", MCP_SERVERS),
+];
+
+/// Folders above the user's that are looked at, if no repository begins before.
+const HIGHEST: usize = 32;
+
+impl Places {
+    /// The files that there may be, in the order of the table.
+    pub fn candidates(&self) -> Vec<Candidate> {
+        let work = self.work();
+        let mut found: Vec<Candidate> = Vec::new();
+        for row in &TABLE {
+            for (folder, scope) in self.bases(row.base, &work) {
+                let path = folder.join(row.path);
+                // Where the user's folder is the home folder, a file is both.
+                if !found.iter().any(|other| other.path == path) {
+                    found.push(Candidate { client: row.client, path, scope, form: row.form });
+                }
+            }
+        }
+        found
+    }
+
+    /// The `.mcp.json` of a folder that another file has named.
+    pub fn project(folder: &Path) -> Candidate {
+        Candidate {
+            client: Client::Project,
+            path: folder.join(".mcp.json"),
+            scope: Scope::Project(folder.to_owned()),
+            form: MCP_SERVERS,
+        }
+    }
+
+    fn bases(&self, base: Base, work: &[PathBuf]) -> Vec<(PathBuf, Scope)> {
+        let user = |folder: &Path| vec![(folder.to_owned(), Scope::User)];
+        match base {
+            Base::Home => user(&self.home),
+            Base::Claude => user(self.claude.as_deref().unwrap_or(&self.home)),
+            Base::Codex => match &self.codex {
+                Some(folder) => user(folder),
+                None => user(&self.home.join(".codex")),
+            },
+            Base::Config => user(&self.config),
+            Base::AppData if self.os == Os::Windows => user(&self.config),
+            Base::AppData => Vec::new(),
+            Base::DotConfig if self.os == Os::Windows => Vec::new(),
+            Base::DotConfig if self.os == Os::Linux => user(&self.config),
+            Base::DotConfig => user(&self.home.join(".config")),
+            Base::Work => {
+                let scoped = |folder: &PathBuf| (folder.clone(), Scope::Project(folder.clone()));
+                work.iter().map(scoped).collect()
+            }
+        }
+    }
+
+    /// The user's folder and those above it, to where its repository begins;
+    /// outside of any, the folder alone.
+    fn work(&self) -> Vec<PathBuf> {
+        let above: Vec<_> = self.folder.ancestors().take(HIGHEST).map(Path::to_owned).collect();
+        let root = above.iter().position(|folder| folder.join(".git").exists());
+        above.into_iter().take(root.unwrap_or_default() + 1).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::{Os, Places};
+
+    fn places(os: Os, config: &str) -> Places {
+        Places {
+            os,
+            home: "/h".into(),
+            config: config.into(),
+            claude: None,
+            codex: None,
+            folder: "/nowhere/work".into(),
+        }
+    }
+
+    fn paths(places: &Places) -> Vec<String> {
+        places.candidates().into_iter().map(|one| one.path.display().to_string()).collect()
+    }
+
+    #[test]
+    fn each_system_has_its_own_places() {
+        let linux = paths(&places(Os::Linux, "/h/.config"));
+        for path in [
+            "/h/.config/Claude/claude_desktop_config.json",
+            "/h/.claude.json",
+            "/h/.cursor/mcp.json",
+            "/h/.config/Code/User/mcp.json",
+            "/h/.config/Code/User/settings.json",
+            "/h/.codeium/windsurf/mcp_config.json",
+            "/h/.codex/config.toml",
+            "/h/.gemini/settings.json",
+            "/h/.config/zed/settings.json",
+            "/nowhere/work/.mcp.json",
+            "/nowhere/work/.vscode/mcp.json",
+        ] {
+            assert!(linux.contains(&path.into()), "{path}: {linux:#?}");
+        }
+        let mac = paths(&places(Os::MacOs, "/h/Library/Application Support"));
+        for path in [
+            "/h/Library/Application Support/Claude/claude_desktop_config.json",
+            "/h/Library/Application Support/Code/User/mcp.json",
+            "/h/.config/zed/settings.json",
+        ] {
+            assert!(mac.contains(&path.into()), "{path}: {mac:#?}");
+        }
+        let windows = paths(&places(Os::Windows, "/h/AppData/Roaming"));
+        for path in [
+            "/h/AppData/Roaming/Claude/claude_desktop_config.json",
+            "/h/AppData/Roaming/Code/User/mcp.json",
+            "/h/AppData/Roaming/Zed/settings.json",
+            "/h/.codex/config.toml",
+        ] {
+            assert!(windows.contains(&path.into()), "{path}: {windows:#?}");
+        }
+        assert!(!windows.iter().any(|path| path.contains(".config/")), "{windows:#?}");
+    }
+
+    #[test]
+    fn folders_that_variables_name_are_used_instead() {
+        let claude = Some(PathBuf::from("/c"));
+        let moved = Places { claude, codex: Some("/x".into()), ..places(Os::Linux, "/h/.config") };
+        let paths = paths(&moved);
+        assert!(
+            paths.contains(&"/c/.claude.json".into()) && paths.contains(&"/x/config.toml".into())
+        );
+    }
+
+    #[test]
+    fn a_file_that_two_rows_name_is_looked_at_once() {
+        let at_home = Places { folder: "/h".into(), ..places(Os::Linux, "/h/.config") };
+        let paths = paths(&at_home);
+        assert_eq!(paths.iter().filter(|path| *path == "/h/.cursor/mcp.json").count(), 1);
+    }
+}

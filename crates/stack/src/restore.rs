@@ -1,0 +1,245 @@
+//! Undoing what was rewritten.
+//!
+//! A file that nobody has touched since becomes what it was, byte for byte. In
+//! one that somebody has, only what was put there by us is taken back; where that
+//! is not to be found any more, nothing is done and the reason is given.
+
+use std::path::{Path, PathBuf};
+
+use crate::{
+    adopt::value,
+    backup::{Backup, BackupError, Kind},
+    digest::{of_value, sha256},
+    disk::{self, WriteError},
+    file::{Pieces, body, with_body},
+    hook, json,
+    place::{Form, Syntax},
+    splice::{Edit, splice},
+    tables,
+};
+
+/// How one file is put back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// As it was, byte for byte.
+    Exact,
+    /// It was changed meanwhile: only our changes are taken back.
+    InPart,
+    /// There is nothing that can be put back.
+    Nothing,
+}
+
+/// What is to be done to one file.
+pub struct Undo {
+    pub file: PathBuf,
+    pub client: String,
+    pub outcome: Outcome,
+    /// Names of the entries that are put back.
+    pub names: Vec<String>,
+    /// What cannot be put back, and why.
+    pub refused: Vec<(String, &'static str)>,
+    /// Where the file's texts are kept.
+    pub backups: Vec<PathBuf>,
+    before: String,
+    /// `None`: the file is to go, because there was none.
+    after: Option<String>,
+    settled: Vec<(Backup, Vec<Vec<String>>)>,
+}
+
+impl std::fmt::Debug for Undo {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // The texts may hold secrets.
+        write!(f, "Undo({}, {:?}, {:?})", self.file.display(), self.outcome, self.names)
+    }
+}
+
+const GONE: &str = "its file is no longer there";
+const CHANGED: &str = "its entry has been changed since";
+const UNREADABLE: &str = "its file cannot be read any more";
+
+impl Undo {
+    /// What is to be done for all backups below a folder, file by file.
+    pub fn all(backups: &Path) -> Result<Vec<Undo>, BackupError> {
+        let mut undone: Vec<Undo> = Vec::new();
+        let all = Backup::all(backups)?;
+        let mut files: Vec<&PathBuf> = all.iter().map(|backup| &backup.manifest.file).collect();
+        files.sort();
+        files.dedup();
+        for file in files {
+            let of_file = all.iter().filter(|backup| &backup.manifest.file == file);
+            undone.push(Undo::of_file(file, of_file.cloned().collect())?);
+        }
+        Ok(undone)
+    }
+
+    /// Backups come the newest first, and are undone in that order.
+    fn of_file(file: &Path, backups: Vec<Backup>) -> Result<Undo, BackupError> {
+        let mut undo = Undo {
+            file: file.to_owned(),
+            client: backups.first().map(|one| one.manifest.client.clone()).unwrap_or_default(),
+            outcome: Outcome::Nothing,
+            names: Vec::new(),
+            refused: Vec::new(),
+            backups: backups.iter().map(|backup| backup.folder.clone()).collect(),
+            before: String::new(),
+            after: None,
+            settled: Vec::new(),
+        };
+        let current = match disk::read(file) {
+            Ok(Some(read)) => read.content,
+            Ok(None) => return Ok(undo.refusing(backups, GONE)),
+            Err(_) => return Ok(undo.refusing(backups, UNREADABLE)),
+        };
+        undo.before.clone_from(&current);
+        let mut text = Some(current);
+        let mut is_exact = true;
+        for backup in backups {
+            let now = text.take().unwrap_or_default();
+            if sha256(now.as_bytes()) == backup.manifest.after {
+                undo.names.extend(backup.manifest.entries.iter().map(|keys| named(keys)));
+                let original = backup.original()?;
+                text = backup.manifest.existed.then_some(original);
+                undo.settled.push((backup, Vec::new()));
+            } else {
+                is_exact = false;
+                text = Some(undo.in_part(now, backup)?);
+            }
+        }
+        undo.outcome = match () {
+            () if undo.names.is_empty() => Outcome::Nothing,
+            () if is_exact => Outcome::Exact,
+            () => Outcome::InPart,
+        };
+        undo.after = text;
+        Ok(undo)
+    }
+
+    fn refusing(mut self, backups: Vec<Backup>, why: &'static str) -> Undo {
+        for backup in backups {
+            self.refused.extend(backup.manifest.entries.iter().map(|keys| (named(keys), why)));
+        }
+        self
+    }
+
+    /// Takes our changes out of a text that somebody else has changed.
+    fn in_part(&mut self, mut text: String, backup: Backup) -> Result<String, BackupError> {
+        let mut left = Vec::new();
+        if backup.manifest.kind == Kind::Hook {
+            match hook::without(&text) {
+                Some(without) => {
+                    self.names.push(named(&[]));
+                    text = without;
+                }
+                None => self.refused.push((named(&[]), CHANGED)),
+            }
+            self.settled.push((backup, left));
+            return Ok(text);
+        }
+        let (original, rewritten) = (backup.original()?, backup.rewritten()?);
+        for keys in &backup.manifest.entries {
+            let sides = Sides {
+                form: backup.form(),
+                keys,
+                original: body(&original),
+                rewritten: body(&rewritten),
+            };
+            match sides.taken_back(body(&text)) {
+                Some(new) => {
+                    text = with_body(&text, new);
+                    self.names.push(named(keys));
+                }
+                None if value(body(&text), sides.form, keys).is_none() => {
+                    // Somebody has removed the server: there is nothing to undo.
+                }
+                None => {
+                    self.refused.push((named(keys), CHANGED));
+                    left.push(keys.clone());
+                }
+            }
+        }
+        self.settled.push((backup, left));
+        Ok(text)
+    }
+
+    /// Does it, and notes in the backups that it is done.
+    pub fn apply(&self, time: &str) -> Result<(), BackupError> {
+        if self.outcome == Outcome::Nothing && self.settled.is_empty() {
+            return Ok(());
+        }
+        let digest = sha256(self.before.as_bytes());
+        match &self.after {
+            Some(after) if after == &self.before => {}
+            Some(after) => disk::replace(&self.real()?, &digest, after)?,
+            None => disk::remove(&self.file, &digest)?,
+        }
+        for (backup, left) in &self.settled {
+            backup.settle(left.clone(), time)?;
+        }
+        Ok(())
+    }
+
+    fn real(&self) -> Result<PathBuf, WriteError> {
+        let failed = |error| WriteError::Failed(self.file.clone(), error);
+        std::fs::canonicalize(&self.file).map_err(failed)
+    }
+}
+
+/// What an entry is called, for people; the hooks of a client have no name.
+fn named(keys: &[String]) -> String {
+    keys.last().cloned().unwrap_or_else(|| "the hook".to_owned())
+}
+
+/// An entry before and after it was rewritten.
+struct Sides<'a> {
+    form: Form,
+    keys: &'a [String],
+    original: &'a str,
+    rewritten: &'a str,
+}
+
+impl Sides<'_> {
+    /// The text with the entry as it was; `None` if it is not as we left it.
+    fn taken_back(&self, text: &str) -> Option<String> {
+        let (now, then) = (self.region(text)?, self.region(self.rewritten)?);
+        let first = self.original.get(self.region(self.original)?)?;
+        let is_same = text.get(now.clone()) == self.rewritten.get(then);
+        // Some clients write their whole file anew, in a layout of their own.
+        let is_equal = self.form.syntax == Syntax::Json
+            && of_value(&value(text, self.form, self.keys)?)
+                == of_value(&value(self.rewritten, self.form, self.keys)?);
+        if is_same || is_equal {
+            return splice(text, vec![Edit::new(now, first)]);
+        }
+        self.program_taken_back(text)
+    }
+
+    /// The same for an entry of which only other parts were changed.
+    fn program_taken_back(&self, text: &str) -> Option<String> {
+        let (now, then, first) =
+            (self.pieces(text)?, self.pieces(self.rewritten)?, self.pieces(self.original)?);
+        let entry = |text| value(text, self.form, self.keys);
+        let (current, rewritten) = (entry(text)?, entry(self.rewritten)?);
+        let is_ours = ["command", "args"].iter().all(|key| current.get(key) == rewritten.get(key));
+        then.args.filter(|_| is_ours)?;
+        let args = match first.args {
+            Some(args) => self.original.get(args)?,
+            None => "[]",
+        };
+        let program = self.original.get(first.program)?;
+        splice(text, vec![Edit::new(now.program, program), Edit::new(now.args?, args)])
+    }
+
+    fn region(&self, text: &str) -> Option<std::ops::Range<usize>> {
+        match self.form.syntax {
+            Syntax::Json => json::region(text, self.keys),
+            Syntax::Toml => tables::region(text, self.keys),
+        }
+    }
+
+    fn pieces(&self, text: &str) -> Option<Pieces> {
+        match self.form.syntax {
+            Syntax::Json => json::pieces(text, self.keys),
+            Syntax::Toml => tables::pieces(text, self.keys),
+        }
+    }
+}

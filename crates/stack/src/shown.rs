@@ -1,0 +1,132 @@
+//! What changes in an entry, line by line, for people. Made from the values and
+//! never from the text, so that nothing is shown but what is meant to be.
+
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value};
+
+use crate::{
+    entry::{HEADER_KEYS, URL_KEYS},
+    guarded::{Guarded, MASK},
+    json::quoted,
+    place::Syntax,
+};
+
+/// Columns of a line of arguments.
+const WIDTH: usize = 72;
+
+/// The lines of one entry, before and after.
+pub(crate) fn diff(syntax: Syntax, keys: &[String], sides: [Option<Value>; 2]) -> String {
+    let [before, after] = sides.map(|side| lines(syntax, &side.unwrap_or_default()));
+    // What leads to an entry is shown as a path; a key may be any text.
+    let path: Vec<_> = keys.iter().map(|key| key.replace(char::is_control, "?")).collect();
+    let mut text = format!("@@ {} @@\n", path.join("."));
+    for (sign, line) in compared(&before, &after) {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{sign} {line}");
+    }
+    text
+}
+
+/// Lines of both sides: those before the first difference and after the last are
+/// shown once.
+fn compared<'l>(before: &'l [String], after: &'l [String]) -> Vec<(char, &'l str)> {
+    let same = before.iter().zip(after).take_while(|(a, b)| a == b).count();
+    let left = before.len().min(after.len()) - same;
+    let tail =
+        before.iter().rev().zip(after.iter().rev()).take(left).take_while(|(a, b)| a == b).count();
+    let part = |lines: &'l [String], sign: char| {
+        let middle = lines.iter().skip(same).take(lines.len() - same - tail);
+        middle.map(move |line| (sign, line.as_str()))
+    };
+    let kept = |lines: &'l [String], from: usize, most: usize| {
+        lines.iter().skip(from).take(most).map(|line| (' ', line.as_str()))
+    };
+    kept(before, 0, same)
+        .chain(part(before, '-'))
+        .chain(part(after, '+'))
+        .chain(kept(before, before.len() - tail, tail))
+        .collect()
+}
+
+fn lines(syntax: Syntax, entry: &Value) -> Vec<String> {
+    let empty = Map::new();
+    let members = entry.as_object().unwrap_or(&empty);
+    let mut lines = Vec::new();
+    for (key, value) in members {
+        let name = match syntax {
+            Syntax::Json => format!("{}: ", quoted(key)),
+            Syntax::Toml => format!("{key} = "),
+        };
+        match (key.as_str(), value) {
+            ("args", Value::Array(items)) => lines.extend(filled(&name, items)),
+            _ => lines.push(format!("{name}{}", single(key, value))),
+        }
+    }
+    lines
+}
+
+/// A value on one line, with all that could be a secret masked.
+fn single(key: &str, value: &Value) -> String {
+    match value {
+        Value::String(text) if ["command", "path"].contains(&key) => {
+            quoted(Guarded::program(text.as_str()).shown())
+        }
+        Value::String(text) if URL_KEYS.contains(&key) => {
+            quoted(Guarded::url(text.as_str()).shown())
+        }
+        Value::String(text) if ["type", "cwd", "bearer_token_env_var"].contains(&key) => {
+            quoted(text)
+        }
+        Value::Bool(_) | Value::Null => value.to_string(),
+        Value::Array(items) if key == "env_vars" => Value::Array(items.clone()).to_string(),
+        Value::Object(members) if key == "env" || HEADER_KEYS.contains(&key) => {
+            let pairs: Vec<_> =
+                members.keys().map(|name| format!("{}: {MASK}", quoted(name))).collect();
+            if pairs.is_empty() { "{}".into() } else { format!("{{ {} }}", pairs.join(", ")) }
+        }
+        // Zed once kept program and arguments one level deeper.
+        Value::Object(members) if key == "command" => {
+            let inner = members.iter().map(|(key, value)| match (key.as_str(), value) {
+                ("args", Value::Array(items)) => {
+                    format!("{}: [{}]", quoted(key), masked(items).join(", "))
+                }
+                _ => format!("{}: {}", quoted(key), single(key, value)),
+            });
+            format!("{{ {} }}", inner.collect::<Vec<_>>().join(", "))
+        }
+        // What is not changed need not be seen.
+        _ => "…".to_owned(),
+    }
+}
+
+fn masked(items: &[Value]) -> Vec<String> {
+    let texts: Vec<String> = items
+        .iter()
+        .map(|item| item.as_str().map_or_else(|| item.to_string(), str::to_owned))
+        .collect();
+    Guarded::arguments(&texts).iter().map(|one| quoted(one.shown())).collect()
+}
+
+/// Arguments, as many on a line as fit.
+fn filled(name: &str, items: &[Value]) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut line = format!("{name}[");
+    let shown = masked(items);
+    for (index, word) in shown.iter().enumerate() {
+        let comma = if index + 1 < shown.len() { "," } else { "]" };
+        let is_first = line.ends_with('[') || line.trim().is_empty();
+        if !is_first && line.chars().count() + word.chars().count() + 2 > WIDTH {
+            lines.push(std::mem::replace(&mut line, "    ".to_owned()));
+        } else if !is_first {
+            line.push(' ');
+        }
+        line.push_str(word);
+        line.push_str(comma);
+    }
+    if shown.is_empty() {
+        line.push(']');
+    }
+    lines.push(line);
+    lines
+}

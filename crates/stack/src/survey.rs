@@ -1,0 +1,222 @@
+//! Everything that the clients of a machine are configured to use, put together:
+//! the same server in three clients is one.
+
+use std::path::PathBuf;
+
+use sluice_classify::Category;
+
+use crate::{
+    client::Client,
+    entry::Entry,
+    file::{ConfigFile, Found, Problem},
+    memory::{Ability, Memory},
+    place::{Candidate, Places},
+};
+
+/// Folders named by Claude Code whose `.mcp.json` is looked at.
+const MOST_PROJECTS: usize = 500;
+
+/// What was found in the files of a machine.
+#[derive(Debug, Default)]
+pub struct Configured {
+    pub files: Vec<ConfigFile>,
+    pub problems: Vec<Problem>,
+    /// Where was looked.
+    pub looked: Vec<(Client, PathBuf)>,
+}
+
+impl Configured {
+    /// Looks at every file there may be. One that is broken does not stop the rest.
+    pub fn read(places: &Places) -> Configured {
+        let mut configured = Configured::default();
+        for candidate in places.candidates() {
+            configured.look(&candidate);
+        }
+        let projects: Vec<PathBuf> =
+            configured.files.iter().flat_map(ConfigFile::projects).take(MOST_PROJECTS).collect();
+        for folder in projects {
+            let candidate = Places::project(&folder);
+            if !configured.looked.iter().any(|(_, path)| *path == candidate.path) {
+                configured.look(&candidate);
+            }
+        }
+        configured
+    }
+
+    fn look(&mut self, candidate: &Candidate) {
+        self.looked.push((candidate.client, candidate.path.clone()));
+        match candidate.read() {
+            Found::Nothing => {}
+            // Two names may lead to one file.
+            Found::File(file) if self.files.iter().any(|other| other.real == file.real) => {}
+            Found::File(file) => self.files.push(*file),
+            Found::Broken(problem) => self.problems.push(problem),
+        }
+    }
+
+    /// Whether a place is in one of the files that were looked at; what stands in
+    /// other folders' files was not looked for.
+    fn has_looked_at(&self, place: &str) -> bool {
+        let file = place.rsplit_once('#').map(|(file, _)| file);
+        self.looked.iter().any(|(_, path)| Some(path.to_string_lossy().as_ref()) == file)
+    }
+
+    /// All servers, file by file.
+    pub fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.files.iter().flat_map(|file| &file.entries)
+    }
+}
+
+/// What to do about a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Advice {
+    /// It only reads, or is adopted already.
+    Proceed,
+    /// It can do harm, which a policy keeps within bounds.
+    WithRules,
+    /// What it can do is not known, or its definitions look wrong.
+    AskFirst,
+}
+
+impl Advice {
+    /// What it is called.
+    pub fn name(self) -> &'static str {
+        match self {
+            Advice::Proceed => "proceed",
+            Advice::WithRules => "connect with rules",
+            Advice::AskFirst => "ask first",
+        }
+    }
+}
+
+/// One server, wherever it is configured.
+#[derive(Debug)]
+pub struct Group<'e> {
+    pub identity: String,
+    /// The name most of its entries have.
+    pub name: String,
+    pub entries: Vec<&'e Entry>,
+    pub ability: Option<Ability>,
+    /// What it is called in the running gateway, if it goes through that.
+    pub registered: Option<String>,
+    /// Whether none of its entries was there when last looked.
+    pub is_new: bool,
+    pub advice: Advice,
+}
+
+impl Group<'_> {
+    /// Whether every entry of it goes through Sluicegate.
+    pub fn is_adopted(&self) -> bool {
+        self.registered.is_some() || self.entries.iter().all(|entry| entry.wrapped.is_some())
+    }
+
+    /// Whether no client uses it now.
+    pub fn is_disabled(&self) -> bool {
+        self.entries.iter().all(|entry| entry.is_disabled)
+    }
+
+    /// The worst that any of its tools can do.
+    pub fn worst(&self) -> Option<Category> {
+        self.ability.as_ref().and_then(Ability::worst)
+    }
+
+    /// Its clients, each once.
+    pub fn clients(&self) -> Vec<Client> {
+        let mut clients: Vec<_> = self.entries.iter().map(|entry| entry.client).collect();
+        clients.sort();
+        clients.dedup();
+        clients
+    }
+}
+
+/// All servers of a machine, the worst first.
+#[derive(Debug)]
+pub struct Survey<'e> {
+    pub groups: Vec<Group<'e>>,
+    /// Servers that stood somewhere when last looked, and do no more.
+    pub gone: Vec<String>,
+}
+
+impl<'e> Survey<'e> {
+    /// Puts together what was found with what is known. `known` says what a
+    /// server can do, `registered` by which name it goes through a gateway.
+    pub fn new(
+        configured: &'e Configured,
+        memory: &Memory,
+        known: impl Fn(&Entry) -> Option<Ability>,
+        registered: impl Fn(&Entry) -> Option<String>,
+    ) -> Survey<'e> {
+        let mut groups: Vec<Group<'e>> = Vec::new();
+        for entry in configured.entries() {
+            let identity = entry.identity();
+            match groups.iter_mut().find(|group| group.identity == identity) {
+                Some(group) => group.entries.push(entry),
+                None => groups.push(Group {
+                    identity,
+                    name: String::new(),
+                    entries: vec![entry],
+                    ability: known(entry),
+                    registered: registered(entry),
+                    is_new: false,
+                    advice: Advice::AskFirst,
+                }),
+            }
+        }
+        for group in &mut groups {
+            group.name = common_name(&group.entries);
+            group.is_new = !memory.places.is_empty()
+                && !memory.places.values().any(|identity| *identity == group.identity);
+            group.advice = advice(group);
+        }
+        groups.sort_by(|a, b| rank(b).cmp(&rank(a)).then_with(|| a.name.cmp(&b.name)));
+        Survey { gone: gone(configured, memory), groups }
+    }
+}
+
+/// The worst first; what is not known stands before what only reads.
+fn rank(group: &Group<'_>) -> (bool, Option<Category>, usize) {
+    let tools = group.ability.as_ref().map_or(0, |ability| ability.tools.len());
+    let worst = match &group.ability {
+        None => Some(Category::Write),
+        Some(ability) => ability.worst(),
+    };
+    (!group.is_disabled(), worst, tools)
+}
+
+fn advice(group: &Group<'_>) -> Advice {
+    let Some(ability) = &group.ability else {
+        return if group.is_adopted() { Advice::Proceed } else { Advice::AskFirst };
+    };
+    let is_suspect = ability.findings() > 0 || !ability.changes.changed.is_empty();
+    match ability.worst() {
+        _ if is_suspect => Advice::AskFirst,
+        _ if group.is_adopted() => Advice::Proceed,
+        None | Some(Category::Read | Category::Other) => Advice::Proceed,
+        Some(_) => Advice::WithRules,
+    }
+}
+
+fn common_name(entries: &[&Entry]) -> String {
+    let count = |name: &str| entries.iter().filter(|entry| entry.name == name).count();
+    // Of several the first, so that it does not change from run to run.
+    let most = entries.iter().rev().max_by_key(|entry| count(&entry.name));
+    most.map(|entry| entry.name.clone()).unwrap_or_default()
+}
+
+/// Names of servers that stood in a file that was read, and do no more.
+fn gone(configured: &Configured, memory: &Memory) -> Vec<String> {
+    let now: Vec<String> = configured.entries().map(Entry::place).collect();
+    let before = memory.places.keys().filter(|place| configured.has_looked_at(place));
+    let gone = before.filter(|place| !now.contains(place));
+    gone.filter_map(|place| place.rsplit('/').next()).map(str::to_owned).collect()
+}
+
+impl Memory {
+    /// Remembers where servers stand now, for the next look.
+    pub fn look(&mut self, configured: &Configured) {
+        self.places.retain(|place, _| !configured.has_looked_at(place));
+        for entry in configured.entries() {
+            self.places.insert(entry.place(), entry.identity());
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! Client files as they are found: each form of file there and back again.
+
+#![cfg(test)]
+
+mod cases;
+mod disk;
+mod hooks;
+mod laws;
+mod machine;
+mod restore;
