@@ -1,7 +1,7 @@
 //! A gateway for one client, which has started this process and speaks with it
 //! over standard input and output.
 
-mod name;
+pub(crate) mod name;
 
 use std::{path::PathBuf, process::ExitStatus, sync::Arc};
 

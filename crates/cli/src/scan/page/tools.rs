@@ -1,0 +1,159 @@
+//! The tools of a scan, by category, the worst first.
+
+use sluice_classify::{Category, Part, Risk, SignalKind};
+
+use super::{Manner, colour, counted, glyph, thousands};
+use crate::{
+    output::{BAD, FAINT, fitted, visible, wide},
+    scan::{Scan, Scanned},
+};
+
+/// Lines that everything but the tools takes.
+const AROUND: usize = 17;
+/// A group has at least so many lines, however many tools there are.
+const FEWEST: usize = 4;
+/// Confidence in percent below which a doubt is shown.
+const DOUBTFUL: u8 = 60;
+
+/// All groups.
+pub(super) fn listed(scan: &Scan, manner: Manner) -> String {
+    let groups = scan.groups();
+    let room = manner.screen.height.saturating_sub(AROUND).max(2 * FEWEST);
+    let is_long = !manner.all && scan.tools.len() + groups.len() > room;
+    let dangers = groups.iter().filter(|(category, _)| !is_harmless(*category)).count();
+    // What only reads has one line, the rest share what is left.
+    let harmless = 2 * (groups.len() - dangers);
+    let each = room.saturating_sub(harmless) / dangers.max(1);
+    let widths = Widths::of(scan, manner.screen.width);
+    let mut text = widths.head();
+    for (category, tools) in &groups {
+        let most = match is_long {
+            false => usize::MAX,
+            true if is_harmless(*category) => 0,
+            true => each.saturating_sub(2).max(FEWEST),
+        };
+        text += &heading(*category, tools.len(), manner);
+        for tool in tools.iter().take(most) {
+            text += &line(tool, &widths);
+        }
+        text +=
+            &folded(tools.get(most.min(tools.len())..).unwrap_or_default(), manner.screen.width);
+    }
+    text
+}
+
+fn is_harmless(category: Category) -> bool {
+    matches!(category, Category::Read | Category::Other)
+}
+
+/// The category, its risk, and what the suggested policy makes of it.
+fn heading(category: Category, number: usize, manner: Manner) -> String {
+    let style = colour(category);
+    let risk = Risk::from(category);
+    let gap = if manner.is_small() { "" } else { "\n" };
+    let title = format!("{} {}", glyph(category), category.title());
+    let rest =
+        format!("{risk} risk · {} · suggested: {}", counted(number, "tool"), treated(category));
+    let rest = fitted(&rest, manner.screen.width.saturating_sub(wide(&title) + 3));
+    format!("{gap}{style}{title}{style:#} · {rest}\n")
+}
+
+/// What the suggested policy makes of a category, in a few words.
+fn treated(category: Category) -> &'static str {
+    match category {
+        Category::Read => "allowed",
+        Category::Write => "30 calls a minute",
+        Category::Execute => "10 calls a minute, arguments checked",
+        Category::Destructive => "hidden",
+        Category::Financial => "a person approves each call",
+        Category::Other => "60 calls a minute",
+    }
+}
+
+/// How wide each column is.
+struct Widths {
+    name: usize,
+    tokens: usize,
+    signals: usize,
+    why: usize,
+}
+
+impl Widths {
+    fn of(scan: &Scan, width: usize) -> Widths {
+        let widest = |of: &dyn Fn(&Scanned) -> usize| scan.tools.iter().map(of).max().unwrap_or(0);
+        let name = widest(&|tool| wide(&visible(&tool.name))).min(width * 3 / 8);
+        let tokens = widest(&|tool| thousands(tool.tokens).len()).max("TOKENS".len());
+        let signals = widest(&|tool| marks(tool).len()).min(width / 5);
+        let signals = if signals == 0 { 0 } else { signals.max("TAKES".len()) };
+        // Two blanks before each column, and the sign of a finding.
+        let taken = 2 + name + 2 + tokens + 2 + if signals == 0 { 0 } else { signals + 2 };
+        Widths { name, tokens, signals, why: width.saturating_sub(taken) }
+    }
+
+    /// What the columns are, above the first of them.
+    fn head(&self) -> String {
+        let Widths { name, tokens, signals, .. } = *self;
+        if tokens == 0 || name == 0 {
+            return String::new();
+        }
+        let takes = if signals == 0 { String::new() } else { format!("{:<signals$}  ", "TAKES") };
+        format!("\n{FAINT}  {:<name$}  {:>tokens$}  {takes}WHY{FAINT:#}\n", "TOOL", "TOKENS")
+    }
+}
+
+fn line(tool: &Scanned, widths: &Widths) -> String {
+    let Widths { name: places, tokens, signals, why } = *widths;
+    let name = fitted(&visible(&tool.name), places);
+    let gap = " ".repeat(places.saturating_sub(wide(&name)));
+    let (mark, style) =
+        if tool.findings.is_empty() { (' ', anstyle::Style::new()) } else { ('!', BAD) };
+    let cost = format!("{:>tokens$}", thousands(tool.tokens));
+    let marks = match signals {
+        0 => String::new(),
+        most => format!("{:<most$}  ", fitted(&marks(tool), most)),
+    };
+    let why = fitted(&reason(tool), why);
+    let line = format!("{style}{mark} {name}{style:#}{gap}  {FAINT}{cost}{FAINT:#}  {marks}{why}");
+    line.trim_end().to_owned() + "\n"
+}
+
+/// What a tool takes or reaches, in short words.
+fn marks(tool: &Scanned) -> String {
+    let words = tool.assessment.signals.iter().map(|signal| match signal.kind {
+        SignalKind::FreeFormCode => "code",
+        SignalKind::Url => "url",
+        SignalKind::FilePath => "path",
+        SignalKind::Credentials => "secret",
+        SignalKind::Bulk => "bulk",
+        SignalKind::Admin => "admin",
+        SignalKind::OpenWorld => "outside",
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// The best reason, with the words it stands on first.
+fn reason(tool: &Scanned) -> String {
+    let doubt = if tool.assessment.confidence.percent() < DOUBTFUL { "unsure: " } else { "" };
+    match tool.assessment.reasons.first() {
+        // The words of a hint are the protocol's own, and say no more.
+        Some(reason) if reason.at.part == Part::Hint => format!("{doubt}{}", reason.text),
+        Some(reason) => {
+            let quote = reason.at.quote.split_whitespace().collect::<Vec<_>>().join(" ");
+            format!("{doubt}“{}”: {}", fitted(&visible(&quote), 24), reason.text)
+        }
+        None => "nothing in its definition says".into(),
+    }
+}
+
+/// Those that have no line of their own.
+fn folded(tools: &[&Scanned], width: usize) -> String {
+    if tools.is_empty() {
+        return String::new();
+    }
+    let names =
+        tools.iter().take(20).map(|tool| visible(&tool.name)).collect::<Vec<_>>().join(", ");
+    let tokens: usize = tools.iter().map(|tool| tool.tokens).sum();
+    let rest = format!(" ({} tokens; --all lists them)", thousands(tokens));
+    let names = fitted(&names, width.saturating_sub(2 + wide(&rest)));
+    format!("  {names}{FAINT}{rest}{FAINT:#}\n")
+}
