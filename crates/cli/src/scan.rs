@@ -15,7 +15,7 @@ mod verdict;
 
 use anyhow::{Context as _, anyhow};
 use sluice_classify::{
-    Assessment, Category, Definition, Finding, Siblings, classify, findings_in_instructions,
+    Assessment, Category, Definition, Finding, Part, Siblings, classify, findings_in_instructions,
 };
 use sluice_policy::{SuggestedPolicy, suggest_assessed_policy};
 use sluice_wire::json::Value;
@@ -67,6 +67,18 @@ struct Noted {
     excerpt: String,
 }
 
+/// What was found in one text.
+#[derive(Debug)]
+struct Found<'s> {
+    tool: Option<&'s str>,
+    part: Part,
+    parameter: Option<&'s str>,
+    /// What each finding is, in our words.
+    kinds: Vec<&'s str>,
+    /// Around the first of them.
+    excerpt: &'s str,
+}
+
 impl Scan {
     /// Looks at what a server has answered.
     pub(crate) fn of(listing: &Listing) -> anyhow::Result<Scan> {
@@ -115,6 +127,23 @@ impl Scan {
             .iter()
             .flat_map(|tool| tool.findings.iter().map(|noted| (Some(tool.name.as_str()), noted)));
         of_server.chain(of_tools)
+    }
+
+    /// The same with those of one text together.
+    fn found(&self) -> Vec<Found<'_>> {
+        let mut all: Vec<Found<'_>> = Vec::new();
+        for (tool, Noted { finding, excerpt }) in self.findings() {
+            let (part, parameter) = (finding.at.part, finding.at.parameter.as_deref());
+            let text = finding.text.as_str();
+            let is_same = |one: &&mut Found<'_>| {
+                (one.tool, one.part, one.parameter) == (tool, part, parameter)
+            };
+            match all.last_mut().filter(is_same) {
+                Some(same) => same.kinds.push(text),
+                None => all.push(Found { tool, part, parameter, kinds: vec![text], excerpt }),
+            }
+        }
+        all
     }
 
     /// The policy to start from.

@@ -99,12 +99,10 @@ pub(crate) async fn ask(
             }
         }
         Place::Command(command) => {
-            let begun = Begun::start(command, environment)?;
+            let mut begun = Begun::start(command, environment)?;
             let mut asked = begun.ask(deadline, Way::Unsure).await;
-            let mut begun = begun;
-            if matches!(&asked, Err(Trouble::Client(ClientError::Send(_)))) {
+            if asked.is_err() && begun.has_ended().await {
                 // Some end when they are asked what they do not know.
-                begun.leave().await;
                 begun = Begun::start(command, environment)?;
                 asked = begun.ask(deadline, Way::Legacy).await;
             }
@@ -144,32 +142,33 @@ impl Begun {
         flat(progress::during(&self.shown, Some(&self.overheard), asking).await)
     }
 
-    /// Ends it, and waits for what it still has to say.
-    async fn leave(&self) {
-        let closed = tokio::time::timeout(LAST_WORDS, self.overheard.closed());
-        let _ = closed.await;
-        Leaving(Some(Arc::clone(&self.child))).end().await;
+    /// Whether it has ended by itself.
+    async fn has_ended(&self) -> bool {
+        tokio::time::timeout(LAST_WORDS, self.child.exited()).await.is_ok()
     }
 
+    /// What went wrong, with the last that it wrote.
     async fn blamed(self, trouble: &Trouble, target: &Target) -> anyhow::Error {
-        let is_late = matches!(trouble, Trouble::Late);
-        if is_late {
-            Leaving(Some(Arc::clone(&self.child))).end().await;
-        } else {
-            self.leave().await;
+        let has_ended = self.has_ended().await;
+        if has_ended {
+            // What it wrote may still be in the pipe.
+            let _ = tokio::time::timeout(LAST_WORDS, self.overheard.closed()).await;
         }
+        Leaving(Some(self.child)).end().await;
         let lines = self.overheard.lines();
         let shown = lines.iter().skip(lines.len().saturating_sub(SHOWN));
         let shown: String = shown.map(|line| format!("\n  {}", plain(line))).collect();
-        let wrote = if shown.is_empty() {
-            "\nit wrote nothing that says why".to_owned()
-        } else {
-            format!("\nthe last it wrote:{shown}")
+        let wrote = match (shown.as_str(), has_ended) {
+            ("", true) => "\nit wrote nothing that says why".to_owned(),
+            ("", false) => String::new(),
+            (lines, _) => format!("\nthe last it wrote:{lines}"),
         };
-        let hint = if is_late {
-            "\nhint: one that is downloaded first may need longer: `--timeout 5m`"
-        } else {
-            "\nhint: try the command by itself; it may need an argument or a variable"
+        let hint = match trouble {
+            _ if has_ended => {
+                "\nhint: try the command by itself; it may need an argument or a variable"
+            }
+            Trouble::Late => "\nhint: one that is downloaded first may need longer: `--timeout 5m`",
+            Trouble::Client(_) => "",
         };
         anyhow!("{}{wrote}{hint}", said(trouble, target))
     }

@@ -41,7 +41,7 @@ pub(crate) fn json(scan: &Scan) -> anyhow::Result<Value> {
             "name": scan.name, "version": scan.version, "protocol": scan.revision,
             "resources": scan.resources, "prompts": scan.prompts, "instructions": instructions,
         },
-        "verdict": verdict(scan),
+        "verdict": verdict(scan, str::to_owned),
         "categories": counts.collect::<Map<_, _>>(),
         "tokens": scan.tokens(),
         "findings": scan.findings().count() + scan.repeated.len(),

@@ -26,7 +26,7 @@ pub(crate) fn markdown(scan: &Scan, hold: &Hold) -> String {
         "## {title}\n\n{}, about {} tokens of an agent's context.\n\n{}\n",
         counted(scan.tools.len(), "tool"),
         thousands(scan.tokens()),
-        code(&verdict(scan), usize::MAX),
+        verdict(scan, |name| code(name, NAME / 2)),
     );
     text += &findings(scan);
     text += &tools(scan);
@@ -39,13 +39,11 @@ fn findings(scan: &Scan) -> String {
         return String::new();
     }
     let mut text = String::from("\n### Findings\n\n");
-    for (tool, noted) in scan.findings() {
-        let of = tool.map_or("the server's instructions".to_owned(), |name| code(name, NAME));
-        let part = noted.finding.at.part;
-        let what = code(&noted.finding.text, QUOTE);
-        text += &format!("- {of}: {what} in its {part}");
-        if !noted.excerpt.trim().is_empty() {
-            text += &format!(": {}", code(&noted.excerpt, QUOTE));
+    for found in scan.found() {
+        let of = found.tool.map_or("the server".to_owned(), |name| code(name, NAME));
+        text += &format!("- {of}: {}, in its {}", found.kinds.join(", "), found.part);
+        if !found.excerpt.trim().is_empty() {
+            text += &format!(": {}", code(found.excerpt, QUOTE));
         }
         text.push('\n');
     }

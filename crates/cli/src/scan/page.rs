@@ -5,7 +5,7 @@ mod tools;
 use anstyle::{AnsiColor, Style};
 use sluice_classify::Category;
 
-use super::{Hold, Noted, Scan, attacks::bearing, verdict::verdict};
+use super::{Found, Hold, Scan, attacks::bearing, verdict::verdict};
 use crate::output::{BAD, FAINT, GOOD, HELD, STRONG, Screen, fitted, visible, wide, wrapped};
 
 /// Places that the bar of categories takes.
@@ -39,7 +39,7 @@ pub(crate) fn page(scan: &Scan, hold: &Hold, manner: Manner) -> String {
         text += &bar(scan, width);
     }
     text.push('\n');
-    text += &paragraph(&visible(&verdict(scan)), width, STRONG);
+    text += &paragraph(&verdict(scan, |name| shown(name, width / 3)), width, STRONG);
     text += &findings(scan, width);
     text += &tools::listed(scan, manner);
     text += &attacks(scan, manner);
@@ -120,42 +120,37 @@ fn paragraph(text: &str, width: usize, style: Style) -> String {
 
 /// Signs of poisoning, set apart.
 fn findings(scan: &Scan, width: usize) -> String {
-    let all: Vec<_> = scan.findings().collect();
-    let number = all.len() + scan.repeated.len();
+    let number = scan.findings().count() + scan.repeated.len();
     if number == 0 {
         return String::new();
     }
     let count = counted(number, "finding");
     let mut text = format!("\n{BAD}! {count}: read this before an agent does{BAD:#}\n");
-    for (tool, noted) in all.iter().take(MOST_FINDINGS) {
-        text += &finding(*tool, noted, width);
-    }
-    for name in scan.repeated.iter().take(MOST_FINDINGS) {
-        let name = fitted(&visible(name), width / 2);
-        text += &format!("  {STRONG}{name}{STRONG:#} is the name of several tools\n");
-    }
-    let more =
-        number.saturating_sub(2 * MOST_FINDINGS).max(all.len().saturating_sub(MOST_FINDINGS));
+    let found = scan.found();
+    let repeated = scan.repeated.iter().map(|name| {
+        format!("  {STRONG}{}{STRONG:#} is the name of several tools\n", shown(name, width / 2))
+    });
+    let all = found.iter().map(|one| finding(one, width)).chain(repeated);
+    text.extend(all.take(MOST_FINDINGS));
+    let more = (found.len() + scan.repeated.len()).saturating_sub(MOST_FINDINGS);
     if more > 0 {
         text += &format!("  {FAINT}… and {more} more; --json has all{FAINT:#}\n");
     }
     text
 }
 
-fn finding(tool: Option<&str>, noted: &Noted, width: usize) -> String {
-    let at = &noted.finding.at;
-    let place = match &at.parameter {
-        Some(parameter) => format!("{} of {}", at.part, fitted(&visible(parameter), 20)),
-        None => at.part.to_string(),
+fn finding(found: &Found<'_>, width: usize) -> String {
+    let place = match found.parameter {
+        Some(parameter) => format!("{} of {}", found.part, shown(parameter, 20)),
+        None => found.part.to_string(),
     };
-    let name = tool.map_or("the server".to_owned(), |name| fitted(&visible(name), width / 3));
-    let what = format!("{} ({place})", visible(&noted.finding.text));
-    let what = fitted(&what, width.saturating_sub(wide(&name) + 4));
-    let words = noted.excerpt.split_whitespace().collect::<Vec<_>>().join(" ");
-    let mut text = format!("  {STRONG}{name}{STRONG:#}  {what}\n");
+    let name = found.tool.map_or("the server".to_owned(), |name| shown(name, width / 3));
+    let what = format!("({place}) {}", visible(&found.kinds.join(", ")));
+    let what = fitted(&what, width.saturating_sub(wide(&name) + 3));
+    let words = found.excerpt.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut text = format!("  {STRONG}{name}{STRONG:#} {what}\n");
     if !words.is_empty() {
-        let quote = fitted(&visible(&words), width.saturating_sub(6));
-        text += &format!("    {BAD}“{quote}”{BAD:#}\n");
+        text += &format!("    {BAD}“{}”{BAD:#}\n", shown(&words, width.saturating_sub(6)));
     }
     text
 }
@@ -169,11 +164,11 @@ fn attacks(scan: &Scan, manner: Manner) -> String {
     let mut text = format!("\n{STRONG}Attacks known on such tools{STRONG:#}\n");
     for one in bearing.iter().take(most) {
         let tools = match one.tools.as_slice() {
-            [only] => (*only).to_owned(),
+            [only] => shown(only, 30),
             several => counted(several.len(), "tool"),
         };
         let line = format!("{} · {tools} · {}", one.attack.title, one.ids());
-        text += &format!("  {}\n", fitted(&visible(&line), manner.screen.width.saturating_sub(2)));
+        text += &format!("  {}\n", fitted(&line, manner.screen.width.saturating_sub(2)));
     }
     text
 }
@@ -196,6 +191,11 @@ fn next(hold: &Hold, scan: &Scan, manner: Manner) -> String {
         text += &format!("  {}\n", visible(command));
     }
     text
+}
+
+/// A text of the server's, made harmless and short.
+fn shown(text: &str, most: usize) -> String {
+    if text.is_empty() { "(no name)".into() } else { fitted(&visible(text), most) }
 }
 
 /// `1 tool`, `2 tools`.

@@ -65,8 +65,8 @@ mod tests {
         let waited = Duration::from_millis(12_900);
         assert_eq!(line("npx x", waited, None), "waiting for npx x · 12 s");
         assert_eq!(
-            line("npx x", waited, Some("\u{1b}[31mnpm\u{1b}[0m warn\u{7}")),
-            "waiting for npx x · 12 s · npm warn\\u{7}"
+            line("npx x", waited, Some("\u{1b}[31mnpm\u{1b}[0m warn\u{202e}")),
+            "waiting for npx x · 12 s · npm warn\\u{202e}"
         );
     }
 }

@@ -116,7 +116,7 @@ mod tests {
     fn estimates_are_near_what_a_tokenizer_counts() {
         for (text, tokens) in COUNTED {
             let off = estimated(text).abs_diff(tokens);
-            assert!(off * 100 <= tokens * 15, "{tokens} are taken for {}: {text}", estimated(text));
+            assert!(off * 100 <= tokens * 20, "{tokens} are taken for {}: {text}", estimated(text));
         }
     }
 

@@ -15,8 +15,9 @@ struct Ability<'s> {
     tools: Vec<&'s str>,
 }
 
-/// The verdict as one or two sentences.
-pub(super) fn verdict(scan: &Scan) -> String {
+/// The verdict as one or two sentences, with names of tools as `show` writes them.
+pub(super) fn verdict(scan: &Scan, show: impl Fn(&str) -> String) -> String {
+    let named = |tools: &[&str]| named(tools, &show);
     let able = abilities(scan);
     if able.is_empty() {
         return "This server offers no tools.".into();
@@ -104,8 +105,8 @@ fn inlets(scan: &Scan) -> Option<Vec<&str>> {
 }
 
 /// Some names, and how many more.
-fn named(tools: &[&str]) -> String {
-    let shown = tools.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
+fn named(tools: &[&str], show: impl Fn(&str) -> String) -> String {
+    let shown = tools.iter().take(NAMED).map(|name| show(name)).collect::<Vec<_>>().join(", ");
     match tools.len().saturating_sub(NAMED) {
         0 => shown,
         more => format!("{shown} and {more} more"),

@@ -2,7 +2,7 @@
 
 use sluice_classify::{Category, Part, Risk, SignalKind};
 
-use super::{Manner, colour, counted, glyph, thousands};
+use super::{Manner, colour, counted, glyph, shown, thousands};
 use crate::{
     output::{BAD, FAINT, fitted, visible, wide},
     scan::{Scan, Scanned},
@@ -26,12 +26,15 @@ pub(super) fn listed(scan: &Scan, manner: Manner) -> String {
     let each = room.saturating_sub(harmless) / dangers.max(1);
     let widths = Widths::of(scan, manner.screen.width);
     let mut text = widths.head();
-    for (category, tools) in &groups {
+    for (index, (category, tools)) in groups.iter().enumerate() {
         let most = match is_long {
             false => usize::MAX,
             true if is_harmless(*category) => 0,
             true => each.saturating_sub(2).max(FEWEST),
         };
+        if index > 0 && !manner.is_small() {
+            text.push('\n');
+        }
         text += &heading(*category, tools.len(), manner);
         for tool in tools.iter().take(most) {
             text += &line(tool, &widths);
@@ -50,12 +53,11 @@ fn is_harmless(category: Category) -> bool {
 fn heading(category: Category, number: usize, manner: Manner) -> String {
     let style = colour(category);
     let risk = Risk::from(category);
-    let gap = if manner.is_small() { "" } else { "\n" };
     let title = format!("{} {}", glyph(category), category.title());
     let rest =
         format!("{risk} risk · {} · suggested: {}", counted(number, "tool"), treated(category));
     let rest = fitted(&rest, manner.screen.width.saturating_sub(wide(&title) + 3));
-    format!("{gap}{style}{title}{style:#} · {rest}\n")
+    format!("{style}{title}{style:#} · {rest}\n")
 }
 
 /// What the suggested policy makes of a category, in a few words.
@@ -81,7 +83,7 @@ struct Widths {
 impl Widths {
     fn of(scan: &Scan, width: usize) -> Widths {
         let widest = |of: &dyn Fn(&Scanned) -> usize| scan.tools.iter().map(of).max().unwrap_or(0);
-        let name = widest(&|tool| wide(&visible(&tool.name))).min(width * 3 / 8);
+        let name = widest(&|tool| wide(&shown(&tool.name, width))).min(width * 3 / 8);
         let tokens = widest(&|tool| thousands(tool.tokens).len()).max("TOKENS".len());
         let signals = widest(&|tool| marks(tool).len()).min(width / 5);
         let signals = if signals == 0 { 0 } else { signals.max("TAKES".len()) };
@@ -103,7 +105,7 @@ impl Widths {
 
 fn line(tool: &Scanned, widths: &Widths) -> String {
     let Widths { name: places, tokens, signals, why } = *widths;
-    let name = fitted(&visible(&tool.name), places);
+    let name = shown(&tool.name, places);
     let gap = " ".repeat(places.saturating_sub(wide(&name)));
     let (mark, style) =
         if tool.findings.is_empty() { (' ', anstyle::Style::new()) } else { ('!', BAD) };
@@ -133,6 +135,9 @@ fn marks(tool: &Scanned) -> String {
 
 /// The best reason, with the words it stands on first.
 fn reason(tool: &Scanned) -> String {
+    if !tool.findings.is_empty() {
+        return "see what was found; suggested: hidden".into();
+    }
     let doubt = if tool.assessment.confidence.percent() < DOUBTFUL { "unsure: " } else { "" };
     match tool.assessment.reasons.first() {
         // The words of a hint are the protocol's own, and say no more.
@@ -151,7 +156,7 @@ fn folded(tools: &[&Scanned], width: usize) -> String {
         return String::new();
     }
     let names =
-        tools.iter().take(20).map(|tool| visible(&tool.name)).collect::<Vec<_>>().join(", ");
+        tools.iter().take(20).map(|tool| shown(&tool.name, width)).collect::<Vec<_>>().join(", ");
     let tokens: usize = tools.iter().map(|tool| tool.tokens).sum();
     let rest = format!(" ({} tokens; --all lists them)", thousands(tokens));
     let names = fitted(&names, width.saturating_sub(2 + wide(&rest)));
