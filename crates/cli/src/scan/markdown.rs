@@ -41,7 +41,7 @@ fn findings(scan: &Scan) -> String {
     let mut text = String::from("\n### Findings\n\n");
     for found in scan.found() {
         let of = found.tool.map_or("the server".to_owned(), |name| code(name, NAME));
-        text += &format!("- {of}: {}, in its {}", found.kinds.join(", "), found.part);
+        text += &format!("- {of}: {}, in its {}", kinds(&found.kinds), found.part);
         if !found.excerpt.trim().is_empty() {
             text += &format!(": {}", code(found.excerpt, QUOTE));
         }
@@ -51,6 +51,15 @@ fn findings(scan: &Scan) -> String {
         text += &format!("- {} is the name of several tools\n", code(name, NAME));
     }
     text
+}
+
+/// What was found, in our words; some of them quote the server's.
+fn kinds(kinds: &[&str]) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == ' ' || c == ',';
+    let written = kinds.iter().map(|kind| {
+        if kind.chars().all(is_plain) { (*kind).to_owned() } else { code(kind, QUOTE) }
+    });
+    written.collect::<Vec<_>>().join(", ")
 }
 
 fn tools(scan: &Scan) -> String {

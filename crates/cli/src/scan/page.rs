@@ -5,7 +5,11 @@ mod tools;
 use anstyle::{AnsiColor, Style};
 use sluice_classify::Category;
 
-use super::{Found, Hold, Scan, attacks::bearing, verdict::verdict};
+use super::{
+    Found, Hold, Scan,
+    attacks::{Bearing, bearing},
+    verdict::verdict,
+};
 use crate::output::{BAD, FAINT, GOOD, HELD, STRONG, Screen, fitted, visible, wide, wrapped};
 
 /// Places that the bar of categories takes.
@@ -145,10 +149,14 @@ fn finding(found: &Found<'_>, width: usize) -> String {
         None => found.part.to_string(),
     };
     let name = found.tool.map_or("the server".to_owned(), |name| shown(name, width / 3));
-    let what = format!("({place}) {}", visible(&found.kinds.join(", ")));
-    let what = fitted(&what, width.saturating_sub(wide(&name) + 3));
+    let kinds = fitted(&visible(&found.kinds.join(", ")), 2 * width);
+    let head = format!("{name} ({place}): {kinds}");
+    let lines = wrapped(&head, width.saturating_sub(2));
+    let mut text = String::new();
+    for line in lines {
+        text += &format!("  {line}\n");
+    }
     let words = found.excerpt.split_whitespace().collect::<Vec<_>>().join(" ");
-    let mut text = format!("  {STRONG}{name}{STRONG:#} {what}\n");
     if !words.is_empty() {
         text += &format!("    {BAD}“{}”{BAD:#}\n", shown(&words, width.saturating_sub(6)));
     }
@@ -157,18 +165,21 @@ fn finding(found: &Found<'_>, width: usize) -> String {
 
 fn attacks(scan: &Scan, manner: Manner) -> String {
     let bearing = bearing(scan);
-    if bearing.is_empty() {
-        return String::new();
-    }
-    let most = if manner.is_small() { MOST_ATTACKS - 1 } else { MOST_ATTACKS };
-    let mut text = format!("\n{STRONG}Attacks known on such tools{STRONG:#}\n");
-    for one in bearing.iter().take(most) {
+    let line = |one: &Bearing<'_>| {
         let tools = match one.tools.as_slice() {
             [only] => shown(only, 30),
             several => counted(several.len(), "tool"),
         };
-        let line = format!("{} · {tools} · {}", one.attack.title, one.ids());
-        text += &format!("  {}\n", fitted(&line, manner.screen.width.saturating_sub(2)));
+        format!("{} · {tools} · {}", one.attack.title, one.ids())
+    };
+    let Some(first) = bearing.first() else { return String::new() };
+    if manner.is_small() {
+        let line = fitted(&line(first), manner.screen.width.saturating_sub(15));
+        return format!("{STRONG}Known attack:{STRONG:#} {line}\n");
+    }
+    let mut text = format!("\n{STRONG}Attacks known on such tools{STRONG:#}\n");
+    for one in bearing.iter().take(MOST_ATTACKS) {
+        text += &format!("  {}\n", fitted(&line(one), manner.screen.width.saturating_sub(2)));
     }
     text
 }
@@ -184,7 +195,7 @@ fn next(hold: &Hold, scan: &Scan, manner: Manner) -> String {
     }
     if manner.is_small() {
         let words = "`sluice server add`, `policy put`, `grant create`";
-        return text + &format!("{FAINT}or behind a gateway, for every client: {words}{FAINT:#}\n");
+        return text + &format!("{FAINT}or behind a gateway: {words}{FAINT:#}\n");
     }
     text += &format!("{FAINT}or behind a gateway (`sluice up`), for every client:{FAINT:#}\n");
     for command in &hold.gateway {

@@ -99,6 +99,17 @@ fn a_policy_is_suggested_for_a_registered_server() {
 }
 
 #[test]
+fn a_terminal_shows_what_is_waited_for_and_nothing_else_does() {
+    let server = Server::notes();
+    let slow = "sluice scan -- sh -c 'echo fetching >&2; sleep 1; exec sh server.sh'";
+    let seen = server.folder.shell(&format!("script -qec \"{slow}\" /dev/null"));
+    assert!(seen.out.contains("waiting for sh -c") && seen.out.contains("· fetching"), "{seen:?}");
+    assert!(seen.out.contains("list_notes"), "{seen:?}");
+    let piped = server.folder.shell(slow);
+    assert_eq!(piped.err, "");
+}
+
+#[test]
 fn wrong_use_is_told() {
     let folder = Folder::new();
     for wrong in [

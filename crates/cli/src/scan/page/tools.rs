@@ -4,13 +4,14 @@ use sluice_classify::{Category, Part, Risk, SignalKind};
 
 use super::{Manner, colour, counted, glyph, shown, thousands};
 use crate::{
-    output::{BAD, FAINT, fitted, visible, wide},
+    output::{BAD, FAINT, Screen, fitted, visible, wide},
     scan::{Scan, Scanned},
 };
 
-/// Lines that everything but the tools takes.
-const AROUND: usize = 17;
-/// A group has at least so many lines, however many tools there are.
+/// Lines that everything but the tools takes, where none is saved and where some are.
+const AROUND: usize = 23;
+const AROUND_SMALL: usize = 17;
+/// A group of tools that do more than read has at least so many lines.
 const FEWEST: usize = 4;
 /// Confidence in percent below which a doubt is shown.
 const DOUBTFUL: u8 = 60;
@@ -18,29 +19,27 @@ const DOUBTFUL: u8 = 60;
 /// All groups.
 pub(super) fn listed(scan: &Scan, manner: Manner) -> String {
     let groups = scan.groups();
-    let room = manner.screen.height.saturating_sub(AROUND).max(2 * FEWEST);
-    let is_long = !manner.all && scan.tools.len() + groups.len() > room;
-    let dangers = groups.iter().filter(|(category, _)| !is_harmless(*category)).count();
-    // What only reads has one line, the rest share what is left.
-    let harmless = 2 * (groups.len() - dangers);
-    let each = room.saturating_sub(harmless) / dangers.max(1);
-    let widths = Widths::of(scan, manner.screen.width);
-    let mut text = widths.head();
+    let Screen { width, height } = manner.screen;
+    let widths = Widths::of(scan, width);
+    let (mut text, gap, around) = match manner.is_small() {
+        true => ("\n".to_owned(), "", AROUND_SMALL + groups.len()),
+        false => (widths.head(), "\n", AROUND + 2 * groups.len()),
+    };
+    let mut left = if manner.all { usize::MAX } else { height.saturating_sub(around) };
     for (index, (category, tools)) in groups.iter().enumerate() {
-        let most = match is_long {
-            false => usize::MAX,
-            true if is_harmless(*category) => 0,
-            true => each.saturating_sub(2).max(FEWEST),
-        };
-        if index > 0 && !manner.is_small() {
-            text.push('\n');
+        // Each of those that follow needs a line at least.
+        let later = groups.len() - index - 1;
+        let fewest = if is_harmless(*category) { 1 } else { FEWEST };
+        let lines = left.saturating_sub(later).max(fewest);
+        let most = if tools.len() <= lines { tools.len() } else { lines - 1 };
+        left = left.saturating_sub(lines.min(tools.len()));
+        let (own, rest) = tools.split_at(most);
+        if index > 0 {
+            text += gap;
         }
-        text += &heading(*category, tools.len(), manner);
-        for tool in tools.iter().take(most) {
-            text += &line(tool, &widths);
-        }
-        text +=
-            &folded(tools.get(most.min(tools.len())..).unwrap_or_default(), manner.screen.width);
+        text += &heading(*category, tools.len(), width);
+        text.extend(own.iter().map(|tool| line(tool, &widths)));
+        text += &folded(rest, width);
     }
     text
 }
@@ -50,13 +49,13 @@ fn is_harmless(category: Category) -> bool {
 }
 
 /// The category, its risk, and what the suggested policy makes of it.
-fn heading(category: Category, number: usize, manner: Manner) -> String {
+fn heading(category: Category, number: usize, width: usize) -> String {
     let style = colour(category);
     let risk = Risk::from(category);
     let title = format!("{} {}", glyph(category), category.title());
     let rest =
         format!("{risk} risk · {} · suggested: {}", counted(number, "tool"), treated(category));
-    let rest = fitted(&rest, manner.screen.width.saturating_sub(wide(&title) + 3));
+    let rest = fitted(&rest, width.saturating_sub(wide(&title) + 3));
     format!("{style}{title}{style:#} · {rest}\n")
 }
 

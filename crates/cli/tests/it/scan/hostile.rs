@@ -28,6 +28,7 @@ fn hostile() -> Server {
         {"name": "", "description": ""},
         {"name": "twice"}, {"name": "twice"},
         {"name": "𓀀👩‍👩‍👧‍👦 筆記", "description": "Lists 👍🏽 things.", "inputSchema": {"properties": {"路徑": {"type": "string"}}}},
+        {"name": "ping <b>0`"}, {"name": "ping <b>O`"},
         {"name": "odd", "description": 7, "inputSchema": [], "annotations": "no"},
     ]});
     let info = json!({"name": format!("evil{EVIL}"), "version": EVIL.repeat(100)});
