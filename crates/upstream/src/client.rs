@@ -83,7 +83,7 @@ fn said(message: Option<&str>) -> String {
 /// name in a header too.
 pub type Target<'t> = Option<&'t str>;
 
-impl<'u> Client<'u> {
+impl Client<'_> {
     /// The date of the revision that is spoken.
     pub fn revision(&self) -> &str {
         match &self.manner {

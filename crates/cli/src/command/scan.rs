@@ -92,9 +92,9 @@ impl ScanCommand {
             Format::Policy => {
                 let suggested = scan.policy();
                 print_bytes(suggested.policy.as_bytes())?;
-                let effect: String =
-                    suggested.effect.iter().map(|line| format!("{line}\n")).collect();
-                remark(&effect)?;
+                for line in &suggested.effect {
+                    remark(&format!("{line}\n"))?;
+                }
             }
         }
         Ok(Done::well_if(!scan.has_findings()))

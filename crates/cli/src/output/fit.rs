@@ -1,6 +1,5 @@
 //! Making texts fit a screen, by the places that characters take there.
 
-use terminal_size::{Height, Width};
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use crate::environment::Environment;
@@ -21,15 +20,12 @@ pub(crate) struct Screen {
 impl Screen {
     /// The terminal, else what `COLUMNS` says.
     pub(crate) fn of(environment: &Environment) -> Screen {
-        let screen = match terminal_size::terminal_size() {
-            Some((Width(width), Height(height))) => {
-                Screen { width: width.into(), height: height.into() }
-            }
-            None => {
-                let columns = environment.setting("COLUMNS").and_then(|columns| columns.to_str());
-                let width = columns.and_then(|columns| columns.parse().ok());
-                Screen { width: width.unwrap_or(USUAL.width), ..USUAL }
-            }
+        let screen = if let Some((width, height)) = terminal_size::terminal_size() {
+            Screen { width: width.0.into(), height: height.0.into() }
+        } else {
+            let columns = environment.setting("COLUMNS").and_then(|columns| columns.to_str());
+            let width = columns.and_then(|columns| columns.parse().ok());
+            Screen { width: width.unwrap_or(USUAL.width), ..USUAL }
         };
         Screen { width: screen.width.clamp(NARROWEST, WIDEST), ..screen }
     }

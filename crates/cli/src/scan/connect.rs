@@ -91,7 +91,8 @@ pub(crate) async fn ask(
                 Reach { allowed: vec!["0.0.0.0/0".parse()?, "::/0".parse()?], loopback: true };
             let server = Upstream::Http(HttpUpstream::new(url, reach)?);
             let headers = sent(headers)?;
-            let asking = tokio::time::timeout_at(deadline, answers(&server, &headers, Way::Unsure));
+            let asking = Box::pin(answers(&server, &headers, Way::Unsure));
+            let asking = tokio::time::timeout_at(deadline, asking);
             let asked = progress::during(url, None, asking).await;
             match flat(asked) {
                 Ok(listing) => Ok((listing, Leaving(None))),
@@ -138,7 +139,8 @@ impl Begun {
     async fn ask(&self, deadline: Instant, way: Way) -> Result<Listing, Trouble> {
         let server = Upstream::Only(Arc::clone(&self.child));
         let headers = HeaderMap::new();
-        let asking = tokio::time::timeout_at(deadline, answers(&server, &headers, way));
+        let asking = Box::pin(answers(&server, &headers, way));
+        let asking = tokio::time::timeout_at(deadline, asking);
         flat(progress::during(&self.shown, Some(&self.overheard), asking).await)
     }
 
@@ -157,8 +159,8 @@ impl Begun {
         Leaving(Some(self.child)).end().await;
         let lines = self.overheard.lines();
         let shown = lines.iter().skip(lines.len().saturating_sub(SHOWN));
-        let shown: String = shown.map(|line| format!("\n  {}", plain(line))).collect();
-        let wrote = match (shown.as_str(), has_ended) {
+        let shown: Vec<String> = shown.map(|line| format!("\n  {}", plain(line))).collect();
+        let wrote = match (shown.concat().as_str(), has_ended) {
             ("", true) => "\nit wrote nothing that says why".to_owned(),
             ("", false) => String::new(),
             (lines, _) => format!("\nthe last it wrote:{lines}"),

@@ -22,35 +22,40 @@ pub(crate) fn markdown(scan: &Scan, hold: &Hold) -> String {
         "" => "A server without a name".to_owned(),
         named => code(named, NAME),
     };
-    let mut text = format!(
-        "## {title}\n\n{}, about {} tokens of an agent's context.\n\n{}\n",
-        counted(scan.tools.len(), "tool"),
-        thousands(scan.tokens()),
+    let count = counted(scan.tools.len(), "tool");
+    let tokens = thousands(scan.tokens());
+    let mut lines = vec![
+        format!("## {title}\n"),
+        format!("{count}, about {tokens} tokens of an agent's context.\n"),
         verdict(scan, |name| code(name, NAME / 2)),
-    );
-    text += &findings(scan);
-    text += &tools(scan);
-    text += &attacks(scan);
-    text + &next(scan, hold)
+    ];
+    if scan.has_findings() {
+        lines.push("\n### Findings\n".into());
+        lines.extend(findings(scan));
+    }
+    if !scan.tools.is_empty() {
+        lines.extend(tools(scan));
+        lines.extend(attacks(scan));
+        lines.extend(next(scan, hold));
+    }
+    lines.join("\n") + "\n"
 }
 
-fn findings(scan: &Scan) -> String {
-    if !scan.has_findings() {
-        return String::new();
-    }
-    let mut text = String::from("\n### Findings\n\n");
-    for found in scan.found() {
+fn findings(scan: &Scan) -> Vec<String> {
+    let found = scan.found();
+    let found = found.iter().map(|found| {
         let of = found.tool.map_or("the server".to_owned(), |name| code(name, NAME));
-        text += &format!("- {of}: {}, in its {}", kinds(&found.kinds), found.part);
-        if !found.excerpt.trim().is_empty() {
-            text += &format!(": {}", code(found.excerpt, QUOTE));
-        }
-        text.push('\n');
-    }
-    for name in &scan.repeated {
-        text += &format!("- {} is the name of several tools\n", code(name, NAME));
-    }
-    text
+        let quote = match found.excerpt.trim() {
+            "" => String::new(),
+            excerpt => format!(": {}", code(excerpt, QUOTE)),
+        };
+        format!("- {of}: {}, in its {}{quote}", kinds(&found.kinds), found.part)
+    });
+    let repeated = scan
+        .repeated
+        .iter()
+        .map(|name| format!("- {} is the name of several tools", code(name, NAME)));
+    found.chain(repeated).collect()
 }
 
 /// What was found, in our words; some of them quote the server's.
@@ -62,51 +67,36 @@ fn kinds(kinds: &[&str]) -> String {
     written.collect::<Vec<_>>().join(", ")
 }
 
-fn tools(scan: &Scan) -> String {
-    if scan.tools.is_empty() {
-        return String::new();
-    }
-    let mut text = String::from(
-        "\n### Tools\n\n| tool | category | risk | tokens | why |\n| --- | --- | --- | ---: | --- |\n",
-    );
-    for tool in &scan.tools {
+fn tools(scan: &Scan) -> Vec<String> {
+    let head = "\n### Tools\n\n| tool | category | risk | tokens | why |\n| --- | --- | --- | ---: | --- |";
+    let rows = scan.tools.iter().map(|tool| {
         let of = &tool.assessment;
         let why = of.reasons.first().map_or("nothing in its definition says".to_owned(), |one| {
             format!("{}: {}", one.text, code(&one.at.quote, 40))
         });
-        text += &format!(
-            "| {} | {} | {} | {} | {why} |\n",
-            code(&tool.name, NAME),
-            of.category,
-            of.risk,
-            tool.tokens
-        );
-    }
-    text
+        let name = code(&tool.name, NAME);
+        format!("| {name} | {} | {} | {} | {why} |", of.category, of.risk, tool.tokens)
+    });
+    std::iter::once(head.to_owned()).chain(rows).collect()
 }
 
-fn attacks(scan: &Scan) -> String {
+fn attacks(scan: &Scan) -> Vec<String> {
     let bearing = bearing(scan);
-    if bearing.is_empty() {
-        return String::new();
-    }
-    let mut text = String::from("\n### Attacks known on such tools\n\n");
-    for one in bearing.iter().take(MOST_ATTACKS) {
+    let head = (!bearing.is_empty()).then(|| "\n### Attacks known on such tools\n".to_owned());
+    let rows = bearing.iter().take(MOST_ATTACKS).map(|one| {
         let attack = one.attack;
-        text +=
-            &format!("- **{}** ({}): {} {}\n", attack.title, one.ids(), attack.text, attack.stops);
-    }
-    text
+        format!("- **{}** ({}): {} {}", attack.title, one.ids(), attack.text, attack.stops)
+    });
+    head.into_iter().chain(rows).collect()
 }
 
-fn next(scan: &Scan, hold: &Hold) -> String {
-    if scan.tools.is_empty() {
-        return String::new();
-    }
-    let effect: String = scan.policy().effect.iter().map(|line| format!("- {line}\n")).collect();
-    let commands = [code(&hold.policy, usize::MAX), code(&hold.wrap, usize::MAX)];
-    let commands = commands.map(|command| format!("1. {command}\n")).concat();
-    format!("\n### To hold it\n\n{commands}\nThe policy to start from:\n\n{effect}")
+fn next(scan: &Scan, hold: &Hold) -> Vec<String> {
+    let mut lines = vec!["\n### To hold it\n".to_owned()];
+    let commands = [&hold.policy, &hold.wrap];
+    lines.extend(commands.map(|command| format!("1. {}", code(command, usize::MAX))));
+    lines.push("\nThe policy to start from:\n".into());
+    lines.extend(scan.policy().effect.iter().map(|line| format!("- {line}")));
+    lines
 }
 
 /// A text as a code span that nothing in it can end.

@@ -38,16 +38,17 @@ impl Manner {
 /// The whole page.
 pub(crate) fn page(scan: &Scan, hold: &Hold, manner: Manner) -> String {
     let width = manner.screen.width;
-    let mut text = head(scan, width);
+    let mut lines = head(scan, width);
+    lines.push(String::new());
+    let verdict = verdict(scan, |name| shown(name, width / 3));
+    lines.extend(wrapped(&verdict, width).iter().map(|line| format!("{STRONG}{line}{STRONG:#}")));
+    lines.extend(findings(scan, width));
     if !scan.tools.is_empty() {
-        text += &bar(scan, width);
+        lines.extend(tools::listed(scan, manner));
+        lines.extend(attacks(scan, manner));
+        lines.extend(next(hold, manner));
     }
-    text.push('\n');
-    text += &paragraph(&verdict(scan, |name| shown(name, width / 3)), width, STRONG);
-    text += &findings(scan, width);
-    text += &tools::listed(scan, manner);
-    text += &attacks(scan, manner);
-    text + &next(hold, scan, manner)
+    lines.join("\n") + "\n"
 }
 
 /// The colour of a category.
@@ -73,7 +74,7 @@ fn glyph(category: Category) -> char {
     }
 }
 
-fn head(scan: &Scan, width: usize) -> String {
+fn head(scan: &Scan, width: usize) -> Vec<String> {
     let name = if scan.name.is_empty() { "(a server without a name)" } else { &scan.name };
     let name = fitted(&visible(name), width / 2);
     let version = fitted(&visible(&scan.version), 20);
@@ -87,83 +88,86 @@ fn head(scan: &Scan, width: usize) -> String {
         facts.extend(number.filter(|number| *number > 0).map(|number| counted(number, noun)));
     }
     facts.extend(scan.instructions.as_ref().map(|_| "instructions".to_owned()));
-    let facts = fitted(&facts.join(" · "), width);
-    format!("{STRONG}{name}{STRONG:#}{gap}{version}{FAINT} · MCP {revision}{FAINT:#}\n{facts}\n")
+    let mut lines = vec![
+        format!("{STRONG}{name}{STRONG:#}{gap}{version}{FAINT} · MCP {revision}{FAINT:#}"),
+        fitted(&facts.join(" · "), width),
+    ];
+    lines.extend(bar(scan, width));
+    lines
 }
 
 /// The share of each category, the worst first.
-fn bar(scan: &Scan, width: usize) -> String {
+fn bar(scan: &Scan, width: usize) -> Vec<String> {
     let groups = scan.groups();
     let total = scan.tools.len().max(1);
-    let (mut drawn, mut line) = (0, String::new());
-    let mut before = 0;
+    let (mut before, mut drawn) = (0, 0);
+    let mut line = Vec::new();
     for (category, tools) in &groups {
         before += tools.len();
         let style = colour(*category);
         // Each has its share, and at least one place.
         let until = (before * BAR / total).max(drawn + 1);
         let glyphs: String = std::iter::repeat_n(glyph(*category), until - drawn).collect();
-        line += &format!("{style}{glyphs}{style:#}");
+        line.push(format!("{style}{glyphs}{style:#}"));
         drawn = until;
     }
+    let mut lines = Vec::new();
     let mut taken = drawn;
     for (category, tools) in &groups {
         let style = colour(*category);
         let legend = format!("{} {category}", tools.len());
-        let is_new_line = taken + 2 + wide(&legend) > width;
-        taken = if is_new_line { wide(&legend) } else { taken + 2 + wide(&legend) };
-        line += if is_new_line { "\n" } else { "  " };
-        line += &format!("{style}{legend}{style:#}");
+        taken += 2 + wide(&legend);
+        if taken > width {
+            lines.push(std::mem::take(&mut line).concat());
+            taken = 2 + wide(&legend);
+        }
+        line.push(format!("  {style}{legend}{style:#}"));
     }
-    line + "\n"
-}
-
-fn paragraph(text: &str, width: usize, style: Style) -> String {
-    wrapped(text, width).iter().map(|line| format!("{style}{line}{style:#}\n")).collect()
+    lines.push(line.concat());
+    lines.retain(|line| !line.is_empty());
+    lines
 }
 
 /// Signs of poisoning, set apart.
-fn findings(scan: &Scan, width: usize) -> String {
+fn findings(scan: &Scan, width: usize) -> Vec<String> {
     let number = scan.findings().count() + scan.repeated.len();
     if number == 0 {
-        return String::new();
+        return Vec::new();
     }
     let count = counted(number, "finding");
-    let mut text = format!("\n{BAD}! {count}: read this before an agent does{BAD:#}\n");
+    let title = format!("{BAD}! {count}: read this before an agent does{BAD:#}");
+    let mut lines = vec![String::new(), title];
     let found = scan.found();
-    let repeated = scan.repeated.iter().map(|name| {
-        format!("  {STRONG}{}{STRONG:#} is the name of several tools\n", shown(name, width / 2))
-    });
+    let repeated = scan
+        .repeated
+        .iter()
+        .map(|name| vec![format!("  {} is the name of several tools", shown(name, width / 2))]);
     let all = found.iter().map(|one| finding(one, width)).chain(repeated);
-    text.extend(all.take(MOST_FINDINGS));
+    lines.extend(all.take(MOST_FINDINGS).flatten());
     let more = (found.len() + scan.repeated.len()).saturating_sub(MOST_FINDINGS);
     if more > 0 {
-        text += &format!("  {FAINT}… and {more} more; --json has all{FAINT:#}\n");
+        lines.push(format!("  {FAINT}… and {more} more; --json has all{FAINT:#}"));
     }
-    text
+    lines
 }
 
-fn finding(found: &Found<'_>, width: usize) -> String {
+fn finding(found: &Found<'_>, width: usize) -> Vec<String> {
     let place = match found.parameter {
         Some(parameter) => format!("{} of {}", found.part, shown(parameter, 20)),
         None => found.part.to_string(),
     };
     let name = found.tool.map_or("the server".to_owned(), |name| shown(name, width / 3));
     let kinds = fitted(&visible(&found.kinds.join(", ")), 2 * width);
-    let head = format!("{name} ({place}): {kinds}");
-    let lines = wrapped(&head, width.saturating_sub(2));
-    let mut text = String::new();
-    for line in lines {
-        text += &format!("  {line}\n");
-    }
+    let head = wrapped(&format!("{name} ({place}): {kinds}"), width.saturating_sub(2));
+    let mut lines: Vec<String> = head.iter().map(|line| format!("  {line}")).collect();
     let words = found.excerpt.split_whitespace().collect::<Vec<_>>().join(" ");
     if !words.is_empty() {
-        text += &format!("    {BAD}“{}”{BAD:#}\n", shown(&words, width.saturating_sub(6)));
+        lines.push(format!("    {BAD}“{}”{BAD:#}", shown(&words, width.saturating_sub(6))));
     }
-    text
+    lines
 }
 
-fn attacks(scan: &Scan, manner: Manner) -> String {
+fn attacks(scan: &Scan, manner: Manner) -> Vec<String> {
     let bearing = bearing(scan);
     let line = |one: &Bearing<'_>| {
         let tools = match one.tools.as_slice() {
@@ -172,36 +176,32 @@ fn attacks(scan: &Scan, manner: Manner) -> String {
         };
         format!("{} · {tools} · {}", one.attack.title, one.ids())
     };
-    let Some(first) = bearing.first() else { return String::new() };
+    let Some(first) = bearing.first() else { return Vec::new() };
+    let width = manner.screen.width;
     if manner.is_small() {
-        let line = fitted(&line(first), manner.screen.width.saturating_sub(15));
-        return format!("{STRONG}Known attack:{STRONG:#} {line}\n");
+        let line = fitted(&line(first), width.saturating_sub(14));
+        return vec![format!("{STRONG}Known attack:{STRONG:#} {line}")];
     }
-    let mut text = format!("\n{STRONG}Attacks known on such tools{STRONG:#}\n");
-    for one in bearing.iter().take(MOST_ATTACKS) {
-        text += &format!("  {}\n", fitted(&line(one), manner.screen.width.saturating_sub(2)));
-    }
-    text
+    let mut lines = vec![String::new(), format!("{STRONG}Attacks known on such tools{STRONG:#}")];
+    let shown = bearing.iter().take(MOST_ATTACKS);
+    lines.extend(shown.map(|one| format!("  {}", fitted(&line(one), width.saturating_sub(2)))));
+    lines
 }
 
 /// How to go on. Commands are never cut, so that they can be copied.
-fn next(hold: &Hold, scan: &Scan, manner: Manner) -> String {
-    if scan.tools.is_empty() {
-        return String::new();
-    }
-    let mut text = format!("\n{STRONG}To hold it{STRONG:#}\n");
-    for command in [&hold.policy, &hold.wrap] {
-        text += &format!("  {}\n", visible(command));
-    }
+fn next(hold: &Hold, manner: Manner) -> Vec<String> {
+    let command = |command: &String| format!("  {}", visible(command));
+    let mut lines = vec![String::new(), format!("{STRONG}To hold it{STRONG:#}")];
+    lines.extend([&hold.policy, &hold.wrap].map(command));
     if manner.is_small() {
         let words = "`sluice server add`, `policy put`, `grant create`";
-        return text + &format!("{FAINT}or behind a gateway: {words}{FAINT:#}\n");
+        lines.push(format!("{FAINT}or behind a gateway: {words}{FAINT:#}"));
+    } else {
+        let words = "or behind a gateway (`sluice up`), for every client:";
+        lines.push(format!("{FAINT}{words}{FAINT:#}"));
+        lines.extend(hold.gateway.iter().map(command));
     }
-    text += &format!("{FAINT}or behind a gateway (`sluice up`), for every client:{FAINT:#}\n");
-    for command in &hold.gateway {
-        text += &format!("  {}\n", visible(command));
-    }
-    text
+    lines
 }
 
 /// A text of the server's, made harmless and short.

@@ -49,7 +49,7 @@ fn of_many_tools_the_worst_are_shown_and_the_rest_is_folded() {
     let more = json!({"tools": [tool("drop_table".into(), "Drops a table.")]});
     server.folder.write("tools-2.json", &more.to_string());
     let page = server.scan(&[]).exits(0).out;
-    assert!(page.lines().count() < 40, "{page}");
+    assert!(page.lines().count() <= 50, "{page}");
     let at = |name: &str| page.find(name).unwrap_or_else(|| panic!("no {name}: {page}"));
     assert!(at("  delete_all") < at("  drop_table") && at("  drop_table") < at("get_000"));
     assert!(page.contains("--all lists them") && !page.contains("get_299"), "{page}");

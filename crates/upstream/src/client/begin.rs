@@ -60,7 +60,7 @@ impl<'u> Client<'u> {
         let refused = tokio::select! {
             biased;
             client = &mut late => return Ok(client),
-            begun = begin().initialize_strictly() => match begun {
+            answered = begin().initialize_strictly() => match answered {
                 Ok(client) => return Ok(client),
                 Err(error) => error,
             },

@@ -63,7 +63,7 @@ mod tests {
         for number in 0..100 {
             overheard.push(format!("{number}").as_bytes());
         }
-        overheard.push(&[b'x'; 99_999]);
+        overheard.push(&vec![b'x'; 99_999]);
         let lines = overheard.lines();
         assert_eq!(lines.len(), MOST_LINES);
         assert_eq!(lines[MOST_LINES - 2], "99");

@@ -34,8 +34,9 @@ impl Suggest {
             let policy = suggested.get("policy").context("the gateway suggests nothing")?;
             print_text(&format!("{policy:#}\n"))?;
             let effect = suggested.get("effect").and_then(Value::as_array).into_iter().flatten();
-            let lines = effect.filter_map(Value::as_str);
-            remark(&lines.map(|line| format!("{}\n", visible(line))).collect::<String>())?;
+            for line in effect.filter_map(Value::as_str) {
+                remark(&format!("{}\n", visible(line)))?;
+            }
             Ok(Done::Well)
         })
     }

@@ -13,35 +13,37 @@ const AROUND: usize = 23;
 const AROUND_SMALL: usize = 17;
 /// A group of tools that do more than read has at least so many lines.
 const FEWEST: usize = 4;
+/// More names than these do not fit a line.
+const NAMED: usize = 20;
 /// Confidence in percent below which a doubt is shown.
 const DOUBTFUL: u8 = 60;
 
 /// All groups.
-pub(super) fn listed(scan: &Scan, manner: Manner) -> String {
+pub(super) fn listed(scan: &Scan, manner: Manner) -> Vec<String> {
     let groups = scan.groups();
     let Screen { width, height } = manner.screen;
+    let is_small = manner.is_small();
     let widths = Widths::of(scan, width);
-    let (mut text, gap, around) = match manner.is_small() {
-        true => ("\n".to_owned(), "", AROUND_SMALL + groups.len()),
-        false => (widths.head(), "\n", AROUND + 2 * groups.len()),
-    };
+    let around = if is_small { AROUND_SMALL + groups.len() } else { AROUND + 2 * groups.len() };
     let mut left = if manner.all { usize::MAX } else { height.saturating_sub(around) };
+    let mut lines = vec![String::new()];
+    lines.extend((!is_small).then(|| widths.head()));
     for (index, (category, tools)) in groups.iter().enumerate() {
         // Each of those that follow needs a line at least.
         let later = groups.len() - index - 1;
         let fewest = if is_harmless(*category) { 1 } else { FEWEST };
-        let lines = left.saturating_sub(later).max(fewest);
-        let most = if tools.len() <= lines { tools.len() } else { lines - 1 };
-        left = left.saturating_sub(lines.min(tools.len()));
+        let room = left.saturating_sub(later).max(fewest);
+        let most = if tools.len() <= room { tools.len() } else { room - 1 };
+        left = left.saturating_sub(room.min(tools.len()));
         let (own, rest) = tools.split_at(most);
-        if index > 0 {
-            text += gap;
+        if index > 0 && !is_small {
+            lines.push(String::new());
         }
-        text += &heading(*category, tools.len(), width);
-        text.extend(own.iter().map(|tool| line(tool, &widths)));
-        text += &folded(rest, width);
+        lines.push(heading(*category, tools.len(), width));
+        lines.extend(own.iter().map(|tool| line(tool, &widths)));
+        lines.extend(folded(rest, width));
     }
-    text
+    lines
 }
 
 fn is_harmless(category: Category) -> bool {
@@ -56,7 +58,7 @@ fn heading(category: Category, number: usize, width: usize) -> String {
     let rest =
         format!("{risk} risk · {} · suggested: {}", counted(number, "tool"), treated(category));
     let rest = fitted(&rest, width.saturating_sub(wide(&title) + 3));
-    format!("{style}{title}{style:#} · {rest}\n")
+    format!("{style}{title}{style:#} · {rest}")
 }
 
 /// What the suggested policy makes of a category, in a few words.
@@ -94,11 +96,8 @@ impl Widths {
     /// What the columns are, above the first of them.
     fn head(&self) -> String {
         let Widths { name, tokens, signals, .. } = *self;
-        if tokens == 0 || name == 0 {
-            return String::new();
-        }
         let takes = if signals == 0 { String::new() } else { format!("{:<signals$}  ", "TAKES") };
-        format!("\n{FAINT}  {:<name$}  {:>tokens$}  {takes}WHY{FAINT:#}\n", "TOOL", "TOKENS")
+        format!("{FAINT}  {:<name$}  {:>tokens$}  {takes}WHY{FAINT:#}", "TOOL", "TOKENS")
     }
 }
 
@@ -115,7 +114,7 @@ fn line(tool: &Scanned, widths: &Widths) -> String {
     };
     let why = fitted(&reason(tool), why);
     let line = format!("{style}{mark} {name}{style:#}{gap}  {FAINT}{cost}{FAINT:#}  {marks}{why}");
-    line.trim_end().to_owned() + "\n"
+    line.trim_end().to_owned()
 }
 
 /// What a tool takes or reaches, in short words.
@@ -150,14 +149,14 @@ fn reason(tool: &Scanned) -> String {
 }
 
 /// Those that have no line of their own.
-fn folded(tools: &[&Scanned], width: usize) -> String {
+fn folded(tools: &[&Scanned], width: usize) -> Option<String> {
     if tools.is_empty() {
-        return String::new();
+        return None;
     }
-    let names =
-        tools.iter().take(20).map(|tool| shown(&tool.name, width)).collect::<Vec<_>>().join(", ");
+    let names = tools.iter().take(NAMED).map(|tool| shown(&tool.name, width));
+    let names = names.collect::<Vec<_>>().join(", ");
     let tokens: usize = tools.iter().map(|tool| tool.tokens).sum();
     let rest = format!(" ({} tokens; --all lists them)", thousands(tokens));
     let names = fitted(&names, width.saturating_sub(2 + wide(&rest)));
-    format!("  {names}{FAINT}{rest}{FAINT:#}\n")
+    Some(format!("  {names}{FAINT}{rest}{FAINT:#}"))
 }
