@@ -25,7 +25,7 @@ fn a_scan_for_programs_and_for_issues_has_everything() {
     let scan = server.scan(&["--json"]).exits(1);
     golden::check("scan/notes.json", &scan.out);
     assert_eq!(server.scan(&["--format", "json"]).out, scan.out);
-    golden::check("scan/notes.md", &server.scan(&["--format", "markdown"]).exits(1).out);
+    golden::check("scan/notes-md.txt", &server.scan(&["--format", "markdown"]).exits(1).out);
 }
 
 #[test]

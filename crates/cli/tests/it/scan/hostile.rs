@@ -52,7 +52,7 @@ fn nothing_hostile_reaches_the_terminal() {
         assert!(scan.out.len() < 64 << 10, "{arguments:?} gives {} bytes", scan.out.len());
     }
     golden::check("scan/hostile-80.txt", &server.scan(&[]).exits(1).out);
-    golden::check("scan/hostile.md", &server.scan(&["--format", "markdown"]).exits(1).out);
+    golden::check("scan/hostile-md.txt", &server.scan(&["--format", "markdown"]).exits(1).out);
 }
 
 #[test]
