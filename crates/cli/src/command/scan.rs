@@ -14,6 +14,9 @@ use crate::{
 };
 
 #[derive(Debug, Args)]
+#[command(
+    override_usage = "sluice scan [OPTIONS] -- COMMAND…\n       sluice scan [OPTIONS] --url URL"
+)]
 pub(crate) struct ScanCommand {
     /// Where the server is, if it is not a command
     #[arg(long, required_unless_present = "command")]

@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn lines_are_parted_between_words() {
         assert_eq!(wrapped("one two  three", 7), ["one two", "three"]);
-        assert_eq!(wrapped("overlong", 4), ["ove…"]);
+        assert_eq!(wrapped("lengthy", 4), ["len…"]);
         assert!(wrapped(" ", 4).is_empty());
     }
 }

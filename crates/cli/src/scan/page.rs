@@ -82,7 +82,7 @@ fn head(scan: &Scan, width: usize) -> Vec<String> {
     let revision = fitted(&visible(&scan.revision), 12);
     let mut facts = vec![
         counted(scan.tools.len(), "tool"),
-        format!("about {} tokens of context", thousands(scan.tokens())),
+        format!("~{} tokens of context", thousands(scan.tokens())),
     ];
     for (number, noun) in [(scan.resources, "resource"), (scan.prompts, "prompt")] {
         facts.extend(number.filter(|number| *number > 0).map(|number| counted(number, noun)));

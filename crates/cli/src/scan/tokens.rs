@@ -63,7 +63,7 @@ pub(super) fn estimated(text: &str) -> usize {
         };
     }
     cost += run.map_or(0, |(kind, length)| priced(kind, length));
-    cost.div_ceil(ONE)
+    (cost + ONE / 2) / ONE
 }
 
 fn priced(kind: Kind, length: usize) -> usize {
@@ -103,8 +103,8 @@ mod tests {
             95,
         ),
         (
-            r#"{"name":"suche","description":"Durchsucht die Ablage nach Dokumenten und liefert die zwanzig neuesten mit ihrer Größe und ihrem Verfasser.","inputSchema":{"type":"object","properties":{"suchbegriff":{"type":"string"}}}}"#,
-            51,
+            r#"{"name":"ablage_durchsuchen","description":"Durchsucht die Ablage nach Dokumenten und liefert die zwanzig neuesten mit ihrer Größe und ihrem Verfasser.","inputSchema":{"type":"object","properties":{"suchbegriff":{"type":"string"}}}}"#,
+            55,
         ),
         (
             r#"{"name":"create_note","description":"建立一則筆記，並傳回它的編號。標題不可空白。","inputSchema":{"type":"object","properties":{"標題":{"type":"string"},"內容":{"type":"string"}}}}"#,
