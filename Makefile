@@ -65,6 +65,7 @@ compat: setup ## clients and servers of others, and the conformance suite
 	cd compat && python3 -B -m unittest --quiet harness.tests
 	$(CARGO) build --workspace --all-features --locked --bin sluice
 	$(CARGO) build --locked --manifest-path compat/Cargo.toml
+	python3 -B compat/scans.py --sluice $(CARGO_TARGET_DIR)/debug/sluice
 	python3 -B compat/run.py --sluice $(CARGO_TARGET_DIR)/debug/sluice --peers $(CARGO_TARGET_DIR)/debug $(COMPAT)
 
 lint: setup ## dependencies, unused code, spelling

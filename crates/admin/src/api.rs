@@ -24,6 +24,7 @@ use axum::{
 use sluice_store::{Secret, Store, TokenHash};
 use tokio::net::TcpListener;
 
+pub use assessment::AssessedTool;
 pub(crate) use problem::Problem;
 
 use crate::{auth, failures::Failures, live::Live, ops::Ops};
@@ -120,6 +121,7 @@ fn routes() -> Router<Arc<Plane>> {
         .route("/servers/{name}/policies/{policy}", policy)
         .route("/servers/{name}/policies/{policy}/versions", get(policies::versions))
         .route("/policies/check", post(policies::check))
+        .route("/policies/suggest", post(policies::suggest))
         .route("/grants", get(grants::list).post(grants::create))
         .route("/grants/{id}", get(grants::show).delete(grants::revoke))
         .route("/grants/{id}/rotate", post(grants::rotate))

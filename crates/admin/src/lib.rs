@@ -12,5 +12,5 @@ mod live;
 mod ops;
 pub mod span;
 
-pub use api::{Api, Settings};
+pub use api::{Api, AssessedTool, Settings};
 pub use live::{Eventual, FileProblem, InForce, Live, TakeError, Tool};

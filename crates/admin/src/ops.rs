@@ -99,6 +99,6 @@ fn record(at: Timestamp, message: String) -> Record {
 }
 
 /// Reads a name, or says what is wrong with it.
-fn name(text: &str) -> Result<Name, Refused> {
+pub(crate) fn name(text: &str) -> Result<Name, Refused> {
     Name::new(text).map_err(|error| Refused::Invalid(error.to_string()))
 }

@@ -49,6 +49,11 @@ pub fn attacks() -> &'static [Attack] {
 }
 
 impl Attack {
+    /// Whether it bears on every tool there is.
+    pub fn is_general(&self) -> bool {
+        self.bears_on.any
+    }
+
     /// The patterns that fit a tool: those of its findings first, those that fit
     /// every tool last.
     pub fn fitting(assessment: &Assessment) -> Vec<&'static Attack> {

@@ -22,6 +22,8 @@ pub enum Part {
     Siblings,
     /// The server's name.
     Server,
+    /// What the server tells every model that uses it.
+    Instructions,
 }
 
 impl Part {
@@ -37,6 +39,7 @@ impl Part {
             Part::Hint => "hint",
             Part::Siblings => "siblings",
             Part::Server => "server",
+            Part::Instructions => "instructions",
         }
     }
 }

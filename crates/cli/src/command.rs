@@ -8,6 +8,7 @@ mod grant;
 mod log;
 mod pharo;
 mod policy;
+mod scan;
 mod server;
 mod stack;
 mod supervise;
@@ -56,6 +57,8 @@ enum Command {
     Stack(Box<stack::Stack>),
     /// The Pharo Smalltalk Interop MCP server, on standard input and output
     Pharo(pharo::Pharo),
+    /// Connect to a server, and say what its tools can do and how to hold them
+    Scan(scan::ScanCommand),
     /// Say what tools can do, from their definitions
     Classify(classify::Classify),
     /// Show the configuration that would be in force, or what is wrong with it
@@ -79,6 +82,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<Done> {
         Command::Log(log) => log.run(arguments.data),
         Command::Stack(stack) => stack.run(arguments.data),
         Command::Pharo(pharo) => pharo.run(),
+        Command::Scan(scan) => scan.run(),
         Command::Classify(classify) => classify.run(),
         Command::Config(show) => show.run(arguments.data),
         Command::Completions(completions) => completions.run(),

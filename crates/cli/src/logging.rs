@@ -1,6 +1,6 @@
 //! The log: what operators read, on standard error.
 
-use std::io::{self, IsTerminal as _};
+use std::io;
 
 use clap::ValueEnum;
 use tracing_subscriber::{EnvFilter, fmt};
@@ -29,10 +29,8 @@ pub(crate) fn start_at(level: &str, format: LogFormat, environment: &Environment
     let builder = fmt().with_env_filter(filter).with_writer(io::stderr);
     // Only one log can be started in a process, and nobody else starts one.
     let _ = match format {
-        LogFormat::Text => {
-            let is_plain = environment.setting("NO_COLOR").is_some() || !io::stderr().is_terminal();
-            builder.with_ansi(!is_plain).with_target(false).try_init()
-        }
+        // Colours would need one more dependency, whose lack is a panic in debug builds.
+        LogFormat::Text => builder.with_ansi(false).with_target(false).try_init(),
         LogFormat::Json => builder.json().flatten_event(true).try_init(),
     };
 }

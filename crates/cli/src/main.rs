@@ -12,6 +12,7 @@ mod input;
 mod logging;
 mod output;
 mod pharo;
+mod scan;
 #[cfg(test)]
 mod scratch;
 mod standard;

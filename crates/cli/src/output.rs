@@ -1,5 +1,6 @@
 //! Writing for people and for programs, and the exit code.
 
+mod fit;
 mod snippet;
 mod table;
 
@@ -12,6 +13,7 @@ use std::{
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 
+pub(crate) use fit::{Screen, fitted, wide, wrapped};
 pub(crate) use snippet::problem;
 pub(crate) use table::{Cell, Columns, table};
 
@@ -132,10 +134,26 @@ pub(crate) fn visible(text: &str) -> String {
     shown
 }
 
-/// Control characters, and those that reorder text on a screen.
+/// Control characters, those that reorder text on a screen, and those that take
+/// no place on it, so that nobody would see them.
 fn steers(character: char) -> bool {
     character.is_control()
-        || matches!(character, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        || matches!(
+            character,
+            '\u{ad}'
+                | '\u{61c}'
+                | '\u{115f}'
+                | '\u{1160}'
+                | '\u{180e}'
+                | '\u{200b}'..='\u{200f}'
+                | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}'
+                | '\u{3164}'
+                | '\u{feff}'
+                | '\u{ffa0}'
+                | '\u{fff9}'..='\u{fffb}'
+                | '\u{e0000}'..='\u{e01ef}'
+        )
 }
 
 #[cfg(test)]
@@ -146,6 +164,7 @@ mod tests {
     fn what_steers_a_terminal_is_shown_instead() {
         assert_eq!(visible("a\u{1b}[31mb\nc"), "a\\u{1b}[31mb\\u{a}c");
         assert_eq!(visible("x\u{202e}y"), "x\\u{202e}y");
+        assert_eq!(visible("a\u{200b}b\u{e0041}"), "a\\u{200b}b\\u{e0041}");
         assert_eq!(visible("größe"), "größe");
     }
 }

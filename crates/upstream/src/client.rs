@@ -1,6 +1,9 @@
 //! A small MCP client of our own, in whichever era the server speaks: for asking
 //! a server about itself, and for trying things by hand.
 
+mod begin;
+mod pages;
+
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, header};
 use http_body_util::BodyExt as _;
@@ -25,6 +28,8 @@ pub struct Client<'u> {
     bounds: Bounds,
     declares: Declares,
     manner: Manner,
+    /// The message in which the server has introduced itself.
+    introduction: Option<Document>,
     /// The id of the next request.
     next: u32,
 }
@@ -65,6 +70,9 @@ pub enum ClientError {
     Status { method: String, status: u16, message: Option<String> },
     #[error("its answer to `{method}` is none: {reason}")]
     Answer { method: String, reason: String },
+    /// It has answered with an error.
+    #[error("it refused `{method}`: {message}")]
+    Refused { method: String, message: String },
 }
 
 fn said(message: Option<&str>) -> String {
@@ -75,52 +83,18 @@ fn said(message: Option<&str>) -> String {
 /// name in a header too.
 pub type Target<'t> = Option<&'t str>;
 
-impl<'u> Client<'u> {
-    /// Finds out which era the server speaks, and begins.
-    pub async fn introduce(
-        upstream: &'u Upstream,
-        headers: &'u HeaderMap,
-        bounds: Bounds,
-        declares: Declares,
-    ) -> Result<Client<'u>, ClientError> {
-        let manner = Manner::Modern;
-        let mut client = Client { upstream, headers, bounds, declares, manner, next: 0 };
-        match client.request("server/discover", "", None).await {
-            Ok(answer) if answer.root().get("result").is_some() => return Ok(client),
-            Err(ClientError::Send(error)) => return Err(error.into()),
-            // A server of the legacy era may say anything here. One that wants a
-            // credential says the same again.
-            Ok(_) | Err(_) => {}
-        }
-        client.initialize().await?;
-        Ok(client)
-    }
-
-    async fn initialize(&mut self) -> Result<(), ClientError> {
-        let newest = Revision::V2025_11_25.name();
-        self.manner = Manner::Legacy { session: None, revision: newest.into() };
-        let capabilities = self.declares.capabilities();
-        let hello = format!(
-            r#""protocolVersion":"{newest}","capabilities":{capabilities},"clientInfo":{{"name":"{NAME}","version":"{VERSION}"}}"#
-        );
-        let id = self.take_id();
-        let answer = self.send("initialize", &self.message(id, "initialize", &hello), None).await?;
-        let session = answer.headers().get("mcp-session-id").cloned();
-        let introduction = self.response("initialize", answer, id).await?;
-        let agreed =
-            introduction.root().get("result").and_then(|result| result.get("protocolVersion"));
-        let revision = agreed.and_then(Value::as_str).unwrap_or(Revision::UNSAID.name()).to_owned();
-        self.manner = Manner::Legacy { session, revision };
-        let ready = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
-        self.send("notifications/initialized", ready, None).await.map(drop)
-    }
-
+impl Client<'_> {
     /// The date of the revision that is spoken.
     pub fn revision(&self) -> &str {
         match &self.manner {
             Manner::Modern => Revision::V2026_07_28.name(),
             Manner::Legacy { revision, .. } => revision,
         }
+    }
+
+    /// What the server said of itself when it was introduced.
+    pub fn introduction(&self) -> Option<Value<'_>> {
+        self.introduction.as_ref()?.root().get("result")
     }
 
     /// Makes a request, with the members of its parameters as JSON; the whole

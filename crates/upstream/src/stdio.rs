@@ -12,6 +12,7 @@ mod introduce;
 mod launch;
 pub(crate) mod lines;
 mod only;
+mod overheard;
 mod own;
 mod queue;
 mod reply;
@@ -36,6 +37,7 @@ use tokio::sync::Mutex;
 pub use launch::{Errors, Launch, Program, Supervisor};
 pub use lines::{Line, Lines};
 pub use only::{NotStarted, OnlyChild};
+pub use overheard::Overheard;
 pub use queue::single_line;
 pub use reply::Events;
 
@@ -89,10 +91,10 @@ impl StdioServer {
         most: usize,
     ) -> StdioServer {
         let core = Core {
+            chatter: Chatter::read_by(name, &launch.errors),
             launch,
             program,
             most,
-            chatter: Chatter::new(name),
             sessions: Arc::new(Sessions::default()),
             is_legacy: AtomicBool::new(false),
             is_shared: instances == Instances::Shared,

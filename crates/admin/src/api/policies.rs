@@ -1,4 +1,4 @@
-//! `/servers/{name}/policies` and `/policies/check`. A policy's version is its
+//! `/servers/{name}/policies`, `/policies/check` and `/policies/suggest`. A policy's version is its
 //! entity tag.
 
 use std::sync::Arc;
@@ -9,17 +9,18 @@ use axum::{
     http::{HeaderMap, StatusCode, header},
     response::{IntoResponse as _, Response},
 };
-use serde::Serialize;
-use sluice_policy::Format;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sluice_policy::{Format, SuggestedPolicy, suggest_assessed_policy};
 use sluice_store::{AttachedPolicy, Name, PolicyVersion};
 
 use super::{
     Plane, Problem,
-    extract::{Named, PolicyText},
+    extract::{Json, Named, PolicyText},
     servers::source,
     whole,
 };
-use crate::ops::{Expected, Put};
+use crate::ops::{self, Expected, Put};
 
 #[derive(Serialize)]
 pub(super) struct Policies {
@@ -56,6 +57,20 @@ struct ShownVersion {
     format: &'static str,
     at: String,
     text: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Wanted {
+    server: String,
+}
+
+#[derive(Serialize)]
+pub(super) struct Suggested {
+    server: String,
+    policy: Value,
+    /// What it does, in words.
+    effect: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -116,6 +131,18 @@ pub(super) async fn check(
 ) -> Result<Answer<Checked>, Problem> {
     let problems = plane.ops.check_policy(text, format).await?;
     Ok(Answer(Checked { ok: problems.is_empty(), problems }))
+}
+
+pub(super) async fn suggest(
+    State(plane): State<Arc<Plane>>,
+    Json(wanted): Json<Wanted>,
+) -> Result<Answer<Suggested>, Problem> {
+    let server = ops::name(&wanted.server)?;
+    let tools = plane.ops.tools(&server, false).await?;
+    let assessed = tools.iter().map(|tool| (tool.name.as_str(), &tool.assessment));
+    let SuggestedPolicy { policy, effect } = suggest_assessed_policy(assessed);
+    let policy = serde_json::from_str(&policy).unwrap_or_default();
+    Ok(Answer(Suggested { server: server.to_string(), policy, effect }))
 }
 
 /// What the caller takes to be in force.

@@ -1,7 +1,7 @@
 //! Servers over the API.
 
 use axum::http::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::plane::{Plane, request};
 
@@ -111,4 +111,20 @@ async fn tools_come_as_the_server_defines_them() {
     let new = json!({"name": "down", "url": "https://a.example.com/"});
     plane.post("/api/v1/servers", &new).await.expect(201);
     plane.get("/api/v1/servers/down/tools").await.expect(502);
+}
+
+#[tokio::test]
+async fn a_policy_is_suggested_with_what_it_does() {
+    let plane = Plane::new();
+    let suggest = async |body: &Value| plane.post("/api/v1/policies/suggest", body).await;
+    let suggested = suggest(&json!({"server": "files"})).await.expect(200);
+    let policy = json!({"version": "1", "default": "deny", "tools": {"read": {}}});
+    assert_eq!(suggested["policy"], policy);
+    assert_eq!(
+        suggested["effect"],
+        json!(["1 tool of category read: allowed", "anything else: denied"])
+    );
+    suggest(&json!({"server": "nobody"})).await.expect(404);
+    suggest(&json!({"server": "No Name"})).await.expect(422);
+    suggest(&json!({"sever": "files"})).await.expect(400);
 }

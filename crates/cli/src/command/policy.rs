@@ -8,6 +8,7 @@ mod import;
 mod list;
 mod put;
 mod show;
+mod suggest;
 mod test;
 
 use std::path::PathBuf;
@@ -32,6 +33,8 @@ pub(crate) enum Command {
     Import(import::Import),
     /// Show what changes when policy B takes the place of policy A
     Diff(diff::Diff),
+    /// Suggest the policy to start from, for a server's tools
+    Suggest(suggest::Suggest),
     /// Put a policy into force on a server
     Put(put::Put),
     /// List the policies that are in force
@@ -49,6 +52,7 @@ pub(crate) fn run(command: Command, data: Option<PathBuf>) -> anyhow::Result<Don
         Command::Explain(explain) => explain.run(),
         Command::Import(import) => import.run(),
         Command::Diff(diff) => diff.run(),
+        Command::Suggest(suggest) => suggest.run(data),
         Command::Put(put) => put.run(data),
         Command::List(list) => list.run(data),
         Command::Show(show) => show.run(data),

@@ -2,7 +2,7 @@
 
 use anstyle::Style;
 
-use super::{FAINT, visible};
+use super::{FAINT, visible, wide};
 
 /// One cell. Its text is made harmless when it is made.
 #[derive(Debug, Clone)]
@@ -30,7 +30,7 @@ impl Cell {
     }
 
     fn width(&self) -> usize {
-        self.text.chars().count()
+        wide(&self.text)
     }
 }
 
@@ -97,6 +97,8 @@ mod tests {
         assert_eq!(text, "größe  b  c\na         c\na      b\n");
         // What comes later lines up with what came before.
         assert_eq!(columns.lines(&[row("x", "y", "z")]), "x      y  z\n");
+        // Some characters take the place of two.
+        assert_eq!(columns.lines(&[row("筆記", "y", "z")]), "筆記   y  z\n");
     }
 
     #[test]

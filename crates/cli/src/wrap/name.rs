@@ -16,7 +16,7 @@ const RUNNERS: [&str; 12] = [
 const LONGEST: usize = 32;
 
 /// The name of a server.
-pub(super) fn of(place: &Place) -> Result<Name, NameError> {
+pub(crate) fn of(place: &Place) -> Result<Name, NameError> {
     match place {
         Place::Command(command) => of_command(command),
         Place::Url { url, .. } => {

@@ -13,6 +13,7 @@ mod pharo;
 mod policy;
 mod readme;
 mod running;
+mod scan;
 mod sluice;
 mod soak;
 mod stack;

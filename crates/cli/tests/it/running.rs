@@ -29,6 +29,11 @@ impl Running {
         self.up.command(arguments).stdout(Stdio::piped()).spawn().unwrap()
     }
 
+    /// Where agents reach a server of it.
+    pub(crate) fn url(&self, server: &str) -> String {
+        format!("http://{}/mcp/{server}", self.up.listen)
+    }
+
     pub(crate) fn write(&self, name: &str, text: &str) {
         self.folder.write(name, text);
     }

@@ -2,15 +2,11 @@
 
 use sluice_upstream::client::{Client, ClientError, Declares};
 use sluice_wire::{
-    edit::quoted,
-    json::{Bounds, Document, Value},
+    json::{Bounds, Document},
     mcp::Revision,
 };
 
 use crate::snapshot::Link;
-
-/// More pages than any honest list has.
-const MOST_PAGES: u32 = 200;
 
 /// All pages of a server's list of tools.
 pub(super) async fn pages(link: &Link, bounds: &Bounds) -> Result<Vec<Document>, String> {
@@ -28,18 +24,7 @@ async fn asked(link: &Link, bounds: &Bounds) -> Result<Vec<Document>, String> {
     {
         bridge.learn(revision.era());
     }
-    let mut pages = Vec::new();
-    let mut cursor = String::new();
-    for _ in 0..MOST_PAGES {
-        let page = client.request("tools/list", &cursor, None).await.map_err(said)?;
-        let next = page.root().get("result").and_then(|result| result.get("nextCursor"));
-        let next = next.and_then(Value::as_str).map(|next| format!(r#""cursor":{}"#, quoted(next)));
-        pages.push(page);
-        let Some(next) = next else {
-            client.goodbye().await;
-            return Ok(pages);
-        };
-        cursor = next;
-    }
-    Err(format!("its list has more than {MOST_PAGES} pages"))
+    let pages = client.pages("tools/list").await.map_err(said)?;
+    client.goodbye().await;
+    Ok(pages)
 }

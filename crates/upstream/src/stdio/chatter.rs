@@ -8,17 +8,21 @@ use std::{
 
 use tokio::time::Instant;
 
+use super::{launch::Errors, overheard::Overheard};
+
 /// Lines of one server in one window.
 const MOST_LINES: u32 = 100;
 const WINDOW: Duration = Duration::from_secs(10);
 /// Characters of one line.
-const LONGEST: usize = 1000;
+pub(super) const LONGEST: usize = 1000;
 
 /// The log of one server; clones share its allowance.
 #[derive(Debug, Clone)]
 pub(super) struct Chatter {
     server: Arc<str>,
     spent: Arc<Mutex<Spent>>,
+    /// Who reads it instead of the log.
+    reader: Option<Overheard>,
 }
 
 #[derive(Debug)]
@@ -31,12 +35,25 @@ struct Spent {
 impl Chatter {
     pub(super) fn new(server: &str) -> Chatter {
         let spent = Spent { since: Instant::now(), lines: 0, left_out: 0 };
-        Chatter { server: server.into(), spent: Arc::new(Mutex::new(spent)) }
+        Chatter { server: server.into(), spent: Arc::new(Mutex::new(spent)), reader: None }
+    }
+
+    /// The log of a server, unless somebody else is to read what it writes.
+    pub(super) fn read_by(server: &str, errors: &Errors) -> Chatter {
+        let reader = match errors {
+            Errors::Keep(overheard) => Some(overheard.clone()),
+            Errors::Log | Errors::Inherit => None,
+        };
+        Chatter { reader, ..Chatter::new(server) }
     }
 
     /// Puts a line into the log, unless there were too many.
     pub(super) fn note(&self, what: &'static str, line: &[u8]) {
         if line.iter().all(u8::is_ascii_whitespace) {
+            return;
+        }
+        if let Some(reader) = &self.reader {
+            reader.push(line);
             return;
         }
         let Some(left_out) = self.admits() else { return };
@@ -49,6 +66,13 @@ impl Chatter {
         }
         let line = harmless(line);
         tracing::info!(server = &*self.server, line, "{what}");
+    }
+
+    /// Nothing more comes.
+    pub(super) fn close(&self) {
+        if let Some(reader) = &self.reader {
+            reader.close();
+        }
     }
 
     /// How many lines were left out since the last that was not; `None` if one

@@ -23,6 +23,7 @@ use super::{
     child::{Audience, Child},
     hear::{self, Silence},
     lines::{Line, Lines},
+    overheard::Overheard,
     queue::{Outbox, Outgoing},
 };
 
@@ -49,13 +50,16 @@ pub struct Launch {
 }
 
 /// Where the error output of children goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Default)]
 pub enum Errors {
     /// Into the log, in bounded amounts.
     #[default]
     Log,
     /// To this process's own error output, as it is.
     Inherit,
+    /// To somebody who reads the last of it, with what is no message of its
+    /// other output.
+    Keep(Overheard),
 }
 
 /// A supervisor, and what is said to it before `-- COMMAND…`.
@@ -157,7 +161,7 @@ fn command(launch: &Launch, program: &Program) -> Result<Command, LaunchError> {
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(match launch.errors {
-            Errors::Log => Stdio::piped(),
+            Errors::Log | Errors::Keep(_) => Stdio::piped(),
             Errors::Inherit => Stdio::inherit(),
         })
         // What is typed at this process's terminal is not for the child.
@@ -209,6 +213,7 @@ async fn log(errors: tokio::process::ChildStderr, chatter: Chatter) {
             Line::TooLong { ends, .. } => chatter.note("it writes a long line", &ends.head),
         }
     }
+    chatter.close();
 }
 
 /// Whoever waits for the process and ends it.

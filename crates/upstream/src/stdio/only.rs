@@ -60,7 +60,8 @@ impl OnlyChild {
         let failed = |error: String| NotStarted(error);
         let mailbox = Arc::new(Mailbox::holding());
         let audience = Audience::One(Arc::clone(&mailbox));
-        let child = launch::launch(launch, program, most, &Chatter::new(name), audience)
+        let chatter = Chatter::read_by(name, &launch.errors);
+        let child = launch::launch(launch, program, most, &chatter, audience)
             .map_err(|error| failed(error.to_string()))?;
         let exited = child.exited.clone();
         let id = new_id().map_err(|error| failed(error.to_string()))?;

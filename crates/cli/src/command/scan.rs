@@ -1,0 +1,105 @@
+//! `sluice scan`: a server's tools, what they can do, and a policy for them.
+
+use anyhow::{Context as _, anyhow, bail};
+use clap::{Args, ValueEnum};
+use sluice_admin::span;
+
+use super::server::headers;
+use crate::{
+    environment::Environment,
+    logging::{self, LogFormat},
+    output::{Done, Screen, print, print_bytes, print_json, remark},
+    scan::{self, Hold, Manner, Scan, Target},
+    wrap::Place,
+};
+
+#[derive(Debug, Args)]
+#[command(
+    override_usage = "sluice scan [OPTIONS] -- COMMAND…\n       sluice scan [OPTIONS] --url URL"
+)]
+pub(crate) struct ScanCommand {
+    /// Where the server is, if it is not a command
+    #[arg(long, required_unless_present = "command")]
+    url: Option<String>,
+    /// A header to send it, such as 'Authorization: `env:NAME`'; a value may be `env:NAME` or `file:PATH`
+    #[arg(long = "header", value_name = "NAME: VALUE")]
+    headers: Vec<String>,
+    /// How to show it
+    #[arg(long, value_enum, default_value = "table")]
+    format: Format,
+    /// The same as `--format json`
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
+    /// Give every tool its line, however many there are
+    #[arg(long)]
+    all: bool,
+    /// How long the server may take
+    #[arg(long, value_name = "SPAN", default_value = "2m")]
+    timeout: String,
+    /// The command that is the server
+    #[arg(last = true, conflicts_with_all = ["url", "headers"])]
+    command: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// One screen, for people
+    Table,
+    /// Everything, for programs
+    Json,
+    /// To paste into an issue
+    Markdown,
+    /// Only the policy to start from
+    Policy,
+}
+
+impl ScanCommand {
+    pub(crate) fn run(self) -> anyhow::Result<Done> {
+        let environment = Environment::of_process();
+        logging::start_at("warn", LogFormat::Text, &environment);
+        let Some(timeout) = span::read(&self.timeout) else {
+            bail!("`--timeout` must be {}", span::EXPECTED);
+        };
+        let place = match &self.url {
+            Some(url) => {
+                Place::Url { url: url.clone(), headers: headers(&self.headers, &environment)? }
+            }
+            None => Place::Command(self.command.clone()),
+        };
+        let target = Target { place, timeout };
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .context("the runtime cannot be started")?;
+        let (listing, leaving) = runtime.block_on(scan::ask(&target, &environment))?;
+        let scan =
+            Scan::of(&listing).map_err(|error| anyhow!("the server cannot be scanned: {error}"));
+        let shown = scan.and_then(|scan| self.show(&scan, &target.place, &environment));
+        // Whoever reads need not wait until the server has ended.
+        runtime.block_on(leaving.end());
+        shown
+    }
+
+    fn show(&self, scan: &Scan, place: &Place, environment: &Environment) -> anyhow::Result<Done> {
+        let hold = Hold::of(place, &self.headers);
+        let format = if self.json { Format::Json } else { self.format };
+        match format {
+            Format::Table => {
+                let manner = Manner { screen: Screen::of(environment), all: self.all };
+                print(&scan::page(scan, &hold, manner))?;
+            }
+            Format::Json => print_json(&scan::json(scan)?)?,
+            Format::Markdown => {
+                print_bytes(scan::markdown(scan, &hold).as_bytes())?;
+            }
+            Format::Policy => {
+                let suggested = scan.policy();
+                print_bytes(suggested.policy.as_bytes())?;
+                for line in &suggested.effect {
+                    remark(&format!("{line}\n"))?;
+                }
+            }
+        }
+        Ok(Done::well_if(!scan.has_findings()))
+    }
+}

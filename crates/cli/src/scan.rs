@@ -1,0 +1,218 @@
+//! A scan: what a server's tools can do, learnt by asking it once.
+//!
+//! `connect` asks, this makes of the answer what is known, and the formats show it.
+
+mod attacks;
+mod connect;
+mod excerpt;
+mod hold;
+mod json;
+mod markdown;
+mod page;
+mod progress;
+mod tokens;
+mod verdict;
+
+use anyhow::{Context as _, anyhow};
+use sluice_classify::{
+    Assessment, Category, Definition, Finding, Part, Siblings, classify, findings_in_instructions,
+};
+use sluice_policy::{SuggestedPolicy, suggest_assessed_policy};
+use sluice_wire::json::Value;
+
+use self::connect::Listing;
+pub(crate) use self::{
+    connect::{Target, ask},
+    hold::Hold,
+    json::json,
+    markdown::markdown,
+    page::{Manner, page},
+};
+
+/// What is known of a server.
+#[derive(Debug)]
+pub(crate) struct Scan {
+    name: String,
+    version: String,
+    /// The revision of MCP that was spoken.
+    revision: String,
+    /// What it tells every model that uses it.
+    instructions: Option<String>,
+    instruction_findings: Vec<Noted>,
+    /// How many it offers, where that could be learnt.
+    resources: Option<usize>,
+    prompts: Option<usize>,
+    /// The worst first.
+    tools: Vec<Scanned>,
+    /// Names that several tools share.
+    repeated: Vec<String>,
+}
+
+/// One tool.
+#[derive(Debug)]
+struct Scanned {
+    name: String,
+    assessment: Assessment,
+    findings: Vec<Noted>,
+    /// Of an agent's context, about.
+    tokens: usize,
+    /// As the server wrote it.
+    definition: String,
+}
+
+/// A finding with some of the text around it.
+#[derive(Debug)]
+struct Noted {
+    finding: Finding,
+    excerpt: String,
+}
+
+/// What was found in one text.
+#[derive(Debug)]
+struct Found<'s> {
+    tool: Option<&'s str>,
+    part: Part,
+    parameter: Option<&'s str>,
+    /// What each finding is, in our words.
+    kinds: Vec<&'s str>,
+    /// Around the first of them.
+    excerpt: &'s str,
+}
+
+impl Scan {
+    /// Looks at what a server has answered.
+    pub(crate) fn of(listing: &Listing) -> anyhow::Result<Scan> {
+        let mut listed = Vec::new();
+        for page in &listing.pages {
+            let tools = page.root().get("result").and_then(|result| result.get("tools"));
+            let tools = tools.and_then(Value::items).context("its answer has no list of tools")?;
+            for tool in tools {
+                let definition = Definition::from_tool(tool)
+                    .ok_or_else(|| anyhow!("its list of tools cannot be used: one has no name"))?;
+                listed.push((tool, definition));
+            }
+        }
+        let definitions: Vec<_> = listed.iter().map(|(_, definition)| *definition).collect();
+        let siblings = Siblings::new(&listing.name, &definitions);
+        let tools = listed.iter().map(|(tool, of)| Scanned::of(*tool, of, &siblings));
+        let mut tools: Vec<_> = tools.collect();
+        tools.sort_by(|one, other| {
+            let worst = |tool: &Scanned| (tool.assessment.category, !tool.findings.is_empty());
+            worst(other).cmp(&worst(one)).then_with(|| one.name.cmp(&other.name))
+        });
+        let instructions = listing.instructions.clone();
+        Ok(Scan {
+            name: listing.name.clone(),
+            version: listing.version.clone(),
+            revision: listing.revision.clone(),
+            instruction_findings: instructions.as_deref().map(in_instructions).unwrap_or_default(),
+            instructions,
+            resources: listing.resources,
+            prompts: listing.prompts,
+            repeated: repeated(&tools),
+            tools,
+        })
+    }
+
+    /// Whether a definition seems written to mislead.
+    pub(crate) fn has_findings(&self) -> bool {
+        self.findings().next().is_some() || !self.repeated.is_empty()
+    }
+
+    /// The findings, each with the tool it is of; `None` for the server's own text.
+    fn findings(&self) -> impl Iterator<Item = (Option<&str>, &Noted)> {
+        let of_server = self.instruction_findings.iter().map(|noted| (None, noted));
+        let of_tools = self
+            .tools
+            .iter()
+            .flat_map(|tool| tool.findings.iter().map(|noted| (Some(tool.name.as_str()), noted)));
+        of_server.chain(of_tools)
+    }
+
+    /// The same with those of one text together.
+    fn found(&self) -> Vec<Found<'_>> {
+        let mut all: Vec<Found<'_>> = Vec::new();
+        for (tool, Noted { finding, excerpt }) in self.findings() {
+            let (part, parameter) = (finding.at.part, finding.at.parameter.as_deref());
+            let text = finding.text.as_str();
+            let is_same = |one: &&mut Found<'_>| {
+                (one.tool, one.part, one.parameter) == (tool, part, parameter)
+            };
+            match all.last_mut().filter(is_same) {
+                Some(same) => same.kinds.push(text),
+                None => all.push(Found { tool, part, parameter, kinds: vec![text], excerpt }),
+            }
+        }
+        all
+    }
+
+    /// The policy to start from.
+    pub(crate) fn policy(&self) -> SuggestedPolicy {
+        suggest_assessed_policy(
+            self.tools.iter().map(|tool| (tool.name.as_str(), &tool.assessment)),
+        )
+    }
+
+    /// The tools of each category that has any, the worst first.
+    fn groups(&self) -> Vec<(Category, Vec<&Scanned>)> {
+        let of =
+            |category| self.tools.iter().filter(move |tool| tool.assessment.category == category);
+        let all = Category::ALL.into_iter().rev();
+        let groups = all.map(|category| (category, of(category).collect::<Vec<_>>()));
+        groups.filter(|(_, tools)| !tools.is_empty()).collect()
+    }
+
+    /// Of an agent's context, for all tools.
+    fn tokens(&self) -> usize {
+        self.tools.iter().map(|tool| tool.tokens).sum()
+    }
+}
+
+impl Scanned {
+    fn of<'d>(tool: Value<'d>, definition: &Definition<'d>, siblings: &Siblings<'d>) -> Scanned {
+        let assessment = classify(definition, siblings);
+        let noted = |finding: &Finding| Noted {
+            excerpt: excerpt::of_definition(definition, &finding.at),
+            finding: finding.clone(),
+        };
+        Scanned {
+            name: definition.name.to_owned(),
+            findings: assessment.findings.iter().map(noted).collect(),
+            assessment,
+            tokens: tokens::estimated(&in_context(tool)),
+            definition: tool.raw().to_owned(),
+        }
+    }
+}
+
+fn in_instructions(text: &str) -> Vec<Noted> {
+    let found = findings_in_instructions(text).into_iter();
+    let noted = found.map(|finding| Noted { excerpt: excerpt::around(text, &finding.at), finding });
+    noted.collect()
+}
+
+/// What a client shows its model of a tool.
+fn in_context(tool: Value<'_>) -> String {
+    let shown = ["name", "description", "inputSchema"].into_iter().filter_map(|key| {
+        let raw = tool.get(key)?.raw();
+        // As clients write it: without blanks, and without needless escapes.
+        let value = serde_json::from_str::<serde_json::Value>(raw);
+        let text = value.map_or_else(|_| raw.to_owned(), |value| value.to_string());
+        Some(format!("\"{key}\":{text}"))
+    });
+    format!("{{{}}}", shown.collect::<Vec<_>>().join(","))
+}
+
+fn repeated(tools: &[Scanned]) -> Vec<String> {
+    let mut names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+    names.sort_unstable();
+    let mut repeated: Vec<String> = names
+        .windows(2)
+        .filter_map(|pair| match pair {
+            [one, other] if one == other => Some((*one).to_owned()),
+            _ => None,
+        })
+        .collect();
+    repeated.dedup();
+    repeated
+}

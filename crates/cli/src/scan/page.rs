@@ -1,0 +1,242 @@
+//! A scan on one screen, for people.
+
+mod tools;
+
+use anstyle::{AnsiColor, Style};
+use sluice_classify::Category;
+
+use super::{
+    Found, Hold, Scan,
+    attacks::{Bearing, bearing},
+    verdict::verdict,
+};
+use crate::output::{BAD, FAINT, GOOD, HELD, STRONG, Screen, fitted, visible, wide, wrapped};
+
+/// Places that the bar of categories takes.
+const BAR: usize = 24;
+/// Findings and attack patterns that are shown.
+const MOST_FINDINGS: usize = 10;
+const MOST_ATTACKS: usize = 3;
+/// Lines of a screen on which none need be saved.
+const TALL: usize = 32;
+
+/// How the page is drawn.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Manner {
+    pub(crate) screen: Screen,
+    /// Whether every tool has its line, however many there are.
+    pub(crate) all: bool,
+}
+
+impl Manner {
+    /// Whether lines are to be saved.
+    fn is_small(self) -> bool {
+        self.screen.height < TALL
+    }
+}
+
+/// The whole page.
+pub(crate) fn page(scan: &Scan, hold: &Hold, manner: Manner) -> String {
+    let width = manner.screen.width;
+    let mut lines = head(scan, width);
+    lines.push(String::new());
+    let verdict = verdict(scan, |name| shown(name, width / 3));
+    lines.extend(wrapped(&verdict, width).iter().map(|line| format!("{STRONG}{line}{STRONG:#}")));
+    lines.extend(findings(scan, width));
+    if !scan.tools.is_empty() {
+        lines.extend(tools::listed(scan, manner));
+        lines.extend(attacks(scan, manner));
+        lines.extend(next(hold, manner));
+    }
+    lines.join("\n") + "\n"
+}
+
+/// The colour of a category.
+fn colour(category: Category) -> Style {
+    match category {
+        Category::Financial | Category::Destructive => BAD,
+        Category::Execute => HELD,
+        Category::Write => AnsiColor::Cyan.on_default().bold(),
+        Category::Read => GOOD,
+        Category::Other => FAINT,
+    }
+}
+
+/// What a category is drawn with, so that it is told apart without colours.
+fn glyph(category: Category) -> char {
+    match category {
+        Category::Financial => '█',
+        Category::Destructive => '▓',
+        Category::Execute => '▒',
+        Category::Write => '░',
+        Category::Other => '?',
+        Category::Read => '·',
+    }
+}
+
+fn head(scan: &Scan, width: usize) -> Vec<String> {
+    let name = if scan.name.is_empty() { "(a server without a name)" } else { &scan.name };
+    let name = fitted(&visible(name), width / 2);
+    let version = fitted(&visible(&scan.version), 20);
+    let gap = if version.is_empty() { "" } else { " " };
+    let revision = fitted(&visible(&scan.revision), 12);
+    let mut facts = vec![
+        counted(scan.tools.len(), "tool"),
+        format!("~{} tokens of context", thousands(scan.tokens())),
+    ];
+    for (number, noun) in [(scan.resources, "resource"), (scan.prompts, "prompt")] {
+        facts.extend(number.filter(|number| *number > 0).map(|number| counted(number, noun)));
+    }
+    facts.extend(scan.instructions.as_ref().map(|_| "instructions".to_owned()));
+    let mut lines = vec![
+        format!("{STRONG}{name}{STRONG:#}{gap}{version}{FAINT} · MCP {revision}{FAINT:#}"),
+        fitted(&facts.join(" · "), width),
+    ];
+    lines.extend(bar(scan, width));
+    lines
+}
+
+/// The share of each category, the worst first.
+fn bar(scan: &Scan, width: usize) -> Vec<String> {
+    let groups = scan.groups();
+    let total = scan.tools.len().max(1);
+    let (mut before, mut drawn) = (0, 0);
+    let mut line = Vec::new();
+    for (category, tools) in &groups {
+        before += tools.len();
+        let style = colour(*category);
+        // Each has its share, and at least one place.
+        let until = (before * BAR / total).max(drawn + 1);
+        let glyphs: String = std::iter::repeat_n(glyph(*category), until - drawn).collect();
+        line.push(format!("{style}{glyphs}{style:#}"));
+        drawn = until;
+    }
+    let mut lines = Vec::new();
+    let mut taken = drawn;
+    for (category, tools) in &groups {
+        let style = colour(*category);
+        let legend = format!("{} {category}", tools.len());
+        taken += 2 + wide(&legend);
+        if taken > width {
+            lines.push(std::mem::take(&mut line).concat());
+            taken = 2 + wide(&legend);
+        }
+        line.push(format!("  {style}{legend}{style:#}"));
+    }
+    lines.push(line.concat());
+    lines.retain(|line| !line.is_empty());
+    lines
+}
+
+/// Signs of poisoning, set apart.
+fn findings(scan: &Scan, width: usize) -> Vec<String> {
+    let number = scan.findings().count() + scan.repeated.len();
+    if number == 0 {
+        return Vec::new();
+    }
+    let count = counted(number, "finding");
+    let title = format!("{BAD}! {count}: read this before an agent does{BAD:#}");
+    let mut lines = vec![String::new(), title];
+    let found = scan.found();
+    let repeated = scan
+        .repeated
+        .iter()
+        .map(|name| vec![format!("  {} is the name of several tools", shown(name, width / 2))]);
+    let all = found.iter().map(|one| finding(one, width)).chain(repeated);
+    lines.extend(all.take(MOST_FINDINGS).flatten());
+    let more = (found.len() + scan.repeated.len()).saturating_sub(MOST_FINDINGS);
+    if more > 0 {
+        lines.push(format!("  {FAINT}… and {more} more; --json has all{FAINT:#}"));
+    }
+    lines
+}
+
+fn finding(found: &Found<'_>, width: usize) -> Vec<String> {
+    let place = match found.parameter {
+        Some(parameter) => format!("{} of {}", found.part, shown(parameter, 20)),
+        None => found.part.to_string(),
+    };
+    let name = found.tool.map_or("the server".to_owned(), |name| shown(name, width / 3));
+    let kinds = fitted(&visible(&found.kinds.join(", ")), 2 * width);
+    let head = wrapped(&format!("{name} ({place}): {kinds}"), width.saturating_sub(2));
+    let mut lines: Vec<String> = head.iter().map(|line| format!("  {line}")).collect();
+    let words = found.excerpt.split_whitespace().collect::<Vec<_>>().join(" ");
+    if !words.is_empty() {
+        lines.push(format!("    {BAD}“{}”{BAD:#}", shown(&words, width.saturating_sub(6))));
+    }
+    lines
+}
+
+fn attacks(scan: &Scan, manner: Manner) -> Vec<String> {
+    let bearing = bearing(scan);
+    let line = |one: &Bearing<'_>| {
+        let tools = match one.tools.as_slice() {
+            [only] => shown(only, 30),
+            several => counted(several.len(), "tool"),
+        };
+        format!("{} · {tools} · {}", one.attack.title, one.ids())
+    };
+    let Some(first) = bearing.first() else { return Vec::new() };
+    let width = manner.screen.width;
+    if manner.is_small() {
+        let line = fitted(&line(first), width.saturating_sub(14));
+        return vec![format!("{STRONG}Known attack:{STRONG:#} {line}")];
+    }
+    let mut lines = vec![String::new(), format!("{STRONG}Attacks known on such tools{STRONG:#}")];
+    let shown = bearing.iter().take(MOST_ATTACKS);
+    lines.extend(shown.map(|one| format!("  {}", fitted(&line(one), width.saturating_sub(2)))));
+    lines
+}
+
+/// How to go on. Commands are never cut, so that they can be copied.
+fn next(hold: &Hold, manner: Manner) -> Vec<String> {
+    let command = |command: &String| format!("  {}", visible(command));
+    let mut lines = vec![String::new(), format!("{STRONG}To hold it{STRONG:#}")];
+    lines.extend([&hold.policy, &hold.wrap].map(command));
+    if manner.is_small() {
+        let words = "`sluice server add`, `policy put`, `grant create`";
+        lines.push(format!("{FAINT}or behind a gateway: {words}{FAINT:#}"));
+    } else {
+        let words = "or behind a gateway (`sluice up`), for every client:";
+        lines.push(format!("{FAINT}{words}{FAINT:#}"));
+        lines.extend(hold.gateway.iter().map(command));
+    }
+    lines
+}
+
+/// A text of the server's, made harmless and short.
+fn shown(text: &str, most: usize) -> String {
+    if text.is_empty() { "(no name)".into() } else { fitted(&visible(text), most) }
+}
+
+/// `1 tool`, `2 tools`.
+pub(super) fn counted(number: usize, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{} {noun}{plural}", thousands(number))
+}
+
+/// A number as people write it.
+pub(super) fn thousands(number: usize) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{counted, thousands};
+
+    #[test]
+    fn numbers_are_written_as_people_do() {
+        assert_eq!(thousands(0), "0");
+        assert_eq!(thousands(999), "999");
+        assert_eq!(thousands(1_234_567), "1,234,567");
+        assert_eq!(counted(1, "tool"), "1 tool");
+    }
+}

@@ -1,0 +1,162 @@
+//! The tools of a scan, by category, the worst first.
+
+use sluice_classify::{Category, Part, Risk, SignalKind};
+
+use super::{Manner, colour, counted, glyph, shown, thousands};
+use crate::{
+    output::{BAD, FAINT, Screen, fitted, visible, wide},
+    scan::{Scan, Scanned},
+};
+
+/// Lines that everything but the tools takes, where none is saved and where some are.
+const AROUND: usize = 23;
+const AROUND_SMALL: usize = 17;
+/// A group of tools that do more than read has at least so many lines.
+const FEWEST: usize = 4;
+/// More names than these do not fit a line.
+const NAMED: usize = 20;
+/// Confidence in percent below which a doubt is shown.
+const DOUBTFUL: u8 = 60;
+
+/// All groups.
+pub(super) fn listed(scan: &Scan, manner: Manner) -> Vec<String> {
+    let groups = scan.groups();
+    let Screen { width, height } = manner.screen;
+    let is_small = manner.is_small();
+    let widths = Widths::of(scan, width);
+    let around = if is_small { AROUND_SMALL + groups.len() } else { AROUND + 2 * groups.len() };
+    let mut left = if manner.all { usize::MAX } else { height.saturating_sub(around) };
+    let mut lines = vec![String::new()];
+    lines.extend((!is_small).then(|| widths.head()));
+    for (index, (category, tools)) in groups.iter().enumerate() {
+        // Each of those that follow needs a line at least.
+        let later = groups.len() - index - 1;
+        let fewest = if is_harmless(*category) { 1 } else { FEWEST };
+        let room = left.saturating_sub(later).max(fewest);
+        let most = if tools.len() <= room { tools.len() } else { room - 1 };
+        left = left.saturating_sub(room.min(tools.len()));
+        let (own, rest) = tools.split_at(most);
+        if index > 0 && !is_small {
+            lines.push(String::new());
+        }
+        lines.push(heading(*category, tools.len(), width));
+        lines.extend(own.iter().map(|tool| line(tool, &widths)));
+        lines.extend(folded(rest, width));
+    }
+    lines
+}
+
+fn is_harmless(category: Category) -> bool {
+    matches!(category, Category::Read | Category::Other)
+}
+
+/// The category, its risk, and what the suggested policy makes of it.
+fn heading(category: Category, number: usize, width: usize) -> String {
+    let style = colour(category);
+    let risk = Risk::from(category);
+    let title = format!("{} {}", glyph(category), category.title());
+    let rest =
+        format!("{risk} risk · {} · suggested: {}", counted(number, "tool"), treated(category));
+    let rest = fitted(&rest, width.saturating_sub(wide(&title) + 3));
+    format!("{style}{title}{style:#} · {rest}")
+}
+
+/// What the suggested policy makes of a category, in a few words.
+fn treated(category: Category) -> &'static str {
+    match category {
+        Category::Read => "allowed",
+        Category::Write => "30 calls a minute",
+        Category::Execute => "10 calls a minute, arguments checked",
+        Category::Destructive => "hidden",
+        Category::Financial => "a person approves each call",
+        Category::Other => "60 calls a minute",
+    }
+}
+
+/// How wide each column is.
+struct Widths {
+    name: usize,
+    tokens: usize,
+    signals: usize,
+    why: usize,
+}
+
+impl Widths {
+    fn of(scan: &Scan, width: usize) -> Widths {
+        let widest = |of: &dyn Fn(&Scanned) -> usize| scan.tools.iter().map(of).max().unwrap_or(0);
+        let name = widest(&|tool| wide(&shown(&tool.name, width))).min(width * 3 / 8);
+        let tokens = widest(&|tool| thousands(tool.tokens).len()).max("TOKENS".len());
+        let signals = widest(&|tool| marks(tool).len()).min(width / 5);
+        let signals = if signals == 0 { 0 } else { signals.max("TAKES".len()) };
+        // Two blanks before each column, and the sign of a finding.
+        let taken = 2 + name + 2 + tokens + 2 + if signals == 0 { 0 } else { signals + 2 };
+        Widths { name, tokens, signals, why: width.saturating_sub(taken) }
+    }
+
+    /// What the columns are, above the first of them.
+    fn head(&self) -> String {
+        let Widths { name, tokens, signals, .. } = *self;
+        let takes = if signals == 0 { String::new() } else { format!("{:<signals$}  ", "TAKES") };
+        format!("{FAINT}  {:<name$}  {:>tokens$}  {takes}WHY{FAINT:#}", "TOOL", "TOKENS")
+    }
+}
+
+fn line(tool: &Scanned, widths: &Widths) -> String {
+    let Widths { name: places, tokens, signals, why } = *widths;
+    let name = shown(&tool.name, places);
+    let gap = " ".repeat(places.saturating_sub(wide(&name)));
+    let (mark, style) =
+        if tool.findings.is_empty() { (' ', anstyle::Style::new()) } else { ('!', BAD) };
+    let cost = format!("{:>tokens$}", thousands(tool.tokens));
+    let marks = match signals {
+        0 => String::new(),
+        most => format!("{:<most$}  ", fitted(&marks(tool), most)),
+    };
+    let why = fitted(&reason(tool), why);
+    let line = format!("{style}{mark} {name}{style:#}{gap}  {FAINT}{cost}{FAINT:#}  {marks}{why}");
+    line.trim_end().to_owned()
+}
+
+/// What a tool takes or reaches, in short words.
+fn marks(tool: &Scanned) -> String {
+    let words = tool.assessment.signals.iter().map(|signal| match signal.kind {
+        SignalKind::FreeFormCode => "code",
+        SignalKind::Url => "url",
+        SignalKind::FilePath => "path",
+        SignalKind::Credentials => "secret",
+        SignalKind::Bulk => "bulk",
+        SignalKind::Admin => "admin",
+        SignalKind::OpenWorld => "outside",
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// The best reason, with the words it stands on first.
+fn reason(tool: &Scanned) -> String {
+    if !tool.findings.is_empty() {
+        return "see what was found; suggested: hidden".into();
+    }
+    let doubt = if tool.assessment.confidence.percent() < DOUBTFUL { "unsure: " } else { "" };
+    match tool.assessment.reasons.first() {
+        // The words of a hint are the protocol's own, and say no more.
+        Some(reason) if reason.at.part == Part::Hint => format!("{doubt}{}", reason.text),
+        Some(reason) => {
+            let quote = reason.at.quote.split_whitespace().collect::<Vec<_>>().join(" ");
+            format!("{doubt}“{}”: {}", fitted(&visible(&quote), 24), reason.text)
+        }
+        None => "nothing in its definition says".into(),
+    }
+}
+
+/// Those that have no line of their own.
+fn folded(tools: &[&Scanned], width: usize) -> Option<String> {
+    if tools.is_empty() {
+        return None;
+    }
+    let names = tools.iter().take(NAMED).map(|tool| shown(&tool.name, width));
+    let names = names.collect::<Vec<_>>().join(", ");
+    let tokens: usize = tools.iter().map(|tool| tool.tokens).sum();
+    let rest = format!(" ({} tokens; --all lists them)", thousands(tokens));
+    let names = fitted(&names, width.saturating_sub(2 + wide(&rest)));
+    Some(format!("  {names}{FAINT}{rest}{FAINT:#}"))
+}

@@ -1,0 +1,72 @@
+//! What is waited for, on a terminal, while a slow server starts.
+
+use std::{
+    io::{self, IsTerminal as _, Write as _},
+    time::Duration,
+};
+
+use sluice_upstream::stdio::Overheard;
+use tokio::time::Instant;
+
+use super::connect::plain;
+use crate::output::{FAINT, fitted};
+
+/// How often the line is drawn anew.
+const STEP: Duration = Duration::from_millis(250);
+
+/// Does some work, and says on a terminal what is waited for.
+pub(super) async fn during<T>(
+    what: &str,
+    overheard: Option<&Overheard>,
+    work: impl Future<Output = T>,
+) -> T {
+    if !io::stderr().is_terminal() {
+        return work.await;
+    }
+    let begun = Instant::now();
+    let mut steps = tokio::time::interval_at(begun + STEP, STEP);
+    tokio::pin!(work);
+    loop {
+        tokio::select! {
+            done = &mut work => {
+                draw("");
+                return done;
+            }
+            _ = steps.tick() => {
+                let last = overheard.and_then(|overheard| overheard.lines().pop());
+                draw(&line(what, begun.elapsed(), last.as_deref()));
+            }
+        }
+    }
+}
+
+fn line(what: &str, waited: Duration, last: Option<&str>) -> String {
+    let last = last.map(|last| format!(" · {}", plain(last))).unwrap_or_default();
+    format!("waiting for {} · {} s{last}", fitted(&plain(what), 40), waited.as_secs())
+}
+
+/// Puts a line in the place of the one before.
+fn draw(line: &str) {
+    let width = terminal_size::terminal_size_of(io::stderr()).map_or(80, |(width, _)| width.0);
+    let line = fitted(line, usize::from(width).saturating_sub(1));
+    let mut out = anstream::stderr();
+    // A terminal that is gone has nobody to tell.
+    let _ = write!(out, "\r\u{1b}[K{FAINT}{line}{FAINT:#}").and_then(|()| out.flush());
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::line;
+
+    #[test]
+    fn the_line_says_what_how_long_and_the_last_that_was_heard() {
+        let waited = Duration::from_millis(12_900);
+        assert_eq!(line("npx x", waited, None), "waiting for npx x · 12 s");
+        assert_eq!(
+            line("npx x", waited, Some("\u{1b}[31mnpm\u{1b}[0m warn\u{202e}")),
+            "waiting for npx x · 12 s · npm warn\\u{202e}"
+        );
+    }
+}

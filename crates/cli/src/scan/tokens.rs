@@ -1,0 +1,129 @@
+//! How many tokens of an agent's context a text costs, about.
+//!
+//! No tokenizer is the agent's own, so none is carried along: words and signs are
+//! counted as tokenizers part them. On the 22,700 definitions of the catalogue's
+//! seed, compared with `o200k_base`, half the counts are within 4 %, nine in ten
+//! within 11 % (12 % for `cl100k_base`), and the sum is 1 % too low.
+
+/// What one token is, so that parts of one can be counted.
+const ONE: usize = 100;
+/// Letters that the longest words known whole have.
+const WORD: usize = 13;
+/// Each letter beyond them.
+const LETTER: usize = 27;
+/// Digits of a number that are one token.
+const DIGITS: usize = 3;
+/// Each sign after the first of a run, such as `":{"`.
+const SIGN: usize = 3;
+/// A character of a script that writes a word with one or two.
+const IDEOGRAPH: usize = 60;
+/// Any other letter outside of ASCII.
+const FOREIGN: usize = 55;
+
+/// What a run of characters is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Lower,
+    Upper,
+    Digit,
+    Blank,
+    Sign,
+    Ideograph,
+    Foreign,
+}
+
+impl Kind {
+    fn of(character: char) -> Kind {
+        match character {
+            'a'..='z' => Kind::Lower,
+            'A'..='Z' => Kind::Upper,
+            '0'..='9' => Kind::Digit,
+            '\t' | '\n' | ' ' => Kind::Blank,
+            '\0'..='\x7f' => Kind::Sign,
+            '\u{2e80}'..='\u{ffff}' => Kind::Ideograph,
+            _ => Kind::Foreign,
+        }
+    }
+}
+
+/// The tokens of a text, about.
+pub(super) fn estimated(text: &str) -> usize {
+    let mut cost = 0;
+    let mut run = None;
+    for character in text.chars() {
+        let kind = Kind::of(character);
+        run = match run {
+            Some((same, length)) if same == kind => Some((kind, length + 1)),
+            // A word may begin with a capital.
+            Some((Kind::Upper, 1)) if kind == Kind::Lower => Some((kind, 2)),
+            before => {
+                cost += before.map_or(0, |(kind, length)| priced(kind, length));
+                Some((kind, 1))
+            }
+        };
+    }
+    cost += run.map_or(0, |(kind, length)| priced(kind, length));
+    (cost + ONE / 2) / ONE
+}
+
+fn priced(kind: Kind, length: usize) -> usize {
+    match kind {
+        Kind::Lower | Kind::Upper => ONE + length.saturating_sub(WORD) * LETTER,
+        Kind::Digit => length.div_ceil(DIGITS) * ONE,
+        // One blank belongs to the word after it.
+        Kind::Blank => {
+            if length > 1 {
+                ONE
+            } else {
+                0
+            }
+        }
+        Kind::Sign => ONE + (length - 1) * SIGN,
+        Kind::Ideograph => length * IDEOGRAPH,
+        Kind::Foreign => length * FOREIGN,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::estimated;
+
+    /// Each with what `o200k_base` makes of it.
+    const COUNTED: [(&str, usize); 5] = [
+        (
+            r#"{"name":"write_note","description":"Writes a note. An existing note of the same title is overwritten.","inputSchema":{"type":"object","properties":{"title":{"type":"string","description":"The note's title"},"text":{"type":"string"}},"required":["title","text"]}}"#,
+            59,
+        ),
+        (
+            r#"{"name":"getUserByID","inputSchema":{"type":"object","properties":{"userID":{"type":"integer","minimum":1,"maximum":2147483647}},"additionalProperties":false}}"#,
+            41,
+        ),
+        (
+            r#"{"name":"run_query","description":"Runs a SQL query against the reporting database and returns at most 500 rows as CSV. Only SELECT statements are taken; everything else is refused.\n\nExamples:\n- SELECT id, name FROM customers LIMIT 10\n- SELECT count(*) FROM orders WHERE year = 2024","inputSchema":{"type":"object","properties":{"sql":{"type":"string"},"timeout_ms":{"type":"number","default":30000}}}}"#,
+            95,
+        ),
+        (
+            r#"{"name":"ablage_durchsuchen","description":"Durchsucht die Ablage nach Dokumenten und liefert die zwanzig neuesten mit ihrer Größe und ihrem Verfasser.","inputSchema":{"type":"object","properties":{"suchbegriff":{"type":"string"}}}}"#,
+            55,
+        ),
+        (
+            r#"{"name":"create_note","description":"建立一則筆記，並傳回它的編號。標題不可空白。","inputSchema":{"type":"object","properties":{"標題":{"type":"string"},"內容":{"type":"string"}}}}"#,
+            53,
+        ),
+    ];
+
+    #[test]
+    fn estimates_are_near_what_a_tokenizer_counts() {
+        for (text, tokens) in COUNTED {
+            let off = estimated(text).abs_diff(tokens);
+            assert!(off * 100 <= tokens * 20, "{tokens} are taken for {}: {text}", estimated(text));
+        }
+    }
+
+    #[test]
+    fn nothing_costs_nothing_and_more_costs_more() {
+        assert_eq!(estimated(""), 0);
+        assert_eq!(estimated("deletePage"), 2);
+        assert!(estimated(&"x".repeat(1 << 20)) > 100_000);
+    }
+}

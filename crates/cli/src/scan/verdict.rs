@@ -1,0 +1,122 @@
+//! What an agent that has all of a server's tools could do at worst, in words.
+
+use std::fmt::Write as _;
+
+use sluice_classify::{Category, SignalKind};
+
+use super::{Scan, Scanned};
+
+/// Tools that are named as examples.
+const NAMED: usize = 3;
+
+/// One thing that could be done, and the tools that do it.
+struct Ability<'s> {
+    verb: &'static str,
+    tools: Vec<&'s str>,
+}
+
+/// The verdict as one or two sentences, with names of tools as `show` writes them.
+pub(super) fn verdict(scan: &Scan, show: impl Fn(&str) -> String) -> String {
+    let named = |tools: &[&str]| named(tools, &show);
+    let able = abilities(scan);
+    if able.is_empty() {
+        return "This server offers no tools.".into();
+    }
+    let parts: Vec<String> =
+        able.iter().map(|one| format!("{} ({})", one.verb, named(&one.tools))).collect();
+    let mut text = match worst(scan) {
+        Category::Read | Category::Other => {
+            format!("An agent with these tools could only {}.", joined(&parts))
+        }
+        _ => format!("At worst, an agent with these tools could {}.", joined(&parts)),
+    };
+    if let Some(inlets) = inlets(scan) {
+        // Writing to a string cannot fail.
+        let _ = write!(
+            text,
+            " What strangers write reaches it by {}, and may steer the rest.",
+            named(&inlets)
+        );
+    }
+    text
+}
+
+fn worst(scan: &Scan) -> Category {
+    scan.tools.first().map_or(Category::Read, |tool| tool.assessment.category)
+}
+
+fn abilities<'s>(scan: &'s Scan) -> Vec<Ability<'s>> {
+    let is_harmless = worst(scan) < Category::Write;
+    let mut able = Vec::new();
+    let mut add = |verb, tools: Vec<&'s Scanned>| {
+        if !tools.is_empty() {
+            let tools = tools.iter().map(|tool| tool.name.as_str()).collect();
+            able.push(Ability { verb, tools });
+        }
+    };
+    for (category, tools) in scan.groups() {
+        let taking = |kind| move |tool: &&Scanned| takes(tool, kind);
+        match category {
+            Category::Financial => add("move money", tools),
+            Category::Destructive => add("delete or overwrite for good", tools),
+            Category::Execute => {
+                let (given, others) = tools.into_iter().partition(taking(SignalKind::FreeFormCode));
+                add("run code that it is given", given);
+                add("start what its arguments say", others);
+            }
+            Category::Write => add("change things", tools),
+            Category::Other => {
+                let (known, unknown) =
+                    tools.into_iter().partition(|tool| !tool.assessment.reasons.is_empty());
+                add("do what no definition makes clear", unknown);
+                add("work on what it is given", if is_harmless { known } else { Vec::new() });
+            }
+            // Reading is worth a word only where there is nothing worse.
+            Category::Read if is_harmless => {
+                let (files, others): (Vec<_>, Vec<_>) =
+                    tools.into_iter().partition(taking(SignalKind::FilePath));
+                let (pages, others) = others.into_iter().partition(taking(SignalKind::Url));
+                add("read files", files);
+                add("fetch addresses", pages);
+                add("look things up", others);
+            }
+            Category::Read => {}
+        }
+    }
+    able
+}
+
+fn takes(tool: &Scanned, kind: SignalKind) -> bool {
+    tool.assessment.signals.iter().any(|signal| signal.kind == kind)
+}
+
+/// Tools by which text of others comes in, where there is something to steer.
+fn inlets(scan: &Scan) -> Option<Vec<&str>> {
+    if worst(scan) < Category::Write {
+        return None;
+    }
+    let reads = |tool: &&Scanned| {
+        tool.assessment.category == Category::Read
+            && (takes(tool, SignalKind::Url) || takes(tool, SignalKind::OpenWorld))
+    };
+    let inlets: Vec<&str> =
+        scan.tools.iter().filter(reads).map(|tool| tool.name.as_str()).collect();
+    (!inlets.is_empty()).then_some(inlets)
+}
+
+/// Some names, and how many more.
+fn named(tools: &[&str], show: impl Fn(&str) -> String) -> String {
+    let shown = tools.iter().take(NAMED).map(|name| show(name)).collect::<Vec<_>>().join(", ");
+    match tools.len().saturating_sub(NAMED) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}
+
+fn joined(parts: &[String]) -> String {
+    match parts {
+        [] => String::new(),
+        [one] => one.clone(),
+        [rest @ .., last] => format!("{} and {last}", rest.join(", ")),
+    }
+}
