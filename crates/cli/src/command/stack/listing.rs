@@ -13,10 +13,7 @@ use sluice_upstream::{
     client::{Client, ClientError, Declares},
     stdio::{Instances, Launch, Program, StdioServer},
 };
-use sluice_wire::{
-    edit::quoted,
-    json::{Bounds, Document, Value},
-};
+use sluice_wire::json::{Bounds, Document};
 
 use crate::{environment::Environment, up};
 
@@ -24,8 +21,6 @@ use crate::{environment::Environment, up};
 const PATIENCE: Duration = Duration::from_mins(1);
 /// Bytes of one answer.
 const LONGEST: usize = 64 << 20;
-/// More pages than any honest list has.
-const MOST_PAGES: u32 = 200;
 
 /// Why there is no list of tools.
 #[derive(Debug, thiserror::Error)]
@@ -114,16 +109,7 @@ async fn pages(upstream: &Upstream, headers: &HeaderMap) -> Result<Vec<Document>
         ..Bounds::default()
     };
     let mut client = Client::introduce(upstream, headers, bounds, Declares::Everything).await?;
-    let mut pages = Vec::new();
-    let mut cursor = String::new();
-    for _ in 0..MOST_PAGES {
-        let page = client.request("tools/list", &cursor, None).await?;
-        let next = page.root().get("result").and_then(|result| result.get("nextCursor"));
-        let next = next.and_then(Value::as_str).map(|next| format!(r#""cursor":{}"#, quoted(next)));
-        pages.push(page);
-        let Some(next) = next else { break };
-        cursor = next;
-    }
+    let pages = client.pages("tools/list").await?;
     client.goodbye().await;
     Ok(pages)
 }
