@@ -87,6 +87,17 @@ impl<'d> Parameter<'d> {
     }
 }
 
+impl<'d> Parameter<'d> {
+    /// Texts it offers to be sent as they are: its default, a constant, examples.
+    pub(crate) fn offered(&self) -> impl Iterator<Item = &'d str> + use<'d> {
+        let examples = self.schema.get("examples").and_then(Value::items).into_iter().flatten();
+        let single = ["default", "const"].into_iter();
+        let schema = self.schema;
+        let single = single.filter_map(move |key| schema.get(key));
+        single.chain(examples.take(MOST_SCHEMAS)).filter_map(Value::as_str)
+    }
+}
+
 /// Adds the properties of a schema and of the schemas within it.
 fn collect<'d>(schema: Value<'d>, depth: usize, left: &mut usize, found: &mut Vec<Parameter<'d>>) {
     let Some(depth) = depth.checked_sub(1) else { return };

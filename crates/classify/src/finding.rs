@@ -142,6 +142,9 @@ pub(crate) fn find(
         for value in parameter.values() {
             look(Part::EnumValue, parameter.name, value, &mut found);
         }
+        for value in parameter.offered() {
+            look(Part::Offered, parameter.name, value, &mut found);
+        }
     }
     found.truncate(MOST_FINDINGS);
     found

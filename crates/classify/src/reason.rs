@@ -16,6 +16,8 @@ pub enum Part {
     ParameterDescription,
     /// A value that a parameter may take.
     EnumValue,
+    /// A parameter's default, constant or example.
+    Offered,
     /// An annotation of the author's.
     Hint,
     /// The other tools of the server.
@@ -36,6 +38,7 @@ impl Part {
             Part::Parameter => "parameter",
             Part::ParameterDescription => "parameter description",
             Part::EnumValue => "enum value",
+            Part::Offered => "offered value",
             Part::Hint => "hint",
             Part::Siblings => "siblings",
             Part::Server => "server",
