@@ -25,6 +25,19 @@ pub enum Part {
 }
 
 impl Part {
+    /// All parts.
+    pub const ALL: [Part; 9] = [
+        Part::Name,
+        Part::Title,
+        Part::Description,
+        Part::Parameter,
+        Part::ParameterDescription,
+        Part::EnumValue,
+        Part::Hint,
+        Part::Siblings,
+        Part::Server,
+    ];
+
     /// The name used in output.
     pub fn name(self) -> &'static str {
         match self {
