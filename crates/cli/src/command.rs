@@ -1,6 +1,7 @@
 //! The commands: one file each, with its arguments beside what it does.
 
 mod call;
+mod catalog;
 mod classify;
 mod completions;
 mod config;
@@ -55,6 +56,9 @@ enum Command {
     Pharo(pharo::Pharo),
     /// Say what tools can do, from their definitions
     Classify(classify::Classify),
+    /// What is known of servers and their tools, here and elsewhere
+    #[command(subcommand)]
+    Catalog(catalog::Command),
     /// Show the configuration that would be in force, or what is wrong with it
     Config(config::Show),
     /// Print a completion script for a shell
@@ -76,6 +80,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<Done> {
         Command::Log(log) => log.run(arguments.data),
         Command::Pharo(pharo) => pharo.run(),
         Command::Classify(classify) => classify.run(),
+        Command::Catalog(command) => catalog::run(command, arguments.data),
         Command::Config(show) => show.run(arguments.data),
         Command::Completions(completions) => completions.run(),
         Command::Supervise(supervise) => supervise.run(),

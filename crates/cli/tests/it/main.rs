@@ -2,10 +2,12 @@
 
 #![cfg(test)]
 
+mod catalog;
 mod classify;
 mod completions;
 mod config;
 mod crash;
+mod golden;
 mod live;
 mod operate;
 mod pharo;
