@@ -169,3 +169,39 @@ fn texts(line: Option<&str>) -> Option<Vec<String>> {
     let document = Document::parse(line?, &Bounds::default()).ok()?;
     document.root().items()?.map(|item| item.as_str().map(str::to_owned)).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use sluice_testkit::Folder;
+
+    use super::put;
+    use crate::{Catalog, Query, Standing};
+
+    #[test]
+    fn a_newer_index_takes_the_place_of_the_older_and_leaves_imports() {
+        let folder = Folder::new().unwrap();
+        let mut catalog = Catalog::open_to_write(&folder.join("catalog.db")).unwrap();
+        let replaced = catalog.servers("", 1).unwrap().remove(0).name;
+        let lines = format!(
+            "{{\"server\": \"{replaced}\", \"tools\": [{{\"name\": \"get_wombat\"}}]}}\n\
+             {{\"server\": \"own\", \"tools\": [{{\"name\": \"list_wombats\"}}]}}\n"
+        );
+        let file = folder.join("own.jsonl");
+        std::fs::write(&file, lines).unwrap();
+        catalog.import(&file, None, &mut |_| {}).unwrap();
+        let before = catalog.stats().unwrap();
+        // As if what is there had come from another version of the program.
+        let older = "UPDATE meta SET value = x'00' WHERE name = 'shipped'";
+        catalog.connection.execute(older, []).unwrap();
+        put(&mut catalog.connection).unwrap();
+        assert_eq!(catalog.stats().unwrap(), before);
+        let server = catalog.server(&replaced).unwrap().unwrap();
+        assert_eq!((server.standing, server.tools()), (Standing::Own, Some(1)));
+        // The index has each tool once.
+        let query = Query { words: "wombat".into(), limit: 10, ..Query::default() };
+        assert_eq!(catalog.search(&query).unwrap().tools.len(), 2);
+        let indexed = "SELECT count(*) FROM tool_words('\u{e000} OR \u{e001} OR \u{e002} OR \u{e003} OR \u{e004} OR \u{e005}')";
+        let indexed: i64 = catalog.connection.query_row(indexed, [], |row| row.get(0)).unwrap();
+        assert_eq!(indexed.cast_unsigned(), before.tools);
+    }
+}
