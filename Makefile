@@ -10,14 +10,14 @@ FUZZ_SECONDS ?= 60
 BENCH ?=
 # Generated policies, with 40 calls each, on which `make fuzz` compares two evaluators.
 FUZZ_POLICIES ?= 100000
-# Where `make eval` finds labelled tools.
+# Where `make eval` finds labelled tools, and `make catalog` definitions.
 SHARED ?= ../shared
 # Options of `make compat`, such as `COMPAT=--write`.
 COMPAT ?=
 FUZZ_TARGETS = $(notdir $(basename $(wildcard fuzz/fuzz_targets/*.rs)))
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint bench eval fuzz audit setup fmt clippy tests docs replay compat
+.PHONY: help run test lint bench eval catalog fuzz audit setup fmt clippy tests docs replay compat
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' $(MAKEFILE_LIST)
@@ -89,6 +89,10 @@ bench: setup ## speed, side by side in one run: parts of it, then the whole gate
 eval: setup ## how well tools are classified, on labelled ones
 	$(CARGO) build --release --locked --bin sluice
 	@python3 -B scripts/eval $(CARGO_TARGET_DIR)/release/sluice $(SHARED)
+
+catalog: setup ## the index of known servers and tools, built anew from their definitions
+	$(CARGO) build --locked --bin sluice
+	$(CARGO_TARGET_DIR)/debug/sluice catalog build $(SHARED)/catalog-seed catalog/index.bin
 
 fuzz: setup ## hostile input, and two evaluators compared; needs the nightly toolchain
 	scripts/tool cargo-fuzz 0.13.2

@@ -5,6 +5,7 @@
 mod clock;
 mod compare;
 mod era;
+mod find;
 mod image;
 mod listen;
 mod load;
@@ -36,6 +37,8 @@ enum Command {
     Passthrough(passthrough::Arguments),
     /// Sends calls to one target and checks every answer
     Load(load::Arguments),
+    /// Opens a catalogue and answers a mix of questions
+    Find(find::Arguments),
     /// Starts everything, measures round by round, prints a table and writes JSON
     Run(run::Arguments),
     /// Shows two results of `run` side by side
@@ -59,6 +62,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Image(arguments) => image::run(&arguments),
         Command::Passthrough(arguments) => passthrough::run(&arguments),
         Command::Load(arguments) => load::run(&arguments),
+        Command::Find(arguments) => find::run(&arguments),
         Command::Run(arguments) => run::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),
     }

@@ -53,6 +53,11 @@ pub(crate) struct Arguments {
     /// Audit records that are there before the first call
     #[arg(long, default_value_t = 10_000_000)]
     rows: usize,
+    /// Servers and tools of the generated catalogue
+    #[arg(long, default_value_t = 43_000)]
+    catalog_servers: usize,
+    #[arg(long, default_value_t = 1_000_000)]
+    catalog_tools: usize,
     #[arg(long, default_value_t = 10_000)]
     listen_streams: usize,
     #[arg(long, default_value_t = 5_000)]

@@ -1,6 +1,7 @@
 //! What can be measured, by name.
 
 mod calls;
+mod catalog;
 mod memory;
 mod pharo;
 mod scaling;
@@ -40,10 +41,12 @@ pub(super) enum Scenario {
     Audit,
     /// The Pharo server over standard input and output, beside a bare HTTP call
     Pharo,
+    /// The catalogue of the whole field: importing, searching, memory
+    Catalog,
 }
 
 impl Scenario {
-    pub(super) const ALL: [Scenario; 12] = [
+    pub(super) const ALL: [Scenario; 13] = [
         Scenario::Throughput,
         Scenario::Latency,
         Scenario::Large,
@@ -56,6 +59,7 @@ impl Scenario {
         Scenario::Tools,
         Scenario::Audit,
         Scenario::Pharo,
+        Scenario::Catalog,
     ];
 
     /// As it is written on the command line.
@@ -73,6 +77,7 @@ impl Scenario {
             Scenario::Tools => "tools",
             Scenario::Audit => "audit",
             Scenario::Pharo => "pharo",
+            Scenario::Catalog => "catalog",
         }
     }
 
@@ -90,6 +95,7 @@ impl Scenario {
             Scenario::Tools => scaling::run(arguments, self.word(), Growth::Tools),
             Scenario::Audit => scaling::run(arguments, self.word(), Growth::Rows),
             Scenario::Pharo => pharo::run(arguments),
+            Scenario::Catalog => catalog::run(arguments),
         }
     }
 }

@@ -3,6 +3,7 @@
 mod approvals;
 mod assessment;
 mod audit;
+mod catalog;
 mod extract;
 mod grants;
 mod health;
@@ -11,7 +12,7 @@ mod policies;
 mod problem;
 mod servers;
 
-use std::{fmt, sync::Arc};
+use std::{fmt, path::PathBuf, sync::Arc};
 
 use axum::{
     Router,
@@ -41,6 +42,8 @@ pub struct Settings {
     pub origins: Vec<String>,
     /// Whether only this machine can connect, so that metrics need no token.
     pub is_loopback: bool,
+    /// The file of the catalogue, which is made if it is not there.
+    pub catalog: PathBuf,
 }
 
 /// The API over one running gateway.
@@ -65,7 +68,7 @@ impl Api {
     #[expect(clippy::needless_pass_by_value, reason = "only the token's hash is kept")]
     pub fn new(live: Arc<impl Live>, store: Store, admin_token: Secret, settings: Settings) -> Api {
         Api(Arc::new(Plane {
-            ops: Ops::new(live, store),
+            ops: Ops::new(live, store, settings.catalog.clone()),
             admin: TokenHash::of(admin_token.expose()),
             settings,
             failures: Failures::default(),
@@ -129,6 +132,9 @@ fn routes() -> Router<Arc<Plane>> {
         .route("/audit", get(audit::list))
         .route("/audit/export", get(audit::export))
         .route("/audit/verify", post(audit::verify))
+        .route("/catalog/servers", get(catalog::list))
+        .route("/catalog/servers/{slug}", get(catalog::server))
+        .route("/catalog/servers/{slug}/tools/{tool}", get(catalog::tool))
         .route("/status", get(health::status))
         .fallback(not_found)
         .method_not_allowed_fallback(not_allowed)

@@ -136,7 +136,8 @@ mod tests {
 
     fn settings(hosts: &[&str]) -> Settings {
         let hosts = hosts.iter().map(ToString::to_string).collect();
-        Settings { hosts, origins: vec!["https://app.example.com".into()], is_loopback: true }
+        let origins = vec!["https://app.example.com".into()];
+        Settings { hosts, origins, is_loopback: true, catalog: "catalog.db".into() }
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod auth;
 mod clock;
 pub mod declare;
 mod failures;
+pub mod known;
 mod live;
 mod ops;
 pub mod span;

@@ -6,16 +6,18 @@
 
 mod approvals;
 mod audit;
+mod catalog;
 mod grants;
 mod policies;
 mod servers;
 
-use std::sync::Arc;
+use std::{path::PathBuf, sync::Arc};
 
 use sluice_policy::{Problem, Timestamp};
 use sluice_store::{Kind, Name, Record, Store, StoreError, new_id};
 use tokio::sync::Mutex;
 
+use self::catalog::Shelf;
 pub(crate) use self::{
     audit::Page,
     grants::{GrantPage, Issued, WantedGrant},
@@ -28,6 +30,7 @@ use crate::live::Live;
 pub(crate) struct Ops {
     live: Arc<dyn Live>,
     store: Store,
+    catalog: Shelf,
     /// One write at a time: what is checked before a write holds until it is made,
     /// and undoing one cannot undo another.
     writing: Mutex<()>,
@@ -58,13 +61,15 @@ pub(crate) enum Refused {
     Silent(Name),
     #[error(transparent)]
     Store(#[from] StoreError),
+    #[error("{0}")]
+    Catalog(String),
     #[error("what was asked for was given up halfway")]
     Lost,
 }
 
 impl Ops {
-    pub(crate) fn new(live: Arc<dyn Live>, store: Store) -> Ops {
-        Ops { live, store, writing: Mutex::new(()) }
+    pub(crate) fn new(live: Arc<dyn Live>, store: Store, catalog: PathBuf) -> Ops {
+        Ops { live, store, catalog: Shelf::new(catalog), writing: Mutex::new(()) }
     }
 
     pub(crate) fn live(&self) -> &dyn Live {

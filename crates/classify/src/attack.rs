@@ -57,10 +57,20 @@ impl Attack {
     /// The patterns that fit a tool: those of its findings first, those that fit
     /// every tool last.
     pub fn fitting(assessment: &Assessment) -> Vec<&'static Attack> {
-        let mut found: Vec<(Closeness, &Attack)> = attacks()
-            .iter()
-            .filter_map(|attack| Some((attack.bears_on.closeness(assessment)?, attack)))
-            .collect();
+        let signals: Vec<SignalKind> = assessment.signals.iter().map(|one| one.kind).collect();
+        let findings: Vec<FindingKind> = assessment.findings.iter().map(|one| one.kind).collect();
+        Attack::bearing_on(assessment.category, &signals, &findings)
+    }
+
+    /// The same for a tool of which only these traits are known.
+    pub fn bearing_on(
+        category: Category,
+        signals: &[SignalKind],
+        findings: &[FindingKind],
+    ) -> Vec<&'static Attack> {
+        let closeness = |attack: &Attack| attack.bears_on.closeness(category, signals, findings);
+        let mut found: Vec<(Closeness, &Attack)> =
+            attacks().iter().filter_map(|attack| Some((closeness(attack)?, attack))).collect();
         found.sort_by_key(|(closeness, _)| *closeness);
         found.into_iter().map(|(_, attack)| attack).collect()
     }
@@ -76,10 +86,15 @@ enum Closeness {
 }
 
 impl BearsOn {
-    fn closeness(&self, assessment: &Assessment) -> Option<Closeness> {
-        let has_finding = assessment.findings.iter().any(|one| self.findings.contains(&one.kind));
-        let has_signal = assessment.signals.iter().any(|one| self.signals.contains(&one.kind));
-        let has_category = self.categories.contains(&assessment.category);
+    fn closeness(
+        &self,
+        category: Category,
+        signals: &[SignalKind],
+        findings: &[FindingKind],
+    ) -> Option<Closeness> {
+        let has_finding = findings.iter().any(|kind| self.findings.contains(kind));
+        let has_signal = signals.iter().any(|kind| self.signals.contains(kind));
+        let has_category = self.categories.contains(&category);
         if has_finding {
             Some(Closeness::Finding)
         } else if has_category && has_signal {

@@ -78,7 +78,8 @@ impl FindingKind {
         FindingKind::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    fn text(self) -> &'static str {
+    /// What it is, in our words.
+    pub fn text(self) -> &'static str {
         match self {
             FindingKind::Instruction => "text addressed to the model",
             FindingKind::HiddenCharacters => "characters that cannot be seen",

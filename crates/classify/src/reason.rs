@@ -29,6 +29,21 @@ pub enum Part {
 }
 
 impl Part {
+    /// All parts.
+    pub const ALL: [Part; 11] = [
+        Part::Name,
+        Part::Title,
+        Part::Description,
+        Part::Parameter,
+        Part::ParameterDescription,
+        Part::EnumValue,
+        Part::Hint,
+        Part::Siblings,
+        Part::Server,
+        Part::Instructions,
+        Part::Offered,
+    ];
+
     /// The name used in output.
     pub fn name(self) -> &'static str {
         match self {

@@ -14,6 +14,9 @@ pub enum Risk {
 }
 
 impl Risk {
+    /// All levels, the lowest first.
+    pub const ALL: [Risk; 4] = [Risk::Low, Risk::Medium, Risk::High, Risk::Critical];
+
     /// The lower-case name.
     pub fn name(self) -> &'static str {
         match self {

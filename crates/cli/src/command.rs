@@ -1,6 +1,7 @@
 //! The commands: one file each, with its arguments beside what it does.
 
 mod call;
+mod catalog;
 mod classify;
 mod completions;
 mod config;
@@ -61,6 +62,9 @@ enum Command {
     Scan(scan::ScanCommand),
     /// Say what tools can do, from their definitions
     Classify(classify::Classify),
+    /// What is known of servers and their tools, here and elsewhere
+    #[command(subcommand)]
+    Catalog(catalog::Command),
     /// Show the configuration that would be in force, or what is wrong with it
     Config(config::Show),
     /// Print a completion script for a shell
@@ -84,6 +88,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<Done> {
         Command::Pharo(pharo) => pharo.run(),
         Command::Scan(scan) => scan.run(),
         Command::Classify(classify) => classify.run(),
+        Command::Catalog(command) => catalog::run(command, arguments.data),
         Command::Config(show) => show.run(arguments.data),
         Command::Completions(completions) => completions.run(),
         Command::Supervise(supervise) => supervise.run(),

@@ -162,6 +162,11 @@ pub(crate) fn server_file(data: &Path, name: &Name) -> PathBuf {
     servers_folder(data).join(format!("{name}.toml"))
 }
 
+/// Where the catalogue is kept.
+pub(crate) fn catalog_file(data: &Path) -> PathBuf {
+    data.join("catalog.db")
+}
+
 /// Checks that a file or directory is its user's alone.
 pub(crate) fn check_private(path: &Path) -> Result<(), DataError> {
     let metadata = path.metadata().map_err(|error| DataError::Read(path.to_owned(), error))?;

@@ -170,6 +170,7 @@ fn api_settings(config: &Config, admin: SocketAddr) -> sluice_admin::Settings {
         hosts: own_hosts(admin, &config.allowed_hosts),
         origins: config.allowed_origins.clone(),
         is_loopback: admin.ip().is_loopback(),
+        catalog: crate::data::catalog_file(&config.data),
     }
 }
 

@@ -107,6 +107,17 @@ impl<S: Send + Sync> FromRequestParts<S> for Named<String> {
     }
 }
 
+impl<S: Send + Sync> FromRequestParts<S> for Named<(String, String)> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(
+        parts: &mut Parts,
+        state: &S,
+    ) -> Result<Named<(String, String)>, Problem> {
+        path(parts, state).await.map(Named)
+    }
+}
+
 async fn path<S: Send + Sync, T: DeserializeOwned + Send>(
     parts: &mut Parts,
     state: &S,

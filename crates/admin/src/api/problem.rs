@@ -103,6 +103,9 @@ impl From<Refused> for Problem {
             Refused::Store(StoreError::Overloaded | StoreError::Stopped) => {
                 (StatusCode::SERVICE_UNAVAILABLE, "store", "The store cannot be used")
             }
+            Refused::Catalog(_) => {
+                (StatusCode::INTERNAL_SERVER_ERROR, "catalog", "The catalogue cannot be read")
+            }
             Refused::Store(_) | Refused::Lost => {
                 (StatusCode::INTERNAL_SERVER_ERROR, "store", "The gateway failed")
             }

@@ -5,6 +5,7 @@
 
 mod audit;
 mod auth;
+mod catalog;
 mod grants;
 mod plane;
 mod policies;

@@ -135,7 +135,7 @@ pub(crate) struct Plane {
     pub(crate) live: Arc<Fake>,
     pub(crate) store: Store,
     router: Router,
-    _folder: Folder,
+    pub(crate) folder: Folder,
 }
 
 /// What came back.
@@ -184,13 +184,13 @@ impl Plane {
             grants: Mutex::default(),
             asked_anew: Mutex::default(),
         });
-        let router = api(&live, &store, is_loopback).router();
-        Plane { live, store, router, _folder: folder }
+        let router = api(&live, &store, &folder, is_loopback).router();
+        Plane { live, store, router, folder }
     }
 
     /// The same plane, to be served.
     pub(crate) fn api(&self) -> Api {
-        api(&self.live, &self.store, true)
+        api(&self.live, &self.store, &self.folder, true)
     }
 
     pub(crate) async fn send(&self, request: Request<Body>) -> Reply {
@@ -228,11 +228,12 @@ impl Plane {
     }
 }
 
-fn api(live: &Arc<Fake>, store: &Store, is_loopback: bool) -> Api {
+fn api(live: &Arc<Fake>, store: &Store, folder: &Folder, is_loopback: bool) -> Api {
     let settings = Settings {
         hosts: vec!["127.0.0.1".into(), "localhost".into()],
         origins: vec!["https://app.example.com".into()],
         is_loopback,
+        catalog: folder.join("catalog.db"),
     };
     Api::new(Arc::clone(live), store.clone(), Secret::new(TOKEN.into()), settings)
 }

@@ -2,6 +2,7 @@
 
 #![cfg(test)]
 
+mod catalog;
 mod classify;
 mod completions;
 mod config;

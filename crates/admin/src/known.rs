@@ -1,0 +1,231 @@
+//! Servers and tools of the catalogue as JSON. The API and `sluice catalog` write
+//! the same. These shapes are only written, never read.
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use sluice_catalog::{
+    Catalog, CatalogError, Counts, Evidence, Evident, Found, Hit, Server, Tool, Traits, abilities,
+    reasons_for_policy,
+};
+use sluice_classify::{Category, Risk};
+use sluice_policy::{suggest_entry, suggest_policy};
+
+/// A server at a glance.
+#[derive(Debug, Serialize)]
+pub struct KnownServer {
+    pub slug: String,
+    pub name: String,
+    /// `shipped` or `imported`.
+    pub standing: &'static str,
+    /// Where its definitions came from.
+    pub source: String,
+    pub version: Option<String>,
+    pub description: Option<String>,
+    /// Packages, addresses and repository, where a registry has said them.
+    pub about: Value,
+    /// How many; `null` where its tools are not known.
+    pub tools: Option<u32>,
+    /// How many of each category.
+    pub categories: Option<Map<String, Value>>,
+    /// The worst of its tools.
+    pub category: Option<&'static str>,
+    pub risk: Option<&'static str>,
+    pub findings: u32,
+}
+
+/// A server with its tools and the policy to start from.
+#[derive(Debug, Serialize)]
+pub struct KnownServerPage {
+    #[serde(flatten)]
+    pub server: KnownServer,
+    pub tool_list: Vec<KnownTool>,
+    pub recommended_policy: Value,
+    pub recommended_effect: Vec<String>,
+}
+
+/// A tool at a glance.
+#[derive(Debug, Serialize)]
+pub struct KnownTool {
+    pub name: String,
+    pub category: &'static str,
+    pub risk: &'static str,
+    pub confidence: f64,
+    pub signals: Vec<&'static str>,
+    /// How many signs of poisoning of each kind.
+    pub findings: Map<String, Value>,
+}
+
+/// A tool that was found, with its server.
+#[derive(Debug, Serialize)]
+pub struct KnownHit {
+    pub server: String,
+    pub slug: String,
+    #[serde(flatten)]
+    pub tool: KnownTool,
+}
+
+/// What was found.
+#[derive(Debug, Serialize)]
+pub struct KnownFound {
+    pub servers: Vec<KnownServer>,
+    pub tools: Vec<KnownHit>,
+    pub more: bool,
+}
+
+/// All that is known of a tool.
+#[derive(Debug, Serialize)]
+pub struct KnownToolPage {
+    pub server: String,
+    pub slug: String,
+    pub source: String,
+    #[serde(flatten)]
+    pub tool: KnownTool,
+    pub description: Option<String>,
+    pub lets_an_agent: Vec<&'static str>,
+    pub needs_a_policy_because: Vec<&'static str>,
+    pub evidence: Vec<Seen>,
+    /// Ids of the attack patterns that fit it.
+    pub attacks: Vec<&'static str>,
+    pub recommended_entry: Value,
+    pub recommended_effect: &'static str,
+    pub related: Vec<KnownHit>,
+}
+
+/// Something that was seen in a definition.
+#[derive(Debug, Serialize)]
+pub struct Seen {
+    /// A category, a signal or a kind of finding.
+    pub says: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    pub part: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parameter: Option<String>,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub quote: String,
+}
+
+impl From<&Server> for KnownServer {
+    fn from(server: &Server) -> KnownServer {
+        let about = server.about.as_deref().and_then(|text| serde_json::from_str(text).ok());
+        KnownServer {
+            slug: server.slug.clone(),
+            name: server.name.clone(),
+            standing: server.standing.name(),
+            source: server.source.clone(),
+            version: server.version.clone(),
+            description: server.description.clone(),
+            about: about.unwrap_or_default(),
+            tools: server.tools(),
+            categories: server.counts.map(categories),
+            category: server.worst().map(Category::name),
+            risk: server.worst().map(|worst| Risk::from(worst).name()),
+            findings: server.findings,
+        }
+    }
+}
+
+fn categories(counts: Counts) -> Map<String, Value> {
+    Category::ALL
+        .map(|category| (category.name().to_owned(), json!(counts.of(category))))
+        .into_iter()
+        .collect()
+}
+
+impl KnownTool {
+    fn new(name: &str, traits: &Traits) -> KnownTool {
+        let findings = traits.findings;
+        KnownTool {
+            name: name.to_owned(),
+            category: traits.category.name(),
+            risk: traits.risk().name(),
+            confidence: f64::from(traits.confidence) / 100.0,
+            signals: traits.signals.kinds().map(sluice_classify::SignalKind::name).collect(),
+            findings: findings
+                .kinds()
+                .map(|kind| (kind.name().to_owned(), json!(findings.count(kind))))
+                .collect(),
+        }
+    }
+}
+
+impl From<&Tool> for KnownTool {
+    fn from(tool: &Tool) -> KnownTool {
+        KnownTool::new(&tool.name, &tool.traits)
+    }
+}
+
+impl From<&Hit> for KnownHit {
+    fn from(hit: &Hit) -> KnownHit {
+        let tool = KnownTool::new(&hit.tool, &hit.traits);
+        KnownHit { server: hit.server.clone(), slug: hit.slug.clone(), tool }
+    }
+}
+
+impl From<&Found> for KnownFound {
+    fn from(found: &Found) -> KnownFound {
+        KnownFound {
+            servers: found.servers.iter().map(KnownServer::from).collect(),
+            tools: found.tools.iter().map(KnownHit::from).collect(),
+            more: found.more,
+        }
+    }
+}
+
+impl From<&Evidence> for Seen {
+    fn from(evidence: &Evidence) -> Seen {
+        let (says, text) = match &evidence.what {
+            Evident::Reason(category, text) => (category.name(), Some(text.clone())),
+            Evident::Signal(kind) => (kind.name(), None),
+            Evident::Finding(kind) => (kind.name(), Some(kind.text().to_owned())),
+        };
+        Seen {
+            says,
+            text,
+            part: evidence.part.name(),
+            parameter: evidence.parameter.clone(),
+            quote: evidence.quote.clone(),
+        }
+    }
+}
+
+impl KnownServerPage {
+    /// All that is known of a server.
+    pub fn read(catalog: &Catalog, server: &Server) -> Result<KnownServerPage, CatalogError> {
+        let tools = catalog.tools(server)?;
+        let suggested =
+            suggest_policy(tools.iter().map(|tool| (tool.name.as_str(), tool.traits.category)));
+        Ok(KnownServerPage {
+            server: server.into(),
+            tool_list: tools.iter().map(KnownTool::from).collect(),
+            recommended_policy: serde_json::from_str(&suggested.policy).unwrap_or_default(),
+            recommended_effect: suggested.effect,
+        })
+    }
+}
+
+impl KnownToolPage {
+    /// All that is known of a tool.
+    pub fn read(
+        catalog: &Catalog,
+        server: &Server,
+        tool: &Tool,
+    ) -> Result<KnownToolPage, CatalogError> {
+        let suggested = suggest_entry(&tool.name, tool.traits.category);
+        let related = catalog.related(server, tool)?;
+        Ok(KnownToolPage {
+            server: server.name.clone(),
+            slug: server.slug.clone(),
+            source: server.source.clone(),
+            tool: tool.into(),
+            description: tool.description.clone(),
+            lets_an_agent: abilities(&tool.traits),
+            needs_a_policy_because: reasons_for_policy(&tool.traits),
+            evidence: tool.evidence.iter().map(Seen::from).collect(),
+            attacks: tool.traits.attacks().iter().map(|attack| attack.id.as_str()).collect(),
+            recommended_entry: suggested.entry,
+            recommended_effect: suggested.effect,
+            related: related.iter().map(KnownHit::from).collect(),
+        })
+    }
+}

@@ -1,0 +1,73 @@
+//! `/catalog/servers`.
+
+use serde_json::Value;
+use sluice_catalog::Catalog;
+
+use crate::plane::Plane;
+
+const LINES: &str = r#"{"server": "acme/ledger", "tools": [{"name": "list_accounts"}, {"name": "nasa/pay", "description": "Pays"}]}"#;
+
+/// A plane whose catalogue has a server of the user's own.
+fn stocked() -> Plane {
+    let plane = Plane::new();
+    let file = plane.folder.join("own.jsonl");
+    std::fs::write(&file, LINES).unwrap();
+    let mut catalog = Catalog::open_to_write(&plane.folder.join("catalog.db")).unwrap();
+    catalog.import(&file, None, &mut |_| {}).unwrap();
+    plane
+}
+
+#[tokio::test]
+async fn servers_come_page_by_page() {
+    let plane = stocked();
+    let first = plane.get("/api/v1/catalog/servers?limit=2").await.expect(200);
+    let slugs = |page: &Value| -> Vec<String> {
+        let servers = page["servers"].as_array().unwrap().iter();
+        servers.map(|server| server["slug"].as_str().unwrap().to_owned()).collect()
+    };
+    let cursor = first["next"].as_str().unwrap();
+    assert_eq!(slugs(&first).last().unwrap(), cursor);
+    let path = format!("/api/v1/catalog/servers?limit=2&cursor={cursor}");
+    let second = plane.get(&path).await.expect(200);
+    assert!(slugs(&second).iter().all(|slug| slug.as_str() > cursor));
+    assert!(first.get("tools").is_none());
+}
+
+#[tokio::test]
+async fn servers_and_tools_are_found() {
+    let plane = stocked();
+    let path = "/api/v1/catalog/servers?q=ledger&category=financial";
+    let found = plane.get(path).await.expect(200);
+    assert_eq!(found["tools"][0]["name"], "nasa/pay");
+    assert_eq!(found["tools"][0]["server"], "acme/ledger");
+    assert_eq!((&found["servers"], &found["next"]), (&Value::Array(Vec::new()), &Value::Null));
+    let found = plane.get("/api/v1/catalog/servers?q=get&limit=5").await.expect(200);
+    assert_eq!((found["tools"].as_array().unwrap().len(), &found["next"]), (5, &"5".into()));
+    plane.get("/api/v1/catalog/servers?q=get&limit=5&cursor=5").await.expect(200);
+}
+
+#[tokio::test]
+async fn a_server_and_a_tool_have_their_pages() {
+    let plane = stocked();
+    let server = plane.get("/api/v1/catalog/servers/acme-ledger").await.expect(200);
+    assert_eq!((&server["name"], &server["tools"]), (&"acme/ledger".into(), &2.into()));
+    assert_eq!(server["recommended_policy"]["default"], "deny");
+    let path = "/api/v1/catalog/servers/acme-ledger/tools/nasa%2Fpay";
+    let tool = plane.get(path).await.expect(200);
+    assert_eq!((&tool["category"], &tool["description"]), (&"financial".into(), &"Pays".into()));
+    assert_eq!(tool["recommended_entry"]["action"], "approve");
+}
+
+#[tokio::test]
+async fn what_is_not_known_is_refused() {
+    let plane = stocked();
+    for (path, status) in [
+        ("catalog/servers/nobody-has-this", 404),
+        ("catalog/servers/acme-ledger/tools/nothing", 404),
+        ("catalog/servers?category=Read", 400),
+        ("catalog/servers?q=a&cursor=x", 400),
+        ("catalog/servers?wrong=1", 400),
+    ] {
+        plane.get(&format!("/api/v1/{path}")).await.expect(status);
+    }
+}

@@ -1,0 +1,131 @@
+//! What the catalogue says of a server and of a tool.
+
+use sluice_classify::{Attack, Category, FindingKind, Risk, SignalKind};
+
+use crate::{
+    bits::{Findings, Signals},
+    evidence::Evidence,
+};
+
+/// A server in the catalogue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Server {
+    pub(crate) id: i64,
+    /// The first of its tools, which stand one after the other.
+    pub(crate) first: i64,
+    pub slug: String,
+    pub name: String,
+    /// Where its definitions came from.
+    pub source: String,
+    pub standing: Standing,
+    pub version: Option<String>,
+    pub description: Option<String>,
+    /// Where it is and what it is run from, as the registry's entry says; JSON.
+    pub about: Option<String>,
+    /// How many tools of each category; `None` where its tools are not known.
+    pub counts: Option<Counts>,
+    pub findings: u32,
+}
+
+/// Whose entry it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// Part of the program.
+    Shipped,
+    /// Imported by the user.
+    Own,
+}
+
+impl Standing {
+    /// The name used in output.
+    pub fn name(self) -> &'static str {
+        match self {
+            Standing::Shipped => "shipped",
+            Standing::Own => "imported",
+        }
+    }
+}
+
+impl Server {
+    /// The worst category of its tools.
+    pub fn worst(&self) -> Option<Category> {
+        self.counts.and_then(Counts::worst)
+    }
+
+    /// How many tools it has, where that is known.
+    pub fn tools(&self) -> Option<u32> {
+        self.counts.map(Counts::total)
+    }
+}
+
+/// How many tools there are of each category.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts(pub(crate) [u32; 6]);
+
+impl Counts {
+    pub fn of(self, category: Category) -> u32 {
+        let place = Category::ALL.iter().position(|other| *other == category);
+        place.and_then(|place| self.0.get(place)).copied().unwrap_or_default()
+    }
+
+    pub(crate) fn add(&mut self, category: Category) {
+        let place = Category::ALL.iter().position(|other| *other == category);
+        if let Some(count) = place.and_then(|place| self.0.get_mut(place)) {
+            *count = count.saturating_add(1);
+        }
+    }
+
+    pub fn total(self) -> u32 {
+        self.0.iter().sum()
+    }
+
+    /// The worst category of which there are any.
+    pub fn worst(self) -> Option<Category> {
+        Category::ALL.into_iter().rev().find(|category| self.of(*category) > 0)
+    }
+
+    pub(crate) fn text(self) -> String {
+        self.0.map(|count| count.to_string()).join(" ")
+    }
+
+    pub(crate) fn read(text: &str) -> Counts {
+        let mut counts = Counts::default();
+        for (to, from) in counts.0.iter_mut().zip(text.split(' ')) {
+            *to = from.parse().unwrap_or_default();
+        }
+        counts
+    }
+}
+
+/// What is known of any tool at a glance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Traits {
+    pub category: Category,
+    /// In percent.
+    pub confidence: u8,
+    pub signals: Signals,
+    pub findings: Findings,
+}
+
+impl Traits {
+    pub fn risk(&self) -> Risk {
+        Risk::from(self.category)
+    }
+
+    /// The attack patterns that fit, the closest first.
+    pub fn attacks(&self) -> Vec<&'static Attack> {
+        let signals: Vec<SignalKind> = self.signals.kinds().collect();
+        let findings: Vec<FindingKind> = self.findings.kinds().collect();
+        Attack::bearing_on(self.category, &signals, &findings)
+    }
+}
+
+/// A tool in the catalogue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tool {
+    pub name: String,
+    /// What its author says of it, where that is the user's own.
+    pub description: Option<String>,
+    pub traits: Traits,
+    pub evidence: Vec<Evidence>,
+}

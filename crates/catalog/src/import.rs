@@ -1,0 +1,85 @@
+//! Importing definitions and registry entries from files of any size.
+//!
+//! `pieces` takes a file apart, `prepare` understands a piece (`form`) and
+//! classifies its tools, on several threads at once (`pipeline`); `replace` puts
+//! what comes out into the catalogue and says what has changed.
+
+mod elements;
+mod form;
+mod pieces;
+mod pipeline;
+pub(crate) mod prepare;
+mod replace;
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+pub use replace::{Before, Change};
+
+use crate::catalog::{Catalog, CatalogError};
+use pieces::Pieces;
+
+/// Bytes of a line, of an entry of a list, or of a whole file that is one document.
+pub(crate) const LONGEST_TEXT: usize = 32 << 20;
+
+/// What an import has done so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Imported {
+    pub servers: u64,
+    /// Servers that were not there before.
+    pub new: u64,
+    pub tools: u64,
+    /// Things that could not be understood and were passed over.
+    pub problems: u64,
+    /// Entries of older versions in a registry, which are passed over.
+    pub older: u64,
+    /// Bytes of the file that have been read, and how many it has.
+    pub read: u64,
+    pub bytes: u64,
+}
+
+/// What happens during an import.
+#[derive(Debug)]
+pub enum Event<'e> {
+    /// Something could not be understood: where, and why.
+    Problem(&'e str),
+    /// A server is in the catalogue now.
+    Changed(&'e Change),
+    /// How far it is.
+    Progress(&'e Imported),
+}
+
+/// Why an import ended before its end.
+#[derive(Debug, thiserror::Error)]
+pub enum ImportError {
+    #[error("cannot read `{}`", .0.display())]
+    Read(PathBuf, #[source] io::Error),
+    #[error(transparent)]
+    Catalog(#[from] CatalogError),
+}
+
+impl Catalog {
+    /// Imports a file. What cannot be understood is told and passed over; what
+    /// was there stays, unless a server of the same name comes.
+    ///
+    /// `name` is what a server is called whose definitions do not say it.
+    pub fn import(
+        &mut self,
+        path: &Path,
+        name: Option<&str>,
+        tell: &mut dyn FnMut(Event<'_>),
+    ) -> Result<Imported, ImportError> {
+        let failed = |error| ImportError::Read(path.to_owned(), error);
+        let pieces = Pieces::open(path).map_err(failed)?;
+        let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+        let name = name.map_or_else(|| stem.unwrap_or_default(), str::to_owned);
+        let writer = replace::Replacer::new(&mut self.connection, path, tell);
+        let writer = writer.map_err(CatalogError::from)?;
+        pipeline::run(pieces, &name, writer).map_err(|error| match error {
+            pipeline::Failure::Read(error) => failed(error),
+            pipeline::Failure::Store(error) => ImportError::Catalog(error.into()),
+        })
+    }
+}

@@ -1,0 +1,149 @@
+//! A file taken apart: line by line, entry by entry, or as one document.
+
+use std::{
+    fs::File,
+    io::{self, BufRead as _, BufReader, Read as _, Seek as _},
+    path::Path,
+};
+
+use sluice_wire::json::{Document, Kind};
+
+use super::{LONGEST_TEXT, elements::Elements, prepare::BOUNDS};
+
+/// A part of a file that can be understood by itself.
+#[derive(Debug)]
+pub(super) struct Piece {
+    pub(super) at: At,
+    pub(super) text: Vec<u8>,
+    pub(super) is_cut: bool,
+}
+
+/// Where a piece stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum At {
+    Line(usize),
+    Entry(usize),
+    Whole,
+}
+
+/// The pieces of a file.
+#[derive(Debug)]
+pub(super) struct Pieces {
+    from: From,
+    number: usize,
+    pub(super) bytes: u64,
+    pub(super) taken: u64,
+}
+
+#[derive(Debug)]
+enum From {
+    Lines(BufReader<File>),
+    Entries(Elements<BufReader<File>>),
+    Whole(Option<BufReader<File>>),
+}
+
+impl Pieces {
+    /// Opens a file and sees how it is written.
+    pub(super) fn open(path: &Path) -> io::Result<Pieces> {
+        let mut file = File::open(path)?;
+        let metadata = file.metadata()?;
+        if !metadata.is_file() {
+            // It is looked at twice, which a pipe does not allow.
+            return Err(io::Error::other("it is no regular file"));
+        }
+        let bytes = metadata.len();
+        let is_lines = is_lines(&mut BufReader::new(&file))?;
+        file.rewind()?;
+        let from = if is_lines {
+            From::Lines(BufReader::with_capacity(1 << 18, file))
+        } else if bytes <= LONGEST_TEXT as u64 {
+            From::Whole(Some(BufReader::new(file)))
+        } else {
+            match Elements::of_list(BufReader::with_capacity(1 << 18, file), "servers")? {
+                Some(elements) => From::Entries(elements),
+                None => From::Whole(Some(BufReader::new(File::open(path)?))),
+            }
+        };
+        Ok(Pieces { from, number: 0, bytes, taken: 0 })
+    }
+
+    /// The next piece.
+    pub(super) fn next(&mut self) -> io::Result<Option<Piece>> {
+        self.number += 1;
+        match &mut self.from {
+            From::Lines(input) => loop {
+                let Some(Line { text, is_cut, length }) = line(input)? else { return Ok(None) };
+                self.taken += length;
+                if !text.is_empty() {
+                    return Ok(Some(Piece { at: At::Line(self.number), text, is_cut }));
+                }
+                self.number += 1;
+            },
+            From::Entries(elements) => {
+                let element = elements.next(LONGEST_TEXT)?;
+                self.taken = elements.taken;
+                let at = At::Entry(self.number);
+                Ok(element.map(|one| Piece { at, text: one.text, is_cut: one.is_cut }))
+            }
+            From::Whole(input) => {
+                let Some(input) = input.take() else { return Ok(None) };
+                let mut text = Vec::new();
+                input.take(LONGEST_TEXT as u64 + 1).read_to_end(&mut text)?;
+                self.taken = text.len() as u64;
+                let is_cut = text.len() > LONGEST_TEXT;
+                Ok(Some(Piece { at: At::Whole, text, is_cut }))
+            }
+        }
+    }
+}
+
+/// Whether one of the first two lines that are not empty is an object or a list
+/// by itself: two, so that a bad line does not hide what the others are.
+fn is_lines(input: &mut BufReader<&File>) -> io::Result<bool> {
+    let mut looked = 0;
+    while looked < 2 {
+        let Some(Line { text, is_cut, .. }) = line(input)? else { return Ok(false) };
+        if text.is_empty() {
+            continue;
+        }
+        looked += 1;
+        if is_cut {
+            return Ok(false);
+        }
+        let is_container = Document::parse(text, &BOUNDS)
+            .is_ok_and(|document| matches!(document.root().kind(), Kind::Object | Kind::List));
+        if is_container {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// A line of a file.
+struct Line {
+    /// Without its end, and cut if it is too long.
+    text: Vec<u8>,
+    is_cut: bool,
+    /// Bytes it takes in the file.
+    length: u64,
+}
+
+fn line(input: &mut BufReader<impl io::Read>) -> io::Result<Option<Line>> {
+    let mut text = Vec::new();
+    let mut length = input.take(LONGEST_TEXT as u64).read_until(b'\n', &mut text)? as u64;
+    if length == 0 {
+        return Ok(None);
+    }
+    let mut is_cut = false;
+    let mut ended = text.ends_with(b"\n");
+    while !ended {
+        // The rest of a line that is too long is passed over.
+        let mut rest = Vec::new();
+        let more = input.take(1 << 16).read_until(b'\n', &mut rest)? as u64;
+        length += more;
+        is_cut |= !rest.trim_ascii().is_empty();
+        ended = more == 0 || rest.ends_with(b"\n");
+    }
+    text.truncate(text.trim_ascii_end().len());
+    Ok(Some(Line { text, is_cut, length }))
+}

@@ -1,0 +1,111 @@
+//! Reading, classifying and writing at the same time.
+//!
+//! Pieces are dealt out to the workers in turn and taken back in the same turn,
+//! so that what comes out does not depend on which worker was faster. What is
+//! under way is bounded by what the channels hold.
+
+use std::{
+    io,
+    sync::mpsc::{Receiver, SyncSender, sync_channel},
+    thread,
+};
+
+use super::{
+    Imported, LONGEST_TEXT,
+    pieces::{At, Piece, Pieces},
+    prepare::{self, Prepared},
+    replace::Replacer,
+};
+use crate::evidence::Keep;
+
+/// Pieces that are handed over at once: so many, or so many bytes of them.
+const MOST_PIECES: usize = 64;
+const MOST_BYTES: usize = 256 << 10;
+/// Batches that wait for one worker, and that wait to be written.
+const WAITING: usize = 2;
+/// More workers than this would only wait for the writer.
+const MOST_WORKERS: usize = 4;
+
+/// Why a pipeline ended.
+#[derive(Debug)]
+pub(super) enum Failure {
+    Read(io::Error),
+    Store(rusqlite::Error),
+}
+
+/// What a worker made of a piece.
+pub(super) struct Outcome {
+    pub(super) at: At,
+    pub(super) prepared: Result<Prepared, String>,
+}
+
+/// What a worker made of several, and how far the file has been read.
+type Batch = (Vec<Outcome>, u64);
+
+pub(super) fn run(
+    mut pieces: Pieces,
+    name: &str,
+    mut writer: Replacer<'_>,
+) -> Result<Imported, Failure> {
+    let workers = thread::available_parallelism().map_or(1, usize::from).min(MOST_WORKERS);
+    let bytes = pieces.bytes;
+    thread::scope(|scope| {
+        let mut to_workers: Vec<SyncSender<(Vec<Piece>, u64)>> = Vec::new();
+        let mut from_workers: Vec<Receiver<Batch>> = Vec::new();
+        for _ in 0..workers {
+            let (to_worker, pieces) = sync_channel::<(Vec<Piece>, u64)>(WAITING);
+            let (done, from_worker) = sync_channel::<Batch>(WAITING);
+            scope.spawn(move || {
+                for (batch, read) in pieces {
+                    let outcomes =
+                        batch.into_iter().map(|piece| understand(&piece, name)).collect();
+                    if done.send((outcomes, read)).is_err() {
+                        break;
+                    }
+                }
+            });
+            to_workers.push(to_worker);
+            from_workers.push(from_worker);
+        }
+        let reader = scope.spawn(move || deal(&mut pieces, &to_workers));
+        for from_worker in from_workers.iter().cycle() {
+            let Ok((outcomes, read)) = from_worker.recv() else { break };
+            let written = writer.write(outcomes, read, bytes).map_err(Failure::Store);
+            if written.is_err() {
+                // The workers and the reader end when nobody takes what they make.
+                drop(from_workers);
+                return written.map(|()| Imported::default());
+            }
+        }
+        drop(from_workers);
+        let read = reader.join().unwrap_or_else(|_| Err(io::Error::other("reading has failed")));
+        let imported = writer.end().map_err(Failure::Store)?;
+        read.map(|()| imported).map_err(Failure::Read)
+    })
+}
+
+/// Reads pieces and deals them out in turn.
+fn deal(pieces: &mut Pieces, workers: &[SyncSender<(Vec<Piece>, u64)>]) -> io::Result<()> {
+    for worker in workers.iter().cycle() {
+        let mut batch = Vec::new();
+        let mut bytes = 0;
+        while batch.len() < MOST_PIECES && bytes < MOST_BYTES {
+            let Some(piece) = pieces.next()? else { break };
+            bytes += piece.text.len();
+            batch.push(piece);
+        }
+        if batch.is_empty() || worker.send((batch, pieces.taken)).is_err() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn understand(piece: &Piece, name: &str) -> Outcome {
+    let prepared = if piece.is_cut {
+        Err(format!("it is longer than {} MiB", LONGEST_TEXT >> 20))
+    } else {
+        prepare::read(&piece.text, name, Keep::Quotes)
+    };
+    Outcome { at: piece.at, prepared }
+}

@@ -1,0 +1,272 @@
+//! Putting imported servers into the catalogue in place of what was there.
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    path::Path,
+};
+
+use rusqlite::{Connection, OptionalExtension as _, params};
+
+use super::{Event, Imported, pieces::At, pipeline::Outcome, prepare::Prepared};
+use crate::{
+    digest,
+    entry::{Server, Standing},
+    look::{self, SERVER_BY_ID},
+    remove, words,
+    write::{NewServer, Writer},
+};
+
+/// Tools and servers that are written in one transaction.
+const MOST_TOOLS: usize = 50_000;
+const MOST_SERVERS: usize = 5_000;
+/// Bytes of a file that is worth putting the index in order for. Until then its
+/// parts are left as they come, because merging them on the way would be in vain.
+const LARGE: u64 = 16 << 20;
+/// Memory for pages while writing.
+const WRITING: &str = "PRAGMA cache_size = -65536; PRAGMA wal_autocheckpoint = 16384;";
+const SERVING: &str = "PRAGMA cache_size = -16384; PRAGMA wal_autocheckpoint = 1000;";
+
+/// Leaves the parts of the index as they come.
+const UNMERGED: &str = "
+    INSERT INTO tool_words (tool_words, rank) VALUES ('automerge', 0);
+    INSERT INTO tool_words (tool_words, rank) VALUES ('crisismerge', 1000);
+";
+/// Merges them bit by bit, as is usual; also after an import that was ended halfway.
+const MERGED: &str = "
+    INSERT INTO tool_words (tool_words, rank) VALUES ('automerge', 4);
+    INSERT INTO tool_words (tool_words, rank) VALUES ('crisismerge', 16);
+";
+/// Puts the index in order, so that a search reads it from one place.
+const IN_ORDER: &str = "
+    INSERT INTO tool_words (tool_words) VALUES ('optimize');
+    INSERT INTO server_words (server_words) VALUES ('optimize');
+";
+
+/// A server that was put in, and what it changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    pub server: String,
+    pub before: Before,
+    /// How many tools it has now; `None` where they are not known.
+    pub tools: Option<usize>,
+    pub added: Vec<String>,
+    pub removed: Vec<String>,
+    pub changed: Vec<String>,
+}
+
+/// What was there under the same name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Before {
+    Nothing,
+    Shipped,
+    Imported,
+}
+
+/// Puts servers in as they come, so many in one transaction.
+pub(super) struct Replacer<'c> {
+    connection: &'c Connection,
+    file: String,
+    tell: &'c mut dyn FnMut(Event<'_>),
+    imported: Imported,
+    /// What the open transaction has changed; `None` where there is none.
+    open: Option<Open>,
+}
+
+/// What is not committed yet.
+#[derive(Default)]
+struct Open {
+    changes: Vec<Change>,
+    phrases: HashSet<&'static str>,
+    tools: usize,
+}
+
+impl Drop for Replacer<'_> {
+    fn drop(&mut self) {
+        if self.open.is_some() {
+            // It fails only where the transaction is gone already.
+            let _ = self.connection.execute_batch("ROLLBACK");
+        }
+        let _ = self.connection.execute_batch(SERVING);
+    }
+}
+
+impl<'c> Replacer<'c> {
+    pub(super) fn new(
+        connection: &'c mut Connection,
+        path: &Path,
+        tell: &'c mut dyn FnMut(Event<'_>),
+    ) -> rusqlite::Result<Replacer<'c>> {
+        connection.execute_batch(WRITING)?;
+        let (file, imported) = (path.display().to_string(), Imported::default());
+        Ok(Replacer { connection, file, tell, imported, open: None })
+    }
+
+    /// Takes what a worker has made.
+    pub(super) fn write(
+        &mut self,
+        outcomes: Vec<Outcome>,
+        read: u64,
+        bytes: u64,
+    ) -> rusqlite::Result<()> {
+        (self.imported.read, self.imported.bytes) = (read, bytes);
+        for outcome in outcomes {
+            match outcome.prepared {
+                Ok(prepared) => {
+                    prepared.problems.iter().for_each(|problem| self.complain(outcome.at, problem));
+                    self.put(prepared)?;
+                }
+                Err(problem) => self.complain(outcome.at, &problem),
+            }
+        }
+        let is_full = |open: &Open| open.tools >= MOST_TOOLS || open.changes.len() >= MOST_SERVERS;
+        if self.open.as_ref().is_some_and(is_full) {
+            self.commit()?;
+        }
+        let waiting = self.open.as_ref().map_or(0, |open| open.tools as u64);
+        let so_far = Imported { tools: self.imported.tools + waiting, ..self.imported };
+        (self.tell)(Event::Progress(&so_far));
+        Ok(())
+    }
+
+    /// Commits what is left, and puts the index in order if much has come.
+    pub(super) fn end(mut self) -> rusqlite::Result<Imported> {
+        self.commit()?;
+        self.connection.execute_batch(MERGED)?;
+        if self.imported.bytes >= LARGE {
+            self.connection.execute_batch(IN_ORDER)?;
+        }
+        Ok(self.imported)
+    }
+
+    fn put(&mut self, prepared: Prepared) -> rusqlite::Result<()> {
+        self.imported.older += prepared.older;
+        if self.open.is_none() {
+            self.connection.execute_batch("BEGIN IMMEDIATE")?;
+            self.open = Some(Open::default());
+            if self.imported.bytes >= LARGE {
+                self.connection.execute_batch(UNMERGED)?;
+            }
+        }
+        let open = self.open.get_or_insert_default();
+        open.phrases.extend(prepared.phrases);
+        let mut writer = Writer::new(self.connection, Standing::Own)?;
+        for server in &prepared.servers {
+            let change = replace(self.connection, &mut writer, server)?;
+            open.tools += server.tools.as_ref().map_or(0, Vec::len);
+            open.changes.push(change);
+        }
+        Ok(())
+    }
+
+    fn commit(&mut self) -> rusqlite::Result<()> {
+        let Some(open) = &mut self.open else { return Ok(()) };
+        let writer = Writer::new(self.connection, Standing::Own)?;
+        let phrases = open.phrases.drain().map(|text| (digest::number(text), text.to_owned()));
+        writer.put_phrases(phrases)?;
+        self.connection.execute_batch("COMMIT")?;
+        for change in self.open.take().map(|open| open.changes).unwrap_or_default() {
+            self.imported.servers += 1;
+            self.imported.new += u64::from(change.before == Before::Nothing);
+            self.imported.tools += change.tools.map_or(0, |tools| tools as u64);
+            (self.tell)(Event::Changed(&change));
+        }
+        Ok(())
+    }
+
+    fn complain(&mut self, at: At, problem: &str) {
+        self.imported.problems += 1;
+        let file = &self.file;
+        let text = match at {
+            At::Line(number) => format!("line {number} of `{file}`: {problem}"),
+            At::Entry(number) => format!("entry {number} of `{file}`: {problem}"),
+            At::Whole => format!("`{file}`: {problem}"),
+        };
+        (self.tell)(Event::Problem(&text));
+    }
+}
+
+/// Puts one server in the place of the one that has its name, if there is one.
+fn replace(
+    connection: &Connection,
+    writer: &mut Writer<'_>,
+    server: &NewServer,
+) -> rusqlite::Result<Change> {
+    let mut change = Change {
+        server: server.name.clone(),
+        before: Before::Nothing,
+        tools: server.tools.as_ref().map(Vec::len),
+        added: Vec::new(),
+        removed: Vec::new(),
+        changed: Vec::new(),
+    };
+    let Some(there) = named(connection, &server.name)? else {
+        writer.put(server, None)?;
+        return Ok(change);
+    };
+    change.before = match there.standing {
+        Standing::Own => Before::Imported,
+        Standing::Shipped => Before::Shipped,
+    };
+    let Some(tools) = &server.tools else {
+        describe(connection, &there, server)?;
+        change.tools = there.tools().map(|tools| tools as usize);
+        return Ok(change);
+    };
+    let mut old = digests(connection, &there)?;
+    for tool in tools {
+        match old.remove(&tool.name) {
+            None => change.added.push(tool.name.clone()),
+            Some(digest) if digest.is_some() && digest != tool.digest => {
+                change.changed.push(tool.name.clone());
+            }
+            Some(_) => {}
+        }
+    }
+    change.removed = old.into_keys().collect();
+    // What a registry said of the server still holds.
+    let mut server = server.clone();
+    server.version = server.version.or(there.version);
+    server.description = server.description.or(there.description);
+    server.about = server.about.or(there.about);
+    remove::server(connection, there.id)?;
+    writer.put(&server, Some(&there.slug))?;
+    Ok(change)
+}
+
+fn named(connection: &Connection, name: &str) -> rusqlite::Result<Option<Server>> {
+    let mut statement = connection.prepare_cached("SELECT id FROM server WHERE name = ?1")?;
+    let Some(id) = statement.query_row([name], |row| row.get::<_, i64>(0)).optional()? else {
+        return Ok(None);
+    };
+    connection.prepare_cached(SERVER_BY_ID)?.query_row([id], look::read_server).map(Some)
+}
+
+/// Notes what a registry says of a server whose tools may be known: they stay.
+fn describe(connection: &Connection, there: &Server, said: &NewServer) -> rusqlite::Result<()> {
+    let words = |description: Option<&str>| words::of_server(&there.name, description);
+    connection.execute(
+        "INSERT INTO server_words (server_words, rowid, text) VALUES ('delete', ?1, ?2)",
+        params![there.id, words(there.description.as_deref())],
+    )?;
+    connection.execute(
+        "UPDATE server SET own = 1, version = ?2, description = ?3, about = ?4 WHERE id = ?1",
+        params![there.id, said.version, said.description, said.about],
+    )?;
+    connection.execute(
+        "INSERT INTO server_words (rowid, text) VALUES (?1, ?2)",
+        params![there.id, words(said.description.as_deref())],
+    )?;
+    Ok(())
+}
+
+/// The names of a server's tools, with the digests of their definitions.
+fn digests(
+    connection: &Connection,
+    server: &Server,
+) -> rusqlite::Result<BTreeMap<String, Option<i64>>> {
+    let mut statement =
+        connection.prepare_cached("SELECT name, digest FROM tool WHERE id >= ?1 AND id < ?2")?;
+    let rows = statement
+        .query_map(params![server.first, server.end()], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    rows.collect()
+}

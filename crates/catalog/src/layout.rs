@@ -1,0 +1,115 @@
+//! The tables of a catalogue, and what a connection to it is set to.
+//!
+//! A server's tools stand one after the other, so that no index is needed to find
+//! them. What the user has imported comes before what is shipped: the full-text
+//! tables answer in the order of their rows, and a search takes the first that fit.
+
+use std::{thread, time::Duration};
+
+use rusqlite::{Connection, ErrorCode, TransactionBehavior};
+
+/// Marks a file as ours: "Slug" in ASCII.
+pub(crate) const APPLICATION: i32 = 0x536c_7567;
+/// The layout of all tables, and of the words in the index.
+pub(crate) const VERSION: i32 = 1;
+/// The first row of what is shipped.
+pub(crate) const SHIPPED: i64 = 1 << 40;
+/// How long another process may keep the file to itself.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How often what does not wait by itself is tried again, and after how long.
+const MOST_TRIES: u32 = 100;
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Words are parted before they come here (`words`), so the simplest tokenizer
+/// will do: letters and digits of ASCII, and everything that is not ASCII.
+const TABLES: &str = "
+    CREATE TABLE meta (name TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID;
+    CREATE TABLE phrase (id INTEGER PRIMARY KEY, text TEXT NOT NULL) STRICT;
+    CREATE TABLE server (
+        id INTEGER PRIMARY KEY, slug TEXT NOT NULL UNIQUE, name TEXT NOT NULL UNIQUE,
+        source TEXT NOT NULL, own INTEGER NOT NULL, version TEXT, description TEXT, about TEXT,
+        first INTEGER NOT NULL, counts TEXT, findings INTEGER NOT NULL
+    ) STRICT;
+    CREATE TABLE tool (
+        id INTEGER PRIMARY KEY, server INTEGER NOT NULL, name TEXT NOT NULL, category INTEGER NOT NULL,
+        confidence INTEGER NOT NULL, signals INTEGER NOT NULL, findings INTEGER NOT NULL,
+        digest INTEGER, description TEXT, evidence TEXT NOT NULL
+    ) STRICT;
+    CREATE VIRTUAL TABLE tool_words USING fts5
+        (text, content='', columnsize=0, detail=none, tokenize='porter ascii');
+    CREATE VIRTUAL TABLE server_words USING fts5
+        (text, content='', columnsize=0, detail=none, tokenize='porter ascii');
+    INSERT INTO tool_words (tool_words, rank) VALUES ('hashsize', 33554432);
+";
+
+/// Makes the tables if there are none; what the file was before.
+pub(crate) fn prepare(connection: &mut Connection) -> rusqlite::Result<Kind> {
+    // In one transaction, or what another process makes meanwhile is seen by halves.
+    let kind = kind(&*connection.transaction()?)?;
+    if kind != Kind::Empty {
+        return Ok(kind);
+    }
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    // Another process may have been faster.
+    let now = self::kind(&transaction)?;
+    if now == Kind::Empty {
+        transaction.execute_batch(TABLES)?;
+        transaction.pragma_update(None, "application_id", APPLICATION)?;
+        transaction.pragma_update(None, "user_version", VERSION)?;
+    }
+    transaction.commit()?;
+    Ok(if now == Kind::Empty { Kind::Ours } else { now })
+}
+
+/// What a file is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Empty,
+    Ours,
+    /// Of a layout that this program does not know.
+    Newer,
+    /// Of another program.
+    Foreign,
+}
+
+/// Sees what a file is; within a transaction, where others may be writing it.
+pub(crate) fn kind(connection: &Connection) -> rusqlite::Result<Kind> {
+    let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
+    let tables: i64 =
+        connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    Ok(match (number("application_id")?, number("user_version")?) {
+        (APPLICATION, VERSION) => Kind::Ours,
+        (APPLICATION, _) => Kind::Newer,
+        (0, 0) if tables == 0 => Kind::Empty,
+        _ => Kind::Foreign,
+    })
+}
+
+/// Bounds on memory and waiting, for every connection.
+pub(crate) fn settle(connection: &Connection) -> rusqlite::Result<()> {
+    connection.busy_timeout(PATIENCE)?;
+    connection.set_prepared_statement_cache_capacity(32);
+    connection.execute_batch("PRAGMA cache_size = -16384; PRAGMA temp_store = MEMORY;")
+}
+
+/// What a connection that writes a file needs besides.
+pub(crate) fn settle_writer(connection: &Connection) -> rusqlite::Result<()> {
+    let is_set = || {
+        let mode: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
+        Ok::<bool, rusqlite::Error>(mode == "wal")
+    };
+    // Changing the mode does not wait for others by itself.
+    for _ in 0..MOST_TRIES {
+        if is_set()? {
+            break;
+        }
+        match connection.execute_batch("PRAGMA journal_mode = WAL;") {
+            Err(error) if error.sqlite_error_code() != Some(ErrorCode::DatabaseBusy) => {
+                return Err(error);
+            }
+            Err(_) => thread::sleep(PAUSE),
+            Ok(()) => {}
+        }
+    }
+    connection.execute_batch("PRAGMA synchronous = NORMAL; PRAGMA journal_size_limit = 67108864;")
+}

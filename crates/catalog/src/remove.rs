@@ -1,0 +1,53 @@
+//! Taking servers out of the tables and the index.
+//!
+//! The index does not keep what it was given, so a row is taken out of it with
+//! the words that were put in, made again from the tables.
+
+use rusqlite::{Connection, Row, params};
+
+use crate::{
+    look::{self, traits},
+    words,
+};
+
+/// Takes a server out, with its tools.
+pub(crate) fn server(connection: &Connection, id: i64) -> rusqlite::Result<()> {
+    let mut statement = connection.prepare_cached(look::SERVER_BY_ID)?;
+    let server = statement.query_row([id], look::read_server)?;
+    let span = params![server.first, server.first + i64::from(server.tools().unwrap_or_default())];
+    let mut tools = connection.prepare_cached(
+        "SELECT category, confidence, signals, findings, id, name, description FROM tool
+         WHERE id >= ?1 AND id < ?2",
+    )?;
+    let mut delete = connection.prepare_cached(
+        "INSERT INTO tool_words (tool_words, rowid, text) VALUES ('delete', ?1, ?2)",
+    )?;
+    let mut rows = tools.query(span)?;
+    while let Some(row) = rows.next()? {
+        delete.execute(params![row.get::<_, i64>(4)?, words_of(&server.name, row)?])?;
+    }
+    let text = words::of_server(&server.name, server.description.as_deref());
+    connection
+        .prepare_cached(
+            "INSERT INTO server_words (server_words, rowid, text) VALUES ('delete', ?1, ?2)",
+        )?
+        .execute(params![id, text])?;
+    connection.prepare_cached("DELETE FROM tool WHERE id >= ?1 AND id < ?2")?.execute(span)?;
+    connection.prepare_cached("DELETE FROM server WHERE id = ?1")?.execute([id])?;
+    Ok(())
+}
+
+fn words_of(server: &str, row: &Row<'_>) -> rusqlite::Result<String> {
+    let traits = traits(row)?;
+    let (name, description): (String, Option<String>) = (row.get(5)?, row.get(6)?);
+    let description = description.as_deref();
+    Ok(words::of_tool(server, &name, description, traits.category, traits.signals))
+}
+
+/// Takes everything out that is shipped.
+pub(crate) fn shipped(connection: &Connection) -> rusqlite::Result<()> {
+    let mut statement = connection.prepare("SELECT id FROM server WHERE own = 0")?;
+    let ids: Vec<i64> =
+        statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+    ids.into_iter().try_for_each(|id| server(connection, id))
+}

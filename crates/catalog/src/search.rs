@@ -1,0 +1,230 @@
+//! Searching, with bounded work whatever is asked for.
+//!
+//! A common word is in a third of all tools, and ranking them all would take
+//! long. So the index is asked for the first that fit, the user's own before
+//! those shipped, and these are ranked here; tools that are called exactly what
+//! was asked for are looked up besides, wherever they stand.
+
+use std::fmt::Write as _;
+
+use rusqlite::{Row, params_from_iter};
+use sluice_classify::{Category, Risk, SignalKind};
+
+use crate::{
+    bits::Signals,
+    catalog::{Catalog, CatalogError},
+    entry::{Server, Traits},
+    look::{SERVER_BY_ID, read_server, traits},
+    words,
+};
+
+/// Tools that are ranked.
+const CANDIDATES: usize = 500;
+/// Servers that are ranked.
+const SERVER_CANDIDATES: usize = 300;
+/// Tools of the very name that was asked for.
+const MOST_NAMED: usize = 100;
+/// Words of a query; more make it neither clearer nor slower to answer.
+const MOST_WORDS: usize = 16;
+/// Results in one answer.
+const MOST_RESULTS: usize = 500;
+
+/// What is asked for. All of it must fit.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Query {
+    /// Any text; its words are taken out of it.
+    pub words: String,
+    /// One of these categories, if there are any.
+    pub categories: Vec<Category>,
+    /// One of these risks, if there are any.
+    pub risks: Vec<Risk>,
+    pub signals: Vec<SignalKind>,
+    /// Results to pass over.
+    pub offset: usize,
+    /// Results at most, of servers and of tools each.
+    pub limit: usize,
+}
+
+/// What fits, the best first.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Found {
+    /// Servers with the words in their name or description; none where the query
+    /// is about categories, risks or signals, which are traits of tools.
+    pub servers: Vec<Server>,
+    pub tools: Vec<Hit>,
+    /// Whether more tools fit than are named.
+    pub more: bool,
+}
+
+/// A tool that was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hit {
+    pub(crate) id: i64,
+    pub(crate) server_id: i64,
+    /// Its server's name and slug.
+    pub server: String,
+    pub slug: String,
+    pub tool: String,
+    pub traits: Traits,
+}
+
+impl Query {
+    /// The categories that are asked for, by themselves and by their risk.
+    fn wanted(&self) -> Vec<Category> {
+        let fits = |category: &Category| {
+            (self.categories.is_empty() || self.categories.contains(category))
+                && (self.risks.is_empty() || self.risks.contains(&Risk::from(*category)))
+        };
+        Category::ALL.into_iter().filter(fits).collect()
+    }
+
+    fn is_about_tools(&self) -> bool {
+        !(self.categories.is_empty() && self.risks.is_empty() && self.signals.is_empty())
+    }
+
+    /// What the index must have besides the words.
+    fn marks(&self) -> Vec<String> {
+        let mut marks = Vec::new();
+        if !(self.categories.is_empty() && self.risks.is_empty()) {
+            let wanted: Vec<String> = self
+                .wanted()
+                .into_iter()
+                .map(|category| format!("\"{}\"", words::category_mark(category)))
+                .collect();
+            marks.push(format!("({})", wanted.join(" OR ")));
+        }
+        marks.extend(self.signals.iter().map(|kind| format!("\"{}\"", words::signal_mark(*kind))));
+        marks
+    }
+}
+
+impl Catalog {
+    /// What fits a query.
+    pub fn search(&self, query: &Query) -> Result<Found, CatalogError> {
+        let mut asked = words::of(&query.words);
+        asked.truncate(MOST_WORDS);
+        if query.wanted().is_empty() {
+            return Ok(Found::default());
+        }
+        let nothing_asked = asked.is_empty() && !query.words.trim().is_empty();
+        if nothing_asked {
+            // A text without any letter or digit is in no name.
+            return Ok(Found::default());
+        }
+        let mut tools = self.with_words(&asked, &query.marks(), CANDIDATES)?;
+        let signals = Signals::of(query.signals.iter().copied());
+        let fits = |hit: &Hit| {
+            let has = hit.traits.signals.bits() & signals.bits() == signals.bits();
+            has && query.wanted().contains(&hit.traits.category)
+        };
+        tools.extend(self.named(&asked, MOST_NAMED)?.into_iter().filter(fits));
+        rank(&mut tools, &asked);
+        let limit = query.limit.clamp(1, MOST_RESULTS);
+        let servers = if query.is_about_tools() { Vec::new() } else { self.servers_with(&asked)? };
+        Ok(Found {
+            more: tools.len() > query.offset.saturating_add(limit),
+            servers: servers.into_iter().skip(query.offset).take(limit).collect(),
+            tools: tools.into_iter().skip(query.offset).take(limit).collect(),
+        })
+    }
+
+    /// The first tools that have all words and marks.
+    pub(crate) fn with_words(
+        &self,
+        words: &[String],
+        marks: &[String],
+        most: usize,
+    ) -> Result<Vec<Hit>, CatalogError> {
+        let asked = asked(words, marks);
+        if asked.is_empty() {
+            let rest = format!("ORDER BY tool.id LIMIT {most}");
+            return self.hits(&rest, &[]);
+        }
+        let rest = format!(
+            "WHERE tool.id IN (SELECT rowid FROM tool_words WHERE tool_words MATCH ?1 LIMIT {most})"
+        );
+        self.hits(&rest, &[asked])
+    }
+
+    /// Tools that are called so, however the words are joined.
+    pub(crate) fn named(&self, words: &[String], most: usize) -> Result<Vec<Hit>, CatalogError> {
+        if words.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.with_words(&[words::whole_name(words)], &[], most)
+    }
+
+    fn hits(&self, rest: &str, values: &[String]) -> Result<Vec<Hit>, CatalogError> {
+        let mut statement = self.connection.prepare_cached(&format!(
+            "SELECT tool.category, tool.confidence, tool.signals, tool.findings, tool.id, tool.server,
+                    server.name, server.slug, tool.name
+             FROM tool CROSS JOIN server ON server.id = tool.server {rest}"
+        ))?;
+        let rows = statement.query_map(params_from_iter(values), hit)?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    fn servers_with(&self, words: &[String]) -> Result<Vec<Server>, CatalogError> {
+        if words.is_empty() {
+            return self.servers("", u32::try_from(MOST_RESULTS).unwrap_or(u32::MAX));
+        }
+        let mut statement = self.connection.prepare_cached(
+            "SELECT rowid FROM server_words WHERE server_words MATCH ?1 LIMIT ?2",
+        )?;
+        let most = i64::try_from(SERVER_CANDIDATES).unwrap_or(i64::MAX);
+        let ids = statement.query_map((asked(words, &[]), most), |row| row.get::<_, i64>(0))?;
+        let mut by_id = self.connection.prepare_cached(SERVER_BY_ID)?;
+        let mut found = Vec::new();
+        for id in ids {
+            found.push(by_id.query_row([id?], read_server)?);
+        }
+        found.sort_by_cached_key(|server| {
+            let closeness = closeness(&server.name, words);
+            (std::cmp::Reverse(closeness), std::cmp::Reverse(server.tools()), server.name.clone())
+        });
+        Ok(found)
+    }
+}
+
+fn hit(row: &Row<'_>) -> rusqlite::Result<Hit> {
+    Ok(Hit {
+        traits: traits(row)?,
+        id: row.get(4)?,
+        server_id: row.get(5)?,
+        server: row.get(6)?,
+        slug: row.get(7)?,
+        tool: row.get(8)?,
+    })
+}
+
+/// What the index is asked. Words have only letters and digits, so that no
+/// quotation mark and no operator gets there.
+fn asked(words: &[String], marks: &[String]) -> String {
+    let mut asked = String::new();
+    for word in words {
+        // Writing to a string cannot fail.
+        let _ = write!(asked, "{}\"{word}\"", if asked.is_empty() { "" } else { " AND " });
+    }
+    for mark in marks {
+        let _ = write!(asked, "{}{mark}", if asked.is_empty() { "" } else { " AND " });
+    }
+    asked
+}
+
+/// Puts the best first, each tool once.
+fn rank(tools: &mut Vec<Hit>, words: &[String]) {
+    tools.sort_by_cached_key(|hit| {
+        let closeness = closeness(&hit.tool, words);
+        (std::cmp::Reverse((closeness, hit.traits.category)), hit.id)
+    });
+    tools.dedup_by_key(|hit| hit.id);
+}
+
+/// How close a name is to the words, in thousandths: what part of each is in the other.
+fn closeness(name: &str, words: &[String]) -> usize {
+    let own = words::of(name);
+    let is_in = |word: &&String| own.iter().any(|other| other == *word);
+    let shared = words.iter().filter(is_in).count();
+    let begins = usize::from(!own.is_empty() && own.first() == words.first());
+    shared * 2_000 / (own.len() + words.len()).max(1) + begins
+}

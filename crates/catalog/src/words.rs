@@ -1,0 +1,163 @@
+//! Names and descriptions as the words they are searched by.
+//!
+//! Words are parted here rather than by the engine, because names are parted at
+//! capitals too, and because what is asked for must be parted as what is kept.
+//! The engine then sees words of letters and digits with a blank between them.
+//!
+//! INVARIANT: what this module makes of a tool is what was put into the index
+//! and must be taken out of it by the same words. A change here needs another
+//! `layout::VERSION`, and an index made anew.
+
+use sluice_classify::{Category, SignalKind};
+
+use crate::bits::{Signals, code, signal_code};
+
+/// Bytes of a description that are searched.
+const SEARCHED: usize = 600;
+/// Bytes of a word.
+const LONGEST_WORD: usize = 60;
+
+/// Begins the word that stands for a tool's whole name.
+const WHOLE_NAME: char = '\u{e200}';
+
+/// Adds the words of a text.
+pub(crate) fn add(text: &str, out: &mut String) {
+    for_each(text, |word| {
+        out.push_str(word);
+        out.push(' ');
+    });
+}
+
+/// Calls with each word of a text: runs of letters and digits in lower case,
+/// parted where a capital follows a small letter; each sign of a script that
+/// writes without blanks is a word.
+fn for_each(text: &str, mut with: impl FnMut(&str)) {
+    let mut word = String::new();
+    let mut previous_small = false;
+    for character in text.chars() {
+        let in_word = is_of_word(character);
+        let alone = is_written_without_blanks(character);
+        let begins = previous_small && character.is_uppercase();
+        if (alone || begins || !in_word) && !word.is_empty() {
+            with(&word);
+            word.clear();
+        }
+        if !in_word || word.len() >= LONGEST_WORD {
+            previous_small = false;
+            continue;
+        }
+        previous_small = !character.is_uppercase();
+        if character.is_ascii() {
+            word.push(character.to_ascii_lowercase());
+        } else {
+            word.extend(character.to_lowercase().filter(|small| is_of_word(*small)));
+        }
+        if alone {
+            with(&word);
+            word.clear();
+        }
+    }
+    if !word.is_empty() {
+        with(&word);
+    }
+}
+
+/// The words of a text.
+pub(crate) fn of(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for_each(text, |word| found.push(word.to_owned()));
+    found
+}
+
+fn is_of_word(character: char) -> bool {
+    // Private characters are ours: they mark traits.
+    character.is_alphanumeric() && !('\u{e000}'..='\u{f8ff}').contains(&character)
+}
+
+/// Chinese, Japanese and Korean.
+fn is_written_without_blanks(character: char) -> bool {
+    !character.is_ascii()
+        && matches!(character, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{ac00}'..='\u{d7af}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{323af}')
+        && character.is_alphanumeric()
+}
+
+/// What a tool is found by: its words, its server's, and its traits.
+pub(crate) fn of_tool(
+    server: &str,
+    tool: &str,
+    description: Option<&str>,
+    category: Category,
+    signals: Signals,
+) -> String {
+    let mut text = String::with_capacity(64);
+    text.push(category_mark(category));
+    text.push(' ');
+    for kind in signals.kinds() {
+        text.push(signal_mark(kind));
+        text.push(' ');
+    }
+    text.push(WHOLE_NAME);
+    for_each(tool, |word| text.push_str(word));
+    text.push(' ');
+    add(tool, &mut text);
+    add(server, &mut text);
+    add(beginning(description.unwrap_or_default()), &mut text);
+    text
+}
+
+/// The word that stands for a whole name with exactly these words, however they
+/// are joined in it.
+pub(crate) fn whole_name(words: &[String]) -> String {
+    format!("{WHOLE_NAME}{}", words.concat())
+}
+
+/// What a server is found by.
+pub(crate) fn of_server(name: &str, description: Option<&str>) -> String {
+    let mut text = String::with_capacity(64);
+    add(name, &mut text);
+    add(beginning(description.unwrap_or_default()), &mut text);
+    text
+}
+
+fn beginning(text: &str) -> &str {
+    text.get(..text.floor_char_boundary(SEARCHED)).unwrap_or_default()
+}
+
+/// The word that stands for a category in the index.
+pub(crate) fn category_mark(category: Category) -> char {
+    mark(0, code(&Category::ALL, &category))
+}
+
+/// The word that stands for a signal.
+pub(crate) fn signal_mark(kind: SignalKind) -> char {
+    mark(1, signal_code(kind))
+}
+
+fn mark(of: u32, code: u32) -> char {
+    char::from_u32(0xe000 + of * 0x100 + code).unwrap_or('\u{f8ff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::of;
+
+    #[test]
+    fn names_are_parted_into_words() {
+        for (name, expected) in [
+            ("createPullRequest", "create pull request"),
+            ("get_S3-object.v2", "get s3 object v2"),
+            ("HTTPRequest", "httprequest"),
+            ("长亭 IP 情报", "长 亭 ip 情 报"),
+            ("Größe", "größe"),
+            ("a\u{e000}b\u{0}\"*", "a b"),
+            ("", ""),
+        ] {
+            assert_eq!(of(name).join(" "), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn words_are_bounded() {
+        assert!(of(&"x".repeat(10_000)).iter().all(|word| word.len() <= 64));
+    }
+}

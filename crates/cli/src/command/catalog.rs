@@ -1,0 +1,82 @@
+//! `sluice catalog`: what is known of servers and their tools.
+
+mod build;
+mod export;
+mod import;
+mod page;
+mod search;
+mod show;
+mod site;
+mod stats;
+
+use std::path::PathBuf;
+
+use clap::Subcommand;
+use sluice_catalog::Catalog;
+
+use crate::{
+    config::{self, Overrides},
+    data::{DataDirectory, catalog_file},
+    environment::Environment,
+    output::{Done, FAINT, remark, visible},
+};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Search servers and tools by words, category, risk and signal
+    Search(search::Search),
+    /// Show what is known of a server, or of one of its tools
+    Show(show::Show),
+    /// Add definitions of your own, or a registry's servers
+    Import(import::Import),
+    /// Write the catalogue as web pages
+    Export(export::Export),
+    /// Count what is in the catalogue
+    Stats(stats::Stats),
+    /// Build the index that ships with this program from a folder of definitions
+    #[command(hide = true)]
+    Build(build::Build),
+}
+
+pub(crate) fn run(command: Command, data: Option<PathBuf>) -> anyhow::Result<Done> {
+    match command {
+        Command::Search(search) => search.run(&open(data)?),
+        Command::Show(show) => show.run(&open(data)?),
+        Command::Import(import) => import.run(open_to_write(data)?),
+        Command::Export(export) => export.run(&open(data)?),
+        Command::Stats(stats) => stats.run(&open(data)?),
+        Command::Build(build) => build.run(),
+    }
+}
+
+/// The catalogue of the data directory, or what is shipped where there can be none.
+fn open(data: Option<PathBuf>) -> anyhow::Result<Catalog> {
+    let directory = directory(data)?;
+    let catalog = match DataDirectory::open(&directory) {
+        Ok(directory) => Catalog::open(&catalog_file(directory.path()))?,
+        Err(error) => {
+            let why = error.to_string();
+            note(why.lines().next().unwrap_or_default())?;
+            return Ok(Catalog::in_memory()?);
+        }
+    };
+    if let Some(why) = catalog.unkept() {
+        note(&format!("the catalogue cannot be written ({why})"))?;
+    }
+    Ok(catalog)
+}
+
+fn open_to_write(data: Option<PathBuf>) -> anyhow::Result<Catalog> {
+    let directory = DataDirectory::open(&directory(data)?)?;
+    Ok(Catalog::open_to_write(&catalog_file(directory.path()))?)
+}
+
+fn directory(data: Option<PathBuf>) -> anyhow::Result<PathBuf> {
+    let overrides = Overrides { data, ..Overrides::default() };
+    Ok(config::data_directory(&overrides, &Environment::of_process())?)
+}
+
+fn note(why: &str) -> anyhow::Result<()> {
+    let why = visible(why);
+    Ok(remark(&format!("{FAINT}note{FAINT:#}: {why}; nothing can be imported\n"))?)
+}

@@ -1,0 +1,144 @@
+//! `sluice catalog search`.
+
+use clap::{Args, ValueEnum};
+use sluice_admin::known::KnownFound;
+use sluice_catalog::{Catalog, Found, Query, Server};
+use sluice_classify::{Category, Risk, SignalKind};
+
+use super::page::{of_risk, shortened};
+use crate::output::{Cell, Done, FAINT, HELD, print, print_json, remark, table, visible};
+
+/// Servers that are shown above the tools.
+const MOST_SERVERS: usize = 5;
+
+/// Characters of a line for the names of a tool and its server.
+const NAMES: usize = 52;
+
+#[derive(Debug, Args)]
+pub(crate) struct Search {
+    /// Words of a server's or tool's name; of descriptions too, where they are your own
+    words: Vec<String>,
+    /// Only tools of this category; may be repeated
+    #[arg(long, value_parser = category)]
+    category: Vec<Category>,
+    /// Only tools of this risk; may be repeated
+    #[arg(long)]
+    risk: Vec<RiskWord>,
+    /// Only tools with this signal; may be repeated, then with all of them
+    #[arg(long, value_parser = signal)]
+    signal: Vec<SignalKind>,
+    /// Results at most
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=500))]
+    limit: u16,
+    /// Results to pass over
+    #[arg(long, default_value_t = 0)]
+    offset: u16,
+    /// Print {"servers", "tools", "more"} as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum RiskWord {
+    Low,
+    Medium,
+    High,
+    Critical,
+}
+
+impl From<RiskWord> for Risk {
+    fn from(word: RiskWord) -> Risk {
+        match word {
+            RiskWord::Low => Risk::Low,
+            RiskWord::Medium => Risk::Medium,
+            RiskWord::High => Risk::High,
+            RiskWord::Critical => Risk::Critical,
+        }
+    }
+}
+
+fn category(text: &str) -> Result<Category, String> {
+    let names = || Category::ALL.map(Category::name).join(", ");
+    Category::from_name(&text.to_lowercase()).ok_or_else(|| format!("it is one of {}", names()))
+}
+
+fn signal(text: &str) -> Result<SignalKind, String> {
+    let names = || SignalKind::ALL.map(SignalKind::name).join(", ");
+    SignalKind::from_name(text).ok_or_else(|| format!("it is one of {}", names()))
+}
+
+impl Search {
+    pub(crate) fn run(&self, catalog: &Catalog) -> anyhow::Result<Done> {
+        let found = catalog.search(&Query {
+            words: self.words.join(" "),
+            categories: self.category.clone(),
+            risks: self.risk.iter().map(|word| Risk::from(*word)).collect(),
+            signals: self.signal.clone(),
+            offset: self.offset.into(),
+            limit: self.limit.into(),
+        })?;
+        if self.json {
+            print_json(&KnownFound::from(&found))?;
+        } else {
+            print(&drawn(&found))?;
+        }
+        let nothing = found.servers.is_empty() && found.tools.is_empty();
+        if nothing && !self.json {
+            remark("nothing fits\nhint: use fewer or other words, or fewer filters\n")?;
+        }
+        if found.more && !self.json {
+            let next = usize::from(self.offset) + found.tools.len();
+            remark(&format!("{FAINT}more fit: add words, or `--offset {next}`{FAINT:#}\n"))?;
+        }
+        Ok(Done::well_if(!nothing))
+    }
+}
+
+fn drawn(found: &Found) -> String {
+    let mut text = String::new();
+    if !found.servers.is_empty() {
+        let rows: Vec<_> = found.servers.iter().take(MOST_SERVERS).map(server_row).collect();
+        text += &table(["SERVER", "TOOLS", "WORST", "FROM"], &rows);
+        if found.servers.len() > MOST_SERVERS {
+            text = format!("{text}{FAINT}and more; `--json` shows them{FAINT:#}\n");
+        }
+    }
+    if found.tools.is_empty() {
+        return text;
+    }
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    // What the tools' names leave of a line is the servers'.
+    let tool_width = found.tools.iter().map(|hit| visible(&hit.tool).chars().count()).max();
+    let tool_width = tool_width.unwrap_or_default().clamp(4, 30);
+    let rows: Vec<_> = found
+        .tools
+        .iter()
+        .map(|hit| {
+            let traits = hit.traits;
+            let style = of_risk(traits.risk());
+            let warning = if traits.findings.total() > 0 { "!" } else { "" };
+            [
+                Cell::new(&shortened(&hit.tool, tool_width)),
+                Cell::new(&shortened(&hit.server, NAMES - tool_width)),
+                Cell::styled(traits.category.name(), style),
+                Cell::styled(traits.risk().name(), style),
+                Cell::styled(warning, HELD),
+            ]
+        })
+        .collect();
+    text + &table(["TOOL", "SERVER", "CATEGORY", "RISK", ""], &rows)
+}
+
+fn server_row(server: &Server) -> [Cell; 4] {
+    let worst = server.worst();
+    let style = worst.map_or(FAINT, |worst| of_risk(worst.into()));
+    let tools = server.tools().map_or_else(|| "?".to_owned(), |tools| tools.to_string());
+    [
+        Cell::new(&shortened(&server.name, 29)),
+        Cell::new(&format!("{tools:>5}")),
+        Cell::styled(worst.map_or("-", Category::name), style),
+        Cell::new(&shortened(&server.source, 29)),
+    ]
+}

@@ -1,0 +1,122 @@
+//! The catalogue as a folder of web pages that work without a server.
+//!
+//! One page a server and one a tool, an index with a search that runs in the
+//! browser, and a page of attack patterns. The pages are written by `html`, which
+//! escapes whatever comes from outside; there are no templates, because they would
+//! bring a second version of what macros are made with, and the pages are few.
+
+mod attacks;
+mod folder;
+mod html;
+mod index;
+mod server;
+mod tool;
+
+use std::{io, path::PathBuf};
+
+use sluice_catalog::{Catalog, CatalogError, Server, Slugs, Tool};
+
+use folder::Folder;
+pub(crate) use folder::FolderError;
+
+/// Servers that are read at once.
+const AT_ONCE: u32 = 200;
+
+/// Why a site was not written.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SiteError {
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    #[error("cannot write `{}`", .0.display())]
+    Write(PathBuf, #[source] io::Error),
+    #[error(transparent)]
+    Catalog(#[from] CatalogError),
+}
+
+/// How much was written.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Written {
+    pub(crate) servers: u64,
+    pub(crate) tools: u64,
+}
+
+/// A tool with the name of its page.
+#[derive(Debug)]
+struct Paged {
+    tool: Tool,
+    slug: String,
+}
+
+/// A site that is being written.
+#[derive(Debug)]
+struct Site<'c> {
+    catalog: &'c Catalog,
+    /// The only server it is about, if it is not about all.
+    only: Option<&'c Server>,
+    folder: Folder,
+}
+
+/// Writes the pages of the whole catalogue, or of one server.
+pub(crate) fn write(
+    catalog: &Catalog,
+    only: Option<&Server>,
+    folder: PathBuf,
+    mut progress: impl FnMut(Written),
+) -> Result<Written, SiteError> {
+    let site = Site { catalog, only, folder: Folder::prepare(folder)? };
+    site.folder.write("style.css", include_str!("../../../assets/site/style.css"))?;
+    site.folder.write("search.js", include_str!("../../../assets/site/search.js"))?;
+    site.folder.write("attacks.html", &attacks::page())?;
+    let stats = catalog.stats()?;
+    let mut index = index::Index::new(only.is_none().then_some(&stats));
+    let mut written = Written::default();
+    let mut after = String::new();
+    loop {
+        let servers = site.servers(&after)?;
+        let Some(last) = servers.last() else { break };
+        after.clone_from(&last.slug);
+        for server in &servers {
+            let tools = paged(catalog.tools(server)?);
+            site.write_server(server, &tools)?;
+            index.add(server, &tools);
+            written.servers += 1;
+            written.tools += tools.len() as u64;
+        }
+        progress(written);
+    }
+    site.folder.write("data.js", &index.data())?;
+    site.folder.write("index.html", &index.page())?;
+    Ok(written)
+}
+
+impl Site<'_> {
+    /// The next servers, after the one of this slug.
+    fn servers(&self, after: &str) -> Result<Vec<Server>, CatalogError> {
+        match self.only {
+            Some(server) if after.is_empty() => Ok(vec![server.clone()]),
+            Some(_) => Ok(Vec::new()),
+            None => self.catalog.servers(after, AT_ONCE),
+        }
+    }
+
+    fn write_server(&self, server: &Server, tools: &[Paged]) -> Result<(), SiteError> {
+        let own = format!("servers/{}", server.slug);
+        self.folder.make(&own)?;
+        self.folder.write(&format!("{own}/index.html"), &server::page(server, tools))?;
+        for paged in tools {
+            // Other servers are named only where they have pages.
+            let elsewhere = match self.only {
+                Some(_) => Vec::new(),
+                None => self.catalog.namesakes(server, &paged.tool.name)?,
+            };
+            let text = tool::page(server, paged, tools, &elsewhere);
+            self.folder.write(&format!("{own}/{}.html", paged.slug), &text)?;
+        }
+        Ok(())
+    }
+}
+
+fn paged(tools: Vec<Tool>) -> Vec<Paged> {
+    let mut slugs = Slugs::default();
+    tools.into_iter().map(|tool| Paged { slug: slugs.take(&tool.name), tool }).collect()
+}

@@ -1,0 +1,93 @@
+//! The page of a server.
+
+use serde_json::Value;
+use sluice_catalog::{Server, ability};
+use sluice_classify::{Category, Risk, SignalKind};
+use sluice_policy::suggest_policy;
+
+use super::{Paged, html::Html};
+use crate::command::catalog::page::counted;
+
+/// Entries of a recommended policy that are shown on the page.
+const MOST_ENTRIES: usize = 200;
+
+pub(super) fn page(server: &Server, tools: &[Paged]) -> String {
+    let mut html = Html::begin(&server.name, "../../");
+    html.element("h1", &server.name);
+    head(&mut html, server);
+    if server.counts.is_none() {
+        html.heading("Tools")
+            .element("p", "Not known: the registry names servers and not their tools.");
+        return html.end();
+    }
+    html.heading("It lets an agent").raw("<ul>\n");
+    for category in Category::ALL.into_iter().rev() {
+        let count = server.counts.map_or(0, |counts| counts.of(category));
+        if count > 0 {
+            html.raw("<li>")
+                .badge(category)
+                .text(&format!(" {} ({count})", ability(category)))
+                .raw("</li>\n");
+        }
+    }
+    html.raw("</ul>\n").heading("Tools").raw("<ul class=\"cards\">\n");
+    for Paged { tool, slug } in tools {
+        html.raw("<li>").link(&format!("servers/{}/{slug}.html", server.slug), &tool.name);
+        html.raw(" ").badge(tool.traits.category);
+        if tool.traits.findings.total() > 0 {
+            html.raw(" <span class=\"badge warning\">warning</span>");
+        }
+        html.raw("<span class=\"signals\">");
+        let signals: Vec<&str> = tool.traits.signals.kinds().map(SignalKind::name).collect();
+        html.text(&signals.join(", ")).raw("</span></li>\n");
+    }
+    html.raw("</ul>\n");
+    policy(&mut html, tools);
+    html.end()
+}
+
+fn head(html: &mut Html, server: &Server) {
+    if let Some(worst) = server.worst() {
+        html.raw("<p class=\"level\">").badge(worst);
+        let (risk, tools) = (Risk::from(worst), server.tools().unwrap_or_default());
+        let tools = counted(tools.into(), "tool");
+        html.text(&format!(" {risk} risk: the worst of {tools}")).raw("</p>\n");
+    }
+    html.raw("<p class=\"from\">From <code>").text(&server.source).raw("</code>");
+    if let Some(version) = &server.version {
+        html.text(&format!(", version {version}"));
+    }
+    html.raw("</p>\n");
+    if let Some(description) = &server.description {
+        html.element("blockquote", description);
+    }
+    let about: Option<Value> =
+        server.about.as_deref().and_then(|text| serde_json::from_str(text).ok());
+    for key in ["packages", "remotes", "repository"] {
+        let values = about.as_ref().and_then(|about| about.get(key)).and_then(Value::as_array);
+        for value in values.into_iter().flatten().filter_map(Value::as_str) {
+            // Addresses of others are named and not linked to.
+            html.raw("<p class=\"from\"><code>").text(value).raw("</code></p>\n");
+        }
+    }
+    if server.findings > 0 {
+        html.raw("<p class=\"alarm\">Signs of poisoning in its definitions: ");
+        html.text(&server.findings.to_string()).raw("</p>\n");
+    }
+}
+
+fn policy(html: &mut Html, tools: &[Paged]) {
+    let shown = tools.iter().take(MOST_ENTRIES);
+    let all = tools.iter().map(|one| (one.tool.name.as_str(), one.tool.traits.category));
+    html.heading("Recommended policy").list(suggest_policy(all).effect);
+    let text =
+        suggest_policy(shown.map(|one| (one.tool.name.as_str(), one.tool.traits.category))).policy;
+    html.raw("<details>\n<summary>As a file</summary>\n<pre><code>");
+    for line in text.lines() {
+        html.text(line).raw("\n");
+    }
+    html.raw("</code></pre>\n</details>\n");
+    if tools.len() > MOST_ENTRIES {
+        html.element("p", "Only the first entries; `sluice catalog show --policy` prints all.");
+    }
+}
