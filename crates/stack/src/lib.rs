@@ -18,6 +18,7 @@ mod guarded;
 mod hook;
 mod json;
 mod memory;
+mod package;
 mod place;
 mod restore;
 mod shown;

@@ -46,6 +46,8 @@ pub struct Ability {
     pub tools: Vec<Tool>,
     /// Where this is known from, for people.
     pub source: String,
+    /// Whether others than the server itself say so.
+    pub is_hearsay: bool,
     pub changes: Changes,
 }
 
@@ -136,7 +138,8 @@ impl Memory {
     pub fn ability(&self, entry: &Entry) -> Option<Ability> {
         let known = self.servers.get(&entry.identity())?;
         let source = format!("scanned {}", known.scanned);
-        Some(Ability { tools: known.tools.clone(), source, changes: known.changes.clone() })
+        let (tools, changes) = (known.tools.clone(), known.changes.clone());
+        Some(Ability { tools, source, is_hearsay: false, changes })
     }
 
     /// The name of a server in policies and counters: the one it has, or else the

@@ -63,10 +63,11 @@ impl Stack {
         } else {
             Vec::new()
         };
+        let catalog = machine.catalog();
         let survey = Survey::new(
             &configured,
             &memory,
-            |entry| known::ability(&memory, entry),
+            |entry| known::ability(&memory, catalog.as_ref(), entry),
             |entry| known::registered(machine, entry),
         );
         let shown = report::Report {

@@ -1,16 +1,36 @@
 //! What is known of a server before it is asked: from earlier scans, from the
-//! gateway that it may go through, and from the gateway's own configuration. Any
-//! other source of what servers can do belongs into `ability`.
+//! catalogue, from the gateway that it may go through, and from the gateway's own
+//! configuration.
 
-use sluice_stack::{Ability, Entry, Guarded, Memory, Transport};
+use sluice_catalog::Catalog;
+use sluice_stack::{Ability, Changes, Entry, Guarded, Memory, Tool, Transport};
 use sluice_store::{Server, Transport as Place};
 
 use super::machine::Machine;
 use crate::data::agents_url;
 
-/// What a server can do, if anything here knows.
-pub(super) fn ability(memory: &Memory, entry: &Entry) -> Option<Ability> {
-    memory.ability(entry)
+/// What a server can do: as it has said itself, or else as the catalogue has the
+/// package that it is run from.
+pub(super) fn ability(
+    memory: &Memory,
+    catalog: Option<&Catalog>,
+    entry: &Entry,
+) -> Option<Ability> {
+    memory.ability(entry).or_else(|| catalogued(catalog?, entry))
+}
+
+fn catalogued(catalog: &Catalog, entry: &Entry) -> Option<Ability> {
+    let server = catalog.server(&entry.transport.package()?).ok().flatten()?;
+    server.counts?;
+    let tools = catalog.tools(&server).ok()?.into_iter().map(|tool| Tool {
+        category: tool.traits.category.name().to_owned(),
+        risk: tool.traits.risk().name().to_owned(),
+        findings: usize::try_from(tool.traits.findings.total()).unwrap_or(usize::MAX),
+        name: tool.name,
+        digest: String::new(),
+    });
+    let (tools, source) = (tools.collect(), format!("catalogue: {}", server.source));
+    Some(Ability { tools, source, is_hearsay: true, changes: Changes::default() })
 }
 
 /// What a server is called in the gateway that runs on the data directory, if

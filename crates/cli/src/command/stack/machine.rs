@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};
+use sluice_catalog::Catalog;
 use sluice_stack::{Memory, Os, Places};
 use sluice_store::Server;
 
@@ -41,6 +42,13 @@ impl Machine {
     pub(super) fn declared(&self) -> Vec<Server> {
         let overrides = Overrides { data: Some(self.data.clone()), ..Overrides::default() };
         Config::load(&overrides, &self.environment).map(|config| config.servers).unwrap_or_default()
+    }
+
+    /// The catalogue, of this machine or as it ships.
+    pub(super) fn catalog(&self) -> Option<Catalog> {
+        let own = self.directory().ok();
+        let own = own.and_then(|own| Catalog::open(&data::catalog_file(own.path())).ok());
+        own.or_else(|| Catalog::in_memory().ok())
     }
 
     /// What was remembered last time.

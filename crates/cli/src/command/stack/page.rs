@@ -199,6 +199,9 @@ fn notes(report: &Report<'_>, group: &Group<'_>) -> Vec<String> {
         note(BAD, &format!("cannot be asked: {}", failure.lines().next().unwrap_or_default()));
     }
     if let Some(ability) = &group.ability {
+        if ability.is_hearsay {
+            note(FAINT, "as the catalogue has this package; the server itself was not asked");
+        }
         let findings = ability.findings();
         if findings > 0 {
             let signs = counted(findings, "sign");
@@ -267,8 +270,10 @@ fn next(report: &Report<'_>, machine: &Machine) -> String {
     let groups = &report.survey.groups;
     let is_used = |group: &&Group<'_>| !group.is_disabled() && !group.is_adopted();
     // Asking once more those that have just not answered would be of no use.
-    let is_unasked =
-        |group: &&Group<'_>| group.ability.is_none() && report.failure(group).is_none();
+    let is_unasked = |group: &&Group<'_>| {
+        group.ability.as_ref().is_none_or(|ability| ability.is_hearsay)
+            && report.failure(group).is_none()
+    };
     let unknown = groups.iter().filter(is_used).filter(is_unasked).count();
     let open = groups.iter().filter(is_used).filter(|group| group.ability.is_some()).count();
     let mut rows = Vec::new();

@@ -38,6 +38,18 @@ fn servers_are_shown_before_and_after_they_are_asked() {
 }
 
 #[test]
+fn a_package_that_the_catalogue_has_is_known_before_it_is_asked() {
+    let home = Home::new();
+    let text = r#"{"mcpServers": {"all": {"command": "npx", "args": ["-y", "@modelcontextprotocol/server-everything@latest"]}, "none": {"command": "npx", "args": ["-y", "no-such-package-0"]}}}"#;
+    home.write(".cursor/mcp.json", text);
+    let page = home.stack(&[]).exits(0);
+    check("stack-catalogued.txt", &home, &page.out);
+    let json = home.stack(&["--json"]).exits(0).json();
+    let can = &json["servers"][0]["can"];
+    assert!(can["source"].as_str().unwrap().starts_with("catalogue: "), "{can}");
+}
+
+#[test]
 fn what_changed_is_told() {
     let home = Home::new();
     let file = |tools: &str, words: &str, more: &str| {
