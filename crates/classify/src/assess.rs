@@ -121,11 +121,18 @@ fn reasons(category: Category, hits: &[Hit<'_>]) -> Vec<Reason> {
     let mut ordered: Vec<&Hit<'_>> = hits.iter().collect();
     ordered
         .sort_by_key(|hit| (hit.rule.category != category, std::cmp::Reverse(hit.rule.confidence)));
-    let found = ordered.into_iter().filter_map(|hit| {
-        let at = Spot::from(hit.place?);
-        Some(Reason { category: hit.rule.category, text: hit.rule.text, at })
-    });
-    found.take(MOST_REASONS).collect()
+    let mut found: Vec<Reason> = Vec::new();
+    for Hit { rule, place } in ordered {
+        let Some(place) = place else { continue };
+        // Several rules may say the same of one part; to a reader that is one reason.
+        let says_the_same = |reason: &Reason| {
+            (reason.category, reason.text, reason.at.part) == (rule.category, rule.text, place.part)
+        };
+        if found.len() < MOST_REASONS && !found.iter().any(says_the_same) {
+            found.push(Reason { category: rule.category, text: rule.text, at: Spot::from(*place) });
+        }
+    }
+    found
 }
 
 impl From<Place<'_>> for Spot {
