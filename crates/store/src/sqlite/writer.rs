@@ -327,12 +327,17 @@ impl Writer {
             queue.give_back(pile);
         }
         drop(batch);
-        self.blanks.extend(pile.drain(..).filter_map(Line::into_blank));
-        // Where only the thread writes, nobody takes them back.
-        self.blanks.truncate(MOST_BLANKS);
+        pile.drain(..).for_each(|line| self.reuse(line));
         self.note(queue, &fate);
         for done in done {
             done.answer(fate.clone());
+        }
+    }
+
+    /// Keeps a line to be written on again, if there is room.
+    fn reuse(&mut self, line: Line) {
+        if self.blanks.len() < MOST_BLANKS {
+            self.blanks.extend(line.into_blank());
         }
     }
 
@@ -410,7 +415,7 @@ impl Writer {
             return Ok(());
         }
         let found = self.reserve(&charges, &mut line);
-        self.blanks.extend(line.into_blank());
+        self.reuse(line);
         let went = found.as_ref().map(|_| ()).map_err(StoreError::clone);
         done.push(Done::Reserve(reply, found));
         went
