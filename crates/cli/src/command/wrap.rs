@@ -19,6 +19,9 @@ use crate::{
 };
 
 #[derive(Debug, Args)]
+#[command(
+    override_usage = "sluice wrap --policy FILE [OPTIONS] -- COMMAND…\n       sluice wrap --policy FILE [OPTIONS] --url URL"
+)]
 pub(crate) struct Wrap {
     /// The policy that decides
     #[arg(long, value_name = "FILE")]
