@@ -17,7 +17,7 @@ use anyhow::{Context as _, anyhow};
 use sluice_classify::{
     Assessment, Category, Definition, Finding, Part, Siblings, classify, findings_in_instructions,
 };
-use sluice_policy::{SuggestedPolicy, suggest_assessed_policy};
+use sluice_policy::{SuggestedPolicy, ToolSeen, suggest_policy};
 use sluice_wire::json::Value;
 
 use self::connect::Listing;
@@ -148,8 +148,8 @@ impl Scan {
 
     /// The policy to start from.
     pub(crate) fn policy(&self) -> SuggestedPolicy {
-        suggest_assessed_policy(
-            self.tools.iter().map(|tool| (tool.name.as_str(), &tool.assessment)),
+        suggest_policy(
+            self.tools.iter().map(|tool| ToolSeen::assessed(&tool.name, &tool.assessment)),
         )
     }
 

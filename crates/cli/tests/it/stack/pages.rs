@@ -83,6 +83,12 @@ fn definitions_that_mislead_are_to_be_asked_about() {
         "{}",
         page.out
     );
+    // Neither does an adopted server give them to agents, however little they claim to do.
+    let adopted = home.stack(&["adopt", "s", "--yes"]).exits(0);
+    assert!(adopted.out.contains("with signs of poisoning: hidden"), "{}", adopted.out);
+    let policy = home.text(".local/share/sluice/stack/policies/s.json");
+    let policy: serde_json::Value = serde_json::from_str(&policy).unwrap();
+    assert_eq!(policy["tools"]["list_notes"], serde_json::json!({"action": "hide"}));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::borrow::Borrow;
 
 use serde_json::Value;
+use sluice_admin::known::seen;
 use sluice_catalog::{Server, Tool, ability};
 use sluice_classify::{Category, Risk, SignalKind};
 use sluice_policy::suggest_policy;
@@ -114,8 +115,7 @@ fn is_plain(name: &str) -> bool {
 }
 
 fn suggested<T: Borrow<Tool>>(tools: &[T]) -> sluice_policy::SuggestedPolicy {
-    let tools = tools.iter().map(Borrow::borrow);
-    suggest_policy(tools.map(|tool| (tool.name.as_str(), tool.traits.category)))
+    suggest_policy(tools.iter().map(Borrow::borrow).map(seen))
 }
 
 /// The recommended policy alone, as a file's text.

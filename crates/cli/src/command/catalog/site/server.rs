@@ -1,6 +1,7 @@
 //! The page of a server.
 
 use serde_json::Value;
+use sluice_admin::known;
 use sluice_catalog::{Server, ability};
 use sluice_classify::{Category, Risk, SignalKind};
 use sluice_policy::suggest_policy;
@@ -78,10 +79,9 @@ fn head(html: &mut Html, server: &Server) {
 
 fn policy(html: &mut Html, tools: &[Paged]) {
     let shown = tools.iter().take(MOST_ENTRIES);
-    let all = tools.iter().map(|one| (one.tool.name.as_str(), one.tool.traits.category));
-    html.heading("Recommended policy").list(suggest_policy(all).effect);
-    let text =
-        suggest_policy(shown.map(|one| (one.tool.name.as_str(), one.tool.traits.category))).policy;
+    html.heading("Recommended policy")
+        .list(suggest_policy(tools.iter().map(|one| known::seen(&one.tool))).effect);
+    let text = suggest_policy(shown.map(|one| known::seen(&one.tool))).policy;
     html.raw("<details>\n<summary>As a file</summary>\n<pre><code>");
     for line in text.lines() {
         html.text(line).raw("\n");
