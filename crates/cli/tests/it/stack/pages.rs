@@ -50,6 +50,32 @@ fn a_package_that_the_catalogue_has_is_known_before_it_is_asked() {
 }
 
 #[test]
+fn only_the_very_package_is_known_from_the_catalogue() {
+    let home = Home::new();
+    let advice = |command: &str, package: &str| {
+        let text = format!(
+            r#"{{"mcpServers": {{"s": {{"command": "{command}", "args": ["{package}"]}}}}}}"#
+        );
+        home.write(".cursor/mcp.json", &text);
+        let json = home.stack(&["--json"]).exits(0).json();
+        let server = &json["servers"][0];
+        (server["can"].is_object(), server["advice"].as_str().unwrap().to_owned())
+    };
+    // Each has an entry of that name, or nearly, which is of something else.
+    for (command, package) in [
+        ("npx", "weather"),
+        ("uvx", "weather"),
+        ("npx", "mcp-server-time"),
+        ("npx", "@ModelContextProtocol/server-everything"),
+        ("npx", "modelcontextprotocol-server-everything"),
+    ] {
+        assert_eq!(advice(command, package), (false, "ask first".into()), "{command} {package}");
+    }
+    // What others say of one that only reads is no reason to go on without a policy.
+    assert_eq!(advice("uvx", "mcp-server-time"), (true, "connect with rules".into()));
+}
+
+#[test]
 fn what_changed_is_told() {
     let home = Home::new();
     let file = |tools: &str, words: &str, more: &str| {
