@@ -47,6 +47,26 @@ async fn servers_and_tools_are_found() {
 }
 
 #[tokio::test]
+async fn pages_go_on_while_servers_do() {
+    let plane = Plane::new();
+    let entries = (0..3).map(|number| format!(r#"{{"name": "io.quagga/{number}"}}"#));
+    let file = plane.folder.join("entries.json");
+    let text = format!(r#"{{"servers": [{}]}}"#, entries.collect::<Vec<_>>().join(","));
+    std::fs::write(&file, text).unwrap();
+    let mut catalog = Catalog::open_to_write(&plane.folder.join("catalog.db")).unwrap();
+    catalog.import(&file, None, &mut |_| {}).unwrap();
+    let (mut cursor, mut names) = ("0".to_owned(), Vec::new());
+    loop {
+        let path = format!("/api/v1/catalog/servers?q=quagga&limit=1&cursor={cursor}");
+        let page = plane.get(&path).await.expect(200);
+        names.push(page["servers"][0]["name"].as_str().unwrap().to_owned());
+        let Some(next) = page["next"].as_str() else { break };
+        next.clone_into(&mut cursor);
+    }
+    assert_eq!(names, ["io.quagga/0", "io.quagga/1", "io.quagga/2"]);
+}
+
+#[tokio::test]
 async fn a_server_and_a_tool_have_their_pages() {
     let plane = stocked();
     let server = plane.get("/api/v1/catalog/servers/acme-ledger").await.expect(200);

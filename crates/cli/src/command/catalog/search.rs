@@ -87,7 +87,7 @@ impl Search {
             remark("nothing fits\nhint: use fewer or other words, or fewer filters\n")?;
         }
         if found.more && !self.json {
-            let next = usize::from(self.offset) + found.tools.len();
+            let next = usize::from(self.offset) + found.tools.len().max(found.servers.len());
             remark(&format!("{FAINT}more fit: add words, or `--offset {next}`{FAINT:#}\n"))?;
         }
         Ok(Done::well_if(!nothing))
