@@ -2,6 +2,7 @@
 
 mod fit;
 mod json;
+mod shell;
 mod snippet;
 mod table;
 
@@ -15,6 +16,7 @@ use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 
 pub(crate) use fit::{Screen, fitted, wide, wrapped};
+pub(crate) use shell::typed;
 pub(crate) use snippet::problem;
 pub(crate) use table::{Cell, Columns, table};
 

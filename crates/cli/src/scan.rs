@@ -23,7 +23,7 @@ use sluice_wire::json::Value;
 use self::connect::Listing;
 pub(crate) use self::{
     connect::{Target, ask},
-    hold::Hold,
+    hold::{Hold, shown},
     json::json,
     markdown::markdown,
     page::{Manner, page},

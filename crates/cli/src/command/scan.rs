@@ -66,7 +66,8 @@ impl ScanCommand {
             }
             None => Place::Command(self.command.clone()),
         };
-        let target = Target { place, timeout };
+        let waiting = Some(scan::shown(&place));
+        let target = Target { place, env: Vec::new(), timeout, waiting };
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()

@@ -94,6 +94,7 @@ fn next(scan: &Scan, hold: &Hold) -> Vec<String> {
     let mut lines = vec!["\n### To hold it\n".to_owned()];
     let commands = [&hold.policy, &hold.wrap];
     lines.extend(commands.map(|command| format!("1. {}", code(command, usize::MAX))));
+    lines.extend(hold.missing.map(|missing| format!("\n{missing}")));
     lines.push("\nThe policy to start from:\n".into());
     lines.extend(scan.policy().effect.iter().map(|line| format!("- {line}")));
     lines

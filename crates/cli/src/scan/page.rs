@@ -193,6 +193,7 @@ fn next(hold: &Hold, manner: Manner) -> Vec<String> {
     let command = |command: &String| format!("  {}", visible(command));
     let mut lines = vec![String::new(), format!("{STRONG}To hold it{STRONG:#}")];
     lines.extend([&hold.policy, &hold.wrap].map(command));
+    lines.extend(hold.missing.map(|missing| format!("{HELD}{missing}{HELD:#}")));
     if manner.is_small() {
         let words = "`sluice server add`, `policy put`, `grant create`";
         lines.push(format!("{FAINT}or behind a gateway: {words}{FAINT:#}"));
