@@ -22,7 +22,7 @@ use sluice_wire::json::Value;
 
 use self::connect::Listing;
 pub(crate) use self::{
-    connect::{Target, ask},
+    connect::{AskError, Target, Trouble, ask},
     hold::{Hold, shown},
     json::json,
     markdown::markdown,
@@ -144,6 +144,14 @@ impl Scan {
             }
         }
         all
+    }
+
+    /// The tools, the worst first: what each is called, what it can do, and how the
+    /// server has written it.
+    pub(crate) fn tools(&self) -> impl Iterator<Item = (&str, &Assessment, &str)> {
+        self.tools
+            .iter()
+            .map(|tool| (tool.name.as_str(), &tool.assessment, tool.definition.as_str()))
     }
 
     /// The policy to start from.

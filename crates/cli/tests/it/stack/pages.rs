@@ -156,6 +156,24 @@ fn what_steers_a_terminal_is_shown_instead() {
 }
 
 #[test]
+fn servers_that_cannot_stand_the_first_question_are_asked_in_the_old_way() {
+    let home = Home::new();
+    let server = |variable: &str, tool: &str| {
+        format!(
+            r#"{{"command": "notes-server", "args": ["{tool}"], "env": {{"{variable}": "1"}}}}"#
+        )
+    };
+    let text = format!(
+        r#"{{"mcpServers": {{"deaf": {}, "frail": {}}}}}"#,
+        server("DEAF", "get_time"),
+        server("FRAIL", "get_date")
+    );
+    home.write(".cursor/mcp.json", &text);
+    let page = home.stack(&["--scan"]).exits(0);
+    assert_eq!(page.err, "1/2 deaf   1 tool\n2/2 frail  1 tool\n", "{}", page.out);
+}
+
+#[test]
 fn nothing_is_started_unless_asked() {
     let home = Home::new();
     let record = home.path("record").display().to_string();
