@@ -1,5 +1,6 @@
 //! Writing for people and for programs, and the exit code.
 
+mod count;
 mod fit;
 mod json;
 mod shell;
@@ -15,7 +16,8 @@ use std::{
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 
-pub(crate) use fit::{Screen, fitted, wide, wrapped};
+pub(crate) use count::{counted, thousands};
+pub(crate) use fit::{Screen, fitted, shortened, wide, wrapped};
 pub(crate) use shell::typed;
 pub(crate) use snippet::problem;
 pub(crate) use table::{Cell, Columns, table};

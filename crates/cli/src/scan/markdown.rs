@@ -3,13 +3,8 @@
 //! Whatever the server wrote stands in code spans, where neither Markdown nor
 //! HTML nor a mention of somebody is understood.
 
-use super::{
-    Hold, Scan,
-    attacks::bearing,
-    page::{counted, thousands},
-    verdict::verdict,
-};
-use crate::output::{fitted, visible};
+use super::{Hold, Scan, attacks::bearing, verdict::verdict};
+use crate::output::{counted, fitted, thousands, visible};
 
 /// Places of a name and of a quotation.
 const NAME: usize = 80;

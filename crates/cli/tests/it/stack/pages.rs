@@ -1,5 +1,7 @@
 //! What is printed, to the byte.
 
+use unicode_width::UnicodeWidthStr as _;
+
 use super::{Home, furnished};
 use crate::golden;
 
@@ -7,7 +9,7 @@ use crate::golden;
 fn check(name: &str, home: &Home, text: &str) {
     let text = home.steady(text);
     for line in text.lines() {
-        assert!(line.chars().count() <= 80, "{name}: {line}");
+        assert!(line.width() <= 80, "{name}: {line}");
     }
     golden::check(name, &text);
 }
@@ -139,6 +141,18 @@ fn servers_that_go_past_the_gateway_are_told() {
     let declared: Vec<_> =
         json["servers"].as_array().unwrap().iter().map(|s| &s["declared"]).collect();
     assert_eq!(declared.iter().filter(|name| **name == "kept").count(), 1, "{json}");
+}
+
+#[test]
+fn wide_names_fit_their_columns() {
+    let home = Home::new();
+    let name = "建立一則筆記的伺服器與工具";
+    let text = format!(
+        r#"{{"mcpServers": {{"{name}": {{"command": "x", "args": ["{name}", "{name}", "{name}", "{name}"]}}}}}}"#
+    );
+    home.write(".cursor/mcp.json", &text);
+    let page = home.stack(&[]).exits(0);
+    check("stack-wide.txt", &home, &page.out);
 }
 
 #[test]

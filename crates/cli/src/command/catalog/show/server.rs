@@ -9,8 +9,8 @@ use sluice_classify::{Category, Risk, SignalKind};
 use sluice_policy::suggest_policy;
 
 use crate::{
-    command::catalog::page::{Page, counted, of_risk, shortened},
-    output::{Cell, HELD, STRONG, table, visible},
+    command::catalog::page::{Page, of_risk},
+    output::{Cell, HELD, STRONG, counted, shortened, table, visible},
 };
 
 /// Tools that are shown, unless all are wanted.
@@ -40,7 +40,7 @@ fn head(page: &mut Page, server: &Server) {
     if let Some(worst) = server.worst() {
         let risk = Risk::from(worst);
         let style = of_risk(risk);
-        let tools = counted(server.tools().unwrap_or_default().into(), "tool");
+        let tools = counted(server.tools().unwrap_or_default(), "tool");
         page.lines(&format!("{style}{risk}{style:#}: the worst of {tools} is {worst}"));
     }
     let version = server.version.as_deref().map(|version| format!(", version {version}"));
@@ -58,7 +58,7 @@ fn head(page: &mut Page, server: &Server) {
         }
     }
     if server.findings > 0 {
-        let count = counted(server.findings.into(), "sign");
+        let count = counted(server.findings, "sign");
         page.lines(&format!("{HELD}warning{HELD:#}: {count} of poisoning in its definitions"));
     }
 }
@@ -69,11 +69,7 @@ fn abilities(page: &mut Page, server: &Server) {
     for category in Category::ALL.into_iter().rev() {
         let count = counts.of(category);
         if count > 0 {
-            page.point(&format!(
-                "{} ({category}: {})",
-                ability(category),
-                counted(count.into(), "tool")
-            ));
+            page.point(&format!("{} ({category}: {})", ability(category), counted(count, "tool")));
         }
     }
 }

@@ -7,7 +7,7 @@ use sluice_classify::{Category, Risk, SignalKind};
 use sluice_policy::suggest_policy;
 
 use super::{Paged, html::Html};
-use crate::command::catalog::page::counted;
+use crate::output::counted;
 
 /// Entries of a recommended policy that are shown on the page.
 const MOST_ENTRIES: usize = 200;
@@ -51,7 +51,7 @@ fn head(html: &mut Html, server: &Server) {
     if let Some(worst) = server.worst() {
         html.raw("<p class=\"level\">").badge(worst);
         let (risk, tools) = (Risk::from(worst), server.tools().unwrap_or_default());
-        let tools = counted(tools.into(), "tool");
+        let tools = counted(tools, "tool");
         html.text(&format!(" {risk} risk: the worst of {tools}")).raw("</p>\n");
     }
     html.raw("<p class=\"from\">From <code>").text(&server.source).raw("</code>");
