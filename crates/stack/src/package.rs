@@ -28,6 +28,17 @@ pub struct Package {
     pub name: String,
 }
 
+/// What an option of a runner says.
+enum Meaning {
+    /// Its value is the package.
+    Package,
+    /// Its value is something else.
+    Valued,
+    Plain,
+    /// It may have the package come from elsewhere, or have a value that is no package.
+    Unknown,
+}
+
 impl Transport {
     /// The package that the command runs, if it is one of npm or `PyPI`. One that is
     /// fetched from elsewhere under the same name is none of theirs.
@@ -72,20 +83,41 @@ impl Registry {
             let Some(option) = word.strip_prefix('-') else { return self.package_of(word) };
             let (option, value) =
                 option.split_once('=').map_or((option, None), |(o, v)| (o, Some(v)));
-            match (self, option) {
-                (Registry::Npm, "p" | "-package") | (Registry::PyPi, "-from" | "-spec") => {
-                    return self.package_of(value.or_else(|| words.next())?);
-                }
-                (Registry::Npm, "-registry" | "-userconfig" | "c" | "-call") => return None,
-                (Registry::PyPi, "i" | "f" | "-find-links" | "-config-file") => return None,
-                (Registry::PyPi, option) if option.contains("index") => return None,
-                (Registry::PyPi, "p" | "-python" | "-with") if value.is_none() => {
+            match self.option(option) {
+                Meaning::Package => return self.package_of(value.or_else(|| words.next())?),
+                Meaning::Valued if value.is_none() => {
                     words.next();
                 }
-                _ => {}
+                Meaning::Valued | Meaning::Plain => {}
+                Meaning::Unknown => return None,
             }
         }
         None
+    }
+
+    /// What an option is, without its first dash.
+    fn option(self, option: &str) -> Meaning {
+        match (self, option) {
+            (Registry::Npm, "p" | "-package") | (Registry::PyPi, "-from" | "-spec") => {
+                Meaning::Package
+            }
+            (Registry::Npm, "-loglevel")
+            | (Registry::PyPi, "p" | "-python" | "-with" | "-prerelease" | "-cache-dir") => {
+                Meaning::Valued
+            }
+            (_, "q" | "-quiet" | "-offline")
+            | (
+                Registry::Npm,
+                "y" | "-yes" | "s" | "-silent" | "-bun" | "-no-install" | "-prefer-offline"
+                | "-prefer-online",
+            )
+            | (
+                Registry::PyPi,
+                "v" | "-verbose" | "n" | "-no-cache" | "U" | "-upgrade" | "-refresh" | "-isolated"
+                | "-reinstall" | "-no-progress" | "-native-tls" | "-no-config",
+            ) => Meaning::Plain,
+            _ => Meaning::Unknown,
+        }
     }
 
     /// Whether a variable may have packages come from elsewhere.
@@ -142,6 +174,7 @@ mod tests {
         check("npx --package=server its-command", Some("server"));
         check("cmd /c npx.cmd -y server", Some("server"));
         check("npm exec -- server", Some("server"));
+        check("npx --loglevel silent server", Some("server"));
         check("pnpm dlx server", Some("server"));
         check("uvx --python 3.12 mcp-server[extra]==1.0", Some("mcp-server"));
         check("uvx --from a.server@latest its-command", Some("a.server"));
@@ -166,6 +199,7 @@ mod tests {
             "npx @/server",
             "npx --registry=https://x.y server",
             "npx --registry https://x.y server",
+            "npx --something other server",
             "uvx server@git+https://x.y/z",
             "uvx --default-index https://x.y server",
             "uvx -i https://x.y server",
