@@ -8,7 +8,7 @@ use sluice_catalog::{
     reasons_for_policy,
 };
 use sluice_classify::{Category, Risk};
-use sluice_policy::{suggest_entry, suggest_policy};
+use sluice_policy::{ToolSeen, suggest_entry, suggest_policy};
 
 /// A server at a glance.
 #[derive(Debug, Serialize)]
@@ -193,8 +193,7 @@ impl KnownServerPage {
     /// All that is known of a server.
     pub fn read(catalog: &Catalog, server: &Server) -> Result<KnownServerPage, CatalogError> {
         let tools = catalog.tools(server)?;
-        let suggested =
-            suggest_policy(tools.iter().map(|tool| (tool.name.as_str(), tool.traits.category)));
+        let suggested = suggest_policy(tools.iter().map(seen));
         Ok(KnownServerPage {
             server: server.into(),
             tool_list: tools.iter().map(KnownTool::from).collect(),
@@ -211,7 +210,7 @@ impl KnownToolPage {
         server: &Server,
         tool: &Tool,
     ) -> Result<KnownToolPage, CatalogError> {
-        let suggested = suggest_entry(&tool.name, tool.traits.category);
+        let suggested = suggest_entry(seen(tool));
         let related = catalog.related(server, tool)?;
         Ok(KnownToolPage {
             server: server.name.clone(),
@@ -228,4 +227,10 @@ impl KnownToolPage {
             related: related.iter().map(KnownHit::from).collect(),
         })
     }
+}
+
+/// A tool as a suggestion takes it.
+pub fn seen(tool: &Tool) -> ToolSeen<'_> {
+    let has_findings = tool.traits.findings.total() > 0;
+    ToolSeen { name: &tool.name, category: tool.traits.category, has_findings }
 }

@@ -32,6 +32,9 @@ macro_rules! tools {
 
 pub(crate) const SERVER_BY_ID: &str = servers!("WHERE id = ?1");
 
+/// What a source begins with whose servers are called as their packages are.
+const BY_PACKAGE: &str = "toolsdk-ai/toolsdk-mcp-registry@";
+
 /// Related tools of each kind.
 const MOST_RELATED: usize = 5;
 
@@ -77,6 +80,28 @@ impl Catalog {
             }
         }
         Ok(None)
+    }
+
+    /// The server that a package of a registry (`npm`, `pypi`) is, where its
+    /// definitions came from that package or are listed by its very name.
+    pub fn server_of_package(
+        &self,
+        registry: &str,
+        name: &str,
+    ) -> Result<Option<Server>, CatalogError> {
+        let mut by_source = self.connection.prepare_cached(servers!(
+            "WHERE substr(source, 1, length(?1)) = ?1 ORDER BY id LIMIT 1"
+        ))?;
+        let from = format!("{registry}:{name}@");
+        let server = by_source.query_row([&from], read_server).optional()?;
+        // Of the names listed there, only those with a scope say of which registry they are.
+        if server.is_some() || registry != "npm" || !name.starts_with('@') {
+            return Ok(server);
+        }
+        let mut by_name = self
+            .connection
+            .prepare_cached(servers!("WHERE name = ?1 AND substr(source, 1, length(?2)) = ?2"))?;
+        Ok(by_name.query_row([name, BY_PACKAGE], read_server).optional()?)
     }
 
     /// The server of this slug.

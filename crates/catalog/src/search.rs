@@ -52,7 +52,7 @@ pub struct Found {
     /// is about categories, risks or signals, which are traits of tools.
     pub servers: Vec<Server>,
     pub tools: Vec<Hit>,
-    /// Whether more tools fit than are named.
+    /// Whether more servers or tools fit than are named.
     pub more: bool,
 }
 
@@ -121,8 +121,9 @@ impl Catalog {
         rank(&mut tools, &asked);
         let limit = query.limit.clamp(1, MOST_RESULTS);
         let servers = if query.is_about_tools() { Vec::new() } else { self.servers_with(&asked)? };
+        let end = query.offset.saturating_add(limit);
         Ok(Found {
-            more: tools.len() > query.offset.saturating_add(limit),
+            more: tools.len() > end || servers.len() > end,
             servers: servers.into_iter().skip(query.offset).take(limit).collect(),
             tools: tools.into_iter().skip(query.offset).take(limit).collect(),
         })

@@ -1,6 +1,9 @@
 //! Writing for people and for programs, and the exit code.
 
+mod count;
 mod fit;
+mod json;
+mod shell;
 mod snippet;
 mod table;
 
@@ -13,7 +16,9 @@ use std::{
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 
-pub(crate) use fit::{Screen, fitted, wide, wrapped};
+pub(crate) use count::{counted, thousands};
+pub(crate) use fit::{Screen, fitted, shortened, wide, wrapped};
+pub(crate) use shell::typed;
 pub(crate) use snippet::problem;
 pub(crate) use table::{Cell, Columns, table};
 
@@ -63,7 +68,14 @@ pub(crate) fn print(text: &str) -> io::Result<()> {
 pub(crate) fn print_json(data: &impl Serialize) -> anyhow::Result<()> {
     let mut text = serde_json::to_string_pretty(data)?;
     text.push('\n');
-    Ok(unless_closed(io::stdout().write_all(text.as_bytes()))?)
+    print_json_text(&text)?;
+    Ok(())
+}
+
+/// The same for JSON that is text already, such as a policy; whether anybody reads
+/// it still.
+pub(crate) fn print_json_text(text: &str) -> io::Result<bool> {
+    print_bytes(json::escaped(text).as_bytes())
 }
 
 /// Writes a text that comes from outside: to a terminal harmlessly, else exactly.

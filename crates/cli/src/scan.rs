@@ -17,13 +17,13 @@ use anyhow::{Context as _, anyhow};
 use sluice_classify::{
     Assessment, Category, Definition, Finding, Part, Siblings, classify, findings_in_instructions,
 };
-use sluice_policy::{SuggestedPolicy, suggest_assessed_policy};
+use sluice_policy::{SuggestedPolicy, ToolSeen, suggest_policy};
 use sluice_wire::json::Value;
 
 use self::connect::Listing;
 pub(crate) use self::{
-    connect::{Target, ask},
-    hold::Hold,
+    connect::{AskError, Target, Trouble, ask},
+    hold::{Hold, shown},
     json::json,
     markdown::markdown,
     page::{Manner, page},
@@ -146,10 +146,18 @@ impl Scan {
         all
     }
 
+    /// The tools, the worst first: what each is called, what it can do, and how the
+    /// server has written it.
+    pub(crate) fn tools(&self) -> impl Iterator<Item = (&str, &Assessment, &str)> {
+        self.tools
+            .iter()
+            .map(|tool| (tool.name.as_str(), &tool.assessment, tool.definition.as_str()))
+    }
+
     /// The policy to start from.
     pub(crate) fn policy(&self) -> SuggestedPolicy {
-        suggest_assessed_policy(
-            self.tools.iter().map(|tool| (tool.name.as_str(), &tool.assessment)),
+        suggest_policy(
+            self.tools.iter().map(|tool| ToolSeen::assessed(&tool.name, &tool.assessment)),
         )
     }
 

@@ -52,8 +52,5 @@ pub use path::ArgPath;
 pub use policy::{Mode, Policy, Posture, ServerRequest};
 pub use selftest::TestResult;
 pub use standing::shows;
-pub use suggest::{
-    SuggestedPolicy, Suggestion, suggest_assessed_entry, suggest_assessed_policy, suggest_entry,
-    suggest_policy,
-};
+pub use suggest::{SuggestedPolicy, Suggestion, ToolSeen, suggest_entry, suggest_policy};
 pub use time::{Timestamp, Window};

@@ -32,27 +32,27 @@ pub struct SuggestedPolicy {
     pub effect: Vec<String>,
 }
 
-/// The entry recommended for a tool.
-pub fn suggest_entry(tool: &str, category: Category) -> Suggestion {
-    let limit = |most: u32| {
-        let counter = format!("{tool}_rate");
-        json!([{ "counter": counter, "window": "minute", "max": most, "scope": "grant" }])
-    };
-    let entry = match category {
-        Category::Read => json!({}),
-        Category::Write => json!({ "limits": limit(30) }),
-        Category::Execute => json!({ "limits": limit(10), "validate_args": true }),
-        Category::Destructive => json!({ "action": "hide" }),
-        Category::Financial => json!({ "action": "approve", "reason": "Requires human approval." }),
-        Category::Other => json!({ "limits": limit(60) }),
-    };
-    Suggestion { entry, effect: effect(category) }
+/// A tool as it was seen: all that a suggestion goes by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ToolSeen<'t> {
+    pub name: &'t str,
+    pub category: Category,
+    /// Whether its definition seems written to mislead.
+    pub has_findings: bool,
 }
 
-/// The same for a tool that was looked at: one whose definition seems written to
-/// mislead is hidden, whatever else it does.
-pub fn suggest_assessed_entry(tool: &str, assessment: &Assessment) -> Suggestion {
-    Treatment::of(assessment).suggestion(tool)
+impl<'t> ToolSeen<'t> {
+    /// A tool of this name that was looked at.
+    pub fn assessed(name: &'t str, assessment: &Assessment) -> ToolSeen<'t> {
+        let has_findings = !assessment.findings.is_empty();
+        ToolSeen { name, category: assessment.category, has_findings }
+    }
+}
+
+/// The entry recommended for a tool. One whose definition seems written to mislead
+/// is hidden, whatever else it does.
+pub fn suggest_entry(tool: ToolSeen<'_>) -> Suggestion {
+    Treatment::of(tool).suggestion(tool.name)
 }
 
 /// How a tool is treated, by what was seen in it.
@@ -64,19 +64,36 @@ enum Treatment {
 }
 
 impl Treatment {
-    fn of(assessment: &Assessment) -> Treatment {
-        let is_clean = assessment.findings.is_empty();
-        if is_clean { Treatment::As(assessment.category) } else { Treatment::Hidden }
+    fn of(tool: ToolSeen<'_>) -> Treatment {
+        if tool.has_findings { Treatment::Hidden } else { Treatment::As(tool.category) }
     }
 
     fn suggestion(self, tool: &str) -> Suggestion {
         match self {
-            Treatment::As(category) => suggest_entry(tool, category),
+            Treatment::As(category) => {
+                Suggestion { entry: entry(tool, category), effect: effect(category) }
+            }
             Treatment::Hidden => Suggestion {
                 entry: json!({ "action": "hide" }),
                 effect: "hidden until you have read its definition, which has signs of poisoning",
             },
         }
+    }
+}
+
+/// The recommended entry of a category.
+fn entry(tool: &str, category: Category) -> Json {
+    let limit = |most: u32| {
+        let counter = format!("{tool}_rate");
+        json!([{ "counter": counter, "window": "minute", "max": most, "scope": "grant" }])
+    };
+    match category {
+        Category::Read => json!({}),
+        Category::Write => json!({ "limits": limit(30) }),
+        Category::Execute => json!({ "limits": limit(10), "validate_args": true }),
+        Category::Destructive => json!({ "action": "hide" }),
+        Category::Financial => json!({ "action": "approve", "reason": "Requires human approval." }),
+        Category::Other => json!({ "limits": limit(60) }),
     }
 }
 
@@ -94,24 +111,14 @@ fn effect(category: Category) -> &'static str {
     }
 }
 
-/// The policy recommended for a server with these tools.
-pub fn suggest_policy<'t>(tools: impl IntoIterator<Item = (&'t str, Category)>) -> SuggestedPolicy {
-    suggested(tools.into_iter().map(|(tool, category)| (tool, Treatment::As(category))))
-}
-
-/// The same for tools that were looked at, as [`suggest_assessed_entry`] has it.
-pub fn suggest_assessed_policy<'t>(
-    tools: impl IntoIterator<Item = (&'t str, &'t Assessment)>,
-) -> SuggestedPolicy {
-    suggested(tools.into_iter().map(|(tool, assessment)| (tool, Treatment::of(assessment))))
-}
-
-fn suggested<'t>(tools: impl Iterator<Item = (&'t str, Treatment)>) -> SuggestedPolicy {
+/// The policy recommended for a server with these tools, each as [`suggest_entry`]
+/// has it.
+pub fn suggest_policy<'t>(tools: impl IntoIterator<Item = ToolSeen<'t>>) -> SuggestedPolicy {
     let mut named = BTreeSet::new();
     let mut left_out = 0;
-    for (tool, treatment) in tools {
-        if can_be_named(tool) && named.len() < MOST_ENTRIES {
-            named.insert((treatment, tool));
+    for tool in tools {
+        if can_be_named(tool.name) && named.len() < MOST_ENTRIES {
+            named.insert((Treatment::of(tool), tool.name));
         } else {
             left_out += 1;
         }
@@ -160,13 +167,17 @@ fn counted(tools: usize) -> String {
 mod tests {
     use sluice_classify::{Category, Definition, Siblings, classify};
 
-    use super::{suggest_assessed_policy, suggest_entry, suggest_policy};
+    use super::{ToolSeen, suggest_entry, suggest_policy};
     use crate::{Format, load};
+
+    fn clean(name: &str, category: Category) -> ToolSeen<'_> {
+        ToolSeen { name, category, has_findings: false }
+    }
 
     #[test]
     fn each_category_has_its_recommended_entry() {
         let check = |category, expected: &str| {
-            let entry = suggest_entry("t", category).entry;
+            let entry = suggest_entry(clean("t", category)).entry;
             assert_eq!(entry.to_string(), expected, "{category}");
         };
         let limit = |most| {
@@ -192,7 +203,7 @@ mod tests {
             ("@read", Category::Read),
             ("a*", Category::Read),
         ];
-        let suggested = suggest_policy(tools);
+        let suggested = suggest_policy(tools.map(|(name, category)| clean(name, category)));
         load(suggested.policy.as_bytes(), Format::Json).unwrap();
         assert_eq!(
             suggested.effect,
@@ -220,7 +231,8 @@ mod tests {
             definition("get_date", "Returns the date."),
         ];
         let assessed = tools.map(|tool| (tool.name, classify(&tool, &Siblings::default())));
-        let suggested = suggest_assessed_policy(assessed.iter().map(|(name, of)| (*name, of)));
+        let suggested =
+            suggest_policy(assessed.iter().map(|(name, of)| ToolSeen::assessed(name, of)));
         assert_eq!(
             suggested.policy.split_whitespace().collect::<String>(),
             r#"{"version":"1","default":"deny","tools":{"get_date":{},"get_time":{"action":"hide"}}}"#
@@ -238,7 +250,7 @@ mod tests {
     #[test]
     fn a_server_with_too_many_tools_still_has_a_policy() {
         let names: Vec<String> = (0..5_100).map(|number| format!("{number:0>128}")).collect();
-        let tools = names.iter().map(|name| (name.as_str(), Category::Destructive));
+        let tools = names.iter().map(|name| clean(name, Category::Destructive));
         let suggested = suggest_policy(tools);
         load(suggested.policy.as_bytes(), Format::Json).unwrap();
         assert_eq!(suggested.effect[1], "100 tools that no entry can name: denied");

@@ -3,21 +3,53 @@
 
 use crate::{Guarded, Transport};
 
-/// How the runners of a registry are called, and read.
-#[derive(Debug, Clone, Copy)]
-enum Registry {
+/// Where packages are published.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Registry {
     Npm,
     PyPi,
 }
 
+impl Registry {
+    /// The name that sources begin with.
+    pub fn name(self) -> &'static str {
+        match self {
+            Registry::Npm => "npm",
+            Registry::PyPi => "pypi",
+        }
+    }
+}
+
+/// A package by its name, which says nothing without its registry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Package {
+    pub registry: Registry,
+    /// Without its version.
+    pub name: String,
+}
+
+/// What an option of a runner says.
+enum Meaning {
+    /// Its value is the package.
+    Package,
+    /// Its value is something else.
+    Valued,
+    Plain,
+    /// It may have the package come from elsewhere, or have a value that is no package.
+    Unknown,
+}
+
 impl Transport {
-    /// The package's name without its version, if the command runs one of npm or
-    /// `PyPI`.
-    pub fn package(&self) -> Option<String> {
-        let Transport::Command { program, args, .. } = self else { return None };
+    /// The package that the command runs, if it is one of npm or `PyPI`. One that is
+    /// fetched from elsewhere under the same name is none of theirs.
+    pub fn package(&self) -> Option<Package> {
+        let Transport::Command { program, args, env } = self else { return None };
         let words: Vec<&str> = std::iter::once(program).chain(args).map(Guarded::expose).collect();
         let (registry, words) = runner(&words)?;
-        registry.package(words)
+        if env.iter().any(|(name, _)| registry.is_moved_by(name)) {
+            return None;
+        }
+        registry.package(words).map(|name| Package { registry, name })
     }
 }
 
@@ -48,38 +80,80 @@ impl Registry {
             if word == "--" {
                 continue;
             }
-            let Some(option) = word.strip_prefix('-') else { return self.name(word) };
+            let Some(option) = word.strip_prefix('-') else { return self.package_of(word) };
             let (option, value) =
                 option.split_once('=').map_or((option, None), |(o, v)| (o, Some(v)));
-            match (self, option) {
-                (Registry::Npm, "p" | "-package") | (Registry::PyPi, "-from" | "-spec") => {
-                    return self.name(value.or_else(|| words.next())?);
-                }
-                (Registry::PyPi, "p" | "-python" | "-with" | "-index-url") if value.is_none() => {
+            match self.option(option) {
+                Meaning::Package => return self.package_of(value.or_else(|| words.next())?),
+                Meaning::Valued if value.is_none() => {
                     words.next();
                 }
-                _ => {}
+                Meaning::Valued | Meaning::Plain => {}
+                Meaning::Unknown => return None,
             }
         }
         None
     }
 
-    fn name(self, word: &str) -> Option<String> {
-        let end = match self {
-            // The first `@` begins a scope.
-            Registry::Npm => word.rfind('@').filter(|place| *place > 0),
-            Registry::PyPi => word.find(['@', '=', '<', '>', '~', '!', '[', ';']),
+    /// What an option is, without its first dash.
+    fn option(self, option: &str) -> Meaning {
+        match (self, option) {
+            (Registry::Npm, "p" | "-package") | (Registry::PyPi, "-from" | "-spec") => {
+                Meaning::Package
+            }
+            (Registry::Npm, "-loglevel")
+            | (Registry::PyPi, "p" | "-python" | "-with" | "-prerelease" | "-cache-dir") => {
+                Meaning::Valued
+            }
+            (_, "q" | "-quiet" | "-offline")
+            | (
+                Registry::Npm,
+                "y" | "-yes" | "s" | "-silent" | "-bun" | "-no-install" | "-prefer-offline"
+                | "-prefer-online",
+            )
+            | (
+                Registry::PyPi,
+                "v" | "-verbose" | "n" | "-no-cache" | "U" | "-upgrade" | "-refresh" | "-isolated"
+                | "-reinstall" | "-no-progress" | "-native-tls" | "-no-config",
+            ) => Meaning::Plain,
+            _ => Meaning::Unknown,
+        }
+    }
+
+    /// Whether a variable may have packages come from elsewhere.
+    fn is_moved_by(self, variable: &str) -> bool {
+        let variable = variable.to_ascii_lowercase();
+        match self {
+            Registry::Npm => variable.starts_with("npm_config_"),
+            Registry::PyPi => variable.starts_with("uv_") || variable.starts_with("pip_"),
+        }
+    }
+
+    fn package_of(self, word: &str) -> Option<String> {
+        let scope = match self {
+            Registry::Npm if word.starts_with('@') => word.find('/')?,
+            _ => 0,
         };
-        let name = word.get(..end.unwrap_or(word.len()))?;
-        let is_name = |c: char| c.is_ascii_alphanumeric() || "@/._-".contains(c);
-        // A path is no package, and neither is an address.
-        let is_path = name.starts_with(['.', '/']) || name.contains("//");
-        (!name.is_empty() && !is_path && name.chars().all(is_name)).then(|| name.to_owned())
+        let ends: &[char] = match self {
+            Registry::Npm => &['@'],
+            Registry::PyPi => &['@', '=', '<', '>', '~', '!', '[', ';'],
+        };
+        let (scope, rest) = word.split_at(scope);
+        let (own, version) = rest.split_at(rest.find(ends).unwrap_or(rest.len()));
+        let own = if scope.is_empty() { own } else { own.strip_prefix('/')? };
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+        // A path is no package, and neither is an address. What stands in the place of
+        // a version may name another package, or an address too.
+        let is_name = !own.is_empty() && !own.starts_with('.') && own.chars().all(is_plain);
+        let is_scope = scope.chars().skip(1).all(is_plain) && scope != "@";
+        let is_theirs = is_name && is_scope && !version.contains([':', '/']);
+        is_theirs.then(|| word.split_at(word.len() - version.len()).0.to_owned())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::{Package, Registry};
     use crate::{Guarded, Transport};
 
     fn check(command: &str, expected: Option<&str>) {
@@ -87,7 +161,8 @@ mod tests {
         let program = Guarded::program(&words[0]);
         let args = Guarded::arguments(&words[1..]);
         let transport = Transport::Command { program, args, env: Vec::new() };
-        assert_eq!(transport.package().as_deref(), expected, "{command}");
+        let package = transport.package().map(|package| package.name);
+        assert_eq!(package.as_deref(), expected, "{command}");
     }
 
     #[test]
@@ -99,6 +174,7 @@ mod tests {
         check("npx --package=server its-command", Some("server"));
         check("cmd /c npx.cmd -y server", Some("server"));
         check("npm exec -- server", Some("server"));
+        check("npx --loglevel silent server", Some("server"));
         check("pnpm dlx server", Some("server"));
         check("uvx --python 3.12 mcp-server[extra]==1.0", Some("mcp-server"));
         check("uvx --from a.server@latest its-command", Some("a.server"));
@@ -115,8 +191,38 @@ mod tests {
             "npx ./here",
             "uvx git+https://x.y/z",
             "sluice pharo",
+            "npx user/repo",
+            "npx server@npm:other",
+            "npx server@https://x.y/z.tgz",
+            "npx server@github:user/repo",
+            "npx @scope",
+            "npx @/server",
+            "npx --registry=https://x.y server",
+            "npx --registry https://x.y server",
+            "npx --something other server",
+            "uvx server@git+https://x.y/z",
+            "uvx --default-index https://x.y server",
+            "uvx -i https://x.y server",
         ] {
             check(command, None);
         }
+        let moved = Transport::Command {
+            program: Guarded::program("npx"),
+            args: Guarded::arguments(&["server".into()]),
+            env: vec![("npm_config_registry".into(), Guarded::secret("https://x.y"))],
+        };
+        assert_eq!(moved.package(), None);
+    }
+
+    #[test]
+    fn a_package_is_of_its_registry() {
+        let of = |program| Transport::Command {
+            program: Guarded::program(program),
+            args: Guarded::arguments(&["server".into()]),
+            env: Vec::new(),
+        };
+        let package = |registry| Some(Package { registry, name: "server".into() });
+        assert_eq!(of("npx").package(), package(Registry::Npm));
+        assert_eq!(of("uvx").package(), package(Registry::PyPi));
     }
 }

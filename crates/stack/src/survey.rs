@@ -191,6 +191,9 @@ fn advice(group: &Group<'_>) -> Advice {
     match ability.worst() {
         _ if is_suspect => Advice::AskFirst,
         _ if group.is_adopted() => Advice::Proceed,
+        // What others say is no reason to go on without a policy.
+        None if ability.is_hearsay => Advice::AskFirst,
+        Some(_) if ability.is_hearsay => Advice::WithRules,
         None | Some(Category::Read | Category::Other) => Advice::Proceed,
         Some(_) => Advice::WithRules,
     }

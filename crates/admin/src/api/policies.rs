@@ -11,7 +11,7 @@ use axum::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use sluice_policy::{Format, SuggestedPolicy, suggest_assessed_policy};
+use sluice_policy::{Format, SuggestedPolicy, ToolSeen, suggest_policy};
 use sluice_store::{AttachedPolicy, Name, PolicyVersion};
 
 use super::{
@@ -139,8 +139,8 @@ pub(super) async fn suggest(
 ) -> Result<Answer<Suggested>, Problem> {
     let server = ops::name(&wanted.server)?;
     let tools = plane.ops.tools(&server, false).await?;
-    let assessed = tools.iter().map(|tool| (tool.name.as_str(), &tool.assessment));
-    let SuggestedPolicy { policy, effect } = suggest_assessed_policy(assessed);
+    let assessed = tools.iter().map(|tool| ToolSeen::assessed(&tool.name, &tool.assessment));
+    let SuggestedPolicy { policy, effect } = suggest_policy(assessed);
     let policy = serde_json::from_str(&policy).unwrap_or_default();
     Ok(Answer(Suggested { server: server.to_string(), policy, effect }))
 }

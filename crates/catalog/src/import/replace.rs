@@ -244,17 +244,21 @@ fn named(connection: &Connection, name: &str) -> rusqlite::Result<Option<Server>
 /// Notes what a registry says of a server whose tools may be known: they stay.
 fn describe(connection: &Connection, there: &Server, said: &NewServer) -> rusqlite::Result<()> {
     let words = |description: Option<&str>| words::of_server(&there.name, description);
+    // What it does not say was said before.
+    let version = said.version.as_ref().or(there.version.as_ref());
+    let description = said.description.as_ref().or(there.description.as_ref());
+    let about = said.about.as_ref().or(there.about.as_ref());
     connection.execute(
         "INSERT INTO server_words (server_words, rowid, text) VALUES ('delete', ?1, ?2)",
         params![there.id, words(there.description.as_deref())],
     )?;
     connection.execute(
         "UPDATE server SET own = 1, version = ?2, description = ?3, about = ?4 WHERE id = ?1",
-        params![there.id, said.version, said.description, said.about],
+        params![there.id, version, description, about],
     )?;
     connection.execute(
         "INSERT INTO server_words (rowid, text) VALUES (?1, ?2)",
-        params![there.id, words(said.description.as_deref())],
+        params![there.id, words(description.map(String::as_str))],
     )?;
     Ok(())
 }

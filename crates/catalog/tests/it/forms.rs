@@ -100,6 +100,18 @@ fn an_entry_of_a_registry_leaves_known_tools_as_they_are() {
 }
 
 #[test]
+fn an_entry_that_says_less_leaves_what_was_said_before() {
+    let mut scratch = Scratch::new();
+    scratch.import("server.json", ENTRY).well();
+    let shorter = r#"{"name": "io.example/one", "remotes": [{"type": "sse", "url": "https://example.com/sse"}]}"#;
+    scratch.import("server.json", shorter).well();
+    let server = scratch.catalog.server("io.example/one").unwrap().unwrap();
+    assert_eq!(server.description.as_deref(), Some("Does one thing"));
+    assert_eq!(server.version.as_deref(), Some("1.2.0"));
+    assert!(server.about.unwrap().contains("example.com/sse"));
+}
+
+#[test]
 fn importing_again_replaces_the_server_and_says_what_changed() {
     let mut scratch = Scratch::new();
     let ran = scratch.import("s.json", &format!("{{{TOOLS}}}")).well();

@@ -11,7 +11,7 @@ use sluice_classify::{Definition, Siblings, classify};
 use self::{definitions::Row, line::Line};
 use crate::{
     input,
-    output::{Done, print_bytes},
+    output::{Done, print_json_text},
 };
 
 /// Bytes of one file of definitions.
@@ -58,7 +58,7 @@ fn write(rows: &[Row<'_>]) -> anyhow::Result<()> {
             text.push_str(&serde_json::to_string(&Line::new(row, &assessment))?);
             text.push('\n');
         }
-        if !print_bytes(text.as_bytes())? {
+        if !print_json_text(&text)? {
             break;
         }
     }

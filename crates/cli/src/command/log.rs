@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use self::line::Lines;
 use crate::{
     api::{Gateway, Question, with_gateway},
-    output::{Done, print, print_bytes, print_json, print_part},
+    output::{Done, print, print_json, print_json_text, print_part},
 };
 
 /// How long to wait before asking for more.
@@ -142,7 +142,7 @@ impl Log {
     fn print_some(&self, lines: &mut Lines, records: &[Value]) -> anyhow::Result<bool> {
         if self.json {
             let lines: Vec<_> = records.iter().map(|record| record.to_string() + "\n").collect();
-            return Ok(print_bytes(lines.concat().as_bytes())?);
+            return Ok(print_json_text(&lines.concat())?);
         }
         Ok(print_part(&lines.drawn(records))?)
     }

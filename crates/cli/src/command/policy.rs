@@ -17,7 +17,7 @@ use clap::Subcommand;
 
 use crate::{
     input::Source,
-    output::{BAD, Done, print, print_json, problem, remark, visible},
+    output::{BAD, Done, counted, print, print_json, problem, remark, visible},
 };
 use sluice_policy::{Policy, Problem};
 
@@ -96,12 +96,6 @@ pub(super) fn drawn(source: &Source, problems: &[Problem]) -> String {
     };
     let count = counted(problems.len(), "problem");
     format!("{text}{more}{BAD}{count}{BAD:#} in {}\n", visible(&source.name))
-}
-
-/// `1 problem`, `2 problems`.
-fn counted(number: usize, noun: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{number} {noun}{plural}")
 }
 
 /// Writes a report to standard output, and gives the exit code for it.

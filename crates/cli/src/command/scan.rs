@@ -8,7 +8,7 @@ use super::server::headers;
 use crate::{
     environment::Environment,
     logging::{self, LogFormat},
-    output::{Done, Screen, print, print_bytes, print_json, remark},
+    output::{Done, Screen, print, print_bytes, print_json, print_json_text, remark},
     scan::{self, Hold, Manner, Scan, Target},
     wrap::Place,
 };
@@ -66,7 +66,8 @@ impl ScanCommand {
             }
             None => Place::Command(self.command.clone()),
         };
-        let target = Target { place, timeout };
+        let waiting = Some(scan::shown(&place));
+        let target = Target { place, env: Vec::new(), timeout, waiting };
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -94,7 +95,7 @@ impl ScanCommand {
             }
             Format::Policy => {
                 let suggested = scan.policy();
-                print_bytes(suggested.policy.as_bytes())?;
+                print_json_text(&suggested.policy)?;
                 for line in &suggested.effect {
                     remark(&format!("{line}\n"))?;
                 }

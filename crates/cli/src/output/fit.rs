@@ -2,6 +2,7 @@
 
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
+use super::visible;
 use crate::environment::Environment;
 
 /// What is written for, where nothing says otherwise.
@@ -52,7 +53,13 @@ pub(crate) fn fitted(text: &str, most: usize) -> String {
     kept + "…"
 }
 
-/// A text as lines of at most `most` places, parted between words.
+/// The same for a text from anywhere, made harmless.
+pub(crate) fn shortened(text: &str, most: usize) -> String {
+    fitted(&visible(text), most)
+}
+
+/// A text as lines of at most `most` places, parted between words; a word that is
+/// longer than a line is parted too.
 pub(crate) fn wrapped(text: &str, most: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = String::new();
@@ -63,7 +70,12 @@ pub(crate) fn wrapped(text: &str, most: usize) -> Vec<String> {
         if !line.is_empty() {
             line.push(' ');
         }
-        line.push_str(&fitted(word, most));
+        for character in word.chars() {
+            if !line.is_empty() && wide(&line) + character.width().unwrap_or(0) > most {
+                lines.push(std::mem::take(&mut line));
+            }
+            line.push(character);
+        }
     }
     if !line.is_empty() {
         lines.push(line);
@@ -73,7 +85,7 @@ pub(crate) fn wrapped(text: &str, most: usize) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{fitted, wide, wrapped};
+    use super::{fitted, shortened, wide, wrapped};
 
     #[test]
     fn texts_are_cut_by_the_places_they_take() {
@@ -83,12 +95,14 @@ mod tests {
         assert_eq!(fitted("ab cd", 4), "ab…");
         assert_eq!(wide("📝a"), 3);
         assert_eq!(fitted("abc", 0), "…");
+        assert_eq!(shortened("a\u{1b}bcd", 8), "a\\u{1b}…");
     }
 
     #[test]
     fn lines_are_parted_between_words() {
         assert_eq!(wrapped("one two  three", 7), ["one two", "three"]);
-        assert_eq!(wrapped("lengthy", 4), ["len…"]);
+        assert_eq!(wrapped("a bbbbbbb c", 3), ["a", "bbb", "bbb", "b c"]);
+        assert_eq!(wrapped("建立一則", 5), ["建立", "一則"]);
         assert!(wrapped(" ", 4).is_empty());
     }
 }

@@ -6,6 +6,7 @@ use std::{sync::Arc, time::Duration};
 use anyhow::{Context as _, anyhow};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use sluice_admin::span;
+use sluice_stack::Guarded;
 use sluice_upstream::{
     HttpUpstream, Upstream,
     address::Reach,
@@ -31,10 +32,14 @@ const PARTING: Duration = Duration::from_millis(300);
 /// Lines of what it wrote that are shown.
 const SHOWN: usize = 8;
 
-/// What is to be scanned.
+/// What is to be asked.
 pub(crate) struct Target {
     pub(crate) place: Place,
+    /// Variables that a command is given besides those of this process.
+    pub(crate) env: Vec<(String, String)>,
     pub(crate) timeout: Duration,
+    /// What is said to be waited for, on a terminal.
+    pub(crate) waiting: Option<String>,
 }
 
 /// What a server has answered.
@@ -66,9 +71,25 @@ impl Leaving {
 
 /// Why there is no answer.
 #[derive(Debug)]
-enum Trouble {
+pub(crate) enum Trouble {
+    /// It cannot be started or connected to.
+    Place(anyhow::Error),
     Late,
     Client(ClientError),
+}
+
+/// The same for people, with what it wrote and what to do.
+#[derive(Debug, thiserror::Error)]
+#[error("{told}")]
+pub(crate) struct AskError {
+    pub(crate) trouble: Trouble,
+    told: String,
+}
+
+impl From<anyhow::Error> for AskError {
+    fn from(error: anyhow::Error) -> AskError {
+        AskError { told: format!("{error:#}"), trouble: Trouble::Place(error) }
+    }
 }
 
 /// How a server is introduced to.
@@ -82,48 +103,55 @@ enum Way {
 pub(crate) async fn ask(
     target: &Target,
     environment: &Environment,
-) -> anyhow::Result<(Listing, Leaving)> {
+) -> Result<(Listing, Leaving), AskError> {
     let deadline = Instant::now() + target.timeout;
     match &target.place {
         Place::Url { url, headers } => {
-            // This goes where the user says.
-            let reach =
-                Reach { allowed: vec!["0.0.0.0/0".parse()?, "::/0".parse()?], loopback: true };
-            let server = Upstream::Http(HttpUpstream::new(url, reach)?);
+            let server = Upstream::Http(reached(url)?);
             let headers = sent(headers)?;
             let asking = Box::pin(answers(&server, &headers, Way::Unsure));
             let asking = tokio::time::timeout_at(deadline, asking);
-            let asked = progress::during(url, None, asking).await;
+            let asked = progress::during(target.waiting.as_deref(), None, asking).await;
             match flat(asked) {
                 Ok(listing) => Ok((listing, Leaving(None))),
-                Err(trouble) => Err(of_url(&trouble, target)),
+                Err(trouble) => Err(of_url(trouble, target)),
             }
         }
         Place::Command(command) => {
-            let mut begun = Begun::start(command, environment)?;
-            let mut asked = begun.ask(deadline, Way::Unsure).await;
+            let program = Program { command: command.clone(), env: target.env.clone() };
+            let mut begun = Begun::start(&program, environment)?;
+            let mut asked = begun.ask(target, deadline, Way::Unsure).await;
             if asked.is_err() && begun.has_ended().await {
                 // Some end when they are asked what they do not know.
-                begun = Begun::start(command, environment)?;
-                asked = begun.ask(deadline, Way::Legacy).await;
+                begun = Begun::start(&program, environment)?;
+                asked = begun.ask(target, deadline, Way::Legacy).await;
             }
             match asked {
                 Ok(listing) => Ok((listing, Leaving(Some(begun.child)))),
-                Err(trouble) => Err(begun.blamed(&trouble, target).await),
+                Err(trouble) => Err(begun.blamed(trouble, target).await),
             }
         }
     }
+}
+
+/// A server anywhere: this goes where the user says.
+fn reached(url: &str) -> anyhow::Result<HttpUpstream> {
+    let reach = Reach { allowed: vec!["0.0.0.0/0".parse()?, "::/0".parse()?], loopback: true };
+    let shown = Guarded::url(url);
+    // The URL may hold a secret, which the error would repeat.
+    HttpUpstream::new(url, reach).ok().with_context(|| {
+        format!("`{}` is no URL of a server: it must be `http://` or `https://`, a host and a path, without a user", shown.shown())
+    })
 }
 
 /// A command that was started.
 struct Begun {
     child: Arc<OnlyChild>,
     overheard: Overheard,
-    shown: String,
 }
 
 impl Begun {
-    fn start(command: &[String], environment: &Environment) -> anyhow::Result<Begun> {
+    fn start(program: &Program, environment: &Environment) -> anyhow::Result<Begun> {
         let overheard = Overheard::default();
         let launch = Launch {
             // Whoever scans a command would otherwise have started it themselves.
@@ -131,17 +159,17 @@ impl Begun {
             errors: Errors::Keep(overheard.clone()),
             ..up::launch(environment)?
         };
-        let program = Program { command: command.to_vec(), env: Vec::new() };
-        let child = OnlyChild::start("scanned", &launch, &program, LONGEST_ANSWER)?;
-        Ok(Begun { child: Arc::new(child), overheard, shown: command.join(" ") })
+        let child = OnlyChild::start("scanned", &launch, program, LONGEST_ANSWER)?;
+        Ok(Begun { child: Arc::new(child), overheard })
     }
 
-    async fn ask(&self, deadline: Instant, way: Way) -> Result<Listing, Trouble> {
+    async fn ask(&self, target: &Target, deadline: Instant, way: Way) -> Result<Listing, Trouble> {
         let server = Upstream::Only(Arc::clone(&self.child));
         let headers = HeaderMap::new();
         let asking = Box::pin(answers(&server, &headers, way));
         let asking = tokio::time::timeout_at(deadline, asking);
-        flat(progress::during(&self.shown, Some(&self.overheard), asking).await)
+        let waiting = target.waiting.as_deref();
+        flat(progress::during(waiting, Some(&self.overheard), asking).await)
     }
 
     /// Whether it has ended by itself.
@@ -150,7 +178,7 @@ impl Begun {
     }
 
     /// What went wrong, with the last that it wrote.
-    async fn blamed(self, trouble: &Trouble, target: &Target) -> anyhow::Error {
+    async fn blamed(self, trouble: Trouble, target: &Target) -> AskError {
         let has_ended = self.has_ended().await;
         if has_ended {
             // What it wrote may still be in the pipe.
@@ -165,14 +193,14 @@ impl Begun {
             ("", false) => String::new(),
             (lines, _) => format!("\nthe last it wrote:{lines}"),
         };
-        let hint = match trouble {
+        let hint = match &trouble {
             _ if has_ended => {
                 "\nhint: try the command by itself; it may need an argument or a variable"
             }
             Trouble::Late => "\nhint: one that is downloaded first may need longer: `--timeout 5m`",
-            Trouble::Client(_) => "",
+            Trouble::Client(_) | Trouble::Place(_) => "",
         };
-        anyhow!("{}{wrote}{hint}", said(trouble, target))
+        AskError { told: format!("{}{wrote}{hint}", said(&trouble, target)), trouble }
     }
 }
 
@@ -183,6 +211,7 @@ pub(super) fn plain(line: &str) -> String {
 
 fn said(trouble: &Trouble, target: &Target) -> String {
     match trouble {
+        Trouble::Place(error) => format!("{error:#}"),
         Trouble::Late => {
             format!("the server did not answer within {}", span::written(target.timeout))
         }
@@ -195,8 +224,8 @@ fn said(trouble: &Trouble, target: &Target) -> String {
     }
 }
 
-fn of_url(trouble: &Trouble, target: &Target) -> anyhow::Error {
-    let hint = match trouble {
+fn of_url(trouble: Trouble, target: &Target) -> AskError {
+    let hint = match &trouble {
         Trouble::Client(ClientError::Status { status: 401 | 403, .. }) => {
             "\nhint: give its credential, such as `--header 'Authorization: env:NAME'`"
         }
@@ -209,7 +238,7 @@ fn of_url(trouble: &Trouble, target: &Target) -> anyhow::Error {
         Trouble::Client(ClientError::Send(_)) => "\nhint: is it running, and is the address right?",
         _ => "",
     };
-    anyhow!("{}{hint}", said(trouble, target))
+    AskError { told: format!("{}{hint}", said(&trouble, target)), trouble }
 }
 
 fn flat(

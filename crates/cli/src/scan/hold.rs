@@ -1,8 +1,15 @@
-//! What to type next, so that the server is held.
+//! What to type next, so that the server is held. Secrets are not repeated, also
+//! because this is made to be pasted elsewhere.
 
-use sluice_admin::declare;
+use sluice_stack::Guarded;
 
-use crate::wrap::{Place, name};
+use crate::{
+    output::typed,
+    wrap::{Place, name},
+};
+
+/// What stands for a URL with a secret in it.
+const YOUR_URL: &str = "<your URL>";
 
 /// The commands that hold a server, as they would be typed.
 #[derive(Debug)]
@@ -13,24 +20,33 @@ pub(crate) struct Hold {
     pub(super) wrap: String,
     /// Behind a gateway that runs.
     pub(super) gateway: Vec<String>,
+    /// What must be put in before they can be used.
+    pub(super) missing: Option<&'static str>,
 }
 
 impl Hold {
     /// For a server that was scanned with these headers, as they were typed.
     pub(crate) fn of(place: &Place, headers: &[String]) -> Hold {
-        let server = match place {
+        let (server, missing) = match place {
             Place::Command(command) => {
-                let words = declare::shown_command(command);
-                format!("-- {}", words.iter().map(|word| typed(word)).collect::<Vec<_>>().join(" "))
+                let words = guarded(command);
+                let is_whole = !words.iter().any(Guarded::has_secret);
+                let missing = "Put in what is not shown, where `***` stands.";
+                let words: Vec<_> = words.iter().map(|word| typed(word.shown())).collect();
+                (format!("-- {}", words.join(" ")), Some(missing).filter(|_| !is_whole))
             }
             Place::Url { url, .. } => {
-                let headers =
-                    headers.iter().map(|header| format!(" --header {}", typed(&hushed(header))));
-                let url = declare::shown_command(std::slice::from_ref(url)).concat();
-                format!("--url {}{}", typed(&url), headers.collect::<String>())
+                let is_whole = !Guarded::url(url).has_secret();
+                let url = if is_whole { url.as_str() } else { YOUR_URL };
+                let hushed: Vec<String> = headers.iter().map(|header| hushed(header)).collect();
+                let is_whole = is_whole && hushed == headers;
+                let missing = "Put in what is not shown, where `<your …>` stands.";
+                let headers = hushed.iter().map(|header| format!(" --header {}", typed(header)));
+                let server = format!("--url {}{}", typed(url), headers.collect::<String>());
+                (server, Some(missing).filter(|_| !is_whole))
             }
         };
-        let name = name::of(place).map_or_else(|_| "NAME".to_owned(), |name| name.to_string());
+        let name = named(place);
         Hold {
             policy: format!("sluice scan --format policy {server} > policy.json"),
             wrap: format!("sluice wrap --policy policy.json {server}"),
@@ -39,52 +55,103 @@ impl Hold {
                 format!("sluice policy put {name} start policy.json"),
                 format!("sluice grant create {name} my-agent --policy start"),
             ],
+            missing,
         }
     }
+}
+
+/// A place as it is shown to people.
+pub(crate) fn shown(place: &Place) -> String {
+    match place {
+        Place::Command(command) => {
+            let words = guarded(command);
+            words.iter().map(Guarded::shown).collect::<Vec<_>>().join(" ")
+        }
+        Place::Url { url, .. } => Guarded::url(url).shown().to_owned(),
+    }
+}
+
+/// The words of a command, of which only what is no secret is shown.
+fn guarded(command: &[String]) -> Vec<Guarded> {
+    let Some((program, arguments)) = command.split_first() else { return Vec::new() };
+    std::iter::once(Guarded::program(program)).chain(Guarded::arguments(arguments)).collect()
+}
+
+/// A name for it, made from what is shown of it.
+fn named(place: &Place) -> String {
+    let shown = match place {
+        Place::Command(command) => {
+            let words = guarded(command);
+            Place::Command(words.iter().map(|word| word.shown().to_owned()).collect())
+        }
+        Place::Url { url, .. } => {
+            Place::Url { url: Guarded::url(url).shown().to_owned(), headers: Vec::new() }
+        }
+    };
+    name::of(&shown).map_or_else(|_| "NAME".to_owned(), |name| name.to_string())
 }
 
 /// A header without its value, unless that only says where it is kept.
 fn hushed(header: &str) -> String {
-    match header.split_once(':') {
-        Some((name, value))
-            if !["env:", "file:"].iter().any(|kept| value.trim().starts_with(kept)) =>
-        {
-            format!("{name}: …")
-        }
-        _ => header.to_owned(),
+    let Some((name, value)) = header.split_once(':') else { return header.to_owned() };
+    let value = value.trim();
+    let value = value.strip_prefix("Bearer ").unwrap_or(value);
+    if ["env:", "file:"].iter().any(|kept| value.starts_with(kept)) {
+        return header.to_owned();
     }
-}
-
-/// A word as a shell takes it for one.
-fn typed(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_@%+=:,./-".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
+    format!("{name}: <your value>")
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Hold;
+    use super::{Hold, shown};
     use crate::wrap::Place;
 
+    fn command(words: &[&str]) -> Place {
+        Place::Command(words.iter().map(ToString::to_string).collect())
+    }
+
+    fn url(url: &str) -> Place {
+        Place::Url { url: url.into(), headers: Vec::new() }
+    }
+
     #[test]
-    fn commands_can_be_typed_and_tell_no_secrets() {
-        let command = ["npx", "-y", "@a/notes", "my notes", "it's", "--api-key", "sesame"];
-        let hold = Hold::of(&Place::Command(command.map(String::from).to_vec()), &[]);
+    fn commands_can_be_typed() {
+        let place = command(&["npx", "-y", "@a/notes", "my notes", "it's"]);
+        let hold = Hold::of(&place, &[]);
+        let expected = r"sluice wrap --policy policy.json -- npx -y @a/notes 'my notes' 'it'\''s'";
+        assert_eq!((hold.wrap.as_str(), hold.missing), (expected, None));
+        assert_eq!(hold.gateway[1], "sluice policy put notes start policy.json");
+        let kept = ["X-Key: env:KEY", "Authorization: Bearer env:TOKEN", "X-Two: file:/a/b"];
+        let hold = Hold::of(&url("https://mcp.example.com/mcp"), &kept.map(String::from));
+        assert_eq!(
+            (hold.policy.as_str(), hold.missing),
+            (
+                "sluice scan --format policy --url https://mcp.example.com/mcp \
+                 --header 'X-Key: env:KEY' --header 'Authorization: Bearer env:TOKEN' \
+                 --header 'X-Two: file:/a/b' > policy.json",
+                None
+            )
+        );
+    }
+
+    #[test]
+    fn secrets_are_not_repeated_and_that_is_said() {
+        let place = command(&["npx", "@a/notes", "--api-key", "sesame", "https://h/x#sesame"]);
+        let hold = Hold::of(&place, &[]);
+        assert!(hold.wrap.contains("--api-key '***'"), "{}", hold.wrap);
+        assert!(hold.missing.is_some() && !format!("{hold:?}").contains("sesame"), "{hold:?}");
+        assert!(!shown(&place).contains("sesame"), "{}", shown(&place));
+        let place = url("https://h.example/s/5f1e0c7b9a3d4e2f8c6b/mcp?k=sesame#sesame");
+        let hold = Hold::of(&place, &["Authorization: Bearer sesame".into()]);
         assert_eq!(
             hold.wrap,
-            r"sluice wrap --policy policy.json -- npx -y @a/notes 'my notes' 'it'\''s' --api-key '…'"
+            "sluice wrap --policy policy.json --url '<your URL>' \
+             --header 'Authorization: <your value>'"
         );
-        assert_eq!(hold.gateway[1], "sluice policy put notes start policy.json");
-        let url = "https://mcp.example.com/mcp".to_owned();
-        let headers = ["Authorization: Bearer sesame", "X-Key: env:KEY"].map(String::from);
-        let hold = Hold::of(&Place::Url { url, headers: Vec::new() }, &headers);
-        assert_eq!(
-            hold.policy,
-            "sluice scan --format policy --url https://mcp.example.com/mcp \
-             --header 'Authorization: …' --header 'X-Key: env:KEY' > policy.json"
-        );
+        for told in [format!("{hold:?}"), shown(&place)] {
+            assert!(!told.contains("sesame") && !told.contains("5f1e0c"), "{told}");
+        }
+        assert!(hold.missing.is_some());
     }
 }

@@ -3,13 +3,8 @@
 //! Whatever the server wrote stands in code spans, where neither Markdown nor
 //! HTML nor a mention of somebody is understood.
 
-use super::{
-    Hold, Scan,
-    attacks::bearing,
-    page::{counted, thousands},
-    verdict::verdict,
-};
-use crate::output::{fitted, visible};
+use super::{Hold, Scan, attacks::bearing, verdict::verdict};
+use crate::output::{counted, fitted, thousands, visible};
 
 /// Places of a name and of a quotation.
 const NAME: usize = 80;
@@ -94,6 +89,7 @@ fn next(scan: &Scan, hold: &Hold) -> Vec<String> {
     let mut lines = vec!["\n### To hold it\n".to_owned()];
     let commands = [&hold.policy, &hold.wrap];
     lines.extend(commands.map(|command| format!("1. {}", code(command, usize::MAX))));
+    lines.extend(hold.missing.map(|missing| format!("\n{missing}")));
     lines.push("\nThe policy to start from:\n".into());
     lines.extend(scan.policy().effect.iter().map(|line| format!("- {line}")));
     lines

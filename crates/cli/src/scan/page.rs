@@ -10,7 +10,10 @@ use super::{
     attacks::{Bearing, bearing},
     verdict::verdict,
 };
-use crate::output::{BAD, FAINT, GOOD, HELD, STRONG, Screen, fitted, visible, wide, wrapped};
+use crate::output::{
+    BAD, FAINT, GOOD, HELD, STRONG, Screen, counted, fitted, shortened, thousands, visible, wide,
+    wrapped,
+};
 
 /// Places that the bar of categories takes.
 const BAR: usize = 24;
@@ -193,6 +196,7 @@ fn next(hold: &Hold, manner: Manner) -> Vec<String> {
     let command = |command: &String| format!("  {}", visible(command));
     let mut lines = vec![String::new(), format!("{STRONG}To hold it{STRONG:#}")];
     lines.extend([&hold.policy, &hold.wrap].map(command));
+    lines.extend(hold.missing.map(|missing| format!("{HELD}{missing}{HELD:#}")));
     if manner.is_small() {
         let words = "`sluice server add`, `policy put`, `grant create`";
         lines.push(format!("{FAINT}or behind a gateway: {words}{FAINT:#}"));
@@ -206,37 +210,5 @@ fn next(hold: &Hold, manner: Manner) -> Vec<String> {
 
 /// A text of the server's, made harmless and short.
 fn shown(text: &str, most: usize) -> String {
-    if text.is_empty() { "(no name)".into() } else { fitted(&visible(text), most) }
-}
-
-/// `1 tool`, `2 tools`.
-pub(super) fn counted(number: usize, noun: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{} {noun}{plural}", thousands(number))
-}
-
-/// A number as people write it.
-pub(super) fn thousands(number: usize) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{counted, thousands};
-
-    #[test]
-    fn numbers_are_written_as_people_do() {
-        assert_eq!(thousands(0), "0");
-        assert_eq!(thousands(999), "999");
-        assert_eq!(thousands(1_234_567), "1,234,567");
-        assert_eq!(counted(1, "tool"), "1 tool");
-    }
+    if text.is_empty() { "(no name)".into() } else { shortened(text, most) }
 }

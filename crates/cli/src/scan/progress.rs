@@ -14,15 +14,13 @@ use crate::output::{FAINT, fitted};
 /// How often the line is drawn anew.
 const STEP: Duration = Duration::from_millis(250);
 
-/// Does some work, and says on a terminal what is waited for.
+/// Does some work, and says on a terminal what is waited for, if that is to be said.
 pub(super) async fn during<T>(
-    what: &str,
+    what: Option<&str>,
     overheard: Option<&Overheard>,
     work: impl Future<Output = T>,
 ) -> T {
-    if !io::stderr().is_terminal() {
-        return work.await;
-    }
+    let Some(what) = what.filter(|_| io::stderr().is_terminal()) else { return work.await };
     let begun = Instant::now();
     let mut steps = tokio::time::interval_at(begun + STEP, STEP);
     tokio::pin!(work);

@@ -81,7 +81,13 @@ fn a_server_at_a_url_is_scanned_with_its_credential() {
     );
     let header = format!("Authorization: Bearer {token}");
     let scan = gateway.run(&["scan", "--url", &url, "--header", &header]).exits(0);
-    assert!(scan.out.contains("list_notes") && scan.out.contains("--header 'Authorization: …'"));
+    assert!(
+        scan.out.contains("list_notes")
+            && scan.out.contains("--header 'Authorization: <your value>'")
+    );
+    assert!(scan.out.contains("Put in what is not shown"), "{}", scan.out);
+    let wrong = gateway.run(&["scan", "--url", "ftp://me:sesame@a/?b=sesame#sesame"]).exits(2);
+    assert!(wrong.err.contains("is no URL") && !wrong.err.contains("sesame"), "{}", wrong.err);
     assert!(!scan.out.contains(&token), "{}", scan.out);
 }
 

@@ -9,8 +9,8 @@ use anyhow::anyhow;
 use clap::Args;
 use sluice_catalog::Catalog;
 
-use super::{page::counted, site};
-use crate::output::{Done, FAINT, GOOD, remark, visible};
+use super::site;
+use crate::output::{Done, FAINT, GOOD, counted, remark, visible};
 
 #[derive(Debug, Args)]
 pub(crate) struct Export {

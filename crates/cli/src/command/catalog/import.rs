@@ -10,8 +10,9 @@ use clap::Args;
 use serde_json::json;
 use sluice_catalog::{Before, Catalog, Change, Event, Imported};
 
-use super::page::{counted, shortened};
-use crate::output::{BAD, Done, FAINT, GOOD, print, print_json, remark, visible};
+use crate::output::{
+    BAD, Done, FAINT, GOOD, counted, print, print_json, remark, shortened, visible,
+};
 
 /// Servers that are told one by one; of more, only how many.
 const MOST_TOLD: u64 = 20;
@@ -166,7 +167,7 @@ impl Told {
 fn line(change: &Change) -> String {
     let server = visible(&change.server);
     let tools = match change.tools {
-        Some(tools) => counted(tools as u64, "tool"),
+        Some(tools) => counted(tools, "tool"),
         None => "tools not known".to_owned(),
     };
     let mut parts = match change.before {

@@ -5,8 +5,10 @@ use sluice_admin::known::KnownFound;
 use sluice_catalog::{Catalog, Found, Query, Server};
 use sluice_classify::{Category, Risk, SignalKind};
 
-use super::page::{of_risk, shortened};
-use crate::output::{Cell, Done, FAINT, HELD, print, print_json, remark, table, visible};
+use super::page::of_risk;
+use crate::output::{
+    Cell, Done, FAINT, HELD, print, print_json, remark, shortened, table, visible, wide,
+};
 
 /// Servers that are shown above the tools.
 const MOST_SERVERS: usize = 5;
@@ -87,7 +89,7 @@ impl Search {
             remark("nothing fits\nhint: use fewer or other words, or fewer filters\n")?;
         }
         if found.more && !self.json {
-            let next = usize::from(self.offset) + found.tools.len();
+            let next = usize::from(self.offset) + found.tools.len().max(found.servers.len());
             remark(&format!("{FAINT}more fit: add words, or `--offset {next}`{FAINT:#}\n"))?;
         }
         Ok(Done::well_if(!nothing))
@@ -110,7 +112,7 @@ fn drawn(found: &Found) -> String {
         text.push('\n');
     }
     // What the tools' names leave of a line is the servers'.
-    let tool_width = found.tools.iter().map(|hit| visible(&hit.tool).chars().count()).max();
+    let tool_width = found.tools.iter().map(|hit| wide(&visible(&hit.tool))).max();
     let tool_width = tool_width.unwrap_or_default().clamp(4, 30);
     let rows: Vec<_> = found
         .tools

@@ -8,7 +8,7 @@ use clap::Args;
 use sluice_admin::known::{KnownServerPage, KnownToolPage};
 use sluice_catalog::{Catalog, Server, Taken};
 
-use crate::output::{Done, print, print_json};
+use crate::output::{Done, print, print_json, print_json_text};
 
 #[derive(Debug, Args)]
 pub(crate) struct Show {
@@ -34,7 +34,7 @@ impl Show {
                 print_json(&KnownToolPage::read(catalog, &server, &tool)?)?;
             }
             Taken::Tool(_, tool) if self.policy => {
-                print(&server::policy(std::slice::from_ref(&tool)))?;
+                print_json_text(&server::policy(std::slice::from_ref(&tool)))?;
             }
             Taken::Tool(server, tool) => {
                 print(&tool::page(catalog, &server, &tool, self.all)?)?;
@@ -66,7 +66,8 @@ impl Show {
                     server.name
                 );
             }
-            return Ok(print(&server::policy(&tools))?);
+            print_json_text(&server::policy(&tools))?;
+            return Ok(());
         }
         Ok(print(&server::page(server, &tools, self.all))?)
     }

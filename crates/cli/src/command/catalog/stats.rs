@@ -5,8 +5,8 @@ use serde_json::{Map, Value, json};
 use sluice_catalog::Catalog;
 use sluice_classify::Category;
 
-use super::page::{counted, of_risk};
-use crate::output::{Cell, Columns, Done, FAINT, print, print_json};
+use super::page::of_risk;
+use crate::output::{Cell, Columns, Done, FAINT, counted, print, print_json};
 
 /// Sources that are named.
 const MOST_SOURCES: usize = 8;

@@ -4,10 +4,10 @@ use clap::Args;
 use serde::Serialize;
 use sluice_policy::Problem;
 
-use super::{counted, drawn, reported};
+use super::{drawn, reported};
 use crate::{
     input::Source,
-    output::{Done, GOOD, print_json, visible},
+    output::{Done, GOOD, counted, print_json, visible},
 };
 
 #[derive(Debug, Args)]

@@ -3,10 +3,10 @@
 use clap::Args;
 use sluice_policy::{Change, PolicyDiff, diff};
 
-use super::{counted, loaded};
+use super::loaded;
 use crate::{
     input::{self, Source},
-    output::{BAD, Done, FAINT, HELD, STRONG, print, print_json, visible},
+    output::{BAD, Done, FAINT, HELD, STRONG, counted, print, print_json, visible},
 };
 
 #[derive(Debug, Args)]

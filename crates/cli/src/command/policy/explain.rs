@@ -11,7 +11,7 @@ use super::loaded;
 use crate::{
     clock,
     input::{self, Source},
-    output::{BAD, Done, FAINT, GOOD, HELD, STRONG, print, print_json, visible},
+    output::{BAD, Done, FAINT, GOOD, HELD, STRONG, counted, print, print_json, visible},
 };
 
 #[derive(Debug, Args)]
@@ -151,5 +151,5 @@ fn duration(seconds: u64) -> String {
     let unit =
         units.into_iter().find(|(size, _)| seconds >= *size && seconds.is_multiple_of(*size));
     let (size, name) = unit.unwrap_or((1, "second"));
-    super::counted(usize::try_from(seconds / size).unwrap_or(usize::MAX), name)
+    counted(seconds / size, name)
 }

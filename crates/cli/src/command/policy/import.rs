@@ -4,10 +4,10 @@ use clap::Args;
 use serde::Serialize;
 use sluice_policy::{Format, Note, import, load};
 
-use super::{counted, refused};
+use super::refused;
 use crate::{
     input::Source,
-    output::{BAD, Done, HELD, STRONG, print, print_json, remark, visible},
+    output::{BAD, Done, HELD, STRONG, counted, print, print_json, remark, visible},
 };
 
 #[derive(Debug, Args)]

@@ -9,7 +9,7 @@ use sluice_store::Name;
 
 use crate::{
     api::{Question, with_gateway},
-    output::{Done, print_json, print_text, remark, visible},
+    output::{Done, print_json, print_json_text, remark, visible},
 };
 
 #[derive(Debug, Args)]
@@ -32,7 +32,7 @@ impl Suggest {
                 return Ok(Done::Well);
             }
             let policy = suggested.get("policy").context("the gateway suggests nothing")?;
-            print_text(&format!("{policy:#}\n"))?;
+            print_json_text(&format!("{policy:#}\n"))?;
             let effect = suggested.get("effect").and_then(Value::as_array).into_iter().flatten();
             for line in effect.filter_map(Value::as_str) {
                 remark(&format!("{}\n", visible(line)))?;

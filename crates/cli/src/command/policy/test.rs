@@ -4,10 +4,10 @@ use clap::Args;
 use serde::Serialize;
 use sluice_policy::{Problem, TestResult};
 
-use super::{counted, drawn, reported};
+use super::{drawn, reported};
 use crate::{
     input::Source,
-    output::{BAD, Done, FAINT, GOOD, STRONG, print_json, visible},
+    output::{BAD, Done, FAINT, GOOD, STRONG, counted, print_json, visible},
 };
 
 #[derive(Debug, Args)]

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use sluice_policy::suggest_policy;
-use sluice_stack::Ability;
+use sluice_policy::{ToolSeen, suggest_policy};
+use sluice_stack::{Ability, Tool};
 
 use super::machine::Machine;
 use crate::data;
@@ -23,13 +23,16 @@ pub(super) fn draft(machine: &Machine, name: &str, ability: Option<&Ability>) ->
     let path = folder(machine).join(format!("{name}.json"));
     let (text, effect) = match ability {
         Some(ability) => {
-            let tools = ability.tools.iter().map(|tool| (tool.name.as_str(), tool.category()));
-            let suggested = suggest_policy(tools);
+            let suggested = suggest_policy(ability.tools.iter().map(seen));
             (suggested.policy, suggested.effect)
         }
         None => (UNSEEN.to_owned(), UNSEEN_EFFECT.map(str::to_owned).to_vec()),
     };
     Draft { exists: path.exists(), path, text, effect }
+}
+
+fn seen(tool: &Tool) -> ToolSeen<'_> {
+    ToolSeen { name: &tool.name, category: tool.category(), has_findings: tool.findings > 0 }
 }
 
 fn folder(machine: &Machine) -> PathBuf {

@@ -20,7 +20,9 @@ pub(super) fn ability(
 }
 
 fn catalogued(catalog: &Catalog, entry: &Entry) -> Option<Ability> {
-    let server = catalog.server(&entry.transport.package()?).ok().flatten()?;
+    let package = entry.transport.package()?;
+    let server =
+        catalog.server_of_package(package.registry.name(), &package.name).ok().flatten()?;
     server.counts?;
     let tools = catalog.tools(&server).ok()?.into_iter().map(|tool| Tool {
         category: tool.traits.category.name().to_owned(),

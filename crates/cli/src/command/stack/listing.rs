@@ -1,26 +1,21 @@
 //! Asking a server for its tools, as its client would: started or connected to as
-//! it is configured, with its variables and headers.
+//! it is configured, with its variables and headers. How a server is asked is
+//! `scan`'s; what clients fill in themselves is filled in here.
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{path::Path, time::Duration};
 
-use anyhow::Context as _;
-use http::{HeaderMap, HeaderName, HeaderValue};
-use sluice_classify::{Definition, Siblings, classify};
 use sluice_stack::{Entry, Guarded, Tool, Transport, sha256};
-use sluice_upstream::{
-    HttpUpstream, Upstream,
-    address::Reach,
-    client::{Client, ClientError, Declares},
-    stdio::{Instances, Launch, Program, StdioServer},
-};
-use sluice_wire::json::{Bounds, Document};
+use sluice_store::Secret;
+use sluice_upstream::client::ClientError;
 
-use crate::{environment::Environment, up};
+use crate::{
+    environment::Environment,
+    scan::{AskError, Scan, Target, Trouble, ask},
+    wrap::Place,
+};
 
 /// How long a server may take to start and answer; some are downloaded first.
 const PATIENCE: Duration = Duration::from_mins(1);
-/// Bytes of one answer.
-const LONGEST: usize = 64 << 20;
 
 /// Why there is no list of tools.
 #[derive(Debug, thiserror::Error)]
@@ -41,98 +36,30 @@ pub(super) async fn tools(
     environment: &Environment,
     home: &Path,
 ) -> Result<Vec<Tool>, ListError> {
-    let filler = Filler { entry, environment, home };
-    let (upstream, headers) = reached(&filler)?;
-    let asked = tokio::time::timeout(PATIENCE, pages(&upstream, &headers)).await;
-    let documents = asked.map_err(|_| ListError::Late)?.map_err(|error| match error {
-        ClientError::Status { status: 401 | 403, .. } => ListError::SignIn,
-        other => ListError::Failed(entry.scrubbed(&other.to_string())),
-    })?;
-    let none = || ListError::Failed("its answer is no list of tools".into());
-    assessed(&entry.name, &documents).ok_or_else(none)
-}
-
-fn reached(filler: &Filler<'_>) -> Result<(Upstream, HeaderMap), ListError> {
-    let failed =
-        |error: anyhow::Error| ListError::Failed(filler.entry.scrubbed(&error.to_string()));
-    match &filler.entry.transport {
-        Transport::Command { program, args, env } => {
-            let words = std::iter::once(program).chain(args);
-            let command = words.map(|word| filler.filled(word)).collect::<Result<Vec<_>, _>>()?;
-            let env = env.iter().map(|(name, value)| Ok((name.clone(), filler.filled(value)?)));
-            let program = Program { command, env: env.collect::<Result<Vec<_>, ListError>>()? };
-            let launch = up::launch(filler.environment).map_err(|error| failed(error.into()))?;
-            let environment = filler.environment.for_wrapped();
-            let launch = Launch { environment, ..launch };
-            let name = &filler.entry.name;
-            let server = StdioServer::new(name, launch, program, Instances::Shared, LONGEST);
-            Ok((Upstream::Stdio(Arc::new(server)), HeaderMap::new()))
-        }
-        Transport::Url { url, headers } => {
-            let url = filler.filled(url)?;
-            let server = connected(&url).map_err(failed)?;
-            let mut sent = HeaderMap::new();
-            for (name, value) in headers {
-                let pair = header(name, &filler.filled(value)?).map_err(failed)?;
-                sent.insert(pair.0, pair.1);
-            }
-            Ok((Upstream::Http(server), sent))
-        }
-        Transport::Unclear => {
-            Err(ListError::Failed("its entry has neither a command nor a URL".into()))
-        }
-    }
-}
-
-/// A user's own file says where this goes.
-fn connected(url: &str) -> anyhow::Result<HttpUpstream> {
-    let reach = Reach { allowed: vec!["0.0.0.0/0".parse()?, "::/0".parse()?], loopback: true };
-    // The URL may hold a secret, which the error would repeat.
-    HttpUpstream::new(url, reach).ok().context("its URL is none that can be connected to")
-}
-
-fn header(name: &str, value: &str) -> anyhow::Result<(HeaderName, HeaderValue)> {
-    let key = HeaderName::try_from(name).with_context(|| format!("`{name}` is no header"))?;
-    let mut value = HeaderValue::try_from(value)
-        .ok()
-        .with_context(|| format!("the value of header `{name}` cannot be sent"))?;
-    value.set_sensitive(true);
-    Ok((key, value))
-}
-
-async fn pages(upstream: &Upstream, headers: &HeaderMap) -> Result<Vec<Document>, ClientError> {
-    let bounds = Bounds {
-        bytes: LONGEST,
-        string: LONGEST,
-        nodes: 1 << 22,
-        members: 1 << 20,
-        ..Bounds::default()
-    };
-    let mut client = Client::introduce(upstream, headers, bounds, Declares::Everything).await?;
-    let pages = client.pages("tools/list").await?;
-    client.goodbye().await;
-    Ok(pages)
-}
-
-fn assessed(server: &str, documents: &[Document]) -> Option<Vec<Tool>> {
-    let mut tools = Vec::new();
-    for document in documents {
-        tools.extend(document.root().get("result")?.get("tools")?.items()?);
-    }
-    let definitions: Vec<Definition<'_>> =
-        tools.iter().map(|tool| Definition::from_tool(*tool)).collect::<Option<_>>()?;
-    let siblings = Siblings::new(server, &definitions);
-    let assessed = definitions.iter().zip(&tools).map(|(definition, raw)| {
-        let assessment = classify(definition, &siblings);
-        Tool {
-            name: definition.name.to_owned(),
-            category: assessment.category.name().to_owned(),
-            risk: assessment.risk.name().to_owned(),
-            findings: assessment.findings.len(),
-            digest: sha256(raw.raw().as_bytes()),
-        }
+    let target = Filler { entry, environment, home }.target()?;
+    let asked = ask(&target, environment).await;
+    let (listing, leaving) = asked.map_err(|error| failed(entry, error))?;
+    let scan = Scan::of(&listing);
+    leaving.end().await;
+    let scan = scan.map_err(|error| ListError::Failed(entry.scrubbed(&error.to_string())))?;
+    let known = scan.tools().map(|(name, assessment, definition)| Tool {
+        name: name.to_owned(),
+        category: assessment.category.name().to_owned(),
+        risk: assessment.risk.name().to_owned(),
+        findings: assessment.findings.len(),
+        digest: sha256(definition.as_bytes()),
     });
-    Some(assessed.collect())
+    Ok(known.collect())
+}
+
+fn failed(entry: &Entry, error: AskError) -> ListError {
+    let told = match error.trouble {
+        Trouble::Late => return ListError::Late,
+        Trouble::Client(ClientError::Status { status: 401 | 403, .. }) => return ListError::SignIn,
+        Trouble::Client(error) => error.to_string(),
+        Trouble::Place(error) => error.to_string(),
+    };
+    ListError::Failed(entry.scrubbed(&told))
 }
 
 /// Fills in what clients fill in themselves: variables and folders.
@@ -143,6 +70,30 @@ struct Filler<'a> {
 }
 
 impl Filler<'_> {
+    fn target(&self) -> Result<Target, ListError> {
+        let (place, env) = match &self.entry.transport {
+            Transport::Command { program, args, env } => {
+                let words = std::iter::once(program).chain(args);
+                let command = words.map(|word| self.filled(word)).collect::<Result<_, _>>()?;
+                let env = env.iter().map(|(name, value)| Ok((name.clone(), self.filled(value)?)));
+                (Place::Command(command), env.collect::<Result<_, ListError>>()?)
+            }
+            Transport::Url { url, headers } => {
+                let headers = headers
+                    .iter()
+                    .map(|(name, value)| Ok((name.clone(), Secret::new(self.filled(value)?))))
+                    .collect::<Result<_, ListError>>()?;
+                (Place::Url { url: self.filled(url)?, headers }, Vec::new())
+            }
+            Transport::Unclear => {
+                let told = "its entry has neither a command nor a URL";
+                return Err(ListError::Failed(told.into()));
+            }
+        };
+        // Which server is waited for is told by whoever asks several.
+        Ok(Target { place, env, timeout: PATIENCE, waiting: None })
+    }
+
     fn filled(&self, text: &Guarded) -> Result<String, ListError> {
         let mut filled = String::new();
         let mut rest = text.expose();

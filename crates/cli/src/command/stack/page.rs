@@ -7,7 +7,8 @@ use sluice_classify::Category;
 use sluice_stack::{Ability, Advice, Client, Group, HookFile};
 
 use super::{machine::Machine, report::Report};
-use crate::output::{BAD, Cell, FAINT, GOOD, HELD, STRONG, table, visible};
+pub(super) use crate::output::shortened;
+use crate::output::{BAD, Cell, FAINT, GOOD, HELD, STRONG, counted, table, visible, wide};
 
 /// Columns that a line may have.
 const WIDTH: usize = 80;
@@ -87,7 +88,7 @@ fn filled(parts: &[String]) -> String {
     let mut lines = vec![String::new()];
     let mut width = 0;
     for (index, part) in parts.iter().enumerate() {
-        let plain = anstream::adapter::strip_str(part).to_string().chars().count() + 2;
+        let plain = wide(&anstream::adapter::strip_str(part).to_string()) + 2;
         if width > 0 && width + plain > WIDTH {
             lines.push(String::new());
             width = 0;
@@ -136,7 +137,7 @@ fn servers(report: &Report<'_>, machine: &Machine) -> String {
         let place = group.entries.first().map(|entry| entry.transport.shown()).unwrap_or_default();
         // The user's own name is nothing to share.
         let home = format!("{}/", machine.places.home.display());
-        let place = shortened(&visible(&place.replace(&home, "~/")), WIDTH - 2);
+        let place = shortened(&place.replace(&home, "~/"), WIDTH - 2);
         let _ = writeln!(text, "  {FAINT}{place}{FAINT:#}");
         for note in notes(report, group) {
             let _ = writeln!(text, "  {note}");
@@ -168,7 +169,7 @@ fn row(group: &Group<'_>) -> [Cell; 5] {
     };
     let style = if group.is_disabled() { FAINT } else { style };
     [
-        Cell::styled(&shortened(&visible(&group.name), NAME), STRONG),
+        Cell::styled(&shortened(&group.name, NAME), STRONG),
         Cell::styled(&can, colour(worst)),
         Cell::maybe(tools.as_deref()),
         Cell::new(&shortened(&clients(group), CLIENTS)),
@@ -181,7 +182,7 @@ fn clients(group: &Group<'_>) -> String {
     let titles: Vec<_> = clients.iter().map(|client| client.title()).collect();
     let all = titles.join(", ");
     match titles.as_slice() {
-        [first, rest @ ..] if all.chars().count() > CLIENTS => format!("{first} +{}", rest.len()),
+        [first, rest @ ..] if wide(&all) > CLIENTS => format!("{first} +{}", rest.len()),
         _ => all,
     }
 }
@@ -190,7 +191,7 @@ fn clients(group: &Group<'_>) -> String {
 fn notes(report: &Report<'_>, group: &Group<'_>) -> Vec<String> {
     let mut notes = Vec::new();
     let mut note = |style: Style, text: &str| {
-        notes.push(format!("{style}{}{style:#}", shortened(&visible(text), WIDTH - 2)));
+        notes.push(format!("{style}{}{style:#}", shortened(text, WIDTH - 2)));
     };
     if group.is_disabled() {
         note(FAINT, "disabled in its client");
@@ -301,7 +302,7 @@ fn nothing(report: &Report<'_>, machine: &Machine) -> String {
     let mut text =
         format!("{STRONG}No MCP server is configured on this machine.{STRONG:#}\nLooked in:\n");
     for (client, path) in &report.configured.looked {
-        let path = shortened(&visible(&machine.shown(path)), WIDTH - 18);
+        let path = shortened(&machine.shown(path), WIDTH - 18);
         let _ = writeln!(text, "  {:14}  {FAINT}{path}{FAINT:#}", client.title());
     }
     text.push_str("\nIn a project's folder, its own files are looked at too.\n");
@@ -310,16 +311,4 @@ fn nothing(report: &Report<'_>, machine: &Machine) -> String {
 
 fn tools_of(group: &Group<'_>) -> usize {
     group.ability.as_ref().map_or(0, |ability| ability.tools.len())
-}
-
-fn counted(count: usize, what: &str) -> String {
-    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
-}
-
-/// A text that fits into some columns.
-pub(super) fn shortened(text: &str, columns: usize) -> String {
-    if text.chars().count() <= columns {
-        return text.to_owned();
-    }
-    text.chars().take(columns.saturating_sub(1)).chain(['…']).collect()
 }

@@ -2,9 +2,9 @@
 
 use sluice_classify::{Category, Part, Risk, SignalKind};
 
-use super::{Manner, colour, counted, glyph, shown, thousands};
+use super::{Manner, colour, glyph, shown};
 use crate::{
-    output::{BAD, FAINT, Screen, fitted, visible, wide},
+    output::{BAD, FAINT, Screen, counted, fitted, thousands, visible, wide},
     scan::{Scan, Scanned},
 };
 

@@ -35,6 +35,8 @@ fn the_last_words_of_a_server_that_ends_are_shown() {
     assert!(told.err.contains("ended (exit status: 3)"), "{}", told.err);
     assert!(told.err.contains("  line 9\n  set API_KEY\n"), "{}", told.err);
     assert!(!told.err.contains("line 2"), "{}", told.err);
+    // It was started once more, in the old way, and only that is told of.
+    assert_eq!(told.err.matches("line 9").count(), 1, "{}", told.err);
     let silent = scan(&folder, "exit 0").exits(2);
     assert!(silent.err.contains("wrote nothing"), "{}", silent.err);
 }

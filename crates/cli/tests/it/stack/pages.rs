@@ -1,5 +1,7 @@
 //! What is printed, to the byte.
 
+use unicode_width::UnicodeWidthStr as _;
+
 use super::{Home, furnished};
 use crate::golden;
 
@@ -7,7 +9,7 @@ use crate::golden;
 fn check(name: &str, home: &Home, text: &str) {
     let text = home.steady(text);
     for line in text.lines() {
-        assert!(line.chars().count() <= 80, "{name}: {line}");
+        assert!(line.width() <= 80, "{name}: {line}");
     }
     golden::check(name, &text);
 }
@@ -50,6 +52,32 @@ fn a_package_that_the_catalogue_has_is_known_before_it_is_asked() {
 }
 
 #[test]
+fn only_the_very_package_is_known_from_the_catalogue() {
+    let home = Home::new();
+    let advice = |command: &str, package: &str| {
+        let text = format!(
+            r#"{{"mcpServers": {{"s": {{"command": "{command}", "args": ["{package}"]}}}}}}"#
+        );
+        home.write(".cursor/mcp.json", &text);
+        let json = home.stack(&["--json"]).exits(0).json();
+        let server = &json["servers"][0];
+        (server["can"].is_object(), server["advice"].as_str().unwrap().to_owned())
+    };
+    // Each has an entry of that name, or nearly, which is of something else.
+    for (command, package) in [
+        ("npx", "weather"),
+        ("uvx", "weather"),
+        ("npx", "mcp-server-time"),
+        ("npx", "@ModelContextProtocol/server-everything"),
+        ("npx", "modelcontextprotocol-server-everything"),
+    ] {
+        assert_eq!(advice(command, package), (false, "ask first".into()), "{command} {package}");
+    }
+    // What others say of one that only reads is no reason to go on without a policy.
+    assert_eq!(advice("uvx", "mcp-server-time"), (true, "connect with rules".into()));
+}
+
+#[test]
 fn what_changed_is_told() {
     let home = Home::new();
     let file = |tools: &str, words: &str, more: &str| {
@@ -83,6 +111,12 @@ fn definitions_that_mislead_are_to_be_asked_about() {
         "{}",
         page.out
     );
+    // Neither does an adopted server give them to agents, however little they claim to do.
+    let adopted = home.stack(&["adopt", "s", "--yes"]).exits(0);
+    assert!(adopted.out.contains("with signs of poisoning: hidden"), "{}", adopted.out);
+    let policy = home.text(".local/share/sluice/stack/policies/s.json");
+    let policy: serde_json::Value = serde_json::from_str(&policy).unwrap();
+    assert_eq!(policy["tools"]["list_notes"], serde_json::json!({"action": "hide"}));
 }
 
 #[test]
@@ -110,6 +144,18 @@ fn servers_that_go_past_the_gateway_are_told() {
 }
 
 #[test]
+fn wide_names_fit_their_columns() {
+    let home = Home::new();
+    let name = "建立一則筆記的伺服器與工具";
+    let text = format!(
+        r#"{{"mcpServers": {{"{name}": {{"command": "x", "args": ["{name}", "{name}", "{name}", "{name}"]}}}}}}"#
+    );
+    home.write(".cursor/mcp.json", &text);
+    let page = home.stack(&[]).exits(0);
+    check("stack-wide.txt", &home, &page.out);
+}
+
+#[test]
 fn what_steers_a_terminal_is_shown_instead() {
     let home = Home::new();
     home.write(
@@ -121,6 +167,24 @@ fn what_steers_a_terminal_is_shown_instead() {
     let diff = home.stack(&["adopt", "--all", "--unseen", "--dry-run"]).exits(0);
     let told = format!("{}{}", diff.out, diff.err);
     assert!(!told.contains(['\u{1b}', '\u{7}', '\u{202e}']), "{told:?}");
+}
+
+#[test]
+fn servers_that_cannot_stand_the_first_question_are_asked_in_the_old_way() {
+    let home = Home::new();
+    let server = |variable: &str, tool: &str| {
+        format!(
+            r#"{{"command": "notes-server", "args": ["{tool}"], "env": {{"{variable}": "1"}}}}"#
+        )
+    };
+    let text = format!(
+        r#"{{"mcpServers": {{"deaf": {}, "frail": {}}}}}"#,
+        server("DEAF", "get_time"),
+        server("FRAIL", "get_date")
+    );
+    home.write(".cursor/mcp.json", &text);
+    let page = home.stack(&["--scan"]).exits(0);
+    assert_eq!(page.err, "1/2 deaf   1 tool\n2/2 frail  1 tool\n", "{}", page.out);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 #!/bin/sh
 # A small MCP server for tests: its tools are named by $TOOLS or its arguments.
-# Where $RECORD is set, it notes there that it was started.
+# Where $RECORD is set, it notes there that it was started. Where $DEAF or $FRAIL is
+# set, it never answers what it does not know, or ends.
 [ -z "$RECORD" ] || echo "started with KEY=$KEY" >> "$RECORD"
 list=
 for tool in ${TOOLS:-$@}; do
@@ -9,6 +10,7 @@ for tool in ${TOOLS:-$@}; do
   list="$list,{\"name\":\"$tool\",\"description\":\"${WORDS:-$words}\",\"inputSchema\":{\"type\":\"object\"}}"
 done
 answer() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }
+refuse() { printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"unknown"}}\n' "$id"; }
 while IFS= read -r line; do
   rest=${line#*\"id\":}
   id=${rest%%[,\}]*}
@@ -17,6 +19,7 @@ while IFS= read -r line; do
     *'"method":"tools/list"'*) answer "{\"tools\":[${list#,}]}" ;;
     *'"method":"tools/call"'*) answer '{"content":[{"type":"text","text":"done"}]}' ;;
     *'"method":"notifications/'*) ;;
-    *) printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"unknown"}}\n' "$id" ;;
+    *'"method":"server/discover"'*) [ -z "$DEAF" ] || continue; [ -z "$FRAIL" ] || exit 1; refuse ;;
+    *) refuse ;;
   esac
 done

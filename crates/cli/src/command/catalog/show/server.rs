@@ -3,13 +3,14 @@
 use std::borrow::Borrow;
 
 use serde_json::Value;
+use sluice_admin::known::seen;
 use sluice_catalog::{Server, Tool, ability};
 use sluice_classify::{Category, Risk, SignalKind};
 use sluice_policy::suggest_policy;
 
 use crate::{
-    command::catalog::page::{Page, counted, of_risk, shortened},
-    output::{Cell, HELD, STRONG, table, visible},
+    command::catalog::page::{Page, of_risk},
+    output::{Cell, HELD, STRONG, counted, shortened, table, visible},
 };
 
 /// Tools that are shown, unless all are wanted.
@@ -39,7 +40,7 @@ fn head(page: &mut Page, server: &Server) {
     if let Some(worst) = server.worst() {
         let risk = Risk::from(worst);
         let style = of_risk(risk);
-        let tools = counted(server.tools().unwrap_or_default().into(), "tool");
+        let tools = counted(server.tools().unwrap_or_default(), "tool");
         page.lines(&format!("{style}{risk}{style:#}: the worst of {tools} is {worst}"));
     }
     let version = server.version.as_deref().map(|version| format!(", version {version}"));
@@ -57,7 +58,7 @@ fn head(page: &mut Page, server: &Server) {
         }
     }
     if server.findings > 0 {
-        let count = counted(server.findings.into(), "sign");
+        let count = counted(server.findings, "sign");
         page.lines(&format!("{HELD}warning{HELD:#}: {count} of poisoning in its definitions"));
     }
 }
@@ -68,11 +69,7 @@ fn abilities(page: &mut Page, server: &Server) {
     for category in Category::ALL.into_iter().rev() {
         let count = counts.of(category);
         if count > 0 {
-            page.point(&format!(
-                "{} ({category}: {})",
-                ability(category),
-                counted(count.into(), "tool")
-            ));
+            page.point(&format!("{} ({category}: {})", ability(category), counted(count, "tool")));
         }
     }
 }
@@ -114,8 +111,7 @@ fn is_plain(name: &str) -> bool {
 }
 
 fn suggested<T: Borrow<Tool>>(tools: &[T]) -> sluice_policy::SuggestedPolicy {
-    let tools = tools.iter().map(Borrow::borrow);
-    suggest_policy(tools.map(|tool| (tool.name.as_str(), tool.traits.category)))
+    suggest_policy(tools.iter().map(Borrow::borrow).map(seen))
 }
 
 /// The recommended policy alone, as a file's text.

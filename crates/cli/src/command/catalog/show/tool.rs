@@ -1,5 +1,6 @@
 //! The page of a tool.
 
+use sluice_admin::known::seen;
 use sluice_catalog::{
     Catalog, CatalogError, Evidence, Evident, Hit, Server, Tool, abilities, reasons_for_policy,
 };
@@ -42,7 +43,7 @@ pub(super) fn page(
     }
     evidence(&mut page, tool);
     attacks(&mut page, tool, all);
-    let suggested = suggest_entry(&tool.name, category);
+    let suggested = suggest_entry(seen(tool));
     page.heading("Recommended policy");
     page.text(suggested.effect);
     let entry = serde_json::json!({ tool.name.as_str(): suggested.entry });

@@ -7,7 +7,7 @@ use sluice_classify::Category;
 use sluice_wire::json::write_string;
 
 use super::{Paged, html::Html};
-use crate::{command::catalog::page::counted, output::visible};
+use crate::output::{counted, visible};
 
 /// What the index needs of every server, gathered while pages are written.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ impl Index {
         if let Some(worst) = server.worst() {
             html.badge(worst);
         }
-        let known = server.tools().map(|tools| counted(tools.into(), "tool"));
+        let known = server.tools().map(|tools| counted(tools, "tool"));
         let tools = known.unwrap_or_else(|| "tools not known".to_owned());
         html.raw("<span class=\"signals\">").text(&tools).raw("</span></li>\n");
     }

@@ -1,12 +1,13 @@
 //! The page of a server.
 
 use serde_json::Value;
+use sluice_admin::known;
 use sluice_catalog::{Server, ability};
 use sluice_classify::{Category, Risk, SignalKind};
 use sluice_policy::suggest_policy;
 
 use super::{Paged, html::Html};
-use crate::command::catalog::page::counted;
+use crate::output::counted;
 
 /// Entries of a recommended policy that are shown on the page.
 const MOST_ENTRIES: usize = 200;
@@ -50,7 +51,7 @@ fn head(html: &mut Html, server: &Server) {
     if let Some(worst) = server.worst() {
         html.raw("<p class=\"level\">").badge(worst);
         let (risk, tools) = (Risk::from(worst), server.tools().unwrap_or_default());
-        let tools = counted(tools.into(), "tool");
+        let tools = counted(tools, "tool");
         html.text(&format!(" {risk} risk: the worst of {tools}")).raw("</p>\n");
     }
     html.raw("<p class=\"from\">From <code>").text(&server.source).raw("</code>");
@@ -78,10 +79,9 @@ fn head(html: &mut Html, server: &Server) {
 
 fn policy(html: &mut Html, tools: &[Paged]) {
     let shown = tools.iter().take(MOST_ENTRIES);
-    let all = tools.iter().map(|one| (one.tool.name.as_str(), one.tool.traits.category));
-    html.heading("Recommended policy").list(suggest_policy(all).effect);
-    let text =
-        suggest_policy(shown.map(|one| (one.tool.name.as_str(), one.tool.traits.category))).policy;
+    html.heading("Recommended policy")
+        .list(suggest_policy(tools.iter().map(|one| known::seen(&one.tool))).effect);
+    let text = suggest_policy(shown.map(|one| known::seen(&one.tool))).policy;
     html.raw("<details>\n<summary>As a file</summary>\n<pre><code>");
     for line in text.lines() {
         html.text(line).raw("\n");

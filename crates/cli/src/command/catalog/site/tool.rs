@@ -1,5 +1,6 @@
 //! The page of a tool.
 
+use sluice_admin::known::seen;
 use sluice_catalog::{Evidence, Evident, Hit, Server, Tool, abilities, reasons_for_policy};
 use sluice_policy::suggest_entry;
 
@@ -35,7 +36,7 @@ pub(super) fn page(
         html.raw("<li>").link(&format!("attacks.html#{}", attack.id), &attack.title).raw("</li>\n");
     }
     html.raw("</ul>\n");
-    let suggested = suggest_entry(&tool.name, traits.category);
+    let suggested = suggest_entry(seen(tool));
     html.heading("Recommended policy").element("p", suggested.effect).raw("<pre><code>");
     let entry = serde_json::json!({ tool.name.as_str(): suggested.entry });
     for line in format!("{entry:#}").lines() {

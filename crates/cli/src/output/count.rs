@@ -1,0 +1,38 @@
+//! Numbers as people write them.
+
+use std::fmt::Display;
+
+/// `1 tool`, `2 tools`.
+pub(crate) fn counted(number: impl Display + Copy, noun: &str) -> String {
+    let number = thousands(number);
+    let plural = if number == "1" { "" } else { "s" };
+    format!("{number} {noun}{plural}")
+}
+
+/// A whole number, with its thousands apart.
+pub(crate) fn thousands(number: impl Display + Copy) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{counted, thousands};
+
+    #[test]
+    fn numbers_are_written_as_people_do() {
+        assert_eq!(thousands(0), "0");
+        assert_eq!(thousands(999), "999");
+        assert_eq!(thousands(1_234_567), "1,234,567");
+        assert_eq!(counted(0, "tool"), "0 tools");
+        assert_eq!(counted(1, "tool"), "1 tool");
+        assert_eq!(counted(22_729, "tool"), "22,729 tools");
+    }
+}

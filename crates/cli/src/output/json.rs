@@ -1,0 +1,43 @@
+//! JSON as it may be read on a terminal: the same values, with every character that
+//! could steer one escaped.
+
+use std::fmt::Write as _;
+
+use super::steers;
+
+/// The same JSON, without characters that could steer a terminal.
+pub(super) fn escaped(json: &str) -> String {
+    let mut text = String::with_capacity(json.len());
+    for character in json.chars() {
+        match character {
+            // Between values only; in strings JSON itself has them escaped.
+            '\n' | '\t' => text.push(character),
+            '\r' => {}
+            steering if steers(steering) => {
+                for unit in steering.encode_utf16(&mut [0; 2]) {
+                    // Writing to a string cannot fail.
+                    let _ = write!(text, "\\u{unit:04x}");
+                }
+            }
+            other => text.push(other),
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::escaped;
+
+    #[test]
+    fn what_steers_a_terminal_is_escaped_and_the_value_stays() {
+        let value = json!({"a\u{9b}31m\u{7f}": ["\u{202e}\u{e0041}\n\t\r", "größe 筆記", 1.50]});
+        let text = escaped(&format!("{value:#}"));
+        assert!(text.contains(r"a\u009b31m\u007f") && text.contains(r"\u202e\udb40\udc41\n\t\r"));
+        assert!(text.contains("größe 筆記"), "{text}");
+        assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), value);
+        assert_eq!(escaped("{\r\n\t\"a\": 1}"), "{\n\t\"a\": 1}");
+    }
+}
