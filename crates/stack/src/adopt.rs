@@ -4,12 +4,12 @@
 use serde_json::Value;
 
 use crate::{
-    entry::{Entry, Transport},
+    entry::{self, Entry, Spot, Transport},
     file::{ConfigFile, body, with_body},
     json,
     place::{Form, Syntax},
     shown, splice, tables,
-    wrapped::URL_VARIABLE,
+    wrapped::{self, URL_VARIABLE},
 };
 
 /// How Sluicegate is started.
@@ -20,6 +20,17 @@ pub struct Front {
     /// Its data directory.
     pub data: String,
 }
+
+impl Front {
+    /// Whether a policy is one of those that are written for adopted servers.
+    pub(crate) fn has_policy(&self, path: &str) -> bool {
+        let name = path.strip_prefix(&self.data).and_then(|rest| rest.strip_prefix(POLICIES));
+        name.is_some_and(|name| !name.is_empty() && !name.contains('/'))
+    }
+}
+
+/// Where policies of adopted servers are, below the data directory.
+const POLICIES: &str = "/stack/policies/";
 
 /// One server to be adopted: the entry, its name and its policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,6 +46,8 @@ pub struct Plan<'e> {
 pub struct Adoption<'e> {
     pub(crate) text: String,
     pub adopted: Vec<&'e Entry>,
+    /// The same as they would be.
+    pub written: Vec<Entry>,
     pub refused: Vec<(&'e Entry, AdoptError)>,
     /// What changes, entry by entry, for people: secrets masked.
     pub diff: String,
@@ -51,6 +64,10 @@ impl std::fmt::Debug for Adoption<'_> {
 pub enum AdoptError {
     #[error("it goes through Sluicegate already")]
     Already,
+    #[error(
+        "it is a `sluice wrap` that `adopt` has not written\nhint: look at its command and policy; `sluice stack hook --accept` lets it pass as it is"
+    )]
+    Wrap,
     #[error("its file has the name twice\nhint: remove one of the two")]
     Repeated,
     #[error(
@@ -92,15 +109,17 @@ impl ConfigFile {
         let mut adoption = Adoption {
             text: String::new(),
             adopted: Vec::new(),
+            written: Vec::new(),
             refused: Vec::new(),
             diff: String::new(),
         };
         for plan in plans {
             match self.rewritten(&text, plan, front) {
-                Ok(new) => {
+                Ok((new, entry)) => {
                     let sides = [&text, &new].map(|text| value(text, self.form, &plan.entry.keys));
                     adoption.diff.push_str(&shown::diff(self.form.syntax, &plan.entry.keys, sides));
                     adoption.adopted.push(plan.entry);
+                    adoption.written.push(entry);
                     text = new;
                 }
                 Err(error) => adoption.refused.push((plan.entry, error)),
@@ -110,9 +129,18 @@ impl ConfigFile {
         adoption
     }
 
-    fn rewritten(&self, text: &str, plan: &Plan<'_>, front: &Front) -> Result<String, AdoptError> {
+    /// The text with one server adopted, and that server's new entry.
+    fn rewritten(
+        &self,
+        text: &str,
+        plan: &Plan<'_>,
+        front: &Front,
+    ) -> Result<(String, Entry), AdoptError> {
         if plan.entry.wrapped.is_some() {
             return Err(AdoptError::Already);
+        }
+        if wrapped::is_wrap(&plan.entry.own) {
+            return Err(AdoptError::Wrap);
         }
         if plan.entry.is_repeated {
             return Err(AdoptError::Repeated);
@@ -121,8 +149,8 @@ impl ConfigFile {
             return Err(AdoptError::Foreign);
         }
         let keys = &plan.entry.keys;
-        let entry = value(text, self.form, keys).ok_or(AdoptError::Gone)?;
-        let change = change(plan, front, &entry)?;
+        let before = value(text, self.form, keys).ok_or(AdoptError::Gone)?;
+        let change = change(plan, front, &before)?;
         let edits = match self.form.syntax {
             Syntax::Json => json::edits(text, keys, &change)?,
             Syntax::Toml => tables::edits(text, keys, &change)?,
@@ -132,9 +160,17 @@ impl ConfigFile {
         // nothing is written that does not.
         let read = crate::file::located(&new, self.form).map_err(|_| AdoptError::Shape)?;
         let now = read.iter().find(|one| &one.keys == keys).ok_or(AdoptError::Shape)?;
-        let (transport, wrapped) = crate::entry::seen(&now.value);
-        let is_same = wrapped.is_some() && transport == plan.entry.transport;
-        if is_same { Ok(new) } else { Err(AdoptError::Shape) }
+        let spot = Spot {
+            client: self.client,
+            file: &self.path,
+            scope: &self.scope,
+            keys,
+            is_repeated: now.is_repeated,
+            front,
+        };
+        let written = entry::read(&spot, &now.value);
+        let is_same = written.wrapped.is_some() && written.transport == plan.entry.transport;
+        if is_same { Ok((new, written)) } else { Err(AdoptError::Shape) }
     }
 }
 

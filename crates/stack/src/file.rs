@@ -5,6 +5,7 @@ use std::{fmt, ops::Range, path::PathBuf};
 use serde_json::Value;
 
 use crate::{
+    adopt::Front,
     client::Client,
     digest::sha256,
     disk,
@@ -79,8 +80,8 @@ pub(crate) struct Pieces {
 }
 
 impl Candidate {
-    /// Looks at the file, if it is there.
-    pub fn read(&self) -> Found {
+    /// Looks at the file, if it is there. What `front` has written is known by it.
+    pub fn read(&self, front: &Front) -> Found {
         let problem = |at, message| {
             Found::Broken(Problem { client: self.client, path: self.path.clone(), at, message })
         };
@@ -92,7 +93,7 @@ impl Candidate {
         match located(&read.content, self.form) {
             Ok(located) => {
                 let disk::Text { content: text, real, is_foreign } = read;
-                let entries = located.iter().map(|one| self.entry(one)).collect();
+                let entries = located.iter().map(|one| self.entry(one, front)).collect();
                 let Candidate { client, path, scope, form } = self.clone();
                 Found::File(Box::new(ConfigFile {
                     client,
@@ -109,13 +110,14 @@ impl Candidate {
         }
     }
 
-    fn entry(&self, located: &Located) -> Entry {
+    fn entry(&self, located: &Located, front: &Front) -> Entry {
         let spot = Spot {
             client: self.client,
             file: &self.path,
             scope: &self.scope,
             keys: &located.keys,
             is_repeated: located.is_repeated,
+            front,
         };
         entry::read(&spot, &located.value)
     }

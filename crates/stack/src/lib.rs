@@ -30,7 +30,7 @@ mod wrapped;
 pub use adopt::{AdoptError, Adoption, Front, Plan};
 pub use backup::{Backup, BackupError, Manifest};
 pub use client::Client;
-pub use digest::sha256;
+pub use digest::{Fingerprints, sha256};
 pub use disk::{ReadProblem, WriteError};
 pub use entry::{Entry, Scope, Transport, Wrapped};
 pub use file::{ConfigFile, Found, Problem};

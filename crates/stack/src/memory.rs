@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use sluice_classify::Category;
 
-use crate::entry::Entry;
+use crate::{digest::Fingerprints, entry::Entry};
 
 /// All that is remembered.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,7 +21,7 @@ pub struct Memory {
     pub places: BTreeMap<String, String>,
     /// Which server has which name in policies and counters.
     pub names: BTreeMap<String, String>,
-    /// Servers that the hooks let pass.
+    /// Fingerprints of the entries that the hooks let pass.
     pub accepted: BTreeSet<String>,
     /// Servers that are in no file, which they let pass by their names.
     pub accepted_names: BTreeSet<String>,
@@ -157,7 +157,15 @@ impl Memory {
     }
 
     /// Whether a hook lets calls of this server pass.
-    pub fn is_accepted(&self, entry: &Entry) -> bool {
-        entry.wrapped.is_some() || self.accepted.contains(&entry.identity())
+    ///
+    /// That an entry looks like one of ours says nothing: whoever writes a file of a
+    /// project can write that too.
+    pub fn is_accepted(&self, entry: &Entry, fingerprints: &Fingerprints) -> bool {
+        self.accepted.contains(&fingerprints.of(entry))
+    }
+
+    /// Lets calls of this server pass, as long as nothing of it changes.
+    pub fn accept(&mut self, entry: &Entry, fingerprints: &Fingerprints) {
+        self.accepted.insert(fingerprints.of(entry));
     }
 }

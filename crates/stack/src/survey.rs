@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use sluice_classify::Category;
 
 use crate::{
+    adopt::Front,
     client::Client,
     entry::Entry,
     file::{ConfigFile, Found, Problem},
@@ -27,25 +28,33 @@ pub struct Configured {
 
 impl Configured {
     /// Looks at every file there may be. One that is broken does not stop the rest.
-    pub fn read(places: &Places) -> Configured {
+    pub fn read(places: &Places, front: &Front) -> Configured {
+        Configured::read_in(places, std::slice::from_ref(&places.folder), front)
+    }
+
+    /// The same for someone who works in several folders at once.
+    pub fn read_in(places: &Places, folders: &[PathBuf], front: &Front) -> Configured {
         let mut configured = Configured::default();
-        for candidate in places.candidates() {
-            configured.look(&candidate);
+        for folder in folders {
+            let places = Places { folder: folder.clone(), ..places.clone() };
+            for candidate in places.candidates() {
+                configured.look(&candidate, front);
+            }
         }
         let projects: Vec<PathBuf> =
             configured.files.iter().flat_map(ConfigFile::projects).take(MOST_PROJECTS).collect();
         for folder in projects {
-            let candidate = Places::project(&folder);
-            if !configured.looked.iter().any(|(_, path)| *path == candidate.path) {
-                configured.look(&candidate);
-            }
+            configured.look(&Places::project(&folder), front);
         }
         configured
     }
 
-    fn look(&mut self, candidate: &Candidate) {
+    fn look(&mut self, candidate: &Candidate, front: &Front) {
+        if self.looked.iter().any(|(_, path)| *path == candidate.path) {
+            return;
+        }
         self.looked.push((candidate.client, candidate.path.clone()));
-        match candidate.read() {
+        match candidate.read(front) {
             Found::Nothing => {}
             // Two names may lead to one file.
             Found::File(file) if self.files.iter().any(|other| other.real == file.real) => {}

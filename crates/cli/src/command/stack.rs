@@ -15,7 +15,7 @@ mod scan;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use sluice_stack::{Configured, Survey};
+use sluice_stack::Survey;
 
 use self::machine::Machine;
 use crate::output::{Done, print, print_json};
@@ -55,7 +55,7 @@ impl Stack {
     }
 
     fn show(&self, machine: &Machine) -> anyhow::Result<Done> {
-        let configured = Configured::read(&machine.places);
+        let configured = machine.configured()?;
         let mut memory = machine.memory()?;
         let failed = if self.scan {
             let entries = scan::distinct(configured.entries().filter(|entry| !entry.is_disabled));

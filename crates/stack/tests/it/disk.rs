@@ -115,7 +115,7 @@ fn files_of_projects_and_folders_above_are_found() {
     fs::create_dir_all(machine.path("work/deep/er")).unwrap();
     let mut places = machine.places.clone();
     places.folder = machine.path("work/deep/er");
-    let configured = sluice_stack::Configured::read(&places);
+    let configured = sluice_stack::Configured::read(&places, &crate::machine::front());
     let mut names: Vec<_> = configured.entries().map(|entry| entry.name.as_str()).collect();
     names.sort_unstable();
     assert_eq!(names, ["a", "e", "p"]);

@@ -59,7 +59,7 @@ impl Machine {
     }
 
     pub(crate) fn configured(&self) -> Configured {
-        Configured::read(&self.places)
+        Configured::read(&self.places, &front())
     }
 }
 

@@ -2,6 +2,7 @@
 
 #![cfg(test)]
 
+mod accepted;
 mod cases;
 mod disk;
 mod hooks;

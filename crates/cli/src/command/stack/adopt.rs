@@ -7,7 +7,7 @@ use std::{
     io::{IsTerminal as _, stdin},
 };
 
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 use clap::Args;
 use sluice_stack::{Adoption, Backup, Client, ConfigFile, Configured, Entry, Front, Memory, Plan};
 
@@ -68,7 +68,7 @@ struct Terms {
 
 impl Adopt {
     pub(crate) fn run(self, machine: &Machine) -> anyhow::Result<Done> {
-        let configured = Configured::read(&machine.places);
+        let configured = machine.configured()?;
         let mut open = self.chosen(&configured)?;
         open.retain(|entry| entry.wrapped.is_none() && known::registered(machine, entry).is_none());
         if open.is_empty() {
@@ -77,7 +77,7 @@ impl Adopt {
         }
         let mut memory = machine.memory()?;
         let terms = self.terms(machine, &mut memory, &open)?;
-        let front = front(machine)?;
+        let front = machine.front()?;
         let work = work(&configured, &open, &terms, &front)?;
         let adopted: usize = work.iter().map(|(_, adoption)| adoption.adopted.len()).sum();
         let done = Done::well_if(adopted == open.len());
@@ -95,6 +95,10 @@ impl Adopt {
             return Ok(if self.consent.dry_run { done } else { Done::WithProblems });
         }
         memory.look(&configured);
+        let fingerprints = machine.fingerprints()?;
+        for entry in work.iter().flat_map(|(_, adoption)| &adoption.written) {
+            memory.accept(entry, &fingerprints);
+        }
         let written = write(machine, &work, &terms, &memory)?;
         Ok(if done == Done::Well { written } else { done })
     }
@@ -222,14 +226,6 @@ fn not_adopted(entry: &Entry, why: &str) -> anyhow::Result<()> {
         entry.client,
         lines.join("\n")
     ))?)
-}
-
-fn front(machine: &Machine) -> anyhow::Result<Front> {
-    let program = std::env::current_exe().context("this program's own path is not known")?;
-    let text = |path: std::path::PathBuf| {
-        path.into_os_string().into_string().ok().context("a path is not valid UTF-8")
-    };
-    Ok(Front { program: text(program)?, data: text(machine.data.clone())? })
 }
 
 fn plans<'e>(

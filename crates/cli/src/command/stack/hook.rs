@@ -5,6 +5,7 @@
 //! ends with exit code 2: so every failure ends with that.
 
 use std::{
+    collections::BTreeSet,
     fmt::Write as _,
     io::{Read as _, stdin},
 };
@@ -12,7 +13,7 @@ use std::{
 use anyhow::{Context as _, anyhow, bail};
 use clap::Args;
 use sluice_stack::{
-    Answer, Asked, Called, Client, Configured, Entry, HookFile, Hooked, Memory, Places,
+    Answer, Asked, Called, Client, Configured, Entry, Fingerprints, HookFile, Hooked, Memory,
 };
 
 use super::{
@@ -91,8 +92,8 @@ fn install(machine: &Machine) -> anyhow::Result<Done> {
         remark(&format!("{GOOD}ok{GOOD:#}: the hook is {state} {}\n", shown(machine, file)))?;
     }
     if is_first {
-        let configured = Configured::read(&machine.places);
-        let count = accepted(&mut memory, configured.entries());
+        let configured = machine.configured()?;
+        let count = accepted(&mut memory, configured.entries(), &machine.fingerprints()?);
         machine.remember(&memory)?;
         remark(&format!(
             "{count} configured now may be called as before\nyou are asked about any that is added later\n"
@@ -102,12 +103,17 @@ fn install(machine: &Machine) -> anyhow::Result<Done> {
 }
 
 /// Accepts these servers; how many there are.
-fn accepted<'e>(memory: &mut Memory, entries: impl Iterator<Item = &'e Entry>) -> String {
-    let mut identities: Vec<String> = entries.map(Entry::identity).collect();
-    identities.sort();
-    identities.dedup();
+fn accepted<'e>(
+    memory: &mut Memory,
+    entries: impl Iterator<Item = &'e Entry>,
+    fingerprints: &Fingerprints,
+) -> String {
+    let mut identities = BTreeSet::new();
+    for entry in entries {
+        memory.accept(entry, fingerprints);
+        identities.insert(entry.identity());
+    }
     let count = identities.len();
-    memory.accepted.extend(identities);
     if count == 1 { "1 server".into() } else { format!("{count} servers") }
 }
 
@@ -143,7 +149,8 @@ fn status(machine: &Machine) -> anyhow::Result<Done> {
 }
 
 fn accept(machine: &Machine, names: &[String]) -> anyhow::Result<Done> {
-    let configured = Configured::read(&machine.places);
+    let configured = machine.configured()?;
+    let fingerprints = machine.fingerprints()?;
     let mut memory = machine.memory()?;
     for name in names {
         let mut found = configured.entries().filter(|entry| entry.name == *name).peekable();
@@ -153,7 +160,7 @@ fn accept(machine: &Machine, names: &[String]) -> anyhow::Result<Done> {
             remark(&format!("note: no file here has a server `{name}`; it passes by its name\n"))?;
             memory.accepted_names.insert(name);
         } else {
-            accepted(&mut memory, found);
+            accepted(&mut memory, found, &fingerprints);
         }
     }
     machine.remember(&memory)?;
@@ -175,10 +182,17 @@ fn check(machine: &Machine, client: &str) -> anyhow::Result<Done> {
     let roots = said.get("workspace_roots").and_then(|roots| roots.get(0));
     let folder = said.get("cwd").or(roots).and_then(serde_json::Value::as_str);
     let folder = folder.map_or_else(|| machine.places.folder.clone(), Into::into);
-    let configured = Configured::read(&Places { folder, ..machine.places.clone() });
-    let memory = machine.memory()?;
+    let configured = Configured::read_in(&machine.places, &[folder], &machine.front()?);
+    let (memory, fingerprints) = (machine.memory()?, machine.fingerprints()?);
     let asked = Asked::read(client, &said);
-    let answer = Check { machine, memory: &memory, configured: &configured, client }.answer(&asked);
+    let check = Check {
+        machine,
+        memory: &memory,
+        fingerprints: &fingerprints,
+        configured: &configured,
+        client,
+    };
+    let answer = check.answer(&asked);
     print(&format!("{}\n", answer.written(client)))?;
     Ok(Done::Well)
 }
@@ -187,6 +201,7 @@ fn check(machine: &Machine, client: &str) -> anyhow::Result<Done> {
 struct Check<'a> {
     machine: &'a Machine,
     memory: &'a Memory,
+    fingerprints: &'a Fingerprints,
     configured: &'a Configured,
     client: Client,
 }
@@ -210,7 +225,8 @@ impl Check<'_> {
     }
 
     fn is_accepted(&self, entry: &Entry) -> bool {
-        self.memory.is_accepted(entry) || known::registered(self.machine, entry).is_some()
+        self.memory.is_accepted(entry, self.fingerprints)
+            || known::registered(self.machine, entry).is_some()
     }
 
     fn told(&self) -> Answer {

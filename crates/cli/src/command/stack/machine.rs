@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};
 use sluice_catalog::Catalog;
-use sluice_stack::{Memory, Os, Places};
-use sluice_store::Server;
+use sluice_stack::{Configured, Fingerprints, Front, Memory, Os, Places};
+use sluice_store::{Key, Server};
 
 use crate::{
     clock,
@@ -49,6 +49,26 @@ impl Machine {
         let own = self.directory().ok();
         let own = own.and_then(|own| Catalog::open(&data::catalog_file(own.path())).ok());
         own.or_else(|| Catalog::in_memory().ok())
+    }
+
+    /// How clients start Sluicegate from here.
+    pub(super) fn front(&self) -> anyhow::Result<Front> {
+        let program = std::env::current_exe().context("this program's own path is not known")?;
+        let text = |path: PathBuf| {
+            path.into_os_string().into_string().ok().context("a path is not valid UTF-8")
+        };
+        Ok(Front { program: text(program)?, data: text(self.data.clone())? })
+    }
+
+    /// What the clients of this machine are configured to use.
+    pub(super) fn configured(&self) -> anyhow::Result<Configured> {
+        Ok(Configured::read(&self.places, &self.front()?))
+    }
+
+    /// What accepted servers are known by again.
+    pub(super) fn fingerprints(&self) -> anyhow::Result<Fingerprints> {
+        let key = Key::from_bytes(self.directory()?.master_key()?);
+        Ok(Fingerprints::new(key.derive("accepted servers").as_bytes()))
     }
 
     /// What was remembered last time.

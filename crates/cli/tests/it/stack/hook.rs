@@ -93,6 +93,30 @@ fn a_server_can_be_accepted_as_it_is_and_not_as_another() {
 }
 
 #[test]
+fn a_project_cannot_pass_by_looking_adopted() {
+    let home = furnished();
+    home.write(".claude/settings.json", "{}");
+    home.stack(&["hook", "--install"]).exits(0);
+    let command = claude(&home);
+    let call = json!({"tool_name": "mcp__new__x", "cwd": home.path("work")}).to_string();
+    let data = home.path(".local/share/sluice").display().to_string();
+    let policy = format!("{data}/stack/policies/notes.json");
+    let ours = ["wrap", "--data", &data, "--policy", &policy, "--name", "notes", "--", "sh"];
+    for (program, args) in [("./sluice", vec!["wrap", "--", "x"]), (BINARY, ours.to_vec())] {
+        let text = json!({"mcpServers": {"new": {"command": program, "args": args}}});
+        home.write("work/.mcp.json", &text.to_string());
+        assert_ne!(ask(&home, &command, &call).exits(0).json(), json!({}), "{text}");
+    }
+    // One that others have written is not wrapped once more.
+    home.write(
+        "work/.mcp.json",
+        r#"{"mcpServers": {"new": {"command": "./sluice", "args": ["wrap", "--", "x"]}}}"#,
+    );
+    let refused = home.stack(&["adopt", "new", "--yes", "--unseen"]).exits(1);
+    assert!(refused.err.contains("that `adopt` has not written"), "{}", refused.err);
+}
+
+#[test]
 fn a_check_that_fails_refuses_the_call() {
     let home = furnished();
     let check = format!("{BINARY} stack hook --check claude-code");
