@@ -54,6 +54,7 @@ pub enum Found {
 pub struct Problem {
     pub client: Client,
     pub path: PathBuf,
+    pub scope: Scope,
     /// Line and column, both from 1, where that can be said.
     pub at: Option<(usize, usize)>,
     pub message: String,
@@ -83,7 +84,8 @@ impl Candidate {
     /// Looks at the file, if it is there. What `front` has written is known by it.
     pub fn read(&self, front: &Front) -> Found {
         let problem = |at, message| {
-            Found::Broken(Problem { client: self.client, path: self.path.clone(), at, message })
+            let Candidate { client, path, scope, .. } = self.clone();
+            Found::Broken(Problem { client, path, scope, at, message })
         };
         let read = match disk::read(&self.path) {
             Ok(None) => return Found::Nothing,

@@ -49,7 +49,7 @@ impl Stack {
         match self.command {
             Some(Command::Adopt(adopt)) => adopt.run(&machine),
             Some(Command::Restore(restore)) => restore.run(&machine),
-            Some(Command::Hook(hook)) => hook.run(&machine),
+            Some(Command::Hook(hook)) => hook.run(machine),
             None => self.show(&machine),
         }
     }

@@ -129,6 +129,73 @@ fn a_check_that_fails_refuses_the_call() {
 }
 
 #[test]
+fn a_check_that_is_not_told_all_does_not_wait_for_ever() {
+    let home = furnished();
+    let mut process = home
+        .command(BINARY)
+        .args(["stack", "hook", "--check", "claude-code"])
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let open = process.stdin.take();
+    let ran = Ran::from(process.wait_with_output().unwrap()).exits(2);
+    drop(open);
+    assert!(ran.err.contains("the check took too long"), "{}", ran.err);
+}
+
+#[test]
+fn what_cannot_be_read_is_asked_about() {
+    let home = furnished();
+    home.write(".claude/settings.json", "{}");
+    home.stack(&["hook", "--install"]).exits(0);
+    let command = claude(&home);
+    let call = |tool: &str, folder: &str| json!({"tool_name": tool, "cwd": home.path(folder)});
+    let clock = call("mcp__clock__get_time", "work").to_string();
+    assert_eq!(ask(&home, &command, &clock).exits(0).json(), json!({}));
+    home.write("work/.mcp.json", "{\"mcpServers\": {,}}");
+    let asked = ask(&home, &command, &clock).exits(0).json();
+    let why = asked["hookSpecificOutput"]["permissionDecisionReason"].as_str().unwrap();
+    assert!(why.contains("`~/work/.mcp.json` cannot be read"), "{why}");
+    // Nor is one that is turned off for now, or is in another folder of the client's.
+    home.write("work/.mcp.json", r#"{"mcpServers": {"new": {"command": "x", "disabled": true}}}"#);
+    assert_ne!(ask(&home, &command, &call("mcp__new__x", "work").to_string()).json(), json!({}));
+    home.write("work/.mcp.json", "{}");
+    home.write("second/.mcp.json", r#"{"mcpServers": {"clock": {"command": "x"}}}"#);
+    let mut said = call("mcp__clock__get_time", "work");
+    assert_eq!(ask(&home, &command, &said.to_string()).exits(0).json(), json!({}));
+    said["workspace_roots"] = json!([home.path("work"), home.path("second")]);
+    assert_ne!(ask(&home, &command, &said.to_string()).exits(0).json(), json!({}));
+}
+
+#[test]
+fn names_in_answers_can_neither_steer_nor_run_anything() {
+    let home = furnished();
+    home.write(".claude/settings.json", "{}");
+    home.stack(&["hook", "--install"]).exits(0);
+    let command = claude(&home);
+    let long = "n".repeat(300);
+    let mut servers = json!({"a b; rm -rf ~": {"command": "x"}, "\u{1b}[31m": {"command": "x"}, "--all": {"command": "x"}, &long: {"command": "x"}});
+    for number in 0..20 {
+        servers[format!("z{number}")] = json!({"command": "x"});
+    }
+    home.write("work/.mcp.json", &json!({"mcpServers": servers}).to_string());
+    let start = json!({"hook_event_name": "SessionStart", "cwd": home.path("work")}).to_string();
+    let told = ask(&home, &command, &start).exits(0).json()["systemMessage"].to_string();
+    assert!(told.contains("and 14 more") && !told.contains(&long), "{told}");
+    let why = |name: &str| {
+        let said = json!({"tool_name": "mcp__x__x", "mcp_context": {"server_name": name}});
+        let asked = ask(&home, &command, &said.to_string()).exits(0).json();
+        asked["hookSpecificOutput"]["permissionDecisionReason"].as_str().unwrap().to_owned()
+    };
+    assert!(why("a b; rm -rf ~").contains("adopt 'a b; rm -rf ~'`"));
+    for name in ["--all", "\u{1b}[31m", &long, "elsewhere\u{1b}"] {
+        let why = why(name);
+        assert!(why.contains("--accept NAME`") && !why.contains('\u{1b}'), "{why}");
+    }
+}
+
+#[test]
 fn hooks_are_installed_once_and_taken_out() {
     let home = furnished();
     home.write(".claude/settings.json", "{\n  // mine\n  \"model\": \"opus\"\n}\n");
