@@ -18,6 +18,10 @@ use crate::{
 /// A byte order mark, which some editors put first.
 const MARK: char = '\u{feff}';
 
+/// Servers in one file: more than anybody has, and few enough to look at each
+/// while a client waits.
+const MOST_SERVERS: usize = 5000;
+
 /// A file that was read.
 pub struct ConfigFile {
     pub client: Client,
@@ -151,10 +155,14 @@ pub(crate) fn with_body(text: &str, body: String) -> String {
 }
 
 pub(crate) fn located(text: &str, form: Form) -> Result<Vec<Located>, Spoilt> {
-    match form.syntax {
+    let located = match form.syntax {
         Syntax::Json => json::entries(body(text), form.roots),
         Syntax::Toml => tables::entries(body(text), form.roots),
+    }?;
+    if located.len() > MOST_SERVERS {
+        return Err(Spoilt { at: 0, message: format!("it has more than {MOST_SERVERS} servers") });
     }
+    Ok(located)
 }
 
 /// The line and column of a byte, both from 1.

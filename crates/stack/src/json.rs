@@ -1,7 +1,10 @@
 //! Client files in JSON, with comments and trailing commas: entries by their
 //! spans, and the edits that put a command of ours before a server.
 
-use std::ops::Range;
+use std::{
+    collections::{HashMap, HashSet},
+    ops::Range,
+};
 
 use jsonc_parser::{
     CollectOptions, ParseOptions,
@@ -60,17 +63,27 @@ pub(crate) fn entries(text: &str, roots: &[&[&str]]) -> Result<Vec<Located>, Spo
 
 fn walk(object: &Object<'_>, keys: &[&str], way: &mut Vec<String>, found: &mut Vec<Located>) {
     let Some((key, rest)) = keys.split_first() else {
-        for (index, property) in object.properties.iter().enumerate() {
+        // How often each name is still to come.
+        let mut left: HashMap<&str, usize> = HashMap::new();
+        for property in &object.properties {
+            *left.entry(property.name.as_str()).or_default() += 1;
+        }
+        let mut repeated = HashSet::new();
+        for property in &object.properties {
             let name = property.name.as_str();
-            let others =
-                object.properties.iter().enumerate().filter(|(_, o)| o.name.as_str() == name);
+            let more = left.get_mut(name).map_or(0, |left| {
+                *left -= 1;
+                *left
+            });
             // Of several with one name, clients take the last.
-            if others.clone().next_back().is_some_and(|(last, _)| last == index) {
-                let mut keys = way.clone();
-                keys.push(name.to_owned());
-                let value = Value::from(property.value.clone());
-                found.push(Located { keys, value, is_repeated: others.count() > 1 });
+            if more > 0 {
+                repeated.insert(name);
+                continue;
             }
+            let mut keys = way.clone();
+            keys.push(name.to_owned());
+            let value = Value::from(property.value.clone());
+            found.push(Located { keys, value, is_repeated: repeated.contains(name) });
         }
         return;
     };

@@ -1,7 +1,10 @@
 //! Everything that the clients of a machine are configured to use, put together:
 //! the same server in three clients is one.
 
-use std::path::PathBuf;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+};
 
 use sluice_classify::Category;
 
@@ -155,27 +158,25 @@ impl<'e> Survey<'e> {
         known: impl Fn(&Entry) -> Option<Ability>,
         registered: impl Fn(&Entry) -> Option<String>,
     ) -> Survey<'e> {
-        let mut groups: Vec<Group<'e>> = Vec::new();
+        let mut of_identity: BTreeMap<String, Vec<&Entry>> = BTreeMap::new();
         for entry in configured.entries() {
-            let identity = entry.identity();
-            match groups.iter_mut().find(|group| group.identity == identity) {
-                Some(group) => group.entries.push(entry),
-                None => groups.push(Group {
-                    identity,
-                    name: String::new(),
-                    entries: vec![entry],
-                    ability: known(entry),
-                    registered: registered(entry),
-                    is_new: false,
-                    advice: Advice::AskFirst,
-                }),
-            }
+            of_identity.entry(entry.identity()).or_default().push(entry);
         }
-        for group in &mut groups {
-            group.name = common_name(&group.entries);
-            group.is_new = !memory.places.is_empty()
-                && !memory.places.values().any(|identity| *identity == group.identity);
-            group.advice = advice(group);
+        let before: BTreeSet<&String> = memory.places.values().collect();
+        let mut groups = Vec::with_capacity(of_identity.len());
+        for (identity, entries) in of_identity {
+            let first = entries.first();
+            let mut group = Group {
+                name: common_name(&entries),
+                ability: first.and_then(|entry| known(entry)),
+                registered: first.and_then(|entry| registered(entry)),
+                is_new: !before.is_empty() && !before.contains(&identity),
+                advice: Advice::AskFirst,
+                entries,
+                identity,
+            };
+            group.advice = advice(&group);
+            groups.push(group);
         }
         groups.sort_by(|a, b| rank(b).cmp(&rank(a)).then_with(|| a.name.cmp(&b.name)));
         Survey { gone: gone(configured, memory), groups }
@@ -206,17 +207,20 @@ fn advice(group: &Group<'_>) -> Advice {
 }
 
 fn common_name(entries: &[&Entry]) -> String {
-    let count = |name: &str| entries.iter().filter(|entry| entry.name == name).count();
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for entry in entries {
+        *counts.entry(&entry.name).or_default() += 1;
+    }
     // Of several the first, so that it does not change from run to run.
-    let most = entries.iter().rev().max_by_key(|entry| count(&entry.name));
+    let most = entries.iter().rev().max_by_key(|entry| counts.get(entry.name.as_str()));
     most.map(|entry| entry.name.clone()).unwrap_or_default()
 }
 
 /// Names of servers that stood in a file that was read, and do no more.
 fn gone(configured: &Configured, memory: &Memory) -> Vec<String> {
-    let now: Vec<String> = configured.entries().map(Entry::place).collect();
+    let now: BTreeSet<String> = configured.entries().map(Entry::place).collect();
     let before = memory.places.keys().filter(|place| configured.has_looked_at(place));
-    let gone = before.filter(|place| !now.contains(place));
+    let gone = before.filter(|place| !now.contains(*place));
     gone.filter_map(|place| place.rsplit('/').next()).map(str::to_owned).collect()
 }
 

@@ -1,6 +1,6 @@
 //! Asking servers what they can do, one after the other, and remembering it.
 
-use std::path::PathBuf;
+use std::{collections::HashSet, path::PathBuf};
 
 use anyhow::Context as _;
 use sluice_stack::{Entry, Memory, Tool};
@@ -23,13 +23,8 @@ pub(super) struct Failed {
 
 /// Each server once, in whichever client it was found first.
 pub(super) fn distinct<'e>(entries: impl Iterator<Item = &'e Entry>) -> Vec<&'e Entry> {
-    let mut found: Vec<&Entry> = Vec::new();
-    for entry in entries {
-        if !found.iter().any(|other| other.identity() == entry.identity()) {
-            found.push(entry);
-        }
-    }
-    found
+    let mut seen = HashSet::new();
+    entries.filter(|entry| seen.insert(entry.identity())).collect()
 }
 
 /// Asks these servers; those that could not be asked.
