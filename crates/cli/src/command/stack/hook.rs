@@ -70,7 +70,7 @@ fn install(machine: &Machine) -> anyhow::Result<Done> {
     );
     machine.directory()?.stack_folder("backups")?;
     let mut memory = machine.memory()?;
-    let is_first = !files.iter().any(HookFile::is_installed);
+    let is_first = !files.iter().any(HookFile::has_ours);
     for file in &files {
         let hooked = file.install(&command, &machine.backups(), &now())?;
         let state = match hooked {
