@@ -95,8 +95,6 @@ pub(crate) enum Change {
         args: Vec<String>,
         /// Headers, and the variables that hold their values.
         variables: Vec<(String, String)>,
-        /// Whether the URL itself is kept in a variable.
-        is_url_hidden: bool,
         /// A variable of the client's that holds a bearer token.
         bearer: Option<String>,
     },
@@ -196,10 +194,9 @@ fn change(plan: &Plan<'_>, front: &Front, entry: &Value) -> Result<Change, Adopt
             if url.expose().split('/').nth(2).is_some_and(|host| host.contains('@')) {
                 return Err(AdoptError::User);
             }
-            let is_url_hidden = url.has_secret();
-            let place =
-                if is_url_hidden { format!("env:{URL_VARIABLE}") } else { url.expose().into() };
-            args.extend(["--url".to_owned(), place]);
+            // Every user of a machine sees arguments, and any part of a URL may be a
+            // secret.
+            args.extend(["--url".to_owned(), format!("env:{URL_VARIABLE}")]);
             let bearer =
                 entry.get("bearer_token_env_var").and_then(Value::as_str).map(String::from);
             let held = headers.len() - usize::from(bearer.is_some());
@@ -212,7 +209,7 @@ fn change(plan: &Plan<'_>, front: &Front, entry: &Value) -> Result<Change, Adopt
             if let Some(token) = &bearer {
                 args.extend(["--header".to_owned(), format!("Authorization: Bearer env:{token}")]);
             }
-            Ok(Change::Url { program, args, variables, is_url_hidden, bearer })
+            Ok(Change::Url { program, args, variables, bearer })
         }
         Transport::Unclear => Err(AdoptError::Shape),
     }

@@ -208,7 +208,7 @@ fn prefixed(text: &str, args: &Array<'_>, prefix: &[String]) -> Edit {
 }
 
 fn url_edits(text: &str, entry: &Object<'_>, change: &Change) -> Result<Vec<Edit>, AdoptError> {
-    let Change::Url { program, args, variables, is_url_hidden, .. } = change else {
+    let Change::Url { program, args, variables, .. } = change else {
         return Err(AdoptError::Shape);
     };
     let urls: Vec<_> = URL_KEYS.iter().filter_map(|key| member(entry, key)).collect();
@@ -222,13 +222,8 @@ fn url_edits(text: &str, entry: &Object<'_>, change: &Change) -> Result<Vec<Edit
     let kept = text.get(span(&url.value)).unwrap_or_default();
     let mut edits = Vec::new();
     match headers.first() {
-        Some(headers) => {
-            edits.extend(header_edits(headers, variables, is_url_hidden.then_some(kept))?);
-        }
-        None if *is_url_hidden => {
-            put = format!("{put},{gap}\"env\": {{\"{URL_VARIABLE}\": {kept}}}");
-        }
-        None => {}
+        Some(headers) => edits.extend(header_edits(headers, variables, kept)?),
+        None => put = format!("{put},{gap}\"env\": {{\"{URL_VARIABLE}\": {kept}}}"),
     }
     edits.push(Edit::new(url.range.start..url.range.end, put));
     if let Some(kind) = member(entry, "type").filter(|kind| matches!(kind.value, Ast::StringLit(_)))
@@ -242,7 +237,7 @@ fn url_edits(text: &str, entry: &Object<'_>, change: &Change) -> Result<Vec<Edit
 fn header_edits(
     headers: &ObjectProp<'_>,
     variables: &[(String, String)],
-    url: Option<&str>,
+    url: &str,
 ) -> Result<Vec<Edit>, AdoptError> {
     let Ast::Object(members) = &headers.value else { return Err(AdoptError::Shape) };
     let key = headers.name.range();
@@ -257,11 +252,9 @@ fn header_edits(
         let key = header.name.range();
         edits.push(Edit::new(key.start..key.end, quoted(variable)));
     }
-    if let Some(url) = url {
-        let comma = if members.properties.is_empty() { "" } else { ", " };
-        let put = format!("\"{URL_VARIABLE}\": {url}{comma}");
-        edits.push(Edit::insert(members.range.start + 1, put));
-    }
+    let comma = if members.properties.is_empty() { "" } else { ", " };
+    let put = format!("\"{URL_VARIABLE}\": {url}{comma}");
+    edits.push(Edit::insert(members.range.start + 1, put));
     Ok(edits)
 }
 

@@ -8,7 +8,7 @@ use crate::{
     guarded::Guarded,
 };
 
-/// The variable that a URL with a secret in it is kept in.
+/// The variable that the URL is kept in.
 pub(crate) const URL_VARIABLE: &str = "SLUICE_UPSTREAM_URL";
 
 /// The server itself, and what is said of it if a command that `adopt` has written
