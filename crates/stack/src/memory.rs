@@ -11,6 +11,9 @@ use sluice_classify::Category;
 
 use crate::{digest::Fingerprints, entry::Entry};
 
+/// Characters of a name in policies and counters.
+const LONGEST_NAME: usize = 32;
+
 /// All that is remembered.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -149,7 +152,9 @@ impl Memory {
         if let Some((name, _)) = self.names.iter().find(|(_, of)| **of == identity) {
             return name.clone();
         }
-        let numbered = (2..1000).map(|number| format!("{wanted}-{number}"));
+        let short: String = wanted.chars().take(LONGEST_NAME - "-999".len()).collect();
+        let short = short.trim_end_matches('-');
+        let numbered = (2..1000).map(|number| format!("{short}-{number}"));
         let mut names = std::iter::once(wanted.to_owned()).chain(numbered);
         let name = names.find(|name| !self.names.contains_key(name)).unwrap_or_default();
         self.names.insert(name.clone(), identity);
