@@ -9,7 +9,7 @@ use crate::{
     json,
     place::{Form, Syntax},
     shown, splice, tables,
-    wrapped::{self, URL_VARIABLE},
+    wrapped::URL_VARIABLE,
 };
 
 /// How Sluicegate is started.
@@ -137,7 +137,7 @@ impl ConfigFile {
         if plan.entry.wrapped.is_some() {
             return Err(AdoptError::Already);
         }
-        if wrapped::is_wrap(&plan.entry.own) {
+        if plan.entry.is_wrap() {
             return Err(AdoptError::Wrap);
         }
         if plan.entry.is_repeated {

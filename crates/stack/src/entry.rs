@@ -19,6 +19,8 @@ pub struct Entry {
     pub client: Client,
     pub file: PathBuf,
     pub scope: Scope,
+    /// Whether its file is one of a project, which others may have written.
+    pub is_of_project: bool,
     /// How the server itself is reached, be it behind `sluice wrap` or not.
     pub transport: Transport,
     /// The folder that a command is started in, where that is known.
@@ -144,6 +146,11 @@ impl Entry {
         scrubbed
     }
 
+    /// Whether its command is a `sluice wrap`, whoever has written it.
+    pub fn is_wrap(&self) -> bool {
+        wrapped::is_wrap(&self.own)
+    }
+
     /// What tells it from every other entry of this machine.
     pub fn place(&self) -> String {
         format!("{}#{}", self.file.display(), self.keys.join("/"))
@@ -170,6 +177,7 @@ pub(crate) fn read(spot: &Spot<'_>, value: &Value) -> Entry {
         client: spot.client,
         file: spot.file.to_owned(),
         scope: scope(spot),
+        is_of_project: *spot.scope != Scope::User,
         folder: text(value, "cwd")
             .map(PathBuf::from)
             .or_else(|| scope(spot).folder().map(Path::to_owned)),

@@ -69,7 +69,6 @@ fn install(machine: &Machine) -> anyhow::Result<Done> {
         quoted(&machine.data.display().to_string())
     );
     machine.directory()?.stack_folder("backups")?;
-    let mut memory = machine.memory()?;
     let is_first = !files.iter().any(HookFile::has_ours);
     for file in &files {
         let hooked = file.install(&command, &machine.backups(), &now())?;
@@ -81,8 +80,9 @@ fn install(machine: &Machine) -> anyhow::Result<Done> {
     }
     if is_first {
         let configured = machine.configured()?;
-        let count = accepted(&mut memory, configured.entries(), &machine.fingerprints()?);
-        machine.remember(&memory)?;
+        let fingerprints = machine.fingerprints()?;
+        let count =
+            machine.remember(|memory| Ok(accepted(memory, configured.entries(), &fingerprints)))?;
         remark(&format!(
             "{count} configured now may be called as before\nyou are asked about any that is added later\n"
         ))?;
@@ -139,19 +139,20 @@ fn status(machine: &Machine) -> anyhow::Result<Done> {
 fn accept(machine: &Machine, names: &[String]) -> anyhow::Result<Done> {
     let configured = machine.configured()?;
     let fingerprints = machine.fingerprints()?;
-    let mut memory = machine.memory()?;
-    for name in names {
-        let mut found = configured.entries().filter(|entry| entry.name == *name).peekable();
-        if found.peek().is_none() {
+    machine.remember(|memory| {
+        for name in names {
+            let mut found = configured.entries().filter(|entry| entry.name == *name).peekable();
+            if found.peek().is_some() {
+                accepted(memory, found, &fingerprints);
+                continue;
+            }
             // It may come with a plug-in, or from an account.
             let name = visible(name);
             remark(&format!("note: no file here has a server `{name}`; it passes by its name\n"))?;
             memory.accepted_names.insert(name);
-        } else {
-            accepted(&mut memory, found, &fingerprints);
         }
-    }
-    machine.remember(&memory)?;
+        Ok(())
+    })?;
     remark(&format!("{GOOD}ok{GOOD:#}: calls to {} pass the hook\n", visible(&names.join(", "))))?;
     Ok(Done::Well)
 }

@@ -1,6 +1,9 @@
 //! This machine and its user: where clients' files are, and what is remembered.
 
-use std::path::{Path, PathBuf};
+use std::{
+    fs::File,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context as _, anyhow};
 use sluice_catalog::Catalog;
@@ -84,10 +87,20 @@ impl Machine {
         })
     }
 
-    pub(super) fn remember(&self, memory: &Memory) -> anyhow::Result<()> {
-        self.directory()?.stack()?;
-        let text = serde_json::to_string_pretty(memory)?;
-        Ok(data::write_private(&self.memory_file(), &text)?)
+    /// Changes what is remembered, as it is by now: others may do so too.
+    pub(super) fn remember<T>(
+        &self,
+        change: impl FnOnce(&mut Memory) -> anyhow::Result<T>,
+    ) -> anyhow::Result<T> {
+        let folder = self.directory()?.stack()?;
+        let lock = File::open(&folder).and_then(|folder| folder.lock().map(|()| folder));
+        let lock = lock.with_context(|| format!("cannot lock `{}`", folder.display()))?;
+        let mut memory = self.memory()?;
+        let changed = change(&mut memory)?;
+        let text = serde_json::to_string_pretty(&memory)?;
+        data::write_private(&self.memory_file(), &text)?;
+        drop(lock);
+        Ok(changed)
     }
 
     pub(super) fn directory(&self) -> anyhow::Result<DataDirectory> {

@@ -196,6 +196,22 @@ fn names_in_answers_can_neither_steer_nor_run_anything() {
 }
 
 #[test]
+fn several_at_once_lose_nothing_of_what_is_remembered() {
+    let home = furnished();
+    let names: Vec<_> = (0..8).map(|number| format!("s{number}")).collect();
+    let accept = |name: &String| {
+        home.command(BINARY).args(["stack", "hook", "--accept", name]).spawn().unwrap()
+    };
+    let running: Vec<_> = names.iter().map(accept).collect();
+    for mut process in running {
+        assert!(process.wait().unwrap().success());
+    }
+    let memory: Value =
+        serde_json::from_str(&home.text(".local/share/sluice/stack/memory.json")).unwrap();
+    assert_eq!(memory["accepted_names"], json!(names));
+}
+
+#[test]
 fn hooks_are_installed_once_and_taken_out() {
     let home = furnished();
     home.write(".claude/settings.json", "{\n  // mine\n  \"model\": \"opus\"\n}\n");
