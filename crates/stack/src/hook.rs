@@ -27,7 +27,7 @@ use crate::{
 };
 
 /// What our commands are known by in a file of hooks.
-const MARK: &str = " stack hook --check ";
+pub(crate) const MARK: &str = " stack hook --check ";
 
 /// The file that a client's hooks are in.
 pub struct HookFile {
@@ -113,7 +113,9 @@ impl HookFile {
         let real = std::fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
         let is_of_this =
             |one: &Backup| one.manifest.kind == Kind::Hook && one.manifest.file == real;
-        let kept: Vec<Backup> = Backup::all(backups)?.into_iter().filter(is_of_this).collect();
+        // One that cannot be read is told when files are restored.
+        let (all, _) = Backup::all(backups)?;
+        let kept: Vec<Backup> = all.into_iter().filter(is_of_this).collect();
         // A file that nobody has touched since becomes what it was, unless that had
         // an older hook of ours in it.
         let is_untouched =

@@ -4,6 +4,7 @@
 
 mod accepted;
 mod cases;
+mod crash;
 mod disk;
 mod hooks;
 mod laws;
