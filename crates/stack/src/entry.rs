@@ -9,6 +9,7 @@ use crate::{
     client::Client,
     digest::{sha256, sorted},
     guarded::{Guarded, MASK},
+    memory::Seen,
     wrapped,
 };
 
@@ -151,9 +152,13 @@ impl Entry {
         wrapped::is_wrap(&self.own)
     }
 
-    /// What tells it from every other entry of this machine.
-    pub fn place(&self) -> String {
-        format!("{}#{}", self.file.display(), self.keys.join("/"))
+    /// Where it stands, to be remembered.
+    pub(crate) fn seen(&self) -> Seen {
+        Seen {
+            file: self.file.display().to_string(),
+            keys: self.keys.clone(),
+            identity: self.identity(),
+        }
     }
 }
 

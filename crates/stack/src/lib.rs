@@ -36,7 +36,7 @@ pub use entry::{Entry, Scope, Transport, Wrapped};
 pub use file::{ConfigFile, Found, Problem};
 pub use guarded::Guarded;
 pub use hook::{Answer, Asked, Called, HookError, HookFile, Hooked};
-pub use memory::{Ability, Changes, Memory, Remembered, Tool};
+pub use memory::{Ability, Changes, Memory, Remembered, Seen, Tool};
 pub use place::{Candidate, Os, Places};
 pub use restore::{Outcome, Undo};
 pub use survey::{Advice, Configured, Group, Survey};

@@ -20,14 +20,24 @@ const LONGEST_NAME: usize = 32;
 pub struct Memory {
     /// Servers by their identity.
     pub servers: BTreeMap<String, Remembered>,
-    /// Which server stood where when last looked.
-    pub places: BTreeMap<String, String>,
+    /// Which servers stood where when last looked.
+    pub seen: Vec<Seen>,
     /// Which server has which name in policies and counters.
     pub names: BTreeMap<String, String>,
     /// Fingerprints of the entries that the hooks let pass.
     pub accepted: BTreeSet<String>,
     /// Servers that are in no file, which they let pass by their names.
     pub accepted_names: BTreeSet<String>,
+}
+
+/// A server that stood somewhere.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Seen {
+    pub file: String,
+    /// Keys that led to it there.
+    pub keys: Vec<String>,
+    pub identity: String,
 }
 
 /// What was learnt from a server itself.

@@ -13,7 +13,7 @@ use crate::{
     client::Client,
     entry::Entry,
     file::{ConfigFile, Found, Problem},
-    memory::{Ability, Memory},
+    memory::{Ability, Memory, Seen},
     place::{Candidate, Places},
 };
 
@@ -66,11 +66,12 @@ impl Configured {
         }
     }
 
-    /// Whether a place is in one of the files that were looked at; what stands in
-    /// other folders' files was not looked for.
-    fn has_looked_at(&self, place: &str) -> bool {
-        let file = place.rsplit_once('#').map(|(file, _)| file);
-        self.looked.iter().any(|(_, path)| Some(path.to_string_lossy().as_ref()) == file)
+    /// The files of which it is known what is in them now: what stands in other
+    /// folders' files was not looked for, and what stands in broken ones not found.
+    fn known_files(&self) -> BTreeSet<String> {
+        let broken: BTreeSet<&PathBuf> = self.problems.iter().map(|one| &one.path).collect();
+        let paths = self.looked.iter().map(|(_, path)| path);
+        paths.filter(|path| !broken.contains(path)).map(|path| path.display().to_string()).collect()
     }
 
     /// All servers, file by file.
@@ -162,7 +163,7 @@ impl<'e> Survey<'e> {
         for entry in configured.entries() {
             of_identity.entry(entry.identity()).or_default().push(entry);
         }
-        let before: BTreeSet<&String> = memory.places.values().collect();
+        let before: BTreeSet<&String> = memory.seen.iter().map(|seen| &seen.identity).collect();
         let mut groups = Vec::with_capacity(of_identity.len());
         for (identity, entries) in of_identity {
             let first = entries.first();
@@ -218,18 +219,19 @@ fn common_name(entries: &[&Entry]) -> String {
 
 /// Names of servers that stood in a file that was read, and do no more.
 fn gone(configured: &Configured, memory: &Memory) -> Vec<String> {
-    let now: BTreeSet<String> = configured.entries().map(Entry::place).collect();
-    let before = memory.places.keys().filter(|place| configured.has_looked_at(place));
-    let gone = before.filter(|place| !now.contains(*place));
-    gone.filter_map(|place| place.rsplit('/').next()).map(str::to_owned).collect()
+    let now: Vec<Seen> = configured.entries().map(Entry::seen).collect();
+    let now: BTreeSet<_> = now.iter().map(|seen| (&seen.file, &seen.keys)).collect();
+    let files = configured.known_files();
+    let before = memory.seen.iter().filter(|seen| files.contains(&seen.file));
+    let gone = before.filter(|seen| !now.contains(&(&seen.file, &seen.keys)));
+    gone.filter_map(|seen| seen.keys.last().cloned()).collect()
 }
 
 impl Memory {
     /// Remembers where servers stand now, for the next look.
     pub fn look(&mut self, configured: &Configured) {
-        self.places.retain(|place, _| !configured.has_looked_at(place));
-        for entry in configured.entries() {
-            self.places.insert(entry.place(), entry.identity());
-        }
+        let files = configured.known_files();
+        self.seen.retain(|seen| !files.contains(&seen.file));
+        self.seen.extend(configured.entries().map(Entry::seen));
     }
 }

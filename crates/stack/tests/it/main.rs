@@ -8,5 +8,6 @@ mod crash;
 mod disk;
 mod hooks;
 mod laws;
+mod looks;
 mod machine;
 mod restore;
