@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use serde_json::Value;
-use toml_edit::{Array, Document, Item, Key, TableLike};
+use toml_edit::{Array, Document, InlineTable, Item, Key, TableLike};
 
 use crate::{
     adopt::{AdoptError, Change},
@@ -242,7 +242,7 @@ fn header_edits(
     }
     if edits.len() == 1 {
         // An empty table with a heading of its own has no place that is known.
-        let inline = headers.as_inline_table().and_then(|table| table.span());
+        let inline = headers.as_inline_table().and_then(InlineTable::span);
         let at = inline.ok_or(AdoptError::Shape)?.start + 1;
         edits.push(Edit::insert(at, format!(" {URL_VARIABLE} = {url} ")));
     }

@@ -93,10 +93,11 @@ impl Called {
             return None;
         }
         Some(match &entry.own {
-            // A client may tell the program alone, or all of the line.
+            // A client may tell the program alone, or all of the line in quotes of its own.
             Transport::Command { .. } => {
                 self.command.is_some()
-                    && (written == *told || written.starts_with(&format!("{told} ")))
+                    && (unquoted(&written) == unquoted(told)
+                        || written.starts_with(&format!("{told} ")))
             }
             _ => self.url.as_deref().is_some_and(|url| slashless(url) == slashless(&written)),
         })
@@ -109,6 +110,10 @@ fn is_called(server: &str, name: &str) -> bool {
     let of_user = server.strip_prefix("user-").is_some_and(|rest| plain(rest) == plain(name));
     let of_project = server.starts_with("project-") && server.ends_with(&format!("-{name}"));
     plain(server) == plain(name) || of_user || of_project
+}
+
+fn unquoted(line: &str) -> String {
+    line.replace(['"', '\'', '\\', ' '], "")
 }
 
 fn slashless(url: &str) -> &str {

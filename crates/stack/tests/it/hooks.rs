@@ -179,6 +179,7 @@ fn calls_are_told_by_what_each_client_says_of_them() {
         cursor(json!({"tool_name": "do", "mcp_server_name": "my server", key: value}))
     };
     assert_eq!(named("command", "npx -y x"), ["my server"]);
+    assert_eq!(named("command", "npx '-y' \"x\""), ["my server"]);
     assert_eq!(named("command", "npx -y y"), Vec::<String>::new());
     assert_eq!(named("url", "https://h/mcp"), Vec::<String>::new());
     assert_eq!(

@@ -10,7 +10,10 @@ use clap::Args;
 use sluice_stack::{Entry, Fingerprints, HookFile, Hooked, Memory};
 
 use super::machine::{Machine, now};
-use crate::output::{Done, FAINT, GOOD, print, remark, visible};
+use crate::output::{Done, FAINT, GOOD, fitted, print, remark, visible};
+
+/// Columns of a command.
+const WIDTH: usize = 78;
 
 #[derive(Debug, Args)]
 pub(crate) struct Hook {
@@ -143,7 +146,9 @@ fn accept(machine: &Machine, names: &[String]) -> anyhow::Result<Done> {
         for name in names {
             let mut found = configured.entries().filter(|entry| entry.name == *name).peekable();
             if found.peek().is_some() {
-                accepted(memory, found, &fingerprints);
+                let found: Vec<&Entry> = found.collect();
+                told(machine, &found)?;
+                accepted(memory, found.into_iter(), &fingerprints);
                 continue;
             }
             // It may come with a plug-in, or from an account.
@@ -155,6 +160,16 @@ fn accept(machine: &Machine, names: &[String]) -> anyhow::Result<Done> {
     })?;
     remark(&format!("{GOOD}ok{GOOD:#}: calls to {} pass the hook\n", visible(&names.join(", "))))?;
     Ok(Done::Well)
+}
+
+/// Says what is accepted: a name may stand for several servers.
+fn told(machine: &Machine, entries: &[&Entry]) -> anyhow::Result<()> {
+    for entry in entries {
+        let file = visible(&machine.shown(&entry.file));
+        let place = fitted(&visible(&entry.transport.shown()), WIDTH);
+        remark(&format!("`{}` in {file}\n  {FAINT}{place}{FAINT:#}\n", visible(&entry.name)))?;
+    }
+    Ok(())
 }
 
 fn shown(machine: &Machine, file: &HookFile) -> String {

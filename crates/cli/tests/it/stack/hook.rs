@@ -80,7 +80,8 @@ fn a_server_can_be_accepted_as_it_is_and_not_as_another() {
     };
     file("one");
     assert_eq!(ask(&home, &command, &said).exits(0).json()["permission"], "ask");
-    home.stack(&["hook", "--accept", "new"]).exits(0);
+    let done = home.stack(&["hook", "--accept", "new"]).exits(0);
+    assert!(done.err.contains("`new` in ~/.cursor/mcp.json\n  one\n"), "{}", done.err);
     assert_eq!(ask(&home, &command, &said).exits(0).json(), json!({}));
     file("another");
     assert_eq!(ask(&home, &command, &said).exits(0).json()["permission"], "ask");
@@ -157,6 +158,20 @@ fn what_cannot_be_read_is_asked_about() {
     let asked = ask(&home, &command, &clock).exits(0).json();
     let why = asked["hookSpecificOutput"]["permissionDecisionReason"].as_str().unwrap();
     assert!(why.contains("`~/work/.mcp.json` cannot be read"), "{why}");
+    // However it is nested, it does not end the check in another way.
+    for (file, text) in [
+        (
+            "work/.mcp.json",
+            format!("{{\"mcpServers\": {{\"a\": {}1{}}}}}", "[".repeat(500), "]".repeat(500)),
+        ),
+        ("work/.mcp.json", "[".repeat(1 << 20)),
+        ("work/.codex/config.toml", format!("a = {}", "[".repeat(1 << 20))),
+        ("work/.codex/config.toml", format!("{}a = 1", "a.".repeat(1 << 16))),
+        ("work/.codex/config.toml", format!("[{}a]", "a.".repeat(1 << 16))),
+    ] {
+        home.write(file, &text);
+        ask(&home, &command, &clock).exits(0);
+    }
     // Nor is one that is turned off for now, or is in another folder of the client's.
     home.write("work/.mcp.json", r#"{"mcpServers": {"new": {"command": "x", "disabled": true}}}"#);
     assert_ne!(ask(&home, &command, &call("mcp__new__x", "work").to_string()).json(), json!({}));

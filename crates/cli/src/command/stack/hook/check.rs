@@ -28,6 +28,8 @@ use crate::{
 const LONGEST: u64 = 16 << 20;
 /// How long a check may take: a client that has waited too long goes on.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// Bytes of its stack, for files that are nested as deep as they are read.
+const STACK: usize = 64 << 20;
 /// Variables by which clients tell their hooks where a session began.
 const PROJECTS: [&str; 2] = ["CLAUDE_PROJECT_DIR", "GEMINI_PROJECT_DIR"];
 /// Columns of a name in an answer, and names.
@@ -39,6 +41,7 @@ const MOST_NAMES: usize = 10;
 pub(super) fn check(machine: Machine, client: String) -> anyhow::Result<Done> {
     let (sender, answered) = mpsc::channel();
     thread::Builder::new()
+        .stack_size(STACK)
         .spawn(move || sender.send(answer(&machine, &client)))
         .context("the check cannot be started")?;
     let answer = answered.recv_timeout(PATIENCE).map_err(|error| match error {
@@ -122,8 +125,9 @@ impl Check<'_> {
     }
 
     fn is_accepted(&self, entry: &Entry) -> bool {
+        // Others may have put more into an entry of a project than where it leads.
         self.memory.is_accepted(entry, self.fingerprints)
-            || known::registered(self.machine, entry).is_some()
+            || (!entry.is_of_project && known::registered(self.machine, entry).is_some())
     }
 
     fn told(&self) -> Answer {
