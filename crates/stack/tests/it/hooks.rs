@@ -175,13 +175,13 @@ fn calls_are_told_by_what_each_client_says_of_them() {
     assert_eq!(cursor(json!({"tool_name": "do", "mcp_server_name": "user-u"})), ["u"]);
     assert_eq!(cursor(json!({"tool_name": "do"})), Vec::<String>::new());
     // A name alone is not enough where more is said.
-    let named = |key: &str, value: &str| {
+    let told = |key: &str, value: &str| {
         cursor(json!({"tool_name": "do", "mcp_server_name": "my server", key: value}))
     };
-    assert_eq!(named("command", "npx -y x"), ["my server"]);
-    assert_eq!(named("command", "npx '-y' \"x\""), ["my server"]);
-    assert_eq!(named("command", "npx -y y"), Vec::<String>::new());
-    assert_eq!(named("url", "https://h/mcp"), Vec::<String>::new());
+    assert_eq!(told("command", "npx -y x"), ["my server"]);
+    assert_eq!(told("command", "npx '-y' \"x\""), ["my server"]);
+    assert_eq!(told("command", "npx -y y"), Vec::<String>::new());
+    assert_eq!(told("url", "https://h/mcp"), Vec::<String>::new());
     assert_eq!(
         cursor(json!({"tool_name": "do", "mcp_server_name": "user-other-u"})),
         Vec::<String>::new()
