@@ -11,10 +11,9 @@ use crate::{
         drafts::{self, Draft},
         listing::ListError,
         machine::Machine,
-        page::shortened,
         scan::{self, Failed},
     },
-    output::{remark, visible},
+    output::{fitted, remark, visible},
     wrap,
 };
 
@@ -114,7 +113,7 @@ fn may_be_started(servers: &[&Entry]) -> anyhow::Result<bool> {
     remark("These are in files of projects, and asking them what tools they have starts them:\n")?;
     for entry in servers {
         let line = format!("{}: {}", visible(&entry.name), visible(&entry.transport.shown()));
-        remark(&format!("  {}\n", shortened(&line, WIDTH)))?;
+        remark(&format!("  {}\n", fitted(&line, WIDTH)))?;
     }
     is_yes("Start them?")
 }
