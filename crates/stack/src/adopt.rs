@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use crate::{
-    entry::{Entry, Transport},
+    entry::{self, Entry, Spot, Transport},
     file::{ConfigFile, body, with_body},
     json,
     place::{Form, Syntax},
@@ -21,6 +21,17 @@ pub struct Front {
     pub data: String,
 }
 
+impl Front {
+    /// Whether a policy is one of those that are written for adopted servers.
+    pub(crate) fn has_policy(&self, path: &str) -> bool {
+        let name = path.strip_prefix(&self.data).and_then(|rest| rest.strip_prefix(POLICIES));
+        name.is_some_and(|name| !name.is_empty() && !name.contains('/'))
+    }
+}
+
+/// Where policies of adopted servers are, below the data directory.
+const POLICIES: &str = "/stack/policies/";
+
 /// One server to be adopted: the entry, its name and its policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan<'e> {
@@ -35,6 +46,8 @@ pub struct Plan<'e> {
 pub struct Adoption<'e> {
     pub(crate) text: String,
     pub adopted: Vec<&'e Entry>,
+    /// The same as they would be.
+    pub written: Vec<Entry>,
     pub refused: Vec<(&'e Entry, AdoptError)>,
     /// What changes, entry by entry, for people: secrets masked.
     pub diff: String,
@@ -51,6 +64,10 @@ impl std::fmt::Debug for Adoption<'_> {
 pub enum AdoptError {
     #[error("it goes through Sluicegate already")]
     Already,
+    #[error(
+        "it is a `sluice wrap` that `adopt` has not written\nhint: look at its command and policy; `sluice stack hook --accept` lets it pass as it is"
+    )]
+    Wrap,
     #[error("its file has the name twice\nhint: remove one of the two")]
     Repeated,
     #[error(
@@ -78,8 +95,6 @@ pub(crate) enum Change {
         args: Vec<String>,
         /// Headers, and the variables that hold their values.
         variables: Vec<(String, String)>,
-        /// Whether the URL itself is kept in a variable.
-        is_url_hidden: bool,
         /// A variable of the client's that holds a bearer token.
         bearer: Option<String>,
     },
@@ -92,15 +107,17 @@ impl ConfigFile {
         let mut adoption = Adoption {
             text: String::new(),
             adopted: Vec::new(),
+            written: Vec::new(),
             refused: Vec::new(),
             diff: String::new(),
         };
         for plan in plans {
             match self.rewritten(&text, plan, front) {
-                Ok(new) => {
+                Ok((new, entry)) => {
                     let sides = [&text, &new].map(|text| value(text, self.form, &plan.entry.keys));
                     adoption.diff.push_str(&shown::diff(self.form.syntax, &plan.entry.keys, sides));
                     adoption.adopted.push(plan.entry);
+                    adoption.written.push(entry);
                     text = new;
                 }
                 Err(error) => adoption.refused.push((plan.entry, error)),
@@ -110,9 +127,18 @@ impl ConfigFile {
         adoption
     }
 
-    fn rewritten(&self, text: &str, plan: &Plan<'_>, front: &Front) -> Result<String, AdoptError> {
+    /// The text with one server adopted, and that server's new entry.
+    fn rewritten(
+        &self,
+        text: &str,
+        plan: &Plan<'_>,
+        front: &Front,
+    ) -> Result<(String, Entry), AdoptError> {
         if plan.entry.wrapped.is_some() {
             return Err(AdoptError::Already);
+        }
+        if plan.entry.is_wrap() {
+            return Err(AdoptError::Wrap);
         }
         if plan.entry.is_repeated {
             return Err(AdoptError::Repeated);
@@ -121,8 +147,8 @@ impl ConfigFile {
             return Err(AdoptError::Foreign);
         }
         let keys = &plan.entry.keys;
-        let entry = value(text, self.form, keys).ok_or(AdoptError::Gone)?;
-        let change = change(plan, front, &entry)?;
+        let before = value(text, self.form, keys).ok_or(AdoptError::Gone)?;
+        let change = change(plan, front, &before)?;
         let edits = match self.form.syntax {
             Syntax::Json => json::edits(text, keys, &change)?,
             Syntax::Toml => tables::edits(text, keys, &change)?,
@@ -132,9 +158,17 @@ impl ConfigFile {
         // nothing is written that does not.
         let read = crate::file::located(&new, self.form).map_err(|_| AdoptError::Shape)?;
         let now = read.iter().find(|one| &one.keys == keys).ok_or(AdoptError::Shape)?;
-        let (transport, wrapped) = crate::entry::seen(&now.value);
-        let is_same = wrapped.is_some() && transport == plan.entry.transport;
-        if is_same { Ok(new) } else { Err(AdoptError::Shape) }
+        let spot = Spot {
+            client: self.client,
+            file: &self.path,
+            scope: &self.scope,
+            keys,
+            is_repeated: now.is_repeated,
+            front,
+        };
+        let written = entry::read(&spot, &now.value);
+        let is_same = written.wrapped.is_some() && written.transport == plan.entry.transport;
+        if is_same { Ok((new, written)) } else { Err(AdoptError::Shape) }
     }
 }
 
@@ -160,10 +194,9 @@ fn change(plan: &Plan<'_>, front: &Front, entry: &Value) -> Result<Change, Adopt
             if url.expose().split('/').nth(2).is_some_and(|host| host.contains('@')) {
                 return Err(AdoptError::User);
             }
-            let is_url_hidden = url.has_secret();
-            let place =
-                if is_url_hidden { format!("env:{URL_VARIABLE}") } else { url.expose().into() };
-            args.extend(["--url".to_owned(), place]);
+            // Every user of a machine sees arguments, and any part of a URL may be a
+            // secret.
+            args.extend(["--url".to_owned(), format!("env:{URL_VARIABLE}")]);
             let bearer =
                 entry.get("bearer_token_env_var").and_then(Value::as_str).map(String::from);
             let held = headers.len() - usize::from(bearer.is_some());
@@ -176,7 +209,7 @@ fn change(plan: &Plan<'_>, front: &Front, entry: &Value) -> Result<Change, Adopt
             if let Some(token) = &bearer {
                 args.extend(["--header".to_owned(), format!("Authorization: Bearer env:{token}")]);
             }
-            Ok(Change::Url { program, args, variables, is_url_hidden, bearer })
+            Ok(Change::Url { program, args, variables, bearer })
         }
         Transport::Unclear => Err(AdoptError::Shape),
     }

@@ -69,7 +69,7 @@ pub enum BackupError {
     Write(PathBuf, io::Error),
     #[error("cannot read the backup `{}`: {}", .0.display(), .1)]
     Read(PathBuf, io::Error),
-    #[error("the backup `{}` does not hold what belongs there", .0.display())]
+    #[error("the backup `{}` does not hold what belongs there\nhint: put its file right by hand, and remove the backup", .0.display())]
     Content(PathBuf),
     #[error(transparent)]
     File(#[from] WriteError),
@@ -139,48 +139,55 @@ impl Rewrite<'_> {
 
 /// A new folder, which sorts after those that were made before it.
 fn new_folder(backups: &Path, manifest: &Manifest) -> Result<PathBuf, BackupError> {
-    let digest: String = manifest.after.chars().take(8).collect();
+    let failed = |error| BackupError::Write(backups.to_owned(), error);
+    DirBuilder::new().recursive(true).mode(0o700).create(backups).map_err(failed)?;
     // Colons are no part of names on some systems.
     let time = manifest.time.replace(':', "");
+    // One command may rewrite many files, and several in the same moment: whoever
+    // makes the folder has it alone.
     for number in 0..1000 {
-        let folder = backups.join(format!("{time}-{number:03}-{digest}"));
-        // One command may rewrite many files, and several in the same moment.
-        let is_taken = fs::read_dir(backups).into_iter().flatten().flatten().any(|other| {
-            other.file_name().to_string_lossy().starts_with(&format!("{time}-{number:03}-"))
-        });
-        if !is_taken {
-            let made = DirBuilder::new().recursive(true).mode(0o700).create(&folder);
-            return made
-                .map(|()| folder.clone())
-                .map_err(|error| BackupError::Write(folder, error));
+        let folder = backups.join(format!("{time}-{number:03}"));
+        match DirBuilder::new().mode(0o700).create(&folder) {
+            Ok(()) => return Ok(folder),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(BackupError::Write(folder, error)),
         }
     }
     Err(BackupError::Write(backups.to_owned(), io::Error::other("there are too many")))
 }
 
 impl Backup {
-    /// Backups that are not put back yet, the newest first.
-    pub fn all(backups: &Path) -> Result<Vec<Backup>, BackupError> {
+    /// Backups that are not put back yet, the newest first, and what is wrong with
+    /// those that cannot be read.
+    pub fn all(backups: &Path) -> Result<(Vec<Backup>, Vec<BackupError>), BackupError> {
         let failed = |error| BackupError::Read(backups.to_owned(), error);
         let folders = match fs::read_dir(backups) {
             Ok(folders) => folders,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Default::default()),
             Err(error) => return Err(failed(error)),
         };
-        let mut found = Vec::new();
+        let (mut found, mut damaged) = (Vec::new(), Vec::new());
         for folder in folders {
-            let folder = folder.map_err(failed)?.path();
-            let path = folder.join(MANIFEST);
-            // A crash before the manifest was written is one before the file was.
-            let Ok(text) = fs::read(&path) else { continue };
-            let manifest: Manifest =
-                serde_json::from_slice(&text).map_err(|_| BackupError::Content(path))?;
-            if manifest.restored.is_none() {
-                found.push(Backup { folder, manifest });
+            match Backup::read(folder.map_err(failed)?.path()) {
+                Ok(backup) => found.extend(backup.filter(|one| one.manifest.restored.is_none())),
+                Err(error) => damaged.push(error),
             }
         }
         found.sort_by(|a, b| b.folder.cmp(&a.folder));
-        Ok(found)
+        Ok((found, damaged))
+    }
+
+    fn read(folder: PathBuf) -> Result<Option<Backup>, BackupError> {
+        let path = folder.join(MANIFEST);
+        match fs::read(&path) {
+            Ok(text) => match serde_json::from_slice(&text) {
+                Ok(manifest) => Ok(Some(Backup { folder, manifest })),
+                Err(_) => Err(BackupError::Content(path)),
+            },
+            // A crash before the manifest was written is one before the file was.
+            Err(error) if disk::is_absent(&error) => Ok(None),
+            Err(error) => Err(BackupError::Read(path, error)),
+        }
     }
 
     /// The file's text before it was rewritten.

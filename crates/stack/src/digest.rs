@@ -1,8 +1,16 @@
-//! Digests: of whole files, and of values whatever the order of their keys.
+//! Digests: of whole files, of values whatever the order of their keys, and of
+//! entries in a way that does not give their secrets away.
+
+use std::fmt;
 
 use data_encoding::HEXLOWER;
-use ring::digest::{SHA256, digest};
+use ring::{
+    digest::{SHA256, digest},
+    hmac,
+};
 use serde_json::Value;
+
+use crate::entry::Entry;
 
 /// The SHA-256 of some bytes, in lower-case hexadecimal.
 pub fn sha256(bytes: &[u8]) -> String {
@@ -15,7 +23,29 @@ pub(crate) fn of_value(value: &Value) -> String {
     sha256(sorted(value).to_string().as_bytes())
 }
 
-fn sorted(value: &Value) -> Value {
+/// Digests of entries, secrets and all. Without the key nobody can try which
+/// secret leads to one.
+pub struct Fingerprints(hmac::Key);
+
+impl Fingerprints {
+    pub fn new(key: &[u8]) -> Fingerprints {
+        Fingerprints(hmac::Key::new(hmac::HMAC_SHA256, key))
+    }
+
+    /// The same for the same words with the same values in the same folder only.
+    pub fn of(&self, entry: &Entry) -> String {
+        HEXLOWER.encode(hmac::sign(&self.0, entry.exact.expose().as_bytes()).as_ref())
+    }
+}
+
+impl fmt::Debug for Fingerprints {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Fingerprints")
+    }
+}
+
+/// A value with its keys in order.
+pub(crate) fn sorted(value: &Value) -> Value {
     match value {
         Value::Object(members) => {
             let mut keys: Vec<_> = members.iter().collect();

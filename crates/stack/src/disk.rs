@@ -77,7 +77,7 @@ pub(crate) fn read(path: &Path) -> Result<Option<Text>, ReadProblem> {
 }
 
 /// A file below something that is no folder is not there either.
-fn is_absent(error: &io::Error) -> bool {
+pub(crate) fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 

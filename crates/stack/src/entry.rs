@@ -5,9 +5,11 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 
 use crate::{
+    adopt::Front,
     client::Client,
-    digest::sha256,
+    digest::{sha256, sorted},
     guarded::{Guarded, MASK},
+    memory::Seen,
     wrapped,
 };
 
@@ -18,6 +20,8 @@ pub struct Entry {
     pub client: Client,
     pub file: PathBuf,
     pub scope: Scope,
+    /// Whether its file is one of a project, which others may have written.
+    pub is_of_project: bool,
     /// How the server itself is reached, be it behind `sluice wrap` or not.
     pub transport: Transport,
     /// The folder that a command is started in, where that is known.
@@ -29,6 +33,10 @@ pub struct Entry {
     pub wrapped: Option<Wrapped>,
     /// Keys that lead to it in the file.
     pub(crate) keys: Vec<String>,
+    /// What the client itself starts or connects to.
+    pub(crate) own: Transport,
+    /// All that the file says of it, and the folder that it holds in.
+    pub(crate) exact: Guarded,
 }
 
 /// For whom an entry holds.
@@ -69,8 +77,8 @@ pub enum Transport {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wrapped {
     /// What it is called in counters and the log.
-    pub name: Option<String>,
-    pub policy: Option<String>,
+    pub name: String,
+    pub policy: String,
 }
 
 impl Transport {
@@ -108,7 +116,8 @@ impl Transport {
 
 impl Entry {
     /// The same for the same server, in whichever client and under whatever name
-    /// it is configured. Made from the masked form, so that no secret is in it.
+    /// it is configured. Made from the masked form, so that no secret is in it: it
+    /// puts servers together for people, and must decide nothing.
     pub fn identity(&self) -> String {
         let text = format!("{}\n{}", self.transport.kind(), self.transport.shown());
         sha256(text.as_bytes()).chars().take(16).collect()
@@ -138,9 +147,18 @@ impl Entry {
         scrubbed
     }
 
-    /// What tells it from every other entry of this machine.
-    pub fn place(&self) -> String {
-        format!("{}#{}", self.file.display(), self.keys.join("/"))
+    /// Whether its command is a `sluice wrap`, whoever has written it.
+    pub fn is_wrap(&self) -> bool {
+        wrapped::is_wrap(&self.own)
+    }
+
+    /// Where it stands, to be remembered.
+    pub(crate) fn seen(&self) -> Seen {
+        Seen {
+            file: self.file.display().to_string(),
+            keys: self.keys.clone(),
+            identity: self.identity(),
+        }
     }
 }
 
@@ -151,17 +169,20 @@ pub(crate) struct Spot<'a> {
     pub(crate) scope: &'a Scope,
     pub(crate) keys: &'a [String],
     pub(crate) is_repeated: bool,
+    pub(crate) front: &'a Front,
 }
 
 /// Reads what a file says of one server.
 pub(crate) fn read(spot: &Spot<'_>, value: &Value) -> Entry {
     let name = spot.keys.last().cloned().unwrap_or_default();
-    let (transport, wrapped) = seen(value);
+    let own = transport(value);
+    let (transport, wrapped) = wrapped::seen_through(&own, spot.front);
     Entry {
         name,
         client: spot.client,
         file: spot.file.to_owned(),
         scope: scope(spot),
+        is_of_project: *spot.scope != Scope::User,
         folder: text(value, "cwd")
             .map(PathBuf::from)
             .or_else(|| scope(spot).folder().map(Path::to_owned)),
@@ -170,12 +191,21 @@ pub(crate) fn read(spot: &Spot<'_>, value: &Value) -> Entry {
         is_repeated: spot.is_repeated,
         wrapped,
         keys: spot.keys.to_vec(),
+        own,
+        exact: Guarded::secret(exact(value, scope(spot).folder())),
     }
 }
 
-/// The server that an entry's value means, and whether it goes through us.
-pub(crate) fn seen(value: &Value) -> (Transport, Option<Wrapped>) {
-    wrapped::seen_through(transport(value))
+/// All that an entry says, whatever it means to whom: keys that are not known here
+/// may name a program too. Turning it off and on makes no other server of it.
+fn exact(value: &Value, folder: Option<&Path>) -> String {
+    let mut value = sorted(value);
+    if let Some(members) = value.as_object_mut() {
+        members.retain(|key, _| !SWITCHES.contains(&key.as_str()));
+    }
+    // In another folder the same words may start another program. A path is not
+    // always text, which its `Debug` form always is.
+    format!("{folder:?}\n{value}")
 }
 
 /// Claude Code keeps what holds for one folder in the user's file.
@@ -186,9 +216,12 @@ fn scope(spot: &Spot<'_>) -> Scope {
     }
 }
 
+/// Keys that turn a server off and on.
+const SWITCHES: [&str; 2] = ["disabled", "enabled"];
+
 fn is_disabled(value: &Value) -> bool {
-    value.get("disabled").and_then(Value::as_bool) == Some(true)
-        || value.get("enabled").and_then(Value::as_bool) == Some(false)
+    let [disabled, enabled] = SWITCHES.map(|key| value.get(key).and_then(Value::as_bool));
+    disabled == Some(true) || enabled == Some(false)
 }
 
 fn text<'v>(value: &'v Value, key: &str) -> Option<&'v str> {

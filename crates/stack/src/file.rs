@@ -5,6 +5,7 @@ use std::{fmt, ops::Range, path::PathBuf};
 use serde_json::Value;
 
 use crate::{
+    adopt::Front,
     client::Client,
     digest::sha256,
     disk,
@@ -16,6 +17,10 @@ use crate::{
 
 /// A byte order mark, which some editors put first.
 const MARK: char = '\u{feff}';
+
+/// Servers in one file: more than anybody has, and few enough to look at each
+/// while a client waits.
+const MOST_SERVERS: usize = 5000;
 
 /// A file that was read.
 pub struct ConfigFile {
@@ -53,6 +58,7 @@ pub enum Found {
 pub struct Problem {
     pub client: Client,
     pub path: PathBuf,
+    pub scope: Scope,
     /// Line and column, both from 1, where that can be said.
     pub at: Option<(usize, usize)>,
     pub message: String,
@@ -79,10 +85,11 @@ pub(crate) struct Pieces {
 }
 
 impl Candidate {
-    /// Looks at the file, if it is there.
-    pub fn read(&self) -> Found {
+    /// Looks at the file, if it is there. What `front` has written is known by it.
+    pub fn read(&self, front: &Front) -> Found {
         let problem = |at, message| {
-            Found::Broken(Problem { client: self.client, path: self.path.clone(), at, message })
+            let Candidate { client, path, scope, .. } = self.clone();
+            Found::Broken(Problem { client, path, scope, at, message })
         };
         let read = match disk::read(&self.path) {
             Ok(None) => return Found::Nothing,
@@ -92,7 +99,7 @@ impl Candidate {
         match located(&read.content, self.form) {
             Ok(located) => {
                 let disk::Text { content: text, real, is_foreign } = read;
-                let entries = located.iter().map(|one| self.entry(one)).collect();
+                let entries = located.iter().map(|one| self.entry(one, front)).collect();
                 let Candidate { client, path, scope, form } = self.clone();
                 Found::File(Box::new(ConfigFile {
                     client,
@@ -109,13 +116,14 @@ impl Candidate {
         }
     }
 
-    fn entry(&self, located: &Located) -> Entry {
+    fn entry(&self, located: &Located, front: &Front) -> Entry {
         let spot = Spot {
             client: self.client,
             file: &self.path,
             scope: &self.scope,
             keys: &located.keys,
             is_repeated: located.is_repeated,
+            front,
         };
         entry::read(&spot, &located.value)
     }
@@ -147,10 +155,14 @@ pub(crate) fn with_body(text: &str, body: String) -> String {
 }
 
 pub(crate) fn located(text: &str, form: Form) -> Result<Vec<Located>, Spoilt> {
-    match form.syntax {
+    let located = match form.syntax {
         Syntax::Json => json::entries(body(text), form.roots),
         Syntax::Toml => tables::entries(body(text), form.roots),
+    }?;
+    if located.len() > MOST_SERVERS {
+        return Err(Spoilt { at: 0, message: format!("it has more than {MOST_SERVERS} servers") });
     }
+    Ok(located)
 }
 
 /// The line and column of a byte, both from 1.

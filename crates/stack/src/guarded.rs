@@ -145,7 +145,10 @@ fn masked_words(text: &str) -> String {
 
 /// One argument: masked, and what it says of the next.
 fn masked_word(word: &str, is_value: Value) -> (String, Value) {
-    let is_one = !word.contains(' ') || masked_url(word).is_some() || masked_other(word).is_some();
+    let is_one = !word.contains(' ')
+        || joined_pair(word).is_some()
+        || masked_url(word).is_some()
+        || masked_other(word).is_some();
     if is_value == Value::Plain && !is_one {
         return (masked_words(word), Value::Plain);
     }
@@ -159,11 +162,15 @@ fn masked_one(word: &str, is_value: Value) -> (String, Value) {
             let next = if is_scheme(word) { Value::Secret } else { Value::Plain };
             return (masked_value(word), next);
         }
-        Value::Pair => return (masked_pair(word), Value::Plain),
+        Value::Pair => return masked_pair(word),
         Value::Secret | Value::Plain => {}
     }
     if PAIRS.contains(&word) {
         return (word.to_owned(), Value::Pair);
+    }
+    if let Some((flag, pair)) = joined_pair(word) {
+        let (shown, next) = masked_pair(pair);
+        return (format!("{flag}{shown}"), next);
     }
     if word.starts_with('-') && !word.contains(['=', ':']) {
         let next = if is_telling(word) { Value::Secret } else { Value::Plain };
@@ -180,7 +187,7 @@ fn masked_one(word: &str, is_value: Value) -> (String, Value) {
             let value = masked_url(value)
                 .or_else(|| masked_other(value))
                 .unwrap_or_else(|| if is_key(value) { MASK.into() } else { value.to_owned() });
-            format!("{name}={value}")
+            masked_named(&format!("{name}={value}"), &['=', ':'])
         }
         // `Authorization:…` in one word, and the scheme before a credential.
         None => match word.split_once(':') {
@@ -188,7 +195,7 @@ fn masked_one(word: &str, is_value: Value) -> (String, Value) {
                 format!("{name}:{MASK}")
             }
             _ if is_key(word) => MASK.into(),
-            _ => word.to_owned(),
+            _ => masked_named(word, &['=', ':']),
         },
     };
     let next = if is_scheme(word) { Value::Secret } else { Value::Plain };
@@ -213,27 +220,69 @@ fn masked_value(value: &str) -> String {
     if is_reference { value.to_owned() } else { MASK.into() }
 }
 
-/// `NAME=VALUE` or `Name: value`, of which the name is shown.
-fn masked_pair(word: &str) -> String {
+/// A flag and the header or assignment that is joined to it.
+fn joined_pair(word: &str) -> Option<(&str, &str)> {
+    if let Some((flag, _)) = word.split_once('=').filter(|(flag, _)| PAIRS.contains(flag)) {
+        return word.split_at_checked(flag.len() + 1);
+    }
+    let (flag, pair) = word.split_at_checked(2)?;
+    let is_pair = match flag {
+        "-e" => pair.split_once('=').is_some_and(|(name, _)| is_variable(name)),
+        "-H" => pair.contains(':'),
+        _ => false,
+    };
+    is_pair.then_some((flag, pair))
+}
+
+/// `NAME=VALUE` or `Name: value`, of which the name is shown, and what the next
+/// word is.
+fn masked_pair(word: &str) -> (String, Value) {
     match word.find(['=', ':']) {
         Some(at) => {
             let (name, rest) = word.split_at(at);
             let sign = rest.chars().next().unwrap_or_default();
             let value = rest.get(1..).unwrap_or_default().trim_start();
+            if value.is_empty() {
+                return (word.to_owned(), Value::Secret);
+            }
             let value = value.strip_prefix("Bearer ").unwrap_or(value);
             // Where a value is to be found is none.
             let is_named = value.strip_prefix("env:").is_some_and(is_variable);
-            if is_named { word.to_owned() } else { format!("{name}{sign}{MASK}") }
+            let shown = if is_named { word.to_owned() } else { format!("{name}{sign}{MASK}") };
+            (shown, if is_scheme(value) { Value::Secret } else { Value::Plain })
         }
         // A variable that is only named, to be passed on.
-        None if is_variable(word) => word.to_owned(),
-        None => MASK.into(),
+        None if is_variable(word) => (word.to_owned(), Value::Plain),
+        None => (MASK.into(), Value::Plain),
     }
+}
+
+/// A text in which what follows a telling name and one of these signs is masked, to
+/// where the next pair begins: connection strings have such.
+fn masked_named(text: &str, signs: &[char]) -> String {
+    let ends = ['&', ';', ',', '?', ' '];
+    let pieces = text.split_inclusive(ends).map(|piece| {
+        let (pair, end) = piece.split_at(piece.trim_end_matches(ends).len());
+        let is_name = |c: char| c.is_alphanumeric() || "_-.".contains(c);
+        for (at, sign) in pair.match_indices(signs) {
+            let (before, rest) = pair.split_at(at);
+            let name = before.rsplit(|c| !is_name(c)).next().unwrap_or_default();
+            let value = rest.strip_prefix(sign).unwrap_or_default();
+            if is_telling(name) && !value.is_empty() {
+                return format!("{before}{sign}{}{end}", masked_value(value));
+            }
+        }
+        piece.to_owned()
+    });
+    pieces.collect()
 }
 
 /// A URL with its user, its query's values, its fragment and key-like parts of
 /// its path masked; `None` if the text is no URL.
 fn masked_url(text: &str) -> Option<String> {
+    if let Some(inner) = text.strip_prefix("jdbc:") {
+        return masked_url(inner).map(|shown| format!("jdbc:{shown}"));
+    }
     let (scheme, rest) = text.split_once("://")?;
     if scheme.is_empty()
         || !scheme.bytes().all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b))
@@ -249,9 +298,12 @@ fn masked_url(text: &str) -> Option<String> {
     let (authority, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
     let host = authority.rsplit_once('@').map(|(_, host)| format!("{MASK}@{host}"));
     let host = host.unwrap_or_else(|| authority.to_owned());
-    let path: Vec<_> = path.split('/').map(|part| if is_key(part) { MASK } else { part }).collect();
+    let shown = |part| if is_path_key(part) { MASK } else { part };
+    let path: Vec<_> = path.split('/').map(shown).collect();
     let query = query.map(masked_query).unwrap_or_default();
-    Some(format!("{scheme}://{host}{}{query}{fragment}", path.join("/")))
+    let whole = format!("{scheme}://{host}{}{query}{fragment}", path.join("/"));
+    // A colon stands before a port.
+    Some(masked_named(&whole, &['=']))
 }
 
 /// What is not shown in parts: JSON, and a user and password before a host.
@@ -271,6 +323,11 @@ fn masked_query(query: &str) -> String {
         None => MASK.to_owned(),
     });
     format!("?{}", pairs.collect::<Vec<_>>().join("&"))
+}
+
+/// The same for a part of a URL's path, where keys have other signs in them too.
+fn is_path_key(part: &str) -> bool {
+    !part.starts_with("${") && (is_key(part) || is_key(&part.replace(['.', ':', '%', ','], "-")))
 }
 
 /// Whether a word looks like a key: as well-known ones do, or long and mixed.
@@ -335,14 +392,41 @@ mod tests {
         check("--token|${T:-hunter2}", "--token|***");
         check("Bearer|hunter2", "Bearer|***");
         check("Authorization: Bearer hunter2", "Authorization: *** ***");
-        check("--header=Authorization: Bearer hunter2", "--header=Authorization: *** ***");
-        check("--header=X-Api-Key: hunter2", "--header=X-Api-Key: ***");
+        check("--header=Authorization: Bearer hunter2", "--header=Authorization:***");
+        check("--header=X-Api-Key: hunter2", "--header=X-Api-Key:***");
         check("-HAuthorization:hunter2", "-HAuthorization:***");
         check("--config|{\"apiKey\":\"hunter2\"}", "--config|***");
         check("--dsn=me:hunter2@db:5432/app|me:hunter2@db", "--dsn=***@db:5432/app|***@db");
         check("me:a=b@db", "***@db");
         check("git@github.com:org/repo", "git@github.com:org/repo");
         check("/home/me/projects/mcp-servers/index.js", "/home/me/projects/mcp-servers/index.js");
+    }
+
+    #[test]
+    fn secrets_within_words_are_masked() {
+        check("--header=X-Api-Key:hunter2", "--header=X-Api-Key:***");
+        check("--env=API_TOKEN=hunter2", "--env=API_TOKEN=***");
+        check("--env=LEVEL=hunter2|-eLEVEL=hunter2", "--env=LEVEL=***|-eLEVEL=***");
+        check("-HX-Other: hunter2|-env=x", "-HX-Other:***|-env=x");
+        check(
+            "jdbc:postgresql://h/db?user=me&password=hunter2",
+            "jdbc:postgresql://h/db?user=***&password=***",
+        );
+        check(
+            "jdbc:sqlserver://h;user=sa;password=hunter2",
+            "jdbc:sqlserver://h;user=sa;password=***",
+        );
+        check("Server=db;User Id=sa;Password=hunter2", "Server=db;User Id=sa;Password=***");
+        check("host=db,password=hunter2,port=1", "host=db,password=***,port=1");
+        check("--dsn=user=me;pwd:hunter2;x=1", "--dsn=user=me;pwd:***;x=1");
+        check(
+            "curl -H \"X-Other: hunter2\" --header='X-More: hunter2' x",
+            "curl -H \"X-Other: *** --header='X-More: *** x",
+        );
+        check("https://auth.example.com:8443/mcp", "https://auth.example.com:8443/mcp");
+        for key in ["bot1234567:AAHdqTcvCH1vGW", "a1.b2.c3.d4.e5.f6.g7", "A1%2Fb2c3d4e5f6g7h8i9"] {
+            check(&format!("https://h/{key}/mcp"), "https://h/***/mcp");
+        }
     }
 
     #[test]

@@ -19,14 +19,15 @@ use serde_json::{Value, json};
 use crate::{
     backup::{Backup, BackupError, Kind, Rewrite},
     client::Client,
-    digest::sha256,
+    digest::{of_value, sha256},
     disk::{self, ReadProblem},
     file::{body, with_body},
+    json,
     place::Places,
 };
 
 /// What our commands are known by in a file of hooks.
-const MARK: &str = " stack hook --check ";
+pub(crate) const MARK: &str = " stack hook --check ";
 
 /// The file that a client's hooks are in.
 pub struct HookFile {
@@ -79,24 +80,29 @@ impl HookFile {
         Ok(Some(HookFile { client, path, text }))
     }
 
-    /// Whether a hook of ours is in it.
+    /// Whether a hook of ours is in it, at all events that it belongs to.
     pub fn is_installed(&self) -> bool {
-        self.text.as_deref().is_some_and(|text| without(text).is_some())
+        self.text.as_deref().is_some_and(|text| {
+            let ours = events_of_ours(text);
+            definitions(self.client, "").iter().all(|(event, _)| ours.contains(&(*event).into()))
+        })
+    }
+
+    /// Whether any hook of ours is in it.
+    pub fn has_ours(&self) -> bool {
+        self.text.as_deref().is_some_and(has_ours)
     }
 
     /// Puts in the hook that runs `command`, beside those that are there.
     pub fn install(&self, command: &str, backups: &Path, time: &str) -> Result<Hooked, HookError> {
         let command = format!("{command}{MARK}{}", self.client.id());
         let before = self.text.as_deref().unwrap_or_default();
+        if has_exactly(before, &definitions(self.client, &command)) {
+            return Ok(Hooked::Already);
+        }
         // An older one may name another program.
         let clean = without(before).unwrap_or_else(|| before.to_owned());
         let after = with_hook(&clean, self.client, &command).ok_or_else(|| self.shape())?;
-        if after == before {
-            return Ok(Hooked::Already);
-        }
-        if self.is_installed() && before.contains(&Value::from(command.as_str()).to_string()) {
-            return Ok(Hooked::Already);
-        }
         self.write(&after, backups, time).map(Hooked::Done)
     }
 
@@ -107,13 +113,15 @@ impl HookFile {
         let real = std::fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
         let is_of_this =
             |one: &Backup| one.manifest.kind == Kind::Hook && one.manifest.file == real;
-        let kept: Vec<Backup> = Backup::all(backups)?.into_iter().filter(is_of_this).collect();
-        // A file that nobody has touched since becomes what it was.
-        let untouched = kept.first().filter(|one| one.manifest.after == sha256(text.as_bytes()));
-        let after = match untouched {
-            Some(backup) if backup.manifest.existed => backup.original()?,
-            _ => without,
-        };
+        // One that cannot be read is told when files are restored.
+        let (all, _) = Backup::all(backups)?;
+        let kept: Vec<Backup> = all.into_iter().filter(is_of_this).collect();
+        // A file that nobody has touched since becomes what it was, unless that had
+        // an older hook of ours in it.
+        let is_untouched =
+            |one: &&Backup| one.manifest.after == sha256(text.as_bytes()) && one.manifest.existed;
+        let original = kept.first().filter(is_untouched).map(Backup::original).transpose()?;
+        let after = original.filter(|original| !has_ours(original)).unwrap_or(without);
         let backup = self.write(&after, backups, time)?;
         // There is nothing left to restore.
         for one in kept.iter().chain([&backup]) {
@@ -196,6 +204,34 @@ fn with_hook(text: &str, client: Client, command: &str) -> Option<String> {
     Some(with_body(text, new))
 }
 
+/// Whether each event has its definition, and ours at no other place.
+fn has_exactly(text: &str, wanted: &[(&str, Value)]) -> bool {
+    let has = |(event, definition): &(&str, Value)| {
+        let keys = ["hooks".to_owned(), (*event).to_owned()];
+        let list = json::value(body(text), &keys);
+        let mut items = list.iter().filter_map(Value::as_array).flatten();
+        items.any(|item| of_value(item) == of_value(definition))
+    };
+    events_of_ours(text).len() == wanted.len() && wanted.iter().all(has)
+}
+
+/// The event of each hook of ours.
+fn events_of_ours(text: &str) -> Vec<String> {
+    let root = parse(body(text));
+    let hooks = root.and_then(|root| root.object_value()?.object_value("hooks"));
+    let mut events = Vec::new();
+    for event in hooks.iter().flat_map(CstObject::properties) {
+        let Some(name) = event.name().and_then(|name| name.decoded_value().ok()) else { continue };
+        let list = event.array_value().map(|list| list.elements()).unwrap_or_default();
+        events.extend(list.iter().filter(|node| is_ours(node)).map(|_| name.clone()));
+    }
+    events
+}
+
+fn has_ours(text: &str) -> bool {
+    !events_of_ours(text).is_empty()
+}
+
 /// A text without our hooks; `None` if none is in it.
 pub(crate) fn without(text: &str) -> Option<String> {
     let root = parse(body(text))?;
@@ -205,11 +241,12 @@ pub(crate) fn without(text: &str) -> Option<String> {
     for event in hooks.properties() {
         let Some(list) = event.array_value() else { continue };
         let ours: Vec<CstNode> = list.elements().into_iter().filter(is_ours).collect();
-        is_changed |= !ours.is_empty();
+        let had_ours = !ours.is_empty();
+        is_changed |= had_ours;
         for node in ours {
             node.remove();
         }
-        if list.elements().is_empty() && is_changed {
+        if had_ours && list.elements().is_empty() {
             event.remove();
         }
     }

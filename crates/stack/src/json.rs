@@ -1,7 +1,10 @@
 //! Client files in JSON, with comments and trailing commas: entries by their
 //! spans, and the edits that put a command of ours before a server.
 
-use std::ops::Range;
+use std::{
+    collections::{HashMap, HashSet},
+    ops::Range,
+};
 
 use jsonc_parser::{
     CollectOptions, ParseOptions,
@@ -60,17 +63,27 @@ pub(crate) fn entries(text: &str, roots: &[&[&str]]) -> Result<Vec<Located>, Spo
 
 fn walk(object: &Object<'_>, keys: &[&str], way: &mut Vec<String>, found: &mut Vec<Located>) {
     let Some((key, rest)) = keys.split_first() else {
-        for (index, property) in object.properties.iter().enumerate() {
+        // How often each name is still to come.
+        let mut left: HashMap<&str, usize> = HashMap::new();
+        for property in &object.properties {
+            *left.entry(property.name.as_str()).or_default() += 1;
+        }
+        let mut repeated = HashSet::new();
+        for property in &object.properties {
             let name = property.name.as_str();
-            let others =
-                object.properties.iter().enumerate().filter(|(_, o)| o.name.as_str() == name);
+            let more = left.get_mut(name).map_or(0, |left| {
+                *left -= 1;
+                *left
+            });
             // Of several with one name, clients take the last.
-            if others.clone().next_back().is_some_and(|(last, _)| last == index) {
-                let mut keys = way.clone();
-                keys.push(name.to_owned());
-                let value = Value::from(property.value.clone());
-                found.push(Located { keys, value, is_repeated: others.count() > 1 });
+            if more > 0 {
+                repeated.insert(name);
+                continue;
             }
+            let mut keys = way.clone();
+            keys.push(name.to_owned());
+            let value = Value::from(property.value.clone());
+            found.push(Located { keys, value, is_repeated: repeated.contains(name) });
         }
         return;
     };
@@ -195,7 +208,7 @@ fn prefixed(text: &str, args: &Array<'_>, prefix: &[String]) -> Edit {
 }
 
 fn url_edits(text: &str, entry: &Object<'_>, change: &Change) -> Result<Vec<Edit>, AdoptError> {
-    let Change::Url { program, args, variables, is_url_hidden, .. } = change else {
+    let Change::Url { program, args, variables, .. } = change else {
         return Err(AdoptError::Shape);
     };
     let urls: Vec<_> = URL_KEYS.iter().filter_map(|key| member(entry, key)).collect();
@@ -209,13 +222,8 @@ fn url_edits(text: &str, entry: &Object<'_>, change: &Change) -> Result<Vec<Edit
     let kept = text.get(span(&url.value)).unwrap_or_default();
     let mut edits = Vec::new();
     match headers.first() {
-        Some(headers) => {
-            edits.extend(header_edits(headers, variables, is_url_hidden.then_some(kept))?);
-        }
-        None if *is_url_hidden => {
-            put = format!("{put},{gap}\"env\": {{\"{URL_VARIABLE}\": {kept}}}");
-        }
-        None => {}
+        Some(headers) => edits.extend(header_edits(headers, variables, kept)?),
+        None => put = format!("{put},{gap}\"env\": {{\"{URL_VARIABLE}\": {kept}}}"),
     }
     edits.push(Edit::new(url.range.start..url.range.end, put));
     if let Some(kind) = member(entry, "type").filter(|kind| matches!(kind.value, Ast::StringLit(_)))
@@ -229,7 +237,7 @@ fn url_edits(text: &str, entry: &Object<'_>, change: &Change) -> Result<Vec<Edit
 fn header_edits(
     headers: &ObjectProp<'_>,
     variables: &[(String, String)],
-    url: Option<&str>,
+    url: &str,
 ) -> Result<Vec<Edit>, AdoptError> {
     let Ast::Object(members) = &headers.value else { return Err(AdoptError::Shape) };
     let key = headers.name.range();
@@ -244,11 +252,9 @@ fn header_edits(
         let key = header.name.range();
         edits.push(Edit::new(key.start..key.end, quoted(variable)));
     }
-    if let Some(url) = url {
-        let comma = if members.properties.is_empty() { "" } else { ", " };
-        let put = format!("\"{URL_VARIABLE}\": {url}{comma}");
-        edits.push(Edit::insert(members.range.start + 1, put));
-    }
+    let comma = if members.properties.is_empty() { "" } else { ", " };
+    let put = format!("\"{URL_VARIABLE}\": {url}{comma}");
+    edits.push(Edit::insert(members.range.start + 1, put));
     Ok(edits)
 }
 

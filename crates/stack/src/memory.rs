@@ -9,7 +9,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use sluice_classify::Category;
 
-use crate::entry::Entry;
+use crate::{digest::Fingerprints, entry::Entry};
+
+/// Characters of a name in policies and counters.
+const LONGEST_NAME: usize = 32;
 
 /// All that is remembered.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,14 +20,24 @@ use crate::entry::Entry;
 pub struct Memory {
     /// Servers by their identity.
     pub servers: BTreeMap<String, Remembered>,
-    /// Which server stood where when last looked.
-    pub places: BTreeMap<String, String>,
+    /// Which servers stood where when last looked.
+    pub seen: Vec<Seen>,
     /// Which server has which name in policies and counters.
     pub names: BTreeMap<String, String>,
-    /// Servers that the hooks let pass.
+    /// Fingerprints of the entries that the hooks let pass.
     pub accepted: BTreeSet<String>,
     /// Servers that are in no file, which they let pass by their names.
     pub accepted_names: BTreeSet<String>,
+}
+
+/// A server that stood somewhere.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Seen {
+    pub file: String,
+    /// Keys that led to it there.
+    pub keys: Vec<String>,
+    pub identity: String,
 }
 
 /// What was learnt from a server itself.
@@ -149,7 +162,9 @@ impl Memory {
         if let Some((name, _)) = self.names.iter().find(|(_, of)| **of == identity) {
             return name.clone();
         }
-        let numbered = (2..1000).map(|number| format!("{wanted}-{number}"));
+        let short: String = wanted.chars().take(LONGEST_NAME - "-999".len()).collect();
+        let short = short.trim_end_matches('-');
+        let numbered = (2..1000).map(|number| format!("{short}-{number}"));
         let mut names = std::iter::once(wanted.to_owned()).chain(numbered);
         let name = names.find(|name| !self.names.contains_key(name)).unwrap_or_default();
         self.names.insert(name.clone(), identity);
@@ -157,7 +172,15 @@ impl Memory {
     }
 
     /// Whether a hook lets calls of this server pass.
-    pub fn is_accepted(&self, entry: &Entry) -> bool {
-        entry.wrapped.is_some() || self.accepted.contains(&entry.identity())
+    ///
+    /// That an entry looks like one of ours says nothing: whoever writes a file of a
+    /// project can write that too.
+    pub fn is_accepted(&self, entry: &Entry, fingerprints: &Fingerprints) -> bool {
+        self.accepted.contains(&fingerprints.of(entry))
+    }
+
+    /// Lets calls of this server pass, as long as nothing of it changes.
+    pub fn accept(&mut self, entry: &Entry, fingerprints: &Fingerprints) {
+        self.accepted.insert(fingerprints.of(entry));
     }
 }

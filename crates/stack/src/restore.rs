@@ -58,18 +58,22 @@ const CHANGED: &str = "its entry has been changed since";
 const UNREADABLE: &str = "its file cannot be read any more";
 
 impl Undo {
-    /// What is to be done for all backups below a folder, file by file.
-    pub fn all(backups: &Path) -> Result<Vec<Undo>, BackupError> {
+    /// What is to be done for all backups below a folder, file by file, and which
+    /// backups cannot be used.
+    pub fn all(backups: &Path) -> Result<(Vec<Undo>, Vec<BackupError>), BackupError> {
         let mut undone: Vec<Undo> = Vec::new();
-        let all = Backup::all(backups)?;
+        let (all, mut damaged) = Backup::all(backups)?;
         let mut files: Vec<&PathBuf> = all.iter().map(|backup| &backup.manifest.file).collect();
         files.sort();
         files.dedup();
         for file in files {
             let of_file = all.iter().filter(|backup| &backup.manifest.file == file);
-            undone.push(Undo::of_file(file, of_file.cloned().collect())?);
+            match Undo::of_file(file, of_file.cloned().collect()) {
+                Ok(undo) => undone.push(undo),
+                Err(error) => damaged.push(error),
+            }
         }
-        Ok(undone)
+        Ok((undone, damaged))
     }
 
     /// Backups come the newest first, and are undone in that order.
@@ -87,6 +91,11 @@ impl Undo {
         };
         let current = match disk::read(file) {
             Ok(Some(read)) => read.content,
+            // There was none before the first of them either.
+            Ok(None) if backups.last().is_some_and(|first| !first.manifest.existed) => {
+                undo.settled = backups.into_iter().map(|backup| (backup, Vec::new())).collect();
+                return Ok(undo);
+            }
             Ok(None) => return Ok(undo.refusing(backups, GONE)),
             Err(_) => return Ok(undo.refusing(backups, UNREADABLE)),
         };
@@ -94,7 +103,11 @@ impl Undo {
         let mut text = Some(current);
         let mut is_exact = true;
         for backup in backups {
-            let now = text.take().unwrap_or_default();
+            // What was there before a file that is to go was gone already.
+            let Some(now) = text.take() else {
+                undo.settled.push((backup, Vec::new()));
+                continue;
+            };
             if sha256(now.as_bytes()) == backup.manifest.after {
                 undo.names.extend(backup.manifest.entries.iter().map(|keys| named(keys)));
                 let original = backup.original()?;
@@ -130,7 +143,12 @@ impl Undo {
                     self.names.push(named(&[]));
                     text = without;
                 }
-                None => self.refused.push((named(&[]), CHANGED)),
+                // It stands beside another command, where somebody has put it.
+                None if text.contains(hook::MARK) => {
+                    self.refused.push((named(&[]), CHANGED));
+                    left.push(Vec::new());
+                }
+                None => {}
             }
             self.settled.push((backup, left));
             return Ok(text);
@@ -143,6 +161,9 @@ impl Undo {
                 original: body(&original),
                 rewritten: body(&rewritten),
             };
+            if sides.is_done(body(&text)) {
+                continue;
+            }
             match sides.taken_back(body(&text)) {
                 Some(new) => {
                     text = with_body(&text, new);
@@ -168,6 +189,7 @@ impl Undo {
         }
         let digest = sha256(self.before.as_bytes());
         match &self.after {
+            _ if self.outcome == Outcome::Nothing => {}
             Some(after) if after == &self.before => {}
             Some(after) => disk::replace(&self.real()?, &digest, after)?,
             None => disk::remove(&self.file, &digest)?,
@@ -198,6 +220,14 @@ struct Sides<'a> {
 }
 
 impl Sides<'_> {
+    /// Whether the entry is as it was: somebody has put it back, or the change or
+    /// its undoing was cut short.
+    fn is_done(&self, text: &str) -> bool {
+        let entry = |text| value(text, self.form, self.keys).as_ref().map(of_value);
+        let now = entry(text);
+        now.is_some() && now == entry(self.original)
+    }
+
     /// The text with the entry as it was; `None` if it is not as we left it.
     fn taken_back(&self, text: &str) -> Option<String> {
         let (now, then) = (self.region(text)?, self.region(self.rewritten)?);

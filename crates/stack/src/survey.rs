@@ -1,15 +1,19 @@
 //! Everything that the clients of a machine are configured to use, put together:
 //! the same server in three clients is one.
 
-use std::path::PathBuf;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+};
 
 use sluice_classify::Category;
 
 use crate::{
+    adopt::Front,
     client::Client,
     entry::Entry,
     file::{ConfigFile, Found, Problem},
-    memory::{Ability, Memory},
+    memory::{Ability, Memory, Seen},
     place::{Candidate, Places},
 };
 
@@ -27,25 +31,33 @@ pub struct Configured {
 
 impl Configured {
     /// Looks at every file there may be. One that is broken does not stop the rest.
-    pub fn read(places: &Places) -> Configured {
+    pub fn read(places: &Places, front: &Front) -> Configured {
+        Configured::read_in(places, std::slice::from_ref(&places.folder), front)
+    }
+
+    /// The same for someone who works in several folders at once.
+    pub fn read_in(places: &Places, folders: &[PathBuf], front: &Front) -> Configured {
         let mut configured = Configured::default();
-        for candidate in places.candidates() {
-            configured.look(&candidate);
+        for folder in folders {
+            let places = Places { folder: folder.clone(), ..places.clone() };
+            for candidate in places.candidates() {
+                configured.look(&candidate, front);
+            }
         }
         let projects: Vec<PathBuf> =
             configured.files.iter().flat_map(ConfigFile::projects).take(MOST_PROJECTS).collect();
         for folder in projects {
-            let candidate = Places::project(&folder);
-            if !configured.looked.iter().any(|(_, path)| *path == candidate.path) {
-                configured.look(&candidate);
-            }
+            configured.look(&Places::project(&folder), front);
         }
         configured
     }
 
-    fn look(&mut self, candidate: &Candidate) {
+    fn look(&mut self, candidate: &Candidate, front: &Front) {
+        if self.looked.iter().any(|(_, path)| *path == candidate.path) {
+            return;
+        }
         self.looked.push((candidate.client, candidate.path.clone()));
-        match candidate.read() {
+        match candidate.read(front) {
             Found::Nothing => {}
             // Two names may lead to one file.
             Found::File(file) if self.files.iter().any(|other| other.real == file.real) => {}
@@ -54,11 +66,12 @@ impl Configured {
         }
     }
 
-    /// Whether a place is in one of the files that were looked at; what stands in
-    /// other folders' files was not looked for.
-    fn has_looked_at(&self, place: &str) -> bool {
-        let file = place.rsplit_once('#').map(|(file, _)| file);
-        self.looked.iter().any(|(_, path)| Some(path.to_string_lossy().as_ref()) == file)
+    /// The files of which it is known what is in them now: what stands in other
+    /// folders' files was not looked for, and what stands in broken ones not found.
+    fn known_files(&self) -> BTreeSet<String> {
+        let broken: BTreeSet<&PathBuf> = self.problems.iter().map(|one| &one.path).collect();
+        let paths = self.looked.iter().map(|(_, path)| path);
+        paths.filter(|path| !broken.contains(path)).map(|path| path.display().to_string()).collect()
     }
 
     /// All servers, file by file.
@@ -146,27 +159,25 @@ impl<'e> Survey<'e> {
         known: impl Fn(&Entry) -> Option<Ability>,
         registered: impl Fn(&Entry) -> Option<String>,
     ) -> Survey<'e> {
-        let mut groups: Vec<Group<'e>> = Vec::new();
+        let mut of_identity: BTreeMap<String, Vec<&Entry>> = BTreeMap::new();
         for entry in configured.entries() {
-            let identity = entry.identity();
-            match groups.iter_mut().find(|group| group.identity == identity) {
-                Some(group) => group.entries.push(entry),
-                None => groups.push(Group {
-                    identity,
-                    name: String::new(),
-                    entries: vec![entry],
-                    ability: known(entry),
-                    registered: registered(entry),
-                    is_new: false,
-                    advice: Advice::AskFirst,
-                }),
-            }
+            of_identity.entry(entry.identity()).or_default().push(entry);
         }
-        for group in &mut groups {
-            group.name = common_name(&group.entries);
-            group.is_new = !memory.places.is_empty()
-                && !memory.places.values().any(|identity| *identity == group.identity);
-            group.advice = advice(group);
+        let before: BTreeSet<&String> = memory.seen.iter().map(|seen| &seen.identity).collect();
+        let mut groups = Vec::with_capacity(of_identity.len());
+        for (identity, entries) in of_identity {
+            let first = entries.first();
+            let mut group = Group {
+                name: common_name(&entries),
+                ability: first.and_then(|entry| known(entry)),
+                registered: first.and_then(|entry| registered(entry)),
+                is_new: !before.is_empty() && !before.contains(&identity),
+                advice: Advice::AskFirst,
+                entries,
+                identity,
+            };
+            group.advice = advice(&group);
+            groups.push(group);
         }
         groups.sort_by(|a, b| rank(b).cmp(&rank(a)).then_with(|| a.name.cmp(&b.name)));
         Survey { gone: gone(configured, memory), groups }
@@ -200,26 +211,30 @@ fn advice(group: &Group<'_>) -> Advice {
 }
 
 fn common_name(entries: &[&Entry]) -> String {
-    let count = |name: &str| entries.iter().filter(|entry| entry.name == name).count();
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for entry in entries {
+        *counts.entry(&entry.name).or_default() += 1;
+    }
     // Of several the first, so that it does not change from run to run.
-    let most = entries.iter().rev().max_by_key(|entry| count(&entry.name));
+    let most = entries.iter().rev().max_by_key(|entry| counts.get(entry.name.as_str()));
     most.map(|entry| entry.name.clone()).unwrap_or_default()
 }
 
 /// Names of servers that stood in a file that was read, and do no more.
 fn gone(configured: &Configured, memory: &Memory) -> Vec<String> {
-    let now: Vec<String> = configured.entries().map(Entry::place).collect();
-    let before = memory.places.keys().filter(|place| configured.has_looked_at(place));
-    let gone = before.filter(|place| !now.contains(place));
-    gone.filter_map(|place| place.rsplit('/').next()).map(str::to_owned).collect()
+    let now: Vec<Seen> = configured.entries().map(Entry::seen).collect();
+    let now: BTreeSet<_> = now.iter().map(|seen| (&seen.file, &seen.keys)).collect();
+    let files = configured.known_files();
+    let before = memory.seen.iter().filter(|seen| files.contains(&seen.file));
+    let gone = before.filter(|seen| !now.contains(&(&seen.file, &seen.keys)));
+    gone.filter_map(|seen| seen.keys.last().cloned()).collect()
 }
 
 impl Memory {
     /// Remembers where servers stand now, for the next look.
     pub fn look(&mut self, configured: &Configured) {
-        self.places.retain(|place, _| !configured.has_looked_at(place));
-        for entry in configured.entries() {
-            self.places.insert(entry.place(), entry.identity());
-        }
+        let files = configured.known_files();
+        self.seen.retain(|seen| !files.contains(&seen.file));
+        self.seen.extend(configured.entries().map(Entry::seen));
     }
 }

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use serde_json::Value;
-use toml_edit::{Array, Document, Item, Key, TableLike};
+use toml_edit::{Array, Document, InlineTable, Item, Key, TableLike};
 
 use crate::{
     adopt::{AdoptError, Change},
@@ -184,7 +184,7 @@ fn url_edits(
     entry: &dyn TableLike,
     change: &Change,
 ) -> Result<Vec<Edit>, AdoptError> {
-    let Change::Url { program, args, variables, is_url_hidden, bearer } = change else {
+    let Change::Url { program, args, variables, bearer } = change else {
         return Err(AdoptError::Shape);
     };
     if ["env", "env_vars", "args", "env_http_headers", "headers"]
@@ -201,13 +201,9 @@ fn url_edits(
     let mut edits = Vec::new();
     match found(entry, "http_headers") {
         Some((key, headers)) => {
-            let kept = is_url_hidden.then_some(kept);
             edits.extend(header_edits(page, key, headers, variables, kept)?);
         }
-        None if *is_url_hidden => {
-            put = format!("{put}{between}env = {{ {URL_VARIABLE} = {kept} }}");
-        }
-        None => {}
+        None => put = format!("{put}{between}env = {{ {URL_VARIABLE} = {kept} }}"),
     }
     edits.push(Edit::new(key.start..value.end, put));
     if let Some(variable) = bearer {
@@ -224,7 +220,7 @@ fn header_edits(
     key: Range<usize>,
     headers: &Item,
     variables: &[(String, String)],
-    url: Option<&str>,
+    url: &str,
 ) -> Result<Vec<Edit>, AdoptError> {
     let members = headers.as_table_like().ok_or(AdoptError::Shape)?;
     if members.is_dotted() {
@@ -237,15 +233,18 @@ fn header_edits(
         if item.as_str().is_none() {
             return Err(AdoptError::Shape);
         }
-        if let (Some(url), true) = (url, edits.len() == 1) {
+        if edits.len() == 1 {
             let inner = Page { text: page.text, is_inline: headers.is_inline_table() };
             let put = format!("{URL_VARIABLE} = {url}{}", inner.separator(&key));
             edits.push(Edit::insert(key.start, put));
         }
         edits.push(Edit::new(key, variable.clone()));
     }
-    if url.is_some() && edits.len() == 1 {
-        return Err(AdoptError::Shape);
+    if edits.len() == 1 {
+        // An empty table with a heading of its own has no place that is known.
+        let inline = headers.as_inline_table().and_then(InlineTable::span);
+        let at = inline.ok_or(AdoptError::Shape)?.start + 1;
+        edits.push(Edit::insert(at, format!(" {URL_VARIABLE} = {url} ")));
     }
     Ok(edits)
 }

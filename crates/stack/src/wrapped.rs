@@ -3,59 +3,60 @@
 use std::path::Path;
 
 use crate::{
+    adopt::Front,
     entry::{Transport, Wrapped},
     guarded::Guarded,
 };
 
-/// The variable that a URL with a secret in it is kept in.
+/// The variable that the URL is kept in.
 pub(crate) const URL_VARIABLE: &str = "SLUICE_UPSTREAM_URL";
 
-/// The server itself, and what is said of it if a command of ours stands before it.
-pub(crate) fn seen_through(transport: Transport) -> (Transport, Option<Wrapped>) {
-    let Transport::Command { program, args, env } = &transport else { return (transport, None) };
+/// The server itself, and what is said of it if a command that `adopt` has written
+/// stands before it.
+///
+/// Only what is so to the word is looked through: what else calls itself `sluice`
+/// may be any program, and what it is told to run is not what would be started.
+pub(crate) fn seen_through(own: &Transport, front: &Front) -> (Transport, Option<Wrapped>) {
+    match through(own, front) {
+        Some((inner, wrapped)) => (inner, Some(wrapped)),
+        None => (own.clone(), None),
+    }
+}
+
+fn through(own: &Transport, front: &Front) -> Option<(Transport, Wrapped)> {
+    let Transport::Command { program, args, env } = own else { return None };
     let words: Vec<&str> = args.iter().map(Guarded::expose).collect();
-    if !is_sluice(program.expose()) || !words.contains(&"wrap") {
-        return (transport, None);
-    }
-    let mut read = Read::default();
-    let mut rest = words.iter();
-    while let Some(word) = rest.next() {
-        match *word {
-            "--" => break,
-            "--name" => read.name = rest.next().map(ToString::to_string),
-            "--policy" => read.policy = rest.next().map(ToString::to_string),
-            "--url" => read.url = rest.next().copied(),
-            "--header" => read.headers.extend(rest.next()),
-            _ => {}
-        }
-    }
-    let command: Vec<String> = rest.map(ToString::to_string).collect();
-    let inner = match (command.split_first(), read.url) {
-        (Some((program, args)), _) => Transport::Command {
-            program: Guarded::program(program),
-            args: Guarded::arguments(args),
-            env: env.clone(),
-        },
-        (None, Some(url)) => Transport::Url {
-            url: Guarded::url(resolved(url, env)),
-            headers: read.headers.iter().filter_map(|header| header_of(header, env)).collect(),
-        },
-        (None, None) => Transport::Unclear,
+    let ["wrap", "--data", data, "--policy", policy, "--name", name, rest @ ..] = words.as_slice()
+    else {
+        return None;
     };
-    (inner, Some(Wrapped { name: read.name, policy: read.policy }))
+    let is_ours = program.expose() == front.program && *data == front.data;
+    if !is_ours || !front.has_policy(policy) {
+        return None;
+    }
+    let inner = match rest {
+        ["--", program, args @ ..] => {
+            let args: Vec<String> = args.iter().map(ToString::to_string).collect();
+            Transport::Command {
+                program: Guarded::program(*program),
+                args: Guarded::arguments(&args),
+                env: env.clone(),
+            }
+        }
+        ["--url", url, headers @ ..] => Transport::Url {
+            url: Guarded::url(resolved(url, env)),
+            headers: headers.chunks(2).map(|pair| header_of(pair, env)).collect::<Option<_>>()?,
+        },
+        _ => return None,
+    };
+    Some((inner, Wrapped { name: (*name).to_owned(), policy: (*policy).to_owned() }))
 }
 
-/// What the arguments of `sluice wrap` say.
-#[derive(Default)]
-struct Read<'a> {
-    name: Option<String>,
-    policy: Option<String>,
-    url: Option<&'a str>,
-    headers: Vec<&'a str>,
-}
-
-fn is_sluice(program: &str) -> bool {
-    Path::new(program).file_stem().is_some_and(|stem| stem == "sluice")
+/// Whether a command is a `sluice wrap`, whoever has written it.
+pub(crate) fn is_wrap(own: &Transport) -> bool {
+    let Transport::Command { program, args, .. } = own else { return false };
+    Path::new(program.expose()).file_stem().is_some_and(|stem| stem == "sluice")
+        && args.iter().any(|word| word.expose() == "wrap")
 }
 
 /// What `env:NAME` means in an entry's own variables; the text itself otherwise.
@@ -74,7 +75,8 @@ fn resolved(text: &str, env: &[(String, Guarded)]) -> String {
     }
 }
 
-fn header_of(text: &str, env: &[(String, Guarded)]) -> Option<(String, Guarded)> {
+fn header_of(pair: &[&str], env: &[(String, Guarded)]) -> Option<(String, Guarded)> {
+    let ["--header", text] = pair else { return None };
     let (name, value) = text.split_once(':')?;
     Some((name.trim().to_owned(), Guarded::secret(resolved(value.trim(), env))))
 }

@@ -17,8 +17,8 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use sluice_stack::{Configured, Survey};
 
-use self::machine::Machine;
-use crate::output::{Done, print, print_json};
+use self::{machine::Machine, scan::Failed};
+use crate::output::{Done, print, print_json, remark};
 
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -26,6 +26,9 @@ pub(crate) struct Stack {
     /// Ask each server what tools it has, which starts those that are commands
     #[arg(long)]
     scan: bool,
+    /// Also those in files of projects, which others may have written
+    #[arg(long, requires = "scan")]
+    projects: bool,
     /// Print everything as JSON
     #[arg(long)]
     json: bool,
@@ -49,20 +52,15 @@ impl Stack {
         match self.command {
             Some(Command::Adopt(adopt)) => adopt.run(&machine),
             Some(Command::Restore(restore)) => restore.run(&machine),
-            Some(Command::Hook(hook)) => hook.run(&machine),
+            Some(Command::Hook(hook)) => hook.run(machine),
             None => self.show(&machine),
         }
     }
 
     fn show(&self, machine: &Machine) -> anyhow::Result<Done> {
-        let configured = Configured::read(&machine.places);
-        let mut memory = machine.memory()?;
-        let failed = if self.scan {
-            let entries = scan::distinct(configured.entries().filter(|entry| !entry.is_disabled));
-            scan::all(machine, &mut memory, &entries)?
-        } else {
-            Vec::new()
-        };
+        let configured = machine.configured()?;
+        let failed = if self.scan { self.asked(machine, &configured)? } else { Vec::new() };
+        let memory = machine.memory()?;
         let catalog = machine.catalog();
         let survey = Survey::new(
             &configured,
@@ -81,8 +79,25 @@ impl Stack {
         } else {
             print(&page::draw(&shown, machine))?;
         }
-        memory.look(&configured);
-        machine.remember(&memory)?;
+        machine.remember(|memory| {
+            memory.look(&configured);
+            Ok(())
+        })?;
         Ok(Done::well_if(configured.problems.is_empty()))
+    }
+
+    /// Asks servers what they can do; those that could not be asked.
+    fn asked(&self, machine: &Machine, configured: &Configured) -> anyhow::Result<Vec<Failed>> {
+        let used = || configured.entries().filter(|entry| !entry.is_disabled);
+        let entries = scan::distinct(used().filter(|e| self.projects || !e.is_of_project));
+        let failed = scan::all(machine, &entries)?;
+        let left = scan::distinct(used()).len() - entries.len();
+        if left > 0 {
+            let servers = if left == 1 { "1 server is" } else { &format!("{left} servers are") };
+            remark(&format!(
+                "{servers} not asked, being in files of projects only\nhint: look at them first; `sluice stack --scan --projects` starts them too\n"
+            ))?;
+        }
+        Ok(failed)
     }
 }

@@ -45,7 +45,7 @@ impl Asked {
         }
         Asked::Call(Called {
             server: text("mcp_server_name").or_else(|| of_context("server_name")),
-            command: text("command").or_else(|| of_context("command")),
+            command: text("command").or_else(|| of_context("command")).filter(|c| !c.is_empty()),
             url: text("url").or_else(|| text("mcp_server_url")).or_else(|| of_context("url")),
             tool,
         })
@@ -60,35 +60,64 @@ impl Called {
         named.or_else(of_tool)
     }
 
-    /// Whether the call is one of this server.
+    /// Whether the call is one of this server: by its name, and by what it runs where
+    /// the client says that too.
     pub fn is_of(&self, entry: &Entry) -> bool {
-        if let Some(server) = &self.server {
-            // Cursor may put the scope before the name.
-            let is_scoped = server.starts_with("user-") || server.starts_with("project-");
-            return plain(server) == plain(&entry.name)
-                || (is_scoped && server.ends_with(&format!("-{}", entry.name)));
-        }
-        let name = plain(&entry.name);
-        if self.tool.starts_with(&format!("mcp__{name}__"))
-            || self.tool.starts_with(&format!("mcp_{name}_"))
-            || self.tool.starts_with(&format!("MCP:{}:", entry.name))
-        {
-            return true;
-        }
-        match &entry.transport {
-            Transport::Command { program, args, .. } => {
-                let words = std::iter::once(program).chain(args).map(Guarded::expose);
-                let line = words.collect::<Vec<_>>().join(" ");
-                // A client may tell the program alone, or all of the line.
-                self.command.as_ref().is_some_and(|command| {
-                    !command.is_empty()
-                        && (line == *command || line.starts_with(&format!("{command} ")))
-                })
-            }
-            Transport::Url { url, .. } => self.url.as_deref() == Some(url.expose()),
-            Transport::Unclear => false,
+        let agrees = self.agrees(entry);
+        match &self.server {
+            Some(server) => is_called(server, &entry.name) && agrees != Some(false),
+            None => (self.is_tool_of(&entry.name) && agrees != Some(false)) || agrees == Some(true),
         }
     }
+
+    fn is_tool_of(&self, name: &str) -> bool {
+        let written = plain(name);
+        self.tool.starts_with(&format!("mcp__{written}__"))
+            || self.tool.starts_with(&format!("mcp_{written}_"))
+            || self.tool.starts_with(&format!("MCP:{name}:"))
+    }
+
+    /// Whether the client runs what the entry says; `None` if that cannot be told.
+    fn agrees(&self, entry: &Entry) -> Option<bool> {
+        let told = self.command.as_ref().or(self.url.as_ref())?;
+        let written = match &entry.own {
+            Transport::Command { program, args, .. } => {
+                let words = std::iter::once(program).chain(args).map(Guarded::expose);
+                words.collect::<Vec<_>>().join(" ")
+            }
+            Transport::Url { url, .. } => url.expose().to_owned(),
+            Transport::Unclear => return None,
+        };
+        // The client has filled in what the file only names.
+        if written.contains("${") {
+            return None;
+        }
+        Some(match &entry.own {
+            // A client may tell the program alone, or all of the line in quotes of its own.
+            Transport::Command { .. } => {
+                self.command.is_some()
+                    && (unquoted(&written) == unquoted(told)
+                        || written.starts_with(&format!("{told} ")))
+            }
+            _ => self.url.as_deref().is_some_and(|url| slashless(url) == slashless(&written)),
+        })
+    }
+}
+
+/// Whether a client means the server of this name.
+fn is_called(server: &str, name: &str) -> bool {
+    // Cursor may put the scope before the name.
+    let of_user = server.strip_prefix("user-").is_some_and(|rest| plain(rest) == plain(name));
+    let of_project = server.starts_with("project-") && server.ends_with(&format!("-{name}"));
+    plain(server) == plain(name) || of_user || of_project
+}
+
+fn unquoted(line: &str) -> String {
+    line.replace(['"', '\'', '\\', ' '], "")
+}
+
+fn slashless(url: &str) -> &str {
+    url.strip_suffix('/').unwrap_or(url)
 }
 
 /// A name as Claude Code writes it in names of tools.

@@ -13,6 +13,36 @@ const FILE: &str = ".cursor/mcp.json";
 const TEXT: &str = r#"{"mcpServers": {"a": {"command": "a"}}}"#;
 
 #[test]
+fn a_file_with_more_servers_than_anybody_has_is_a_problem() {
+    let config = |count: usize| {
+        let servers: Vec<_> = (0..count).map(|n| format!("\"s{n}\": {{}}")).collect();
+        format!("{{\"mcpServers\": {{{}}}}}", servers.join(","))
+    };
+    let machine = Machine::with(".cursor/mcp.json", &config(5000));
+    assert_eq!(machine.configured().entries().count(), 5000);
+    machine.write(".cursor/mcp.json", config(5001).as_bytes());
+    let problems = machine.configured().problems;
+    assert_eq!(problems.first().unwrap().message, "it has more than 5000 servers");
+}
+
+#[test]
+fn of_names_that_stand_twice_the_last_is_taken() {
+    let machine = Machine::with(
+        ".cursor/mcp.json",
+        r#"{"mcpServers": {"a": {"command": "1"}, "b": {}, "a": {"command": "2"}, "c": {}}}"#,
+    );
+    let configured = machine.configured();
+    let seen: Vec<_> = configured
+        .entries()
+        .map(|entry| (entry.name.as_str(), entry.is_repeated, entry.transport.shown()))
+        .collect();
+    let unclear = "neither a command nor a URL".to_owned();
+    let expected =
+        [("b", false, unclear.clone()), ("a", true, "2".to_owned()), ("c", false, unclear)];
+    assert_eq!(seen, expected);
+}
+
+#[test]
 fn a_broken_file_is_told_and_stops_no_other() {
     let machine = Machine::with(FILE, TEXT);
     machine.write(".gemini/settings.json", b"{\n  \"mcpServers\": {\n    \"x\": }\n}");
@@ -115,7 +145,7 @@ fn files_of_projects_and_folders_above_are_found() {
     fs::create_dir_all(machine.path("work/deep/er")).unwrap();
     let mut places = machine.places.clone();
     places.folder = machine.path("work/deep/er");
-    let configured = sluice_stack::Configured::read(&places);
+    let configured = sluice_stack::Configured::read(&places, &crate::machine::front());
     let mut names: Vec<_> = configured.entries().map(|entry| entry.name.as_str()).collect();
     names.sort_unstable();
     assert_eq!(names, ["a", "e", "p"]);

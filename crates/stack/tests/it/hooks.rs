@@ -76,6 +76,46 @@ fn a_hook_that_was_taken_out_is_not_restored() {
 }
 
 #[test]
+fn a_hook_that_is_not_at_all_its_events_is_put_in_anew() {
+    let machine = Machine::with(CLAUDE, OTHERS);
+    install(&machine, Client::ClaudeCode);
+    let whole = machine.text(CLAUDE);
+    for (from, to) in [("\"SessionStart\"", "\"Stop\""), ("mcp__.*", "mcp__none"), (": 10", ": 0")]
+    {
+        machine.write(CLAUDE, whole.replacen(from, to, 1).as_bytes());
+        let is_installed = file(&machine, Client::ClaudeCode).is_installed();
+        assert_eq!(is_installed, from != "\"SessionStart\"", "{from}");
+        assert!(matches!(install(&machine, Client::ClaudeCode), Hooked::Done(_)), "{from}");
+        let text = machine.text(CLAUDE);
+        assert!(file(&machine, Client::ClaudeCode).is_installed(), "{text}");
+        assert_eq!(text.matches("stack hook --check").count(), 2, "{text}");
+        assert!(matches!(install(&machine, Client::ClaudeCode), Hooked::Already), "{text}");
+    }
+}
+
+#[test]
+fn taking_a_hook_out_brings_no_older_one_back() {
+    let machine = Machine::with(CLAUDE, OTHERS);
+    let older = file(&machine, Client::ClaudeCode);
+    older.install("/opt/old/sluice --data /d", &machine.backups(), NOW).unwrap();
+    install(&machine, Client::ClaudeCode);
+    file(&machine, Client::ClaudeCode).uninstall(&machine.backups(), NOW).unwrap();
+    let text = machine.text(CLAUDE);
+    assert!(!text.contains("sluice") && text.contains("check.sh"), "{text}");
+}
+
+#[test]
+fn an_empty_list_of_hooks_stays() {
+    let before = "{\"hooks\": {\"PreToolUse\": [], \"Stop\": []}}";
+    let machine = Machine::with(CLAUDE, before);
+    install(&machine, Client::ClaudeCode);
+    let edited = machine.text(CLAUDE) + "\n";
+    machine.write(CLAUDE, edited.as_bytes());
+    file(&machine, Client::ClaudeCode).uninstall(&machine.backups(), NOW).unwrap();
+    assert!(machine.text(CLAUDE).contains("\"Stop\": []"), "{}", machine.text(CLAUDE));
+}
+
+#[test]
 fn a_file_that_only_held_our_hook_goes_with_it() {
     let machine = Machine::new();
     std::fs::create_dir(machine.path(".cursor")).unwrap();
@@ -134,6 +174,18 @@ fn calls_are_told_by_what_each_client_says_of_them() {
     assert_eq!(cursor(json!({"tool_name": "do", "url": "https://h/mcp"})), ["u"]);
     assert_eq!(cursor(json!({"tool_name": "do", "mcp_server_name": "user-u"})), ["u"]);
     assert_eq!(cursor(json!({"tool_name": "do"})), Vec::<String>::new());
+    // A name alone is not enough where more is said.
+    let told = |key: &str, value: &str| {
+        cursor(json!({"tool_name": "do", "mcp_server_name": "my server", key: value}))
+    };
+    assert_eq!(told("command", "npx -y x"), ["my server"]);
+    assert_eq!(told("command", "npx '-y' \"x\""), ["my server"]);
+    assert_eq!(told("command", "npx -y y"), Vec::<String>::new());
+    assert_eq!(told("url", "https://h/mcp"), Vec::<String>::new());
+    assert_eq!(
+        cursor(json!({"tool_name": "do", "mcp_server_name": "user-other-u"})),
+        Vec::<String>::new()
+    );
     let gemini = |said| names(Client::Gemini, said);
     assert_eq!(gemini(json!({"tool_name": "mcp_u_do"})), ["u"]);
     assert_eq!(gemini(json!({"tool_name": "do", "mcp_context": {"server_name": "u"}})), ["u"]);

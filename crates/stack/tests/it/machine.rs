@@ -59,7 +59,7 @@ impl Machine {
     }
 
     pub(crate) fn configured(&self) -> Configured {
-        Configured::read(&self.places)
+        Configured::read(&self.places, &front())
     }
 }
 
@@ -96,7 +96,9 @@ pub(crate) fn adopt_all(machine: &Machine) -> Vec<String> {
 /// Undoes everything; what could not be.
 pub(crate) fn restore_all(machine: &Machine) -> Vec<String> {
     let mut refused = Vec::new();
-    for undo in sluice_stack::Undo::all(&machine.backups()).unwrap() {
+    let (undone, damaged) = sluice_stack::Undo::all(&machine.backups()).unwrap();
+    refused.extend(damaged.iter().map(ToString::to_string));
+    for undo in undone {
         undo.apply(NOW).unwrap();
         refused.extend(undo.refused.iter().map(|(name, why)| format!("{name}: {why}")));
     }

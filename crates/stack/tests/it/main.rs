@@ -2,9 +2,12 @@
 
 #![cfg(test)]
 
+mod accepted;
 mod cases;
+mod crash;
 mod disk;
 mod hooks;
 mod laws;
+mod looks;
 mod machine;
 mod restore;

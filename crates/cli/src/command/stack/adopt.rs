@@ -1,5 +1,6 @@
 //! `sluice stack adopt`: servers of clients go through Sluicegate from then on.
 
+mod terms;
 mod told;
 
 use std::{
@@ -7,21 +8,18 @@ use std::{
     io::{IsTerminal as _, stdin},
 };
 
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 use clap::Args;
-use sluice_stack::{Adoption, Backup, Client, ConfigFile, Configured, Entry, Front, Memory, Plan};
+use sluice_stack::{
+    AdoptError, Adoption, Backup, Client, ConfigFile, Configured, Entry, Front, Plan,
+};
 
+use self::terms::Terms;
 use super::{
-    drafts::{self, Draft},
     known,
-    listing::ListError,
     machine::{Machine, now},
-    scan,
 };
-use crate::{
-    output::{Done, FAINT, GOOD, HELD, STRONG, complain, print_json, remark, visible},
-    wrap,
-};
+use crate::output::{Done, FAINT, GOOD, STRONG, complain, print, print_json, remark};
 
 #[derive(Debug, Args)]
 pub(crate) struct Adopt {
@@ -60,43 +58,67 @@ fn client(text: &str) -> Result<Client, String> {
     Client::from_id(text).ok_or_else(|| format!("it must be one of {}", ids.join(", ")))
 }
 
-/// What a server is called, and the policy it is put under.
-struct Terms {
-    name: String,
-    draft: Draft,
+/// Files as they would be, where anything in them changes.
+type Work<'c> = Vec<(&'c ConfigFile, Adoption<'c>)>;
+/// The name and policy of each server, by its identity.
+type AllTerms<'c> = BTreeMap<String, Terms<'c>>;
+
+/// A server that is not adopted, and why.
+struct Refused<'c> {
+    entry: &'c Entry,
+    why: String,
 }
 
 impl Adopt {
     pub(crate) fn run(self, machine: &Machine) -> anyhow::Result<Done> {
-        let configured = Configured::read(&machine.places);
+        let configured = machine.configured()?;
         let mut open = self.chosen(&configured)?;
         open.retain(|entry| entry.wrapped.is_none() && known::registered(machine, entry).is_none());
+        let wanted = open.len();
         if open.is_empty() {
             remark(&format!("{GOOD}ok{GOOD:#}: all of them go through Sluicegate already\n"))?;
-            return Ok(Done::Well);
         }
-        let mut memory = machine.memory()?;
-        let terms = self.terms(machine, &mut memory, &open)?;
-        let front = front(machine)?;
-        let work = work(&configured, &open, &terms, &front)?;
+        let mut refused = refused_wraps(&mut open);
+        let terms = self.terms(machine, &open, &mut refused)?;
+        let front = machine.front()?;
+        let work = work(&configured, &open, &terms, &front, &mut refused);
+        told::refused(&refused)?;
         let adopted: usize = work.iter().map(|(_, adoption)| adoption.adopted.len()).sum();
-        let done = Done::well_if(adopted == open.len());
-        if work.is_empty() {
-            return Ok(done);
+        let mut done = Done::well_if(adopted == wanted);
+        let mut written = Vec::new();
+        if !work.is_empty() {
+            self.preview(machine, &work, &terms)?;
+            told::warn_of_build(&front)?;
+            if self.consent.is_given(work.len())? {
+                written = write(machine, &configured, &work, &terms)?;
+            }
+            // A dry run has done what it was asked for.
+            if written.len() < work.len() && !self.consent.dry_run {
+                done = Done::WithProblems;
+            }
         }
         if self.json {
-            print_json(&told::as_json(&work, &terms, !self.consent.dry_run))?;
-        } else {
-            told::preview(machine, &work, &terms)?;
+            let told = told::Told { work: &work, terms: &terms, refused: &refused };
+            print_json(&told.json(&written, self.consent.dry_run))?;
         }
-        told::warn_of_build(&front)?;
-        if !self.consent.is_given(work.len())? {
-            // A dry run has done what it was asked for.
-            return Ok(if self.consent.dry_run { done } else { Done::WithProblems });
+        Ok(done)
+    }
+
+    /// Shows what would change to whoever is to say yes to it.
+    fn preview(
+        &self,
+        machine: &Machine,
+        work: &Work<'_>,
+        terms: &AllTerms<'_>,
+    ) -> anyhow::Result<()> {
+        let text = told::preview(machine, work, terms);
+        match self.json {
+            // There is one JSON on standard output, at the end.
+            true if self.consent.is_asked() => remark(&text)?,
+            true => {}
+            false => print(&text)?,
         }
-        memory.look(&configured);
-        let written = write(machine, &work, &terms, &memory)?;
-        Ok(if done == Done::Well { written } else { done })
+        Ok(())
     }
 
     /// The entries that were asked for.
@@ -120,53 +142,14 @@ impl Adopt {
         }
         Ok(here.into_iter().filter(|entry| self.servers.contains(&entry.name)).collect())
     }
-
-    /// The name and policy of each server, by its identity. Servers that were not
-    /// asked before are asked first; those that do not answer are left out.
-    fn terms(
-        &self,
-        machine: &Machine,
-        memory: &mut Memory,
-        open: &[&Entry],
-    ) -> anyhow::Result<BTreeMap<String, Terms>> {
-        let servers = scan::distinct(open.iter().copied());
-        let mut unknown = servers.clone();
-        unknown.retain(|entry| memory.ability(entry).is_none());
-        let failed = if unknown.is_empty() {
-            Vec::new()
-        } else {
-            remark("Asking servers what tools they have, to write their policies:\n")?;
-            scan::all(machine, memory, &unknown)?
-        };
-        let mut terms = BTreeMap::new();
-        for entry in servers {
-            let identity = entry.identity();
-            if let Some(failed) = failed.iter().find(|failed| failed.identity == identity)
-                && let Some(why) = self.objection(&failed.error)
-            {
-                not_adopted(entry, &why)?;
-                continue;
-            }
-            let wanted = wrap::name::made(&entry.name)?;
-            let name = memory.name(entry, wanted.as_str());
-            let draft = drafts::draft(machine, &name, memory.ability(entry).as_ref());
-            terms.insert(identity, Terms { name, draft });
-        }
-        Ok(terms)
-    }
-
-    /// Why a server that did not tell its tools is not adopted.
-    fn objection(&self, error: &ListError) -> Option<String> {
-        let first = error.to_string().lines().next().map(str::to_owned).unwrap_or_default();
-        match error {
-            ListError::SignIn => Some(first),
-            _ if self.unseen => None,
-            _ => Some(format!("{first}\nhint: `--unseen` adopts it with a policy by categories")),
-        }
-    }
 }
 
 impl Consent {
+    /// Whether somebody is there to be asked, and has to be.
+    fn is_asked(&self) -> bool {
+        !self.yes && !self.dry_run && stdin().is_terminal()
+    }
+
     /// Whether files may be written.
     fn is_given(&self, files: usize) -> anyhow::Result<bool> {
         if self.dry_run {
@@ -176,17 +159,14 @@ impl Consent {
         if self.yes {
             return Ok(true);
         }
-        if !stdin().is_terminal() {
+        if !self.is_asked() {
             remark(
                 "nothing is written\nhint: add `--yes` to write this, or run it on a terminal\n",
             )?;
             return Ok(false);
         }
         let which = if files == 1 { "this file" } else { "these files" };
-        remark(&format!("{STRONG}Rewrite {which}?{STRONG:#} [y/N] "))?;
-        let mut answer = String::new();
-        stdin().read_line(&mut answer)?;
-        let is_yes = ["y", "yes"].contains(&answer.trim().to_lowercase().as_str());
+        let is_yes = is_yes(&format!("Rewrite {which}?"))?;
         if !is_yes {
             remark("nothing is written\n")?;
         }
@@ -194,49 +174,42 @@ impl Consent {
     }
 }
 
-/// The files as they would be, where anything in them changes.
+/// Asks the user, who is at a terminal.
+fn is_yes(question: &str) -> anyhow::Result<bool> {
+    remark(&format!("{STRONG}{question}{STRONG:#} [y/N] "))?;
+    let mut answer = String::new();
+    stdin().read_line(&mut answer)?;
+    Ok(["y", "yes"].contains(&answer.trim().to_lowercase().as_str()))
+}
+
+/// Takes out those that others have put behind `sluice wrap`, before any of them
+/// is started.
+fn refused_wraps<'c>(open: &mut Vec<&'c Entry>) -> Vec<Refused<'c>> {
+    let why = AdoptError::Wrap.to_string();
+    let wraps = open.extract_if(.., |entry| entry.is_wrap());
+    wraps.map(|entry| Refused { entry, why: why.clone() }).collect()
+}
+
 fn work<'c>(
     configured: &'c Configured,
     open: &[&'c Entry],
-    terms: &BTreeMap<String, Terms>,
+    terms: &AllTerms<'_>,
     front: &Front,
-) -> anyhow::Result<Vec<(&'c ConfigFile, Adoption<'c>)>> {
+    refused: &mut Vec<Refused<'c>>,
+) -> Work<'c> {
     let mut work = Vec::new();
     for file in &configured.files {
         let adoption = file.adopt(&plans(file, open, terms), front);
-        for (entry, error) in &adoption.refused {
-            not_adopted(entry, &error.to_string())?;
-        }
+        let not = adoption.refused.iter();
+        refused.extend(not.map(|(entry, error)| Refused { entry, why: error.to_string() }));
         if !adoption.adopted.is_empty() {
             work.push((file, adoption));
         }
     }
-    Ok(work)
+    work
 }
 
-fn not_adopted(entry: &Entry, why: &str) -> anyhow::Result<()> {
-    let name = visible(&entry.name);
-    let lines: Vec<_> = why.lines().map(visible).collect();
-    Ok(remark(&format!(
-        "{HELD}not adopted{HELD:#}: `{name}` in {}: {}\n",
-        entry.client,
-        lines.join("\n")
-    ))?)
-}
-
-fn front(machine: &Machine) -> anyhow::Result<Front> {
-    let program = std::env::current_exe().context("this program's own path is not known")?;
-    let text = |path: std::path::PathBuf| {
-        path.into_os_string().into_string().ok().context("a path is not valid UTF-8")
-    };
-    Ok(Front { program: text(program)?, data: text(machine.data.clone())? })
-}
-
-fn plans<'e>(
-    file: &'e ConfigFile,
-    open: &[&'e Entry],
-    terms: &BTreeMap<String, Terms>,
-) -> Vec<Plan<'e>> {
+fn plans<'e>(file: &'e ConfigFile, open: &[&'e Entry], terms: &AllTerms<'_>) -> Vec<Plan<'e>> {
     let of_file = open.iter().copied().filter(|entry| entry.file == file.path);
     let plan = |entry: &'e Entry| {
         let terms = terms.get(&entry.identity())?;
@@ -246,18 +219,30 @@ fn plans<'e>(
     of_file.filter_map(plan).collect()
 }
 
+/// Writes all of it; the files that were.
 fn write(
     machine: &Machine,
-    work: &[(&ConfigFile, Adoption<'_>)],
-    terms: &BTreeMap<String, Terms>,
-    memory: &Memory,
-) -> anyhow::Result<Done> {
+    configured: &Configured,
+    work: &Work<'_>,
+    terms: &AllTerms<'_>,
+) -> anyhow::Result<Vec<(Client, Backup)>> {
+    let fingerprints = machine.fingerprints()?;
+    machine.remember(|memory| {
+        for terms in terms.values() {
+            if memory.name(terms.entry, &terms.name) != terms.name {
+                bail!("another `sluice stack adopt` ran meanwhile\nhint: run the command again");
+            }
+        }
+        memory.look(configured);
+        for entry in work.iter().flat_map(|(_, adoption)| &adoption.written) {
+            memory.accept(entry, &fingerprints);
+        }
+        Ok(())
+    })?;
     for terms in terms.values() {
         terms.draft.write(machine)?;
     }
-    machine.remember(memory)?;
     machine.directory()?.stack_folder("backups")?;
-    let mut done = Done::Well;
     let mut written: Vec<(Client, Backup)> = Vec::new();
     let mut count = 0;
     for (file, adoption) in work {
@@ -266,14 +251,11 @@ fn write(
                 count += adoption.adopted.len();
                 written.push((file.client, backup));
             }
-            Err(error) => {
-                complain(&error.into());
-                done = Done::WithProblems;
-            }
+            Err(error) => complain(&error.into()),
         }
     }
     if !written.is_empty() {
         told::done(machine, count, &written)?;
     }
-    Ok(done)
+    Ok(written)
 }

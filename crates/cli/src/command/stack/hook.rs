@@ -1,28 +1,19 @@
 //! `sluice stack hook`: clients ask before they call a server that nobody has
 //! looked at.
-//!
-//! A check that fails must not let the call pass, and clients go on unless a hook
-//! ends with exit code 2: so every failure ends with that.
 
-use std::{
-    fmt::Write as _,
-    io::{Read as _, stdin},
-};
+mod check;
 
-use anyhow::{Context as _, anyhow, bail};
+use std::{collections::BTreeSet, fmt::Write as _};
+
+use anyhow::{Context as _, bail};
 use clap::Args;
-use sluice_stack::{
-    Answer, Asked, Called, Client, Configured, Entry, HookFile, Hooked, Memory, Places,
-};
+use sluice_stack::{Entry, Fingerprints, HookFile, Hooked, Memory};
 
-use super::{
-    known,
-    machine::{Machine, now},
-};
-use crate::output::{Done, FAINT, GOOD, print, remark, visible};
+use super::machine::{Machine, now};
+use crate::output::{Done, FAINT, GOOD, fitted, print, remark, visible};
 
-/// Bytes of what a client tells its hook.
-const LONGEST: u64 = 16 << 20;
+/// Columns of a command.
+const WIDTH: usize = 78;
 
 #[derive(Debug, Args)]
 pub(crate) struct Hook {
@@ -41,10 +32,11 @@ pub(crate) struct Hook {
 }
 
 impl Hook {
-    pub(crate) fn run(self, machine: &Machine) -> anyhow::Result<Done> {
+    pub(crate) fn run(self, machine: Machine) -> anyhow::Result<Done> {
         if let Some(client) = self.check {
-            return check(machine, &client);
+            return check::check(machine, client);
         }
+        let machine = &machine;
         if self.install {
             install(machine)
         } else if self.uninstall {
@@ -80,8 +72,7 @@ fn install(machine: &Machine) -> anyhow::Result<Done> {
         quoted(&machine.data.display().to_string())
     );
     machine.directory()?.stack_folder("backups")?;
-    let mut memory = machine.memory()?;
-    let is_first = !files.iter().any(HookFile::is_installed);
+    let is_first = !files.iter().any(HookFile::has_ours);
     for file in &files {
         let hooked = file.install(&command, &machine.backups(), &now())?;
         let state = match hooked {
@@ -91,9 +82,10 @@ fn install(machine: &Machine) -> anyhow::Result<Done> {
         remark(&format!("{GOOD}ok{GOOD:#}: the hook is {state} {}\n", shown(machine, file)))?;
     }
     if is_first {
-        let configured = Configured::read(&machine.places);
-        let count = accepted(&mut memory, configured.entries());
-        machine.remember(&memory)?;
+        let configured = machine.configured()?;
+        let fingerprints = machine.fingerprints()?;
+        let count =
+            machine.remember(|memory| Ok(accepted(memory, configured.entries(), &fingerprints)))?;
         remark(&format!(
             "{count} configured now may be called as before\nyou are asked about any that is added later\n"
         ))?;
@@ -102,12 +94,17 @@ fn install(machine: &Machine) -> anyhow::Result<Done> {
 }
 
 /// Accepts these servers; how many there are.
-fn accepted<'e>(memory: &mut Memory, entries: impl Iterator<Item = &'e Entry>) -> String {
-    let mut identities: Vec<String> = entries.map(Entry::identity).collect();
-    identities.sort();
-    identities.dedup();
+fn accepted<'e>(
+    memory: &mut Memory,
+    entries: impl Iterator<Item = &'e Entry>,
+    fingerprints: &Fingerprints,
+) -> String {
+    let mut identities = BTreeSet::new();
+    for entry in entries {
+        memory.accept(entry, fingerprints);
+        identities.insert(entry.identity());
+    }
     let count = identities.len();
-    memory.accepted.extend(identities);
     if count == 1 { "1 server".into() } else { format!("{count} servers") }
 }
 
@@ -143,104 +140,36 @@ fn status(machine: &Machine) -> anyhow::Result<Done> {
 }
 
 fn accept(machine: &Machine, names: &[String]) -> anyhow::Result<Done> {
-    let configured = Configured::read(&machine.places);
-    let mut memory = machine.memory()?;
-    for name in names {
-        let mut found = configured.entries().filter(|entry| entry.name == *name).peekable();
-        if found.peek().is_none() {
+    let configured = machine.configured()?;
+    let fingerprints = machine.fingerprints()?;
+    machine.remember(|memory| {
+        for name in names {
+            let mut found = configured.entries().filter(|entry| entry.name == *name).peekable();
+            if found.peek().is_some() {
+                let found: Vec<&Entry> = found.collect();
+                told(machine, &found)?;
+                accepted(memory, found.into_iter(), &fingerprints);
+                continue;
+            }
             // It may come with a plug-in, or from an account.
             let name = visible(name);
             remark(&format!("note: no file here has a server `{name}`; it passes by its name\n"))?;
             memory.accepted_names.insert(name);
-        } else {
-            accepted(&mut memory, found);
         }
-    }
-    machine.remember(&memory)?;
+        Ok(())
+    })?;
     remark(&format!("{GOOD}ok{GOOD:#}: calls to {} pass the hook\n", visible(&names.join(", "))))?;
     Ok(Done::Well)
 }
 
-/// Answers a client. Whatever goes wrong ends with exit code 2, by which every
-/// client refuses the call.
-fn check(machine: &Machine, client: &str) -> anyhow::Result<Done> {
-    let client = Client::from_id(client)
-        .filter(|client| HookFile::CLIENTS.contains(client))
-        .ok_or_else(|| anyhow!("`{client}` has no hooks"))?;
-    let mut said = Vec::new();
-    stdin().take(LONGEST).read_to_end(&mut said).context("the hook's question cannot be read")?;
-    let said: serde_json::Value =
-        serde_json::from_slice(&said).context("the hook's question is not JSON")?;
-    // What holds in the folder that the client works in is what matters.
-    let roots = said.get("workspace_roots").and_then(|roots| roots.get(0));
-    let folder = said.get("cwd").or(roots).and_then(serde_json::Value::as_str);
-    let folder = folder.map_or_else(|| machine.places.folder.clone(), Into::into);
-    let configured = Configured::read(&Places { folder, ..machine.places.clone() });
-    let memory = machine.memory()?;
-    let asked = Asked::read(client, &said);
-    let answer = Check { machine, memory: &memory, configured: &configured, client }.answer(&asked);
-    print(&format!("{}\n", answer.written(client)))?;
-    Ok(Done::Well)
-}
-
-/// What an answer depends on.
-struct Check<'a> {
-    machine: &'a Machine,
-    memory: &'a Memory,
-    configured: &'a Configured,
-    client: Client,
-}
-
-impl Check<'_> {
-    fn answer(&self, asked: &Asked) -> Answer {
-        match asked {
-            Asked::Other => Answer::Pass,
-            Asked::Session => self.told(),
-            Asked::Call(call) => self.asked(call),
-        }
+/// Says what is accepted: a name may stand for several servers.
+fn told(machine: &Machine, entries: &[&Entry]) -> anyhow::Result<()> {
+    for entry in entries {
+        let file = visible(&machine.shown(&entry.file));
+        let place = fitted(&visible(&entry.transport.shown()), WIDTH);
+        remark(&format!("`{}` in {file}\n  {FAINT}{place}{FAINT:#}\n", visible(&entry.name)))?;
     }
-
-    /// Servers that this client uses here.
-    fn entries(&self) -> impl Iterator<Item = &Entry> {
-        let is_used = |entry: &&Entry| {
-            let is_read = entry.client == self.client || entry.client == Client::Project;
-            !entry.is_disabled && is_read
-        };
-        self.configured.entries().filter(is_used)
-    }
-
-    fn is_accepted(&self, entry: &Entry) -> bool {
-        self.memory.is_accepted(entry) || known::registered(self.machine, entry).is_some()
-    }
-
-    fn told(&self) -> Answer {
-        let new = self.entries().filter(|entry| !self.is_accepted(entry));
-        let names: Vec<_> = new.map(|entry| entry.name.as_str()).collect();
-        if names.is_empty() {
-            return Answer::Pass;
-        }
-        Answer::Tell(format!(
-            "Sluicegate: new MCP servers that nobody has looked at: {}. Look with `sluice stack --scan`, adopt them with `sluice stack adopt`, or let them pass with `sluice stack hook --accept NAME`.",
-            names.join(", ")
-        ))
-    }
-
-    fn asked(&self, call: &Called) -> Answer {
-        let of_call: Vec<&Entry> = self.entries().filter(|entry| call.is_of(entry)).collect();
-        if let Some(new) = of_call.iter().find(|entry| !self.is_accepted(entry)) {
-            let name = &new.name;
-            return Answer::Ask(format!(
-                "Sluicegate: MCP server `{name}` is new, and nobody has looked at it. Adopt it with `sluice stack adopt {name}`, or let it pass with `sluice stack hook --accept {name}`."
-            ));
-        }
-        let name = call.server().unwrap_or_else(|| "of this tool".to_owned());
-        if !of_call.is_empty() || self.memory.accepted_names.contains(&visible(&name)) {
-            return Answer::Pass;
-        }
-        Answer::Ask(format!(
-            "Sluicegate: MCP server `{name}` is in no file that Sluicegate reads, so that it cannot say what it does. Let it pass with `sluice stack hook --accept {name}`."
-        ))
-    }
+    Ok(())
 }
 
 fn shown(machine: &Machine, file: &HookFile) -> String {
@@ -250,7 +179,7 @@ fn shown(machine: &Machine, file: &HookFile) -> String {
 /// A word of a shell's line.
 fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
-    if word.chars().all(is_plain) {
+    if !word.is_empty() && word.chars().all(is_plain) {
         word.to_owned()
     } else {
         format!("'{}'", word.replace('\'', r"'\''"))

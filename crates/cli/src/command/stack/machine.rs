@@ -1,11 +1,14 @@
 //! This machine and its user: where clients' files are, and what is remembered.
 
-use std::path::{Path, PathBuf};
+use std::{
+    fs::File,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context as _, anyhow};
 use sluice_catalog::Catalog;
-use sluice_stack::{Memory, Os, Places};
-use sluice_store::Server;
+use sluice_stack::{Configured, Fingerprints, Front, Memory, Os, Places};
+use sluice_store::{Key, Server};
 
 use crate::{
     clock,
@@ -51,6 +54,26 @@ impl Machine {
         own.or_else(|| Catalog::in_memory().ok())
     }
 
+    /// How clients start Sluicegate from here.
+    pub(super) fn front(&self) -> anyhow::Result<Front> {
+        let program = std::env::current_exe().context("this program's own path is not known")?;
+        let text = |path: PathBuf| {
+            path.into_os_string().into_string().ok().context("a path is not valid UTF-8")
+        };
+        Ok(Front { program: text(program)?, data: text(self.data.clone())? })
+    }
+
+    /// What the clients of this machine are configured to use.
+    pub(super) fn configured(&self) -> anyhow::Result<Configured> {
+        Ok(Configured::read(&self.places, &self.front()?))
+    }
+
+    /// What accepted servers are known by again.
+    pub(super) fn fingerprints(&self) -> anyhow::Result<Fingerprints> {
+        let key = Key::from_bytes(self.directory()?.master_key()?);
+        Ok(Fingerprints::new(key.derive("accepted servers").as_bytes()))
+    }
+
     /// What was remembered last time.
     pub(super) fn memory(&self) -> anyhow::Result<Memory> {
         let path = self.memory_file();
@@ -64,10 +87,20 @@ impl Machine {
         })
     }
 
-    pub(super) fn remember(&self, memory: &Memory) -> anyhow::Result<()> {
-        self.directory()?.stack()?;
-        let text = serde_json::to_string_pretty(memory)?;
-        Ok(data::write_private(&self.memory_file(), &text)?)
+    /// Changes what is remembered, as it is by now: others may do so too.
+    pub(super) fn remember<T>(
+        &self,
+        change: impl FnOnce(&mut Memory) -> anyhow::Result<T>,
+    ) -> anyhow::Result<T> {
+        let folder = self.directory()?.stack()?;
+        let lock = File::open(&folder).and_then(|folder| folder.lock().map(|()| folder));
+        let lock = lock.with_context(|| format!("cannot lock `{}`", folder.display()))?;
+        let mut memory = self.memory()?;
+        let changed = change(&mut memory)?;
+        let text = serde_json::to_string_pretty(&memory)?;
+        data::write_private(&self.memory_file(), &text)?;
+        drop(lock);
+        Ok(changed)
     }
 
     pub(super) fn directory(&self) -> anyhow::Result<DataDirectory> {

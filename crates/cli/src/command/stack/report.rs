@@ -93,7 +93,7 @@ fn configured(entry: &Entry) -> Value {
         "project": entry.scope.folder().map(|folder| folder.display().to_string()),
         "disabled": entry.is_disabled,
         "sets": entry.transport.names(),
-        "adopted_as": wrapped.and_then(|wrapped| wrapped.name.as_ref()),
-        "policy": wrapped.and_then(|wrapped| wrapped.policy.as_ref()),
+        "adopted_as": wrapped.map(|wrapped| &wrapped.name),
+        "policy": wrapped.map(|wrapped| &wrapped.policy),
     })
 }

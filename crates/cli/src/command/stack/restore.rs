@@ -21,12 +21,16 @@ pub(crate) struct Restore {
 
 impl Restore {
     pub(crate) fn run(self, machine: &Machine) -> anyhow::Result<Done> {
-        let undone = Undo::all(&machine.backups())?;
-        if undone.is_empty() && !self.json {
+        let (undone, damaged) = Undo::all(&machine.backups())?;
+        if undone.is_empty() && damaged.is_empty() && !self.json {
             remark("there is nothing to restore: no client's file has been rewritten\n")?;
             return Ok(Done::Well);
         }
-        let mut done = Done::Well;
+        let mut done = Done::well_if(damaged.is_empty());
+        let problems: Vec<_> = damaged.iter().map(ToString::to_string).collect();
+        for error in damaged {
+            complain(&error.into());
+        }
         let mut told = Vec::new();
         for undo in &undone {
             let applied = if self.dry_run { Ok(()) } else { undo.apply(&now()) };
@@ -45,7 +49,7 @@ impl Restore {
             }
         }
         if self.json {
-            print_json(&json!({ "files": told, "dry_run": self.dry_run }))?;
+            print_json(&json!({ "files": told, "problems": problems, "dry_run": self.dry_run }))?;
         } else if self.dry_run {
             remark(&format!("{FAINT}nothing is written: this was a dry run{FAINT:#}\n"))?;
         }

@@ -1,9 +1,9 @@
 //! Asking servers what they can do, one after the other, and remembering it.
 
-use std::path::PathBuf;
+use std::{collections::HashSet, path::PathBuf};
 
 use anyhow::Context as _;
-use sluice_stack::{Entry, Memory, Tool};
+use sluice_stack::{Entry, Tool};
 
 use super::{
     listing::{self, ListError},
@@ -23,21 +23,12 @@ pub(super) struct Failed {
 
 /// Each server once, in whichever client it was found first.
 pub(super) fn distinct<'e>(entries: impl Iterator<Item = &'e Entry>) -> Vec<&'e Entry> {
-    let mut found: Vec<&Entry> = Vec::new();
-    for entry in entries {
-        if !found.iter().any(|other| other.identity() == entry.identity()) {
-            found.push(entry);
-        }
-    }
-    found
+    let mut seen = HashSet::new();
+    entries.filter(|entry| seen.insert(entry.identity())).collect()
 }
 
-/// Asks these servers; those that could not be asked.
-pub(super) fn all(
-    machine: &Machine,
-    memory: &mut Memory,
-    entries: &[&Entry],
-) -> anyhow::Result<Vec<Failed>> {
+/// Asks these servers, and remembers what they say; those that could not be asked.
+pub(super) fn all(machine: &Machine, entries: &[&Entry]) -> anyhow::Result<Vec<Failed>> {
     let mut failed = Vec::new();
     let width = entries.iter().map(|entry| visible(&entry.name).chars().count()).max();
     for (index, entry) in entries.iter().enumerate() {
@@ -48,7 +39,10 @@ pub(super) fn all(
             Ok(tools) => {
                 let plural = if tools.len() == 1 { "" } else { "s" };
                 remark(&format!("{} tool{plural}\n", tools.len()))?;
-                memory.learn(entry, tools, &now());
+                machine.remember(|memory| {
+                    memory.learn(entry, tools, &now());
+                    Ok(())
+                })?;
             }
             Err(error) => {
                 let style = if matches!(error, ListError::Failed(_)) { BAD } else { HELD };

@@ -24,12 +24,15 @@ fn texts(home: &Home) -> Vec<String> {
 fn what_would_be_written_is_shown_first() {
     let home = furnished();
     let before = texts(&home);
-    let shown = home.stack(&["adopt", "--all", "--dry-run"]).exits(1);
-    golden::check("stack-adopt.txt", &home.steady(&shown.out));
-    assert!(shown.err.contains("not adopted: `remote` in Claude Code"), "{}", shown.err);
+    let shown = home.stack(&["adopt", "--all", "--dry-run"]).exits(0);
+    assert!(shown.out.contains("a dry run does not start it"), "{}", shown.out);
     assert!(shown.err.contains("is where this program was built"), "{}", shown.err);
     assert_eq!(texts(&home), before);
     assert!(!home.path(".local").exists(), "a dry run writes nothing");
+    home.stack(&["--scan"]).exits(0);
+    let shown = home.stack(&["adopt", "--all", "--dry-run"]).exits(0);
+    golden::check("stack-adopt.txt", &home.steady(&shown.out));
+    assert_eq!(texts(&home), before);
     let json = home.stack(&["adopt", "notes", "--dry-run", "--json"]).exits(0).json();
     assert_eq!(json["files"][0]["adopted"], json!(["notes"]), "{json}");
     assert_eq!(json["policies"][0]["name"], "notes", "{json}");
@@ -62,6 +65,41 @@ fn servers_are_adopted_once_and_restored() {
     assert_eq!(texts(&home), before);
     let nothing = home.stack(&["restore"]).exits(0);
     assert!(nothing.err.contains("nothing to restore"), "{}", nothing.err);
+}
+
+#[test]
+fn programs_are_told_once_and_at_the_end() {
+    let home = furnished();
+    let told = |arguments: &[&str], code| {
+        home.stack(&[&["adopt", "--json"], arguments].concat()).exits(code).json()
+    };
+    let asked = told(&["notes"], 1);
+    assert_eq!(asked["files"].as_array().unwrap().len(), 2, "{asked}");
+    assert_eq!(asked["written"], json!([]), "{asked}");
+    let none = told(&["remote", "--yes"], 1);
+    assert_eq!((&none["files"], &none["refused"][0]["name"]), (&json!([]), &"remote".into()));
+    let done = told(&["notes", "remote", "--yes"], 1);
+    assert_eq!(done["written"].as_array().unwrap().len(), 2, "{done}");
+    assert_eq!(done["refused"].as_array().unwrap().len(), 1, "{done}");
+    let nothing =
+        json!({"files": [], "policies": [], "refused": [], "written": [], "dry_run": false});
+    assert_eq!(told(&["notes", "--yes"], 0), nothing);
+}
+
+#[test]
+fn numbered_names_are_no_longer_than_names_may_be() {
+    let home = Home::new();
+    let name = "a-very-long-name-of-28-chars-xyz";
+    let entry = |tool: &str| {
+        format!(
+            r#"{{"mcpServers": {{"{name}": {{"command": "notes-server", "args": ["{tool}"]}}}}}}"#
+        )
+    };
+    home.write(".cursor/mcp.json", &entry("list_notes"));
+    home.write(".claude.json", &entry("get_note"));
+    home.stack(&["adopt", "--all", "--yes"]).exits(0);
+    let adopted = home.text(".cursor/mcp.json") + &home.text(".claude.json");
+    assert!(adopted.contains("\"a-very-long-name-of-28-chars-2\""), "{adopted}");
 }
 
 #[test]

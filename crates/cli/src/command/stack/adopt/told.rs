@@ -1,26 +1,22 @@
 //! What is told before and after servers are adopted.
 
-use std::{collections::BTreeMap, fmt::Write as _};
+use std::fmt::Write as _;
 
 use anstyle::Style;
 use serde_json::{Value, json};
-use sluice_stack::{Adoption, Backup, Client, ConfigFile, Front};
+use sluice_stack::{Backup, Client, Front};
 
-use super::Terms;
+use super::{AllTerms, Refused, Terms, Work};
 use crate::{
     command::stack::machine::Machine,
-    output::{BAD, FAINT, GOOD, STRONG, print, remark, visible},
+    output::{BAD, FAINT, GOOD, HELD, STRONG, remark, visible},
 };
 
 /// Columns of a line about a policy.
 const WIDTH: usize = 76;
 
 /// Shows what would change, file by file, and the policies.
-pub(super) fn preview(
-    machine: &Machine,
-    work: &[(&ConfigFile, Adoption<'_>)],
-    terms: &BTreeMap<String, Terms>,
-) -> anyhow::Result<()> {
+pub(super) fn preview(machine: &Machine, work: &Work<'_>, terms: &AllTerms<'_>) -> String {
     let mut text = String::new();
     for (file, adoption) in work {
         let path = visible(&machine.shown(&file.path));
@@ -37,9 +33,7 @@ pub(super) fn preview(
         }
         text.push('\n');
     }
-    let mut policies: Vec<&Terms> = terms.values().collect();
-    policies.sort_by(|a, b| a.name.cmp(&b.name));
-    for terms in policies {
+    for terms in sorted(terms) {
         let path = visible(&machine.shown(&terms.draft.path));
         let state = if terms.draft.exists { " (there already, and stays)" } else { "" };
         let _ = writeln!(text, "{STRONG}policy {path}{STRONG:#}{state}");
@@ -49,7 +43,27 @@ pub(super) fn preview(
             }
         }
     }
-    Ok(print(&text)?)
+    text
+}
+
+fn sorted<'t>(terms: &'t AllTerms<'_>) -> Vec<&'t Terms<'t>> {
+    let mut sorted: Vec<_> = terms.values().collect();
+    sorted.sort_by(|a, b| a.name.cmp(&b.name));
+    sorted
+}
+
+/// Says what is not adopted, and why.
+pub(super) fn refused(refused: &[Refused<'_>]) -> anyhow::Result<()> {
+    for Refused { entry, why } in refused {
+        let lines: Vec<_> = why.lines().map(visible).collect();
+        remark(&format!(
+            "{HELD}not adopted{HELD:#}: `{}` in {}: {}\n",
+            visible(&entry.name),
+            entry.client,
+            lines.join("\n")
+        ))?;
+    }
+    Ok(())
 }
 
 /// A line as several that fit a terminal.
@@ -68,26 +82,35 @@ fn wrapped(line: &str) -> Vec<String> {
 }
 
 /// The same for programs.
-pub(super) fn as_json(
-    work: &[(&ConfigFile, Adoption<'_>)],
-    terms: &BTreeMap<String, Terms>,
-    is_to_be_written: bool,
-) -> Value {
-    let files = work.iter().map(|(file, adoption)| {
-        let names: Vec<_> = adoption.adopted.iter().map(|entry| &entry.name).collect();
-        json!({ "client": file.client.id(), "file": file.path.display().to_string(), "adopted": names, "diff": adoption.diff })
-    });
-    let mut policies: Vec<&Terms> = terms.values().collect();
-    policies.sort_by(|a, b| a.name.cmp(&b.name));
-    let policies = policies.into_iter().map(|terms| {
-        let Terms { name, draft } = terms;
-        json!({ "name": name, "file": draft.path.display().to_string(), "exists": draft.exists, "effect": draft.effect })
-    });
-    json!({
-        "files": files.collect::<Vec<_>>(),
-        "policies": policies.collect::<Vec<_>>(),
-        "dry_run": !is_to_be_written,
-    })
+pub(super) struct Told<'a, 'c> {
+    pub(super) work: &'a Work<'c>,
+    pub(super) terms: &'a AllTerms<'c>,
+    pub(super) refused: &'a [Refused<'c>],
+}
+
+impl Told<'_, '_> {
+    pub(super) fn json(&self, written: &[(Client, Backup)], is_dry_run: bool) -> Value {
+        let files = self.work.iter().map(|(file, adoption)| {
+            let names: Vec<_> = adoption.adopted.iter().map(|entry| &entry.name).collect();
+            json!({ "client": file.client.id(), "file": file.path.display().to_string(), "adopted": names, "diff": adoption.diff })
+        });
+        let policies = sorted(self.terms).into_iter().map(|Terms { name, draft, .. }| {
+            json!({ "name": name, "file": draft.path.display().to_string(), "exists": draft.exists, "effect": draft.effect })
+        });
+        let refused = self.refused.iter().map(|Refused { entry, why }| {
+            json!({ "name": entry.name, "client": entry.client.id(), "file": entry.file.display().to_string(), "why": why })
+        });
+        let written = written.iter().map(|(client, backup)| {
+            json!({ "client": client.id(), "file": backup.manifest.file.display().to_string(), "backup": backup.folder.display().to_string() })
+        });
+        json!({
+            "files": files.collect::<Vec<_>>(),
+            "policies": policies.collect::<Vec<_>>(),
+            "refused": refused.collect::<Vec<_>>(),
+            "written": written.collect::<Vec<_>>(),
+            "dry_run": is_dry_run,
+        })
+    }
 }
 
 /// Clients will start the path that is written into their files.

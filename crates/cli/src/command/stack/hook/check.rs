@@ -1,0 +1,188 @@
+//! What a client's hook is answered: whether the server that is about to be called
+//! is one that somebody has looked at.
+//!
+//! A check that fails must not let the call pass, and clients go on unless a hook
+//! ends with exit code 2: so every failure ends with that.
+
+use std::{
+    io::{Read as _, stdin},
+    path::PathBuf,
+    sync::mpsc::{self, RecvTimeoutError},
+    thread,
+    time::Duration,
+};
+
+use anyhow::{Context as _, anyhow};
+use serde_json::Value;
+use sluice_stack::{
+    Answer, Asked, Called, Client, Configured, Entry, Fingerprints, HookFile, Memory, Problem,
+};
+
+use super::quoted;
+use crate::{
+    command::stack::{known, machine::Machine},
+    output::{Done, fitted, print, visible},
+};
+
+/// Bytes of what a client tells its hook.
+const LONGEST: u64 = 16 << 20;
+/// How long a check may take: a client that has waited too long goes on.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Bytes of its stack, for files that are nested as deep as they are read.
+const STACK: usize = 64 << 20;
+/// Variables by which clients tell their hooks where a session began.
+const PROJECTS: [&str; 2] = ["CLAUDE_PROJECT_DIR", "GEMINI_PROJECT_DIR"];
+/// Columns of a name in an answer, and names.
+const LONGEST_NAME: usize = 60;
+const MOST_NAMES: usize = 10;
+
+/// Answers a client. Whatever goes wrong ends with exit code 2, by which every
+/// client refuses the call.
+pub(super) fn check(machine: Machine, client: String) -> anyhow::Result<Done> {
+    let (sender, answered) = mpsc::channel();
+    thread::Builder::new()
+        .stack_size(STACK)
+        .spawn(move || sender.send(answer(&machine, &client)))
+        .context("the check cannot be started")?;
+    let answer = answered.recv_timeout(PATIENCE).map_err(|error| match error {
+        RecvTimeoutError::Timeout => anyhow!("the check took too long"),
+        // A panic ends the thread and its side of the channel.
+        RecvTimeoutError::Disconnected => anyhow!("the check failed"),
+    })??;
+    print(&format!("{answer}\n"))?;
+    Ok(Done::Well)
+}
+
+fn answer(machine: &Machine, client: &str) -> anyhow::Result<String> {
+    let client = Client::from_id(client)
+        .filter(|client| HookFile::CLIENTS.contains(client))
+        .ok_or_else(|| anyhow!("`{client}` has no hooks"))?;
+    let mut said = Vec::new();
+    stdin().take(LONGEST).read_to_end(&mut said).context("the hook's question cannot be read")?;
+    let said: Value = serde_json::from_slice(&said).context("the hook's question is not JSON")?;
+    let folders = folders(machine, &said);
+    let configured = Configured::read_in(&machine.places, &folders, &machine.front()?);
+    let (memory, fingerprints) = (machine.memory()?, machine.fingerprints()?);
+    let check = Check {
+        machine,
+        memory: &memory,
+        fingerprints: &fingerprints,
+        configured: &configured,
+        folders: &folders,
+        client,
+    };
+    Ok(check.answer(&Asked::read(client, &said)).written(client))
+}
+
+/// The folders that a client works in: what holds in any of them is what matters.
+fn folders(machine: &Machine, said: &Value) -> Vec<PathBuf> {
+    let roots = said.get("workspace_roots").and_then(Value::as_array).into_iter().flatten();
+    let told = said.get("cwd").into_iter().chain(roots).filter_map(Value::as_str);
+    // An agent may have gone elsewhere since its session began.
+    let began = PROJECTS.iter().filter_map(|name| machine.environment.path(name));
+    let mut folders = vec![machine.places.folder.clone()];
+    folders.extend(told.map(PathBuf::from).chain(began).map(|one| machine.places.folder.join(one)));
+    folders
+}
+
+/// What an answer depends on.
+struct Check<'a> {
+    machine: &'a Machine,
+    memory: &'a Memory,
+    fingerprints: &'a Fingerprints,
+    configured: &'a Configured,
+    folders: &'a [PathBuf],
+    client: Client,
+}
+
+impl Check<'_> {
+    fn answer(&self, asked: &Asked) -> Answer {
+        match asked {
+            Asked::Other => Answer::Pass,
+            Asked::Session => self.told(),
+            Asked::Call(call) => self.asked(call),
+        }
+    }
+
+    /// Servers that this client may use here. One that is turned off is turned on
+    /// without a question.
+    fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.configured.entries().filter(|entry| self.is_read(entry.client))
+    }
+
+    fn is_read(&self, by: Client) -> bool {
+        by == self.client || by == Client::Project
+    }
+
+    /// A file that this client reads here, and we cannot: who knows what is in it.
+    fn problem(&self) -> Option<&Problem> {
+        let is_here = |problem: &&Problem| match problem.scope.folder() {
+            Some(folder) => self.folders.iter().any(|here| here.starts_with(folder)),
+            None => true,
+        };
+        let problems = self.configured.problems.iter();
+        problems.filter(|problem| self.is_read(problem.client)).find(is_here)
+    }
+
+    fn is_accepted(&self, entry: &Entry) -> bool {
+        // Others may have put more into an entry of a project than where it leads.
+        self.memory.is_accepted(entry, self.fingerprints)
+            || (!entry.is_of_project && known::registered(self.machine, entry).is_some())
+    }
+
+    fn told(&self) -> Answer {
+        let new = self.entries().filter(|entry| !self.is_accepted(entry));
+        let names: Vec<_> = new.map(|entry| named(&entry.name)).collect();
+        if names.is_empty() {
+            return self.problem().map_or(Answer::Pass, |one| Answer::Tell(self.unread(one)));
+        }
+        let more = match names.len().saturating_sub(MOST_NAMES) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let names: Vec<_> = names.into_iter().take(MOST_NAMES).collect();
+        Answer::Tell(format!(
+            "Sluicegate: new MCP servers that nobody has looked at: {}{more}. Look with `sluice stack`, adopt them with `sluice stack adopt`, or let them pass with `sluice stack hook --accept NAME`.",
+            names.join(", ")
+        ))
+    }
+
+    fn asked(&self, call: &Called) -> Answer {
+        if let Some(problem) = self.problem() {
+            return Answer::Ask(self.unread(problem));
+        }
+        let of_call: Vec<&Entry> = self.entries().filter(|entry| call.is_of(entry)).collect();
+        if let Some(new) = of_call.iter().find(|entry| !self.is_accepted(entry)) {
+            let (name, word) = (named(&new.name), argument(&new.name));
+            return Answer::Ask(format!(
+                "Sluicegate: MCP server `{name}` is new, and nobody has looked at it. Adopt it with `sluice stack adopt {word}`, or let it pass with `sluice stack hook --accept {word}`."
+            ));
+        }
+        let name = call.server().unwrap_or_else(|| "of this tool".to_owned());
+        if !of_call.is_empty() || self.memory.accepted_names.contains(&visible(&name)) {
+            return Answer::Pass;
+        }
+        Answer::Ask(format!(
+            "Sluicegate: MCP server `{}` is in no file that Sluicegate reads, so that it cannot say what it does. Let it pass with `sluice stack hook --accept {}`.",
+            named(&name),
+            argument(&name)
+        ))
+    }
+
+    fn unread(&self, problem: &Problem) -> String {
+        format!(
+            "Sluicegate: `{}` cannot be read, so that nobody can say which MCP servers are in it. `sluice stack` says what is wrong with it.",
+            named(&self.machine.shown(&problem.path))
+        )
+    }
+}
+
+/// A name from outside, in a text that people and agents read.
+fn named(name: &str) -> String {
+    fitted(&visible(name), LONGEST_NAME)
+}
+
+/// The same in a command to copy, which must not do anything else.
+fn argument(name: &str) -> String {
+    if named(name) == name && !name.starts_with('-') { quoted(name) } else { "NAME".to_owned() }
+}

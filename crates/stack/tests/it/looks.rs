@@ -1,0 +1,48 @@
+//! What is new and what is gone from one look to the next.
+
+use sluice_stack::{Memory, Survey};
+
+use crate::machine::Machine;
+
+const FILE: &str = ".cursor/mcp.json";
+
+/// What is new and gone since the last look, which this one becomes.
+fn look(machine: &Machine, memory: &mut Memory) -> (Vec<String>, Vec<String>) {
+    let configured = machine.configured();
+    let survey = Survey::new(&configured, memory, |_| None, |_| None);
+    let new = survey.groups.iter().filter(|group| group.is_new);
+    let found = (new.map(|group| group.name.clone()).collect(), survey.gone.clone());
+    memory.look(&configured);
+    found
+}
+
+fn names(names: &[&str]) -> Vec<String> {
+    names.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn servers_come_and_go_by_whatever_name() {
+    let machine = Machine::with(
+        FILE,
+        r#"{"mcpServers": {"a/b#c": {"command": "1"}, "d": {"command": "2"}}}"#,
+    );
+    let mut memory = Memory::default();
+    assert_eq!(look(&machine, &mut memory), (names(&[]), names(&[])));
+    assert_eq!(look(&machine, &mut memory), (names(&[]), names(&[])));
+    machine.write(FILE, br#"{"mcpServers": {"d": {"command": "2"}, "e": {"command": "3"}}}"#);
+    assert_eq!(look(&machine, &mut memory), (names(&["e"]), names(&["a/b#c"])));
+    assert_eq!(look(&machine, &mut memory), (names(&[]), names(&[])));
+}
+
+#[test]
+fn a_file_that_is_broken_for_a_while_has_lost_nothing() {
+    let text = r#"{"mcpServers": {"a": {"command": "1"}}}"#;
+    let machine = Machine::with(FILE, text);
+    machine.write(".claude.json", br#"{"mcpServers": {"b": {"command": "2"}}}"#);
+    let mut memory = Memory::default();
+    look(&machine, &mut memory);
+    machine.write(FILE, b"{");
+    assert_eq!(look(&machine, &mut memory), (names(&[]), names(&[])));
+    machine.write(FILE, text.as_bytes());
+    assert_eq!(look(&machine, &mut memory), (names(&[]), names(&[])));
+}
