@@ -27,7 +27,7 @@ pub use bits::{Findings, Signals};
 pub use catalog::{Catalog, CatalogError, OpenError};
 pub use entry::{Counts, Server, Standing, Tool, Traits};
 pub use evidence::{Evidence, Evident};
-pub use import::{Before, Change, Event, ImportError, Imported};
+pub use import::{At, Before, Change, Event, ImportError, Imported, Problem};
 pub use look::{Stats, Taken};
 pub use search::{Found, Hit, Query};
 pub use shipped::{BuildError, build};

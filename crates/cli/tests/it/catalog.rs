@@ -132,6 +132,47 @@ fn names_of_others_never_reach_a_terminal_or_a_page_raw() {
     assert!(!data.contains(['\u{1b}', '\u{202e}']));
 }
 
+#[test]
+fn a_file_that_cannot_be_read_does_not_keep_the_others_out() {
+    let folder = Folder::with("own.jsonl", LINES);
+    for files in [["import", "nowhere.json", "own.jsonl"], ["import", "own.jsonl", "nowhere.json"]]
+    {
+        let ran = run(&folder, &files).exits(1);
+        assert!(ran.err.contains("cannot read `nowhere.json`"), "{}", ran.err);
+        assert!(ran.err.contains("2 servers with 6 tools imported"), "{}", ran.err);
+        assert!(ran.err.contains("1 file not read"), "{}", ran.err);
+    }
+    let told = run(&folder, &["import", "own.jsonl", "nowhere.json", "--json"]).exits(1).json();
+    assert_eq!((&told["servers"], &told["problems"]), (&2.into(), &1.into()));
+    assert_eq!(told["server_list"][0]["server"], "acme/ledger");
+    assert_eq!(told["server_list"][0]["state"], "unchanged");
+    assert_eq!(told["problem_list"][0]["file"], "nowhere.json");
+    run(&folder, &["import", "nowhere.json", "--json"]).exits(2);
+}
+
+#[test]
+fn standard_input_is_imported_and_json_says_what_changed() {
+    let folder = Folder::with("tools.json", r#"{"tools": [{"name": "list_a"}]}"#);
+    folder.write("lines.jsonl", "{\"server\": \"x\", \"tools\": [{\"name\": \"get_b\"}, {}]}\n3\n");
+    let import = |file: &str, words: &[&str]| {
+        let mut command = folder.command(BINARY);
+        command.args(["--data", "data", "catalog", "import", "-", "--json"]).args(words);
+        command.stdin(fs::File::open(folder.path().join(file)).unwrap());
+        Ran::from(command.output().unwrap())
+    };
+    let told = import("tools.json", &["--server", "notes"]).exits(0).json();
+    assert_eq!(told["server_list"][0]["state"], "new");
+    assert_eq!(told["server_list"][0]["server"], "notes");
+    folder.write("tools.json", r#"{"tools": [{"name": "list_b"}]}"#);
+    let told = import("tools.json", &["--server", "notes"]).exits(0).json();
+    let server = &told["server_list"][0];
+    assert_eq!((&server["added"][0], &server["removed"][0]), (&"list_b".into(), &"list_a".into()));
+    let ran = import("lines.jsonl", &["--server", "notes"]).exits(1);
+    assert!(ran.err.contains("`--server notes` was not used"), "{}", ran.err);
+    let problem = &ran.json()["problem_list"][1];
+    assert_eq!((&problem["file"], &problem["line"]), (&"standard input".into(), &2.into()));
+}
+
 fn texts(folder: &Path) -> Vec<String> {
     let files = fs::read_dir(folder).unwrap();
     files.map(|file| fs::read_to_string(file.unwrap().path()).unwrap()).collect()
