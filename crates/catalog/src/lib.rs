@@ -29,6 +29,7 @@ pub use entry::{Counts, Server, Standing, Tool, Traits};
 pub use evidence::{Evidence, Evident};
 pub use import::{At, Before, Change, Event, ImportError, Imported, Problem};
 pub use look::{Stats, Taken};
+pub use remove::RemoveError;
 pub use search::{Found, Hit, Query};
 pub use shipped::{BuildError, build};
 pub use slug::{Slugs, slug};

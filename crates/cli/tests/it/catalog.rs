@@ -173,6 +173,24 @@ fn standard_input_is_imported_and_json_says_what_changed() {
     assert_eq!((&problem["file"], &problem["line"]), (&"standard input".into(), &2.into()));
 }
 
+#[test]
+fn what_was_imported_can_be_removed_and_what_is_shipped_comes_back() {
+    let folder = stocked();
+    let shipped = run(&folder, &["show", "redis-mcp-server", "--json"]).exits(0).json();
+    folder.write("redis.json", r#"{"tools": [{"name": "get_wombat"}]}"#);
+    run(&folder, &["import", "redis.json", "--server", shipped["name"].as_str().unwrap()]).exits(0);
+    let ran = run(&folder, &["remove", "acme/copy", "nowhere"]).exits(2);
+    assert!(ran.err.contains("no server `nowhere`"), "{}", ran.err);
+    let ran = run(&folder, &["remove", "acme/copy", "redis-mcp-server", "acme-copy"]).exits(0);
+    assert!(ran.err.contains("what is shipped is back"), "{}", ran.err);
+    run(&folder, &["show", "acme/copy"]).exits(2);
+    run(&folder, &["show", "acme/ledger"]).exits(0);
+    assert_eq!(run(&folder, &["show", "redis-mcp-server", "--json"]).exits(0).json(), shipped);
+    run(&folder, &["search", "wombat"]).exits(1);
+    let ran = run(&folder, &["remove", "redis-mcp-server"]).exits(2);
+    assert!(ran.err.contains("ships with the program"), "{}", ran.err);
+}
+
 fn texts(folder: &Path) -> Vec<String> {
     let files = fs::read_dir(folder).unwrap();
     files.map(|file| fs::read_to_string(file.unwrap().path()).unwrap()).collect()
