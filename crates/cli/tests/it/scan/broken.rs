@@ -48,6 +48,20 @@ fn a_command_that_is_not_there_is_told() {
 }
 
 #[test]
+fn a_command_without_the_dashes_before_it_is_told() {
+    let folder = Folder::new();
+    let hint = "hint: put `--` before the command";
+    for words in [&["scan", "npx", "-y", "notes"][..], &["wrap", "--policy", "p.json", "npx"]] {
+        let told = folder.run(words).exits(2);
+        assert!(told.err.contains("'npx'") && told.err.contains(hint), "{}", told.err);
+    }
+    let told = folder.run(&["scan", "--ulr", "x"]).exits(2);
+    assert!(!told.err.contains(hint), "{}", told.err);
+    let told = folder.run(&["scan"]).exits(2);
+    assert!(told.err.contains("COMMAND") && told.err.contains("--url"), "{}", told.err);
+}
+
+#[test]
 fn garbage_on_standard_output_is_passed_over_or_told() {
     let folder = Folder::new();
     let told = scan(&folder, "echo 'Listening on port 80'; cat > heard").exits(2);
