@@ -66,6 +66,11 @@ fn garbage_on_standard_output_is_passed_over_or_told() {
     let folder = Folder::new();
     let told = scan(&folder, "echo 'Listening on port 80'; cat > heard").exits(2);
     assert!(told.err.contains("  Listening on port 80"), "{}", told.err);
+    assert!(told.err.contains("seems not to speak MCP"), "{}", told.err);
+    let told = scan(&folder, "exec yes garbage").exits(2);
+    assert_eq!(told.err.matches("garbage").count(), 1, "{}", told.err);
+    let told = scan(&folder, "exec cat").exits(2);
+    assert!(told.err.contains("repeats what it is told"), "{}", told.err);
     let honest = format!("echo 'Debug: hello'; exec {SERVER}");
     assert!(scan(&folder, &honest).exits(0).out.contains("echo"));
 }
@@ -144,6 +149,6 @@ fn a_url_that_does_not_answer_as_a_server_does_is_told() {
         &answering(
             "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 6\r\nconnection: close\r\n\r\n<html>",
         ),
-        &["the server cannot be scanned"],
+        &["the server cannot be scanned", "it is no JSON but `text/html`"],
     );
 }
