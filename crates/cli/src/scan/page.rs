@@ -145,24 +145,34 @@ fn findings(scan: &Scan, width: usize) -> Vec<String> {
         .repeated
         .iter()
         .map(|name| vec![format!("  {} is the name of several tools", shown(name, width / 2))]);
-    let all = found.iter().map(|one| finding(one, width)).chain(repeated);
-    lines.extend(all.take(MOST_FINDINGS).flatten());
-    let more = (found.len() + scan.repeated.len()).saturating_sub(MOST_FINDINGS);
+    let all = found.iter().map(|one| (one.kinds.len(), finding(one, width)));
+    let mut shown = 0;
+    for (number, of) in all.chain(repeated.map(|of| (1, of))) {
+        if shown >= MOST_FINDINGS {
+            break;
+        }
+        shown += number;
+        lines.extend(of);
+    }
+    let more = number.saturating_sub(shown);
     if more > 0 {
         lines.push(format!("  {FAINT}… and {more} more; --json has all{FAINT:#}"));
     }
     lines
 }
 
+/// What was found in one text, each with a line of its own, and the text below.
 fn finding(found: &Found<'_>, width: usize) -> Vec<String> {
     let place = match found.parameter {
         Some(parameter) => format!("{} of {}", found.part, shown(parameter, 20)),
         None => found.part.to_string(),
     };
     let name = found.tool.map_or("the server".to_owned(), |name| shown(name, width / 3));
-    let kinds = fitted(&visible(&found.kinds.join(", ")), 2 * width);
-    let head = wrapped(&format!("{name} ({place}): {kinds}"), width.saturating_sub(2));
-    let mut lines: Vec<String> = head.iter().map(|line| format!("  {line}")).collect();
+    let heads = found.kinds.iter().flat_map(|kind| {
+        let kind = shown(kind, 2 * width);
+        wrapped(&format!("{name} ({place}): {kind}"), width.saturating_sub(2))
+    });
+    let mut lines: Vec<String> = heads.map(|line| format!("  {line}")).collect();
     let words = found.excerpt.split_whitespace().collect::<Vec<_>>().join(" ");
     if !words.is_empty() {
         lines.push(format!("    {BAD}“{}”{BAD:#}", shown(&words, width.saturating_sub(6))));
