@@ -45,6 +45,7 @@ pub(crate) fn page(scan: &Scan, hold: &Hold, manner: Manner) -> String {
     lines.push(String::new());
     let verdict = verdict(scan, |name| shown(name, width / 3));
     lines.extend(wrapped(&verdict, width).iter().map(|line| format!("{STRONG}{line}{STRONG:#}")));
+    lines.extend(scan.passed_over().map(|note| format!("{HELD}{note}{HELD:#}")));
     lines.extend(findings(scan, width));
     if !scan.tools.is_empty() {
         lines.extend(tools::listed(scan, manner));
@@ -191,11 +192,20 @@ fn attacks(scan: &Scan, manner: Manner) -> Vec<String> {
     };
     let Some(first) = bearing.first() else { return Vec::new() };
     let width = manner.screen.width;
+    let all = bearing.len();
     if manner.is_small() {
-        let line = fitted(&line(first), width.saturating_sub(14));
-        return vec![format!("{STRONG}Known attack:{STRONG:#} {line}")];
+        let more = if all > 1 { format!(", 1 of {all}") } else { String::new() };
+        let title = format!("Known attack{more}:");
+        let line = fitted(&line(first), width.saturating_sub(wide(&title) + 1));
+        return vec![format!("{STRONG}{title}{STRONG:#} {line}")];
     }
-    let mut lines = vec![String::new(), format!("{STRONG}Attacks known on such tools{STRONG:#}")];
+    let more = if all > MOST_ATTACKS {
+        format!("{FAINT} · {MOST_ATTACKS} of {all}, --json has all{FAINT:#}")
+    } else {
+        String::new()
+    };
+    let title = format!("{STRONG}Attacks known on such tools{STRONG:#}{more}");
+    let mut lines = vec![String::new(), title];
     let shown = bearing.iter().take(MOST_ATTACKS);
     lines.extend(shown.map(|one| format!("  {}", fitted(&line(one), width.saturating_sub(2)))));
     lines

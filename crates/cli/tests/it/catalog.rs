@@ -77,6 +77,8 @@ fn a_name_that_is_not_known_is_told_with_near_ones() {
     assert!(ran.err.contains("hint: did you mean `acme/ledger`"), "{}", ran.err);
     let ran = run(&folder, &["show", "acme/ledger/transfer_ledger_fund"]).exits(2);
     assert!(ran.err.contains("hint: did you mean `transfer_ledger_funds`?"), "{}", ran.err);
+    let ran = run(&folder, &["show", ""]).exits(2);
+    assert!(!ran.err.contains("did you mean"), "{}", ran.err);
     let ran = run(&folder, &["search", "qqqqqqqq"]).exits(1);
     assert!(ran.err.contains("nothing fits"), "{}", ran.err);
     run(&folder, &["search", "x", "--category", "nothing"]).exits(2);
