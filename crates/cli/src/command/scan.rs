@@ -59,7 +59,7 @@ impl ScanCommand {
         let environment = Environment::of_process();
         logging::start_at("warn", LogFormat::Text, &environment);
         let Some(timeout) = span::read(&self.timeout) else {
-            bail!("`--timeout` must be {}", span::EXPECTED);
+            bail!("`--timeout` must be more than zero: {}", span::EXPECTED);
         };
         let place = match &self.url {
             Some(url) => {
