@@ -205,6 +205,12 @@ fn the_site_is_written_again_and_never_over_other_things() {
         let ran = run(&folder, &["export", "--html", "site", "--server", "acme/ledger"]).exits(0);
         assert!(ran.err.contains("6 pages"), "{}", ran.err);
     }
+    let words = ["export", "--html", "site", "--server", "acme/ledger", "--json"];
+    let ran = run(&folder, &words).exits(0);
+    assert_eq!((ran.json()["tools"].as_u64(), ran.err.as_str()), (Some(5), ""));
+    let shell = "sluice --data data catalog export --html site --server acme/ledger";
+    let seen = folder.shell(&format!("script -qec \"{shell}\" /dev/null"));
+    assert!(seen.out.contains("100 %  5 tools"), "{seen:?}");
     let site = folder.path().join("site");
     let tool =
         fs::read_to_string(site.join("servers/acme-ledger/transfer-ledger-funds.html")).unwrap();
