@@ -162,6 +162,8 @@ fn standard_input_is_imported_and_json_says_what_changed() {
         command.stdin(fs::File::open(folder.path().join(file)).unwrap());
         Ran::from(command.output().unwrap())
     };
+    let ran = import("tools.json", &[]).exits(1);
+    assert!(ran.err.contains("hint: name it with `--server`"), "{}", ran.err);
     let told = import("tools.json", &["--server", "notes"]).exits(0).json();
     assert_eq!(told["server_list"][0]["state"], "new");
     assert_eq!(told["server_list"][0]["server"], "notes");

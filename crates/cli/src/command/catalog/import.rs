@@ -12,7 +12,7 @@ use clap::Args;
 use serde_json::json;
 use sluice_catalog::{Catalog, ImportError, Imported};
 
-use self::told::{Lists, Told};
+use self::told::{Lists, STANDARD_INPUT, Told};
 use crate::output::{BAD, Done, GOOD, complain, counted, print_json, remark};
 
 #[derive(Debug, Args)]
@@ -81,7 +81,7 @@ impl Import {
         let called = self.server.as_deref();
         let mut told = Told::new(self.json.then_some(lists), called);
         let imported = if file == Path::new("-") {
-            let label = Path::new("standard input");
+            let label = Path::new(STANDARD_INPUT);
             catalog.import_stream(io::stdin(), label, called, &mut |event| told.take(&event))
         } else {
             catalog.import(file, called, &mut |event| told.take(&event))

@@ -17,6 +17,11 @@ const MOST_NAMED: usize = 6;
 /// Problems that are told; of more, only how many.
 const MOST_PROBLEMS: u64 = 100;
 
+/// What standard input is called.
+pub(super) const STANDARD_INPUT: &str = "standard input";
+/// What is said of a server that has no name.
+const NO_NAME: &str = "the server has no name";
+
 /// Everything that was imported and passed over, for programs.
 #[derive(Debug, Default)]
 pub(super) struct Lists {
@@ -71,7 +76,14 @@ impl<'i> Told<'i> {
             return Ok(());
         }
         self.clear();
-        remark(&format!("{BAD}error{BAD:#}: {}\n", visible(&problem.to_string())))
+        // Standard input has no name that the server could have.
+        let is_unnamed = self.called.is_none() && problem.file == STANDARD_INPUT;
+        let hint = if is_unnamed && problem.message.ends_with(NO_NAME) {
+            "\nhint: name it with `--server`"
+        } else {
+            ""
+        };
+        remark(&format!("{BAD}error{BAD:#}: {}{hint}\n", visible(&problem.to_string())))
     }
 
     fn changed(&mut self, change: &Change) -> io::Result<()> {
