@@ -195,6 +195,19 @@ fn what_was_imported_can_be_removed_and_what_is_shipped_comes_back() {
     assert!(ran.err.contains("ships with the program"), "{}", ran.err);
 }
 
+#[test]
+fn a_search_cuts_names_only_on_a_terminal() {
+    let name = format!("acme/{}", "wombat-".repeat(12));
+    let line = format!("{{\"server\": \"{name}\", \"tools\": [{{\"name\": \"get_wombat\"}}]}}");
+    let folder = Folder::with("own.jsonl", &line);
+    run(&folder, &["import", "own.jsonl"]).exits(0);
+    let found = run(&folder, &["search", "wombat"]).exits(0).out;
+    assert_eq!(found.matches(&name).count(), 2, "{found}");
+    let shell = "stty cols 80; sluice --data data catalog search wombat";
+    let seen = folder.shell(&format!("script -qec \"{shell}\" /dev/null"));
+    assert!(seen.out.contains('…') && !seen.out.contains(&name), "{seen:?}");
+}
+
 fn texts(folder: &Path) -> Vec<String> {
     let files = fs::read_dir(folder).unwrap();
     files.map(|file| fs::read_to_string(file.unwrap().path()).unwrap()).collect()
