@@ -12,10 +12,12 @@ pub(crate) mod prepare;
 mod replace;
 
 use std::{
-    io,
+    fmt,
+    io::{self, Read},
     path::{Path, PathBuf},
 };
 
+pub use pieces::At;
 pub use replace::{Before, Change};
 
 use crate::catalog::{Catalog, CatalogError};
@@ -43,12 +45,31 @@ pub struct Imported {
 /// What happens during an import.
 #[derive(Debug)]
 pub enum Event<'e> {
-    /// Something could not be understood: where, and why.
-    Problem(&'e str),
+    /// Something could not be understood.
+    Problem(&'e Problem),
     /// A server is in the catalogue now.
     Changed(&'e Change),
     /// How far it is.
     Progress(&'e Imported),
+}
+
+/// Something that could not be understood: where, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    pub file: String,
+    pub at: At,
+    pub message: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Problem { file, at, message } = self;
+        match at {
+            At::Line(number) => write!(f, "line {number} of `{file}`: {message}"),
+            At::Entry(number) => write!(f, "entry {number} of `{file}`: {message}"),
+            At::Whole => write!(f, "`{file}`: {message}"),
+        }
+    }
 }
 
 /// Why an import ended before its end.
@@ -71,14 +92,37 @@ impl Catalog {
         name: Option<&str>,
         tell: &mut dyn FnMut(Event<'_>),
     ) -> Result<Imported, ImportError> {
-        let failed = |error| ImportError::Read(path.to_owned(), error);
-        let pieces = Pieces::open(path).map_err(failed)?;
+        let pieces =
+            Pieces::open(path).map_err(|error| ImportError::Read(path.to_owned(), error))?;
         let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
         let name = name.map_or_else(|| stem.unwrap_or_default(), str::to_owned);
+        self.put_pieces(pieces, path, &name, tell)
+    }
+
+    /// The same for what can be read only once, which is called `label`.
+    pub fn import_stream(
+        &mut self,
+        stream: impl Read + Send + 'static,
+        label: &Path,
+        name: Option<&str>,
+        tell: &mut dyn FnMut(Event<'_>),
+    ) -> Result<Imported, ImportError> {
+        let pieces = Pieces::of_stream(stream)
+            .map_err(|error| ImportError::Read(label.to_owned(), error))?;
+        self.put_pieces(pieces, label, name.unwrap_or_default(), tell)
+    }
+
+    fn put_pieces(
+        &mut self,
+        pieces: Pieces,
+        path: &Path,
+        name: &str,
+        tell: &mut dyn FnMut(Event<'_>),
+    ) -> Result<Imported, ImportError> {
         let writer = replace::Replacer::new(&mut self.connection, path, tell);
         let writer = writer.map_err(CatalogError::from)?;
-        pipeline::run(pieces, &name, writer).map_err(|error| match error {
-            pipeline::Failure::Read(error) => failed(error),
+        pipeline::run(pieces, name, writer).map_err(|error| match error {
+            pipeline::Failure::Read(error) => ImportError::Read(path.to_owned(), error),
             pipeline::Failure::Store(error) => ImportError::Catalog(error.into()),
         })
     }

@@ -14,6 +14,10 @@ const ALIKE: f64 = 0.82;
 impl Catalog {
     /// Servers with a name near to this one.
     pub fn near_servers(&self, name: &str) -> Result<Vec<String>, CatalogError> {
+        if !name.contains(char::is_alphanumeric) {
+            // Nothing is looked for, so that everything would be found.
+            return Ok(Vec::new());
+        }
         let query = Query { words: name.to_owned(), limit: MOST, ..Query::default() };
         let found = self.search(&query)?.servers;
         if !found.is_empty() {

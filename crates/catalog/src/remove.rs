@@ -3,12 +3,41 @@
 //! The index does not keep what it was given, so a row is taken out of it with
 //! the words that were put in, made again from the tables.
 
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, OptionalExtension as _, Row, TransactionBehavior, params};
 
 use crate::{
+    catalog::Catalog,
+    entry::Server,
     look::{self, traits},
+    shipped::{self, ShippedError},
     words,
 };
+
+/// Servers could not be removed; all are as they were.
+#[derive(Debug, thiserror::Error)]
+#[error("the servers cannot be removed")]
+pub struct RemoveError(#[from] ShippedError);
+
+impl Catalog {
+    /// Removes servers that were imported. Those that are shipped under the same
+    /// names are back after it.
+    pub fn remove(&mut self, servers: &[Server]) -> Result<(), RemoveError> {
+        let mut removed = || {
+            let transaction =
+                self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            for one in servers {
+                // By the name: another process may have imported it again.
+                let id = "SELECT id FROM server WHERE name = ?1 AND own = 1";
+                let id = transaction.query_row(id, [&one.name], |row| row.get(0)).optional()?;
+                id.map_or(Ok(()), |id| server(&transaction, id))?;
+            }
+            shipped::put_missing(&transaction)?;
+            transaction.commit()?;
+            Ok::<(), ShippedError>(())
+        };
+        Ok(removed()?)
+    }
+}
 
 /// Takes a server out, with its tools.
 pub(crate) fn server(connection: &Connection, id: i64) -> rusqlite::Result<()> {

@@ -46,8 +46,7 @@ pub(crate) fn put(connection: &mut Connection) -> Result<(), ShippedError> {
     if is_there(connection, stamp)? {
         return Ok(());
     }
-    let packed = INDEX.get(STAMP..).unwrap_or_default();
-    let lines = unpack(packed).ok_or(ShippedError::Content)?;
+    let lines = lines()?;
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     // Another process may have been faster.
     if !is_there(&transaction, stamp)? {
@@ -58,6 +57,15 @@ pub(crate) fn put(connection: &mut Connection) -> Result<(), ShippedError> {
     }
     transaction.commit()?;
     Ok(())
+}
+
+/// Puts those servers in that are shipped and not there.
+pub(crate) fn put_missing(connection: &Connection) -> Result<(), ShippedError> {
+    put_lines(connection, &lines()?)
+}
+
+fn lines() -> Result<String, ShippedError> {
+    unpack(INDEX.get(STAMP..).unwrap_or_default()).ok_or(ShippedError::Content)
 }
 
 fn is_there(connection: &Connection, stamp: &[u8]) -> rusqlite::Result<bool> {

@@ -16,13 +16,16 @@ mod supervise;
 mod up;
 mod wrap;
 
-use std::path::PathBuf;
+use std::{path::PathBuf, process::ExitCode};
 
-use clap::{Parser, Subcommand};
+use clap::{
+    Parser, Subcommand,
+    error::{ContextKind, ContextValue, ErrorKind},
+};
 
 pub(crate) use config::draw_problems;
 
-use crate::output::Done;
+use crate::output::{Done, remark};
 
 /// The gateway between AI agents and the tools they call.
 #[derive(Debug, Parser)]
@@ -93,4 +96,22 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<Done> {
         Command::Completions(completions) => completions.run(),
         Command::Supervise(supervise) => supervise.run(),
     }
+}
+
+/// Says what is wrong with the arguments, or shows the help that was asked for.
+pub(crate) fn misread(error: &clap::Error) -> ExitCode {
+    // Nothing is left to do if even this cannot be written.
+    let _ = error.print();
+    let takes_command = std::env::args().skip(1).any(|word| word == "scan" || word == "wrap");
+    if takes_command && is_stray_word(error) {
+        let _ = remark("hint: put `--` before the command\n");
+    }
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+}
+
+/// Whether a word is too many that is no option.
+fn is_stray_word(error: &clap::Error) -> bool {
+    let word = error.get(ContextKind::InvalidArg);
+    error.kind() == ErrorKind::UnknownArgument
+        && matches!(word, Some(ContextValue::String(word)) if !word.starts_with('-'))
 }

@@ -24,7 +24,10 @@ use std::process::ExitCode;
 use clap::Parser as _;
 
 fn main() -> ExitCode {
-    let arguments = command::Arguments::parse();
+    let arguments = match command::Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return command::misread(&error),
+    };
     match command::run(arguments) {
         Ok(done) => done.into(),
         Err(error) => {

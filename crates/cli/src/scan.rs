@@ -13,12 +13,14 @@ mod progress;
 mod tokens;
 mod verdict;
 
-use anyhow::{Context as _, anyhow};
+use anyhow::{Context as _, bail};
 use sluice_classify::{
     Assessment, Category, Definition, Finding, Part, Siblings, classify, findings_in_instructions,
 };
 use sluice_policy::{SuggestedPolicy, ToolSeen, suggest_policy};
 use sluice_wire::json::Value;
+
+use crate::output::counted;
 
 use self::connect::Listing;
 pub(crate) use self::{
@@ -46,6 +48,8 @@ pub(crate) struct Scan {
     tools: Vec<Scanned>,
     /// Names that several tools share.
     repeated: Vec<String>,
+    /// Tools without a name, which nobody can call: they are passed over.
+    nameless: usize,
 }
 
 /// One tool.
@@ -82,15 +86,19 @@ struct Found<'s> {
 impl Scan {
     /// Looks at what a server has answered.
     pub(crate) fn of(listing: &Listing) -> anyhow::Result<Scan> {
-        let mut listed = Vec::new();
+        let (mut listed, mut nameless) = (Vec::new(), 0);
         for page in &listing.pages {
             let tools = page.root().get("result").and_then(|result| result.get("tools"));
             let tools = tools.and_then(Value::items).context("its answer has no list of tools")?;
             for tool in tools {
-                let definition = Definition::from_tool(tool)
-                    .ok_or_else(|| anyhow!("its list of tools cannot be used: one has no name"))?;
-                listed.push((tool, definition));
+                match Definition::from_tool(tool) {
+                    Some(definition) => listed.push((tool, definition)),
+                    None => nameless += 1,
+                }
             }
+        }
+        if listed.is_empty() && nameless > 0 {
+            bail!("none of its tools has a name");
         }
         let definitions: Vec<_> = listed.iter().map(|(_, definition)| *definition).collect();
         let siblings = Siblings::new(&listing.name, &definitions);
@@ -110,6 +118,7 @@ impl Scan {
             resources: listing.resources,
             prompts: listing.prompts,
             repeated: repeated(&tools),
+            nameless,
             tools,
         })
     }
@@ -168,6 +177,12 @@ impl Scan {
         let all = Category::ALL.into_iter().rev();
         let groups = all.map(|category| (category, of(category).collect::<Vec<_>>()));
         groups.filter(|(_, tools)| !tools.is_empty()).collect()
+    }
+
+    /// What is said of tools that were passed over, if any were.
+    fn passed_over(&self) -> Option<String> {
+        let tools = counted(self.nameless, "tool");
+        (self.nameless > 0).then(|| format!("Passed over: {tools} without a name."))
     }
 
     /// Of an agent's context, for all tools.

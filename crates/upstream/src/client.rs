@@ -214,9 +214,16 @@ impl Client<'_> {
         if is_stream {
             return self.streamed(answer.into_body(), &id).await.map_err(none);
         }
+        let kind = stated.and_then(|stated| stated.split(';').next()).map(str::trim);
+        let other = kind.filter(|kind| !kind.contains("json")).map(str::to_owned);
         let bytes = collected(answer.into_body(), self.bounds.bytes).await.map_err(none)?;
         let document =
-            Document::parse(bytes, &self.bounds).map_err(|refusal| none(refusal.to_string()))?;
+            Document::parse(bytes, &self.bounds).map_err(|refusal| {
+                none(other.map_or_else(
+                    || refusal.to_string(),
+                    |kind| format!("it is no JSON but `{kind}`"),
+                ))
+            })?;
         if is_answer(&document, &id) {
             Ok(document)
         } else {

@@ -34,6 +34,7 @@ use sluice_wire::{
 };
 use tokio::sync::Mutex;
 
+pub use hear::NOBODY_ASKED;
 pub use launch::{Errors, Launch, Program, Supervisor};
 pub use lines::{Line, Lines};
 pub use only::{NotStarted, OnlyChild};

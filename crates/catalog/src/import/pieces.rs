@@ -2,7 +2,7 @@
 
 use std::{
     fs::File,
-    io::{self, BufRead as _, BufReader, Read as _, Seek as _},
+    io::{self, BufRead, BufReader, Cursor, Read, Seek as _},
     path::Path,
 };
 
@@ -18,28 +18,31 @@ pub(super) struct Piece {
     pub(super) is_cut: bool,
 }
 
-/// Where a piece stands.
+/// Where a piece stands in its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum At {
+pub enum At {
     Line(usize),
     Entry(usize),
     Whole,
 }
 
 /// The pieces of a file.
-#[derive(Debug)]
 pub(super) struct Pieces {
     from: From,
     number: usize,
+    /// As many as there can be where nobody knows.
     pub(super) bytes: u64,
     pub(super) taken: u64,
 }
 
-#[derive(Debug)]
+type Input = BufReader<Box<dyn Read + Send>>;
+
 enum From {
-    Lines(BufReader<File>),
-    Entries(Elements<BufReader<File>>),
-    Whole(Option<BufReader<File>>),
+    Lines(Input),
+    Entries(Elements<Input>),
+    Whole(Option<Input>),
+    /// A document that is too long and no list.
+    TooLong,
 }
 
 impl Pieces {
@@ -55,14 +58,27 @@ impl Pieces {
         let is_lines = is_lines(&mut BufReader::new(&file))?;
         file.rewind()?;
         let from = if is_lines {
-            From::Lines(BufReader::with_capacity(1 << 18, file))
+            From::Lines(input(file))
         } else if bytes <= LONGEST_TEXT as u64 {
-            From::Whole(Some(BufReader::new(file)))
+            From::Whole(Some(input(file)))
         } else {
-            match Elements::of_list(BufReader::with_capacity(1 << 18, file), "servers")? {
-                Some(elements) => From::Entries(elements),
-                None => From::Whole(Some(BufReader::new(File::open(path)?))),
-            }
+            From::long(input(file))?
+        };
+        Ok(Pieces { from, number: 0, bytes, taken: 0 })
+    }
+
+    /// The same for what can be read only once: its beginning is kept.
+    pub(super) fn of_stream(mut stream: impl Read + Send + 'static) -> io::Result<Pieces> {
+        let mut head = Vec::new();
+        stream.by_ref().take(LONGEST_TEXT as u64 + 1).read_to_end(&mut head)?;
+        let is_whole = head.len() <= LONGEST_TEXT;
+        let bytes = if is_whole { head.len() as u64 } else { u64::MAX };
+        let is_lines = is_lines(&mut BufReader::new(head.as_slice()))?;
+        let all = input(Cursor::new(head).chain(stream));
+        let from = match (is_lines, is_whole) {
+            (true, _) => From::Lines(all),
+            (false, true) => From::Whole(Some(all)),
+            (false, false) => From::long(all)?,
         };
         Ok(Pieces { from, number: 0, bytes, taken: 0 })
     }
@@ -93,13 +109,29 @@ impl Pieces {
                 let is_cut = text.len() > LONGEST_TEXT;
                 Ok(Some(Piece { at: At::Whole, text, is_cut }))
             }
+            From::TooLong => {
+                self.from = From::Whole(None);
+                Ok(Some(Piece { at: At::Whole, text: Vec::new(), is_cut: true }))
+            }
         }
     }
 }
 
+impl From {
+    /// A document that is too long to be read whole.
+    fn long(input: Input) -> io::Result<From> {
+        let elements = Elements::of_list(input, "servers")?;
+        Ok(elements.map_or(From::TooLong, From::Entries))
+    }
+}
+
+fn input(from: impl Read + Send + 'static) -> Input {
+    BufReader::with_capacity(1 << 18, Box::new(from))
+}
+
 /// Whether one of the first two lines that are not empty is an object or a list
 /// by itself: two, so that a bad line does not hide what the others are.
-fn is_lines(input: &mut BufReader<&File>) -> io::Result<bool> {
+fn is_lines(input: &mut impl BufRead) -> io::Result<bool> {
     let mut looked = 0;
     while looked < 2 {
         let Some(Line { text, is_cut, .. }) = line(input)? else { return Ok(false) };
@@ -128,7 +160,7 @@ struct Line {
     length: u64,
 }
 
-fn line(input: &mut BufReader<impl io::Read>) -> io::Result<Option<Line>> {
+fn line(input: &mut impl BufRead) -> io::Result<Option<Line>> {
     let mut text = Vec::new();
     let mut length = input.take(LONGEST_TEXT as u64).read_until(b'\n', &mut text)? as u64;
     if length == 0 {

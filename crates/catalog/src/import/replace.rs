@@ -7,7 +7,7 @@ use std::{
 
 use rusqlite::{Connection, OptionalExtension as _, params};
 
-use super::{Event, Imported, pieces::At, pipeline::Outcome, prepare::Prepared};
+use super::{Event, Imported, Problem, pieces::At, pipeline::Outcome, prepare::Prepared};
 use crate::{
     digest,
     entry::{Server, Standing},
@@ -175,13 +175,8 @@ impl<'c> Replacer<'c> {
 
     fn complain(&mut self, at: At, problem: &str) {
         self.imported.problems += 1;
-        let file = &self.file;
-        let text = match at {
-            At::Line(number) => format!("line {number} of `{file}`: {problem}"),
-            At::Entry(number) => format!("entry {number} of `{file}`: {problem}"),
-            At::Whole => format!("`{file}`: {problem}"),
-        };
-        (self.tell)(Event::Problem(&text));
+        let problem = Problem { file: self.file.clone(), at, message: problem.to_owned() };
+        (self.tell)(Event::Problem(&problem));
     }
 }
 

@@ -1,6 +1,11 @@
 //! Each form that can be imported, what is said of bad ones, and importing again.
 
-use sluice_catalog::{Before, Standing};
+use std::{
+    io::{self, Read as _},
+    path::Path,
+};
+
+use sluice_catalog::{Before, Event, Standing};
 
 use crate::scratch::Scratch;
 
@@ -209,4 +214,30 @@ fn what_is_no_file_is_refused() {
         let error = scratch.catalog.import(path, None, &mut |_| {}).unwrap_err();
         assert!(error.to_string().starts_with("cannot read `"), "{error}");
     }
+}
+
+#[test]
+fn what_can_be_read_only_once_is_imported_at_any_length() {
+    let line = |name: &str| format!("{{\"server\": \"{name}\", \"tools\": []}}\n");
+    let far = || io::repeat(b'x').take(33 << 20);
+    let long = io::Cursor::new(line("one")).chain(far());
+    let stream = long.chain(io::Cursor::new(format!("\n{}", line("two"))));
+    let mut scratch = Scratch::new();
+    let label = Path::new("standard input");
+    let mut problems = Vec::new();
+    let mut tell = |event: Event<'_>| {
+        if let Event::Problem(problem) = event {
+            problems.push(problem.to_string());
+        }
+    };
+    let imported = scratch.catalog.import_stream(stream, label, None, &mut tell).unwrap();
+    assert_eq!((imported.servers, imported.problems), (2, 1));
+    // One document that is too long.
+    let imported = scratch.catalog.import_stream(far(), label, None, &mut tell).unwrap();
+    assert_eq!((imported.servers, imported.problems), (0, 1));
+    let expected = [
+        "line 2 of `standard input`: it is longer than 32 MiB",
+        "`standard input`: it is longer than 32 MiB",
+    ];
+    assert_eq!(problems, expected);
 }

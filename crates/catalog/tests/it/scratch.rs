@@ -39,7 +39,7 @@ impl Scratch {
         let path = self.write(name, text);
         let (mut problems, mut changes) = (Vec::new(), Vec::new());
         let imported = self.catalog.import(&path, None, &mut |event| match event {
-            Event::Problem(problem) => problems.push(problem.to_owned()),
+            Event::Problem(problem) => problems.push(problem.to_string()),
             Event::Changed(change) => changes.push(change.clone()),
             Event::Progress(_) => {}
         });

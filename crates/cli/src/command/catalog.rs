@@ -4,6 +4,7 @@ mod build;
 mod export;
 mod import;
 mod page;
+mod remove;
 mod search;
 mod show;
 mod site;
@@ -29,6 +30,8 @@ pub(crate) enum Command {
     Show(show::Show),
     /// Add definitions of your own, or a registry's servers
     Import(import::Import),
+    /// Remove servers that were imported
+    Remove(remove::Remove),
     /// Write the catalogue as web pages
     Export(export::Export),
     /// Count what is in the catalogue
@@ -43,6 +46,7 @@ pub(crate) fn run(command: Command, data: Option<PathBuf>) -> anyhow::Result<Don
         Command::Search(search) => search.run(&open(data)?),
         Command::Show(show) => show.run(&open(data)?),
         Command::Import(import) => import.run(open_to_write(data)?),
+        Command::Remove(remove) => remove.run(open_to_write(data)?),
         Command::Export(export) => export.run(&open(data)?),
         Command::Stats(stats) => stats.run(&open(data)?),
         Command::Build(build) => build.run(),

@@ -1,7 +1,7 @@
 //! `sluice scan`: a server's tools, what they can do, and a policy for them.
 
 use anyhow::{Context as _, anyhow, bail};
-use clap::{Args, ValueEnum};
+use clap::{ArgGroup, Args, ValueEnum};
 use sluice_admin::span;
 
 use super::server::headers;
@@ -15,11 +15,12 @@ use crate::{
 
 #[derive(Debug, Args)]
 #[command(
-    override_usage = "sluice scan [OPTIONS] -- COMMAND…\n       sluice scan [OPTIONS] --url URL"
+    override_usage = "sluice scan [OPTIONS] -- COMMAND…\n       sluice scan [OPTIONS] --url URL",
+    group(ArgGroup::new("place").required(true).args(["command", "url"]))
 )]
 pub(crate) struct ScanCommand {
     /// Where the server is, if it is not a command
-    #[arg(long, required_unless_present = "command")]
+    #[arg(long)]
     url: Option<String>,
     /// A header to send it, such as 'Authorization: `env:NAME`'; a value may be `env:NAME` or `file:PATH`
     #[arg(long = "header", value_name = "NAME: VALUE")]
@@ -58,7 +59,7 @@ impl ScanCommand {
         let environment = Environment::of_process();
         logging::start_at("warn", LogFormat::Text, &environment);
         let Some(timeout) = span::read(&self.timeout) else {
-            bail!("`--timeout` must be {}", span::EXPECTED);
+            bail!("`--timeout` must be more than zero: {}", span::EXPECTED);
         };
         let place = match &self.url {
             Some(url) => {

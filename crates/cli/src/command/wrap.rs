@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Context as _, anyhow, bail};
-use clap::Args;
+use clap::{ArgGroup, Args};
 use sluice_store::Name;
 use sluice_upstream::{HttpUpstream, address::Reach};
 
@@ -20,7 +20,8 @@ use crate::{
 
 #[derive(Debug, Args)]
 #[command(
-    override_usage = "sluice wrap --policy FILE [OPTIONS] -- COMMAND…\n       sluice wrap --policy FILE [OPTIONS] --url URL"
+    override_usage = "sluice wrap --policy FILE [OPTIONS] -- COMMAND…\n       sluice wrap --policy FILE [OPTIONS] --url URL",
+    group(ArgGroup::new("place").required(true).args(["command", "url"]))
 )]
 pub(crate) struct Wrap {
     /// The policy that decides
@@ -30,7 +31,7 @@ pub(crate) struct Wrap {
     #[arg(long, value_parser = Name::new)]
     name: Option<Name>,
     /// Where the server is, if it is not a command; may be `env:NAME` or `file:PATH`
-    #[arg(long, required_unless_present = "command")]
+    #[arg(long)]
     url: Option<String>,
     /// A header to send it, such as 'Authorization: Bearer `env:NAME`'; a value may be `env:NAME` or `file:PATH`
     #[arg(long = "header", value_name = "NAME: VALUE")]

@@ -11,7 +11,7 @@ use sluice_upstream::{
     HttpUpstream, Upstream,
     address::Reach,
     client::{Client, ClientError, Declares},
-    stdio::{Errors, Launch, OnlyChild, Overheard, Program},
+    stdio::{Errors, Launch, NOBODY_ASKED, OnlyChild, Overheard, Program},
 };
 use sluice_wire::json::{Bounds, Document, Value};
 use tokio::time::Instant;
@@ -121,14 +121,16 @@ pub(crate) async fn ask(
             let program = Program { command: command.clone(), env: target.env.clone() };
             let mut begun = Begun::start(&program, environment)?;
             let mut asked = begun.ask(target, deadline, Way::Unsure).await;
-            if asked.is_err() && begun.has_ended().await {
+            let mut has_ended = begun.has_ended_at(&asked).await;
+            if has_ended {
                 // Some end when they are asked what they do not know.
                 begun = Begun::start(&program, environment)?;
                 asked = begun.ask(target, deadline, Way::Legacy).await;
+                has_ended = begun.has_ended_at(&asked).await;
             }
             match asked {
                 Ok(listing) => Ok((listing, Leaving(Some(begun.child)))),
-                Err(trouble) => Err(begun.blamed(trouble, target).await),
+                Err(trouble) => Err(begun.blamed(trouble, target, has_ended).await),
             }
         }
     }
@@ -172,20 +174,25 @@ impl Begun {
         flat(progress::during(waiting, Some(&self.overheard), asking).await)
     }
 
-    /// Whether it has ended by itself.
-    async fn has_ended(&self) -> bool {
-        tokio::time::timeout(LAST_WORDS, self.child.exited()).await.is_ok()
+    /// Whether it has ended by itself, in place of an answer. One that is late
+    /// runs still, and is not waited for any longer.
+    async fn has_ended_at<T>(&self, asked: &Result<T, Trouble>) -> bool {
+        match asked {
+            Ok(_) | Err(Trouble::Late) => false,
+            Err(_) => tokio::time::timeout(LAST_WORDS, self.child.exited()).await.is_ok(),
+        }
     }
 
     /// What went wrong, with the last that it wrote.
-    async fn blamed(self, trouble: Trouble, target: &Target) -> AskError {
-        let has_ended = self.has_ended().await;
+    async fn blamed(self, trouble: Trouble, target: &Target, has_ended: bool) -> AskError {
         if has_ended {
             // What it wrote may still be in the pipe.
             let _ = tokio::time::timeout(LAST_WORDS, self.overheard.closed()).await;
         }
         Leaving(Some(self.child)).end().await;
-        let lines = self.overheard.lines();
+        let stray = self.overheard.first_stray().filter(|_| !has_ended);
+        let mut lines = self.overheard.lines();
+        lines.retain(|line| Some(line.as_str()) != stray);
         let shown = lines.iter().skip(lines.len().saturating_sub(SHOWN));
         let shown: Vec<String> = shown.map(|line| format!("\n  {}", plain(line))).collect();
         let wrote = match (shown.concat().as_str(), has_ended) {
@@ -193,14 +200,22 @@ impl Begun {
             ("", false) => String::new(),
             (lines, _) => format!("\nthe last it wrote:{lines}"),
         };
+        let stray = stray.map(|line| {
+            let line = plain(line);
+            format!("\nit writes what is no JSON-RPC, so it seems not to speak MCP; the first line:\n  {line}")
+        });
         let hint = match &trouble {
             _ if has_ended => {
                 "\nhint: try the command by itself; it may need an argument or a variable"
             }
+            Trouble::Late if stray.is_some() => {
+                "\nhint: is it the command that starts the server over standard input and output?"
+            }
             Trouble::Late => "\nhint: one that is downloaded first may need longer: `--timeout 5m`",
             Trouble::Client(_) | Trouble::Place(_) => "",
         };
-        AskError { told: format!("{}{wrote}{hint}", said(&trouble, target)), trouble }
+        let stray = stray.unwrap_or_default();
+        AskError { told: format!("{}{stray}{wrote}{hint}", said(&trouble, target)), trouble }
     }
 }
 
@@ -219,6 +234,10 @@ fn said(trouble: &Trouble, target: &Target) -> String {
             let text = error.to_string();
             // For a command, there is no connection to speak of.
             text.strip_prefix("the connection was lost: ").unwrap_or(&text).to_owned()
+        }
+        // What it was told itself comes back.
+        Trouble::Client(ClientError::Refused { message, .. }) if message == NOBODY_ASKED => {
+            "the command repeats what it is told: it does not speak MCP".into()
         }
         Trouble::Client(error) => format!("the server cannot be scanned: {error}"),
     }

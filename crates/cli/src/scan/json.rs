@@ -46,6 +46,7 @@ pub(crate) fn json(scan: &Scan) -> anyhow::Result<Value> {
         "tokens": scan.tokens(),
         "findings": scan.findings().count() + scan.repeated.len(),
         "repeated_names": scan.repeated,
+        "passed_over": scan.nameless,
         "tools": tools,
         "attacks": attacks.collect::<Vec<_>>(),
         "policy": serde_json::from_str::<Value>(&suggested.policy)?,

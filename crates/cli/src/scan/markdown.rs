@@ -24,6 +24,7 @@ pub(crate) fn markdown(scan: &Scan, hold: &Hold) -> String {
         format!("{count}, about {tokens} tokens of an agent's context.\n"),
         verdict(scan, |name| code(name, NAME / 2)),
     ];
+    lines.extend(scan.passed_over().map(|note| format!("\n{note}")));
     if scan.has_findings() {
         lines.push("\n### Findings\n".into());
         lines.extend(findings(scan));

@@ -45,6 +45,7 @@ pub(crate) fn page(scan: &Scan, hold: &Hold, manner: Manner) -> String {
     lines.push(String::new());
     let verdict = verdict(scan, |name| shown(name, width / 3));
     lines.extend(wrapped(&verdict, width).iter().map(|line| format!("{STRONG}{line}{STRONG:#}")));
+    lines.extend(scan.passed_over().map(|note| format!("{HELD}{note}{HELD:#}")));
     lines.extend(findings(scan, width));
     if !scan.tools.is_empty() {
         lines.extend(tools::listed(scan, manner));
@@ -145,24 +146,34 @@ fn findings(scan: &Scan, width: usize) -> Vec<String> {
         .repeated
         .iter()
         .map(|name| vec![format!("  {} is the name of several tools", shown(name, width / 2))]);
-    let all = found.iter().map(|one| finding(one, width)).chain(repeated);
-    lines.extend(all.take(MOST_FINDINGS).flatten());
-    let more = (found.len() + scan.repeated.len()).saturating_sub(MOST_FINDINGS);
+    let all = found.iter().map(|one| (one.kinds.len(), finding(one, width)));
+    let mut shown = 0;
+    for (number, of) in all.chain(repeated.map(|of| (1, of))) {
+        if shown >= MOST_FINDINGS {
+            break;
+        }
+        shown += number;
+        lines.extend(of);
+    }
+    let more = number.saturating_sub(shown);
     if more > 0 {
         lines.push(format!("  {FAINT}… and {more} more; --json has all{FAINT:#}"));
     }
     lines
 }
 
+/// What was found in one text, each with a line of its own, and the text below.
 fn finding(found: &Found<'_>, width: usize) -> Vec<String> {
     let place = match found.parameter {
         Some(parameter) => format!("{} of {}", found.part, shown(parameter, 20)),
         None => found.part.to_string(),
     };
     let name = found.tool.map_or("the server".to_owned(), |name| shown(name, width / 3));
-    let kinds = fitted(&visible(&found.kinds.join(", ")), 2 * width);
-    let head = wrapped(&format!("{name} ({place}): {kinds}"), width.saturating_sub(2));
-    let mut lines: Vec<String> = head.iter().map(|line| format!("  {line}")).collect();
+    let heads = found.kinds.iter().flat_map(|kind| {
+        let kind = shown(kind, 2 * width);
+        wrapped(&format!("{name} ({place}): {kind}"), width.saturating_sub(2))
+    });
+    let mut lines: Vec<String> = heads.map(|line| format!("  {line}")).collect();
     let words = found.excerpt.split_whitespace().collect::<Vec<_>>().join(" ");
     if !words.is_empty() {
         lines.push(format!("    {BAD}“{}”{BAD:#}", shown(&words, width.saturating_sub(6))));
@@ -181,11 +192,20 @@ fn attacks(scan: &Scan, manner: Manner) -> Vec<String> {
     };
     let Some(first) = bearing.first() else { return Vec::new() };
     let width = manner.screen.width;
+    let all = bearing.len();
     if manner.is_small() {
-        let line = fitted(&line(first), width.saturating_sub(14));
-        return vec![format!("{STRONG}Known attack:{STRONG:#} {line}")];
+        let more = if all > 1 { format!(", 1 of {all}") } else { String::new() };
+        let title = format!("Known attack{more}:");
+        let line = fitted(&line(first), width.saturating_sub(wide(&title) + 1));
+        return vec![format!("{STRONG}{title}{STRONG:#} {line}")];
     }
-    let mut lines = vec![String::new(), format!("{STRONG}Attacks known on such tools{STRONG:#}")];
+    let more = if all > MOST_ATTACKS {
+        format!("{FAINT} · {MOST_ATTACKS} of {all}, --json has all{FAINT:#}")
+    } else {
+        String::new()
+    };
+    let title = format!("{STRONG}Attacks known on such tools{STRONG:#}{more}");
+    let mut lines = vec![String::new(), title];
     let shown = bearing.iter().take(MOST_ATTACKS);
     lines.extend(shown.map(|one| format!("  {}", fitted(&line(one), width.saturating_sub(2)))));
     lines

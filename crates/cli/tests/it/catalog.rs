@@ -77,6 +77,8 @@ fn a_name_that_is_not_known_is_told_with_near_ones() {
     assert!(ran.err.contains("hint: did you mean `acme/ledger`"), "{}", ran.err);
     let ran = run(&folder, &["show", "acme/ledger/transfer_ledger_fund"]).exits(2);
     assert!(ran.err.contains("hint: did you mean `transfer_ledger_funds`?"), "{}", ran.err);
+    let ran = run(&folder, &["show", ""]).exits(2);
+    assert!(!ran.err.contains("did you mean"), "{}", ran.err);
     let ran = run(&folder, &["search", "qqqqqqqq"]).exits(1);
     assert!(ran.err.contains("nothing fits"), "{}", ran.err);
     run(&folder, &["search", "x", "--category", "nothing"]).exits(2);
@@ -132,6 +134,80 @@ fn names_of_others_never_reach_a_terminal_or_a_page_raw() {
     assert!(!data.contains(['\u{1b}', '\u{202e}']));
 }
 
+#[test]
+fn a_file_that_cannot_be_read_does_not_keep_the_others_out() {
+    let folder = Folder::with("own.jsonl", LINES);
+    for files in [["import", "nowhere.json", "own.jsonl"], ["import", "own.jsonl", "nowhere.json"]]
+    {
+        let ran = run(&folder, &files).exits(1);
+        assert!(ran.err.contains("cannot read `nowhere.json`"), "{}", ran.err);
+        assert!(ran.err.contains("2 servers with 6 tools imported"), "{}", ran.err);
+        assert!(ran.err.contains("1 file not read"), "{}", ran.err);
+    }
+    let told = run(&folder, &["import", "own.jsonl", "nowhere.json", "--json"]).exits(1).json();
+    assert_eq!((&told["servers"], &told["problems"]), (&2.into(), &1.into()));
+    assert_eq!(told["server_list"][0]["server"], "acme/ledger");
+    assert_eq!(told["server_list"][0]["state"], "unchanged");
+    assert_eq!(told["problem_list"][0]["file"], "nowhere.json");
+    run(&folder, &["import", "nowhere.json", "--json"]).exits(2);
+}
+
+#[test]
+fn standard_input_is_imported_and_json_says_what_changed() {
+    let folder = Folder::with("tools.json", r#"{"tools": [{"name": "list_a"}]}"#);
+    folder.write("lines.jsonl", "{\"server\": \"x\", \"tools\": [{\"name\": \"get_b\"}, {}]}\n3\n");
+    let import = |file: &str, words: &[&str]| {
+        let mut command = folder.command(BINARY);
+        command.args(["--data", "data", "catalog", "import", "-", "--json"]).args(words);
+        command.stdin(fs::File::open(folder.path().join(file)).unwrap());
+        Ran::from(command.output().unwrap())
+    };
+    let ran = import("tools.json", &[]).exits(1);
+    assert!(ran.err.contains("hint: name it with `--server`"), "{}", ran.err);
+    let told = import("tools.json", &["--server", "notes"]).exits(0).json();
+    assert_eq!(told["server_list"][0]["state"], "new");
+    assert_eq!(told["server_list"][0]["server"], "notes");
+    folder.write("tools.json", r#"{"tools": [{"name": "list_b"}]}"#);
+    let told = import("tools.json", &["--server", "notes"]).exits(0).json();
+    let server = &told["server_list"][0];
+    assert_eq!((&server["added"][0], &server["removed"][0]), (&"list_b".into(), &"list_a".into()));
+    let ran = import("lines.jsonl", &["--server", "notes"]).exits(1);
+    assert!(ran.err.contains("`--server notes` was not used"), "{}", ran.err);
+    let problem = &ran.json()["problem_list"][1];
+    assert_eq!((&problem["file"], &problem["line"]), (&"standard input".into(), &2.into()));
+}
+
+#[test]
+fn what_was_imported_can_be_removed_and_what_is_shipped_comes_back() {
+    let folder = stocked();
+    let shipped = run(&folder, &["show", "redis-mcp-server", "--json"]).exits(0).json();
+    folder.write("redis.json", r#"{"tools": [{"name": "get_wombat"}]}"#);
+    run(&folder, &["import", "redis.json", "--server", shipped["name"].as_str().unwrap()]).exits(0);
+    let ran = run(&folder, &["remove", "acme/copy", "nowhere"]).exits(2);
+    assert!(ran.err.contains("no server `nowhere`"), "{}", ran.err);
+    let ran = run(&folder, &["remove", "acme/copy", "redis-mcp-server", "acme-copy"]).exits(0);
+    assert!(ran.err.contains("what is shipped is back"), "{}", ran.err);
+    run(&folder, &["show", "acme/copy"]).exits(2);
+    run(&folder, &["show", "acme/ledger"]).exits(0);
+    assert_eq!(run(&folder, &["show", "redis-mcp-server", "--json"]).exits(0).json(), shipped);
+    run(&folder, &["search", "wombat"]).exits(1);
+    let ran = run(&folder, &["remove", "redis-mcp-server"]).exits(2);
+    assert!(ran.err.contains("ships with the program"), "{}", ran.err);
+}
+
+#[test]
+fn a_search_cuts_names_only_on_a_terminal() {
+    let name = format!("acme/{}", "wombat-".repeat(12));
+    let line = format!("{{\"server\": \"{name}\", \"tools\": [{{\"name\": \"get_wombat\"}}]}}");
+    let folder = Folder::with("own.jsonl", &line);
+    run(&folder, &["import", "own.jsonl"]).exits(0);
+    let found = run(&folder, &["search", "wombat"]).exits(0).out;
+    assert_eq!(found.matches(&name).count(), 2, "{found}");
+    let shell = "stty cols 80; sluice --data data catalog search wombat";
+    let seen = folder.shell(&format!("script -qec \"{shell}\" /dev/null"));
+    assert!(seen.out.contains('…') && !seen.out.contains(&name), "{seen:?}");
+}
+
 fn texts(folder: &Path) -> Vec<String> {
     let files = fs::read_dir(folder).unwrap();
     files.map(|file| fs::read_to_string(file.unwrap().path()).unwrap()).collect()
@@ -144,6 +220,12 @@ fn the_site_is_written_again_and_never_over_other_things() {
         let ran = run(&folder, &["export", "--html", "site", "--server", "acme/ledger"]).exits(0);
         assert!(ran.err.contains("6 pages"), "{}", ran.err);
     }
+    let words = ["export", "--html", "site", "--server", "acme/ledger", "--json"];
+    let ran = run(&folder, &words).exits(0);
+    assert_eq!((ran.json()["tools"].as_u64(), ran.err.as_str()), (Some(5), ""));
+    let shell = "sluice --data data catalog export --html site --server acme/ledger";
+    let seen = folder.shell(&format!("script -qec \"{shell}\" /dev/null"));
+    assert!(seen.out.contains("100 %  5 tools"), "{seen:?}");
     let site = folder.path().join("site");
     let tool =
         fs::read_to_string(site.join("servers/acme-ledger/transfer-ledger-funds.html")).unwrap();

@@ -124,6 +124,7 @@ fn wrong_use_is_told() {
         &["scan", "--header", "A: b", "--", "x"],
         &["scan", "--json", "--format", "table", "--", "x"],
         &["scan", "--timeout", "soon", "--", "x"],
+        &["scan", "--timeout", "0s", "--", "x"],
         &["scan", "--url", "ftp://x"],
     ] {
         let told = folder.run(wrong).exits(2);

@@ -47,6 +47,14 @@ impl Chatter {
         Chatter { reader, ..Chatter::new(server) }
     }
 
+    /// A line that stands where only messages may stand.
+    pub(super) fn stray(&self, line: &[u8]) {
+        if let Some(reader) = &self.reader {
+            reader.stray(line);
+        }
+        self.note("it wrote what is no message", line);
+    }
+
     /// Puts a line into the log, unless there were too many.
     pub(super) fn note(&self, what: &'static str, line: &[u8]) {
         if line.iter().all(u8::is_ascii_whitespace) {

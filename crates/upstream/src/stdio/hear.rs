@@ -17,6 +17,10 @@ use super::{
 /// How many times the longest message a line may be before the child is ended.
 const FLOOD: u64 = 8;
 
+/// What a child is answered that asks where nobody can be asked.
+pub const NOBODY_ASKED: &str =
+    "nobody can be asked: the server is shared by several clients, or its client does not listen";
+
 /// Why nothing more is heard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Silence {
@@ -85,7 +89,7 @@ fn hear(child: &Arc<Child>, line: Vec<u8>) {
 fn unreadable(child: &Child, ends: &Ends, why: &str) {
     match perhaps_answers(ends) {
         Some(number) => child.fail(number, why),
-        None => child.chatter.note("it wrote what is no message", &ends.head),
+        None => child.chatter.stray(&ends.head),
     }
 }
 
@@ -127,9 +131,7 @@ fn asked(child: &Arc<Child>, document: &Document, id: &Id, method: &str) {
     let reply = if method == "ping" {
         format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{}}}}"#, id.to_json())
     } else {
-        let message = quoted(
-            "nobody can be asked: the server is shared by several clients, or its client does not listen",
-        );
+        let message = quoted(NOBODY_ASKED);
         format!(
             r#"{{"jsonrpc":"2.0","id":{},"error":{{"code":-32601,"message":{message}}}}}"#,
             id.to_json()

@@ -3,7 +3,7 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
 use tokio::sync::watch;
@@ -17,12 +17,18 @@ const MOST_LINES: usize = 20;
 #[derive(Debug, Clone)]
 pub struct Overheard {
     lines: Arc<Mutex<VecDeque<String>>>,
+    /// The first line that stood where only messages may stand.
+    stray: Arc<OnceLock<String>>,
     closed: watch::Sender<bool>,
 }
 
 impl Default for Overheard {
     fn default() -> Overheard {
-        Overheard { lines: Arc::default(), closed: watch::Sender::new(false) }
+        Overheard {
+            lines: Arc::default(),
+            stray: Arc::default(),
+            closed: watch::Sender::new(false),
+        }
     }
 }
 
@@ -32,15 +38,23 @@ impl Overheard {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }
 
+    /// The first line that it wrote in place of a message.
+    pub fn first_stray(&self) -> Option<&str> {
+        self.stray.get().map(String::as_str)
+    }
+
     /// Waits until the child has closed its error output.
     pub async fn closed(&self) {
         // The sender is here, so that this cannot fail.
         let _ = self.closed.subscribe().wait_for(|closed| *closed).await;
     }
 
+    pub(super) fn stray(&self, line: &[u8]) {
+        self.stray.get_or_init(|| kept(line));
+    }
+
     pub(super) fn push(&self, line: &[u8]) {
-        let start = line.get(..LONGEST * 4).unwrap_or(line);
-        let line = String::from_utf8_lossy(start).trim_end().chars().take(LONGEST).collect();
+        let line = kept(line);
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         lines.push_back(line);
         if lines.len() > MOST_LINES {
@@ -51,6 +65,12 @@ impl Overheard {
     pub(super) fn close(&self) {
         self.closed.send_replace(true);
     }
+}
+
+/// What is kept of a line.
+fn kept(line: &[u8]) -> String {
+    let start = line.get(..LONGEST * 4).unwrap_or(line);
+    String::from_utf8_lossy(start).trim_end().chars().take(LONGEST).collect()
 }
 
 #[cfg(test)]

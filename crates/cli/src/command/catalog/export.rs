@@ -7,10 +7,11 @@ use std::{
 
 use anyhow::anyhow;
 use clap::Args;
+use serde_json::json;
 use sluice_catalog::Catalog;
 
-use super::site;
-use crate::output::{Done, FAINT, GOOD, counted, remark, visible};
+use super::site::{self, Written};
+use crate::output::{Done, FAINT, GOOD, counted, print_json, remark, visible};
 
 #[derive(Debug, Args)]
 pub(crate) struct Export {
@@ -20,6 +21,9 @@ pub(crate) struct Export {
     /// Only this server, by its name or slug
     #[arg(long, value_name = "SERVER")]
     server: Option<String>,
+    /// Print {"index", "servers", "tools"} as JSON
+    #[arg(long)]
+    json: bool,
 }
 
 impl Export {
@@ -29,18 +33,37 @@ impl Export {
             catalog.server(name)?.ok_or_else(missing)
         });
         let only = only.transpose()?;
+        let total = match &only {
+            Some(_) => 1,
+            None => catalog.stats()?.servers,
+        };
         let is_terminal = io::stderr().is_terminal();
+        let mut told = None;
         let written = site::write(catalog, only.as_ref(), self.html.clone(), |so_far| {
-            if is_terminal {
-                let tools = counted(so_far.tools, "tool");
+            let percent = so_far.servers * 100 / total.max(1);
+            if is_terminal && told.replace(percent) != Some(percent) {
                 // Progress that cannot be shown is no reason to stop.
-                let _ = remark(&format!("\r{FAINT}{tools}{FAINT:#}\u{1b}[K"));
+                let _ = remark(&progress(percent, so_far));
             }
-        })?;
-        let clear = if is_terminal { "\r\u{1b}[K" } else { "" };
-        let pages = counted(written.servers + written.tools, "page");
-        let place = visible(&self.html.join("index.html").display().to_string());
-        remark(&format!("{clear}{GOOD}ok{GOOD:#}: {pages}, to begin with {place}\n"))?;
+        });
+        if is_terminal {
+            remark("\r\u{1b}[K")?;
+        }
+        let written = written?;
+        let index = self.html.join("index.html").display().to_string();
+        if self.json {
+            let Written { servers, tools } = written;
+            print_json(&json!({ "index": index, "servers": servers, "tools": tools }))?;
+        } else {
+            let pages = counted(written.servers + written.tools, "page");
+            let place = visible(&index);
+            remark(&format!("{GOOD}ok{GOOD:#}: {pages}, to begin with {place}\n"))?;
+        }
         Ok(Done::Well)
     }
+}
+
+fn progress(percent: u64, so_far: Written) -> String {
+    let tools = counted(so_far.tools, "tool");
+    format!("\r{FAINT}{percent:>3} %  {tools}{FAINT:#}\u{1b}[K")
 }

@@ -1,20 +1,27 @@
 //! `sluice catalog search`.
 
+use std::io::{self, IsTerminal as _};
+
 use clap::{Args, ValueEnum};
 use sluice_admin::known::KnownFound;
 use sluice_catalog::{Catalog, Found, Query, Server};
 use sluice_classify::{Category, Risk, SignalKind};
 
 use super::page::of_risk;
-use crate::output::{
-    Cell, Done, FAINT, HELD, print, print_json, remark, shortened, table, visible, wide,
+use crate::{
+    environment::Environment,
+    output::{
+        Cell, Done, FAINT, HELD, Screen, print, print_json, remark, shortened, table, visible, wide,
+    },
 };
 
 /// Servers that are shown above the tools.
 const MOST_SERVERS: usize = 5;
 
-/// Characters of a line for the names of a tool and its server.
-const NAMES: usize = 52;
+/// Characters of a line for everything but the names of a tool and its server, or
+/// of a server and its source.
+const BESIDES: usize = 28;
+const BESIDES_SERVER: usize = 22;
 
 #[derive(Debug, Args)]
 pub(crate) struct Search {
@@ -82,7 +89,7 @@ impl Search {
         if self.json {
             print_json(&KnownFound::from(&found))?;
         } else {
-            print(&drawn(&found))?;
+            print(&drawn(&found, width()))?;
         }
         let nothing = found.servers.is_empty() && found.tools.is_empty();
         if nothing && !self.json {
@@ -96,10 +103,25 @@ impl Search {
     }
 }
 
-fn drawn(found: &Found) -> String {
+/// The width of the terminal. What goes elsewhere is not cut, so that names can be
+/// taken from it.
+fn width() -> usize {
+    if io::stdout().is_terminal() {
+        Screen::of(&Environment::of_process()).width
+    } else {
+        usize::MAX
+    }
+}
+
+fn drawn(found: &Found, width: usize) -> String {
     let mut text = String::new();
     if !found.servers.is_empty() {
-        let rows: Vec<_> = found.servers.iter().take(MOST_SERVERS).map(server_row).collect();
+        let rows: Vec<_> = found
+            .servers
+            .iter()
+            .take(MOST_SERVERS)
+            .map(|server| server_row(server, width))
+            .collect();
         text += &table(["SERVER", "TOOLS", "WORST", "FROM"], &rows);
         if found.servers.len() > MOST_SERVERS {
             text = format!("{text}{FAINT}and more; `--json` shows them{FAINT:#}\n");
@@ -113,7 +135,8 @@ fn drawn(found: &Found) -> String {
     }
     // What the tools' names leave of a line is the servers'.
     let tool_width = found.tools.iter().map(|hit| wide(&visible(&hit.tool))).max();
-    let tool_width = tool_width.unwrap_or_default().clamp(4, 30);
+    let names = width.saturating_sub(BESIDES);
+    let tool_width = tool_width.unwrap_or_default().clamp(4, (names / 2).max(4));
     let rows: Vec<_> = found
         .tools
         .iter()
@@ -123,7 +146,7 @@ fn drawn(found: &Found) -> String {
             let warning = if traits.findings.total() > 0 { "!" } else { "" };
             [
                 Cell::new(&shortened(&hit.tool, tool_width)),
-                Cell::new(&shortened(&hit.server, NAMES - tool_width)),
+                Cell::new(&shortened(&hit.server, names.saturating_sub(tool_width))),
                 Cell::styled(traits.category.name(), style),
                 Cell::styled(traits.risk().name(), style),
                 Cell::styled(warning, HELD),
@@ -133,14 +156,17 @@ fn drawn(found: &Found) -> String {
     text + &table(["TOOL", "SERVER", "CATEGORY", "RISK", ""], &rows)
 }
 
-fn server_row(server: &Server) -> [Cell; 4] {
+fn server_row(server: &Server, width: usize) -> [Cell; 4] {
+    // The name is what is typed next, so it may have the most of it.
+    let names = width.saturating_sub(BESIDES_SERVER);
+    let name_width = wide(&visible(&server.name)).min(names / 5 * 3);
     let worst = server.worst();
     let style = worst.map_or(FAINT, |worst| of_risk(worst.into()));
     let tools = server.tools().map_or_else(|| "?".to_owned(), |tools| tools.to_string());
     [
-        Cell::new(&shortened(&server.name, 29)),
+        Cell::new(&shortened(&server.name, name_width)),
         Cell::new(&format!("{tools:>5}")),
         Cell::styled(worst.map_or("-", Category::name), style),
-        Cell::new(&shortened(&server.source, 29)),
+        Cell::new(&shortened(&server.source, names / 5 * 2)),
     ]
 }

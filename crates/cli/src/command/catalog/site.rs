@@ -63,6 +63,8 @@ pub(crate) fn write(
     folder: PathBuf,
     mut progress: impl FnMut(Written),
 ) -> Result<Written, SiteError> {
+    // Emptying a folder takes its time too.
+    progress(Written::default());
     let site = Site { catalog, only, folder: Folder::prepare(folder)? };
     site.folder.write("style.css", include_str!("../../../assets/site/style.css"))?;
     site.folder.write("search.js", include_str!("../../../assets/site/search.js"))?;
@@ -81,8 +83,8 @@ pub(crate) fn write(
             index.add(server, &tools);
             written.servers += 1;
             written.tools += tools.len() as u64;
+            progress(written);
         }
-        progress(written);
     }
     site.folder.write("data.js", &index.data())?;
     site.folder.write("index.html", &index.page())?;

@@ -33,8 +33,10 @@ pub(super) fn listed(scan: &Scan, manner: Manner) -> Vec<String> {
         let later = groups.len() - index - 1;
         let fewest = if is_harmless(*category) { 1 } else { FEWEST };
         let room = left.saturating_sub(later).max(fewest);
-        let most = if tools.len() <= room { tools.len() } else { room - 1 };
-        left = left.saturating_sub(room.min(tools.len()));
+        // Those that something was found in come first, and are never folded.
+        let marked = tools.iter().take_while(|tool| !tool.findings.is_empty()).count();
+        let most = if tools.len() <= room { tools.len() } else { marked.max(room - 1) };
+        left = left.saturating_sub(room.min(tools.len()).max(most));
         let (own, rest) = tools.split_at(most);
         if index > 0 && !is_small {
             lines.push(String::new());
@@ -134,7 +136,7 @@ fn marks(tool: &Scanned) -> String {
 /// The best reason, with the words it stands on first.
 fn reason(tool: &Scanned) -> String {
     if !tool.findings.is_empty() {
-        return "see what was found; suggested: hidden".into();
+        return "suggested: hidden".into();
     }
     let doubt = if tool.assessment.confidence.percent() < DOUBTFUL { "unsure: " } else { "" };
     match tool.assessment.reasons.first() {

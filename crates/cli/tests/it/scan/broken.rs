@@ -48,10 +48,29 @@ fn a_command_that_is_not_there_is_told() {
 }
 
 #[test]
+fn a_command_without_the_dashes_before_it_is_told() {
+    let folder = Folder::new();
+    let hint = "hint: put `--` before the command";
+    for words in [&["scan", "npx", "-y", "notes"][..], &["wrap", "--policy", "p.json", "npx"]] {
+        let told = folder.run(words).exits(2);
+        assert!(told.err.contains("'npx'") && told.err.contains(hint), "{}", told.err);
+    }
+    let told = folder.run(&["scan", "--ulr", "x"]).exits(2);
+    assert!(!told.err.contains(hint), "{}", told.err);
+    let told = folder.run(&["scan"]).exits(2);
+    assert!(told.err.contains("COMMAND") && told.err.contains("--url"), "{}", told.err);
+}
+
+#[test]
 fn garbage_on_standard_output_is_passed_over_or_told() {
     let folder = Folder::new();
     let told = scan(&folder, "echo 'Listening on port 80'; cat > heard").exits(2);
     assert!(told.err.contains("  Listening on port 80"), "{}", told.err);
+    assert!(told.err.contains("seems not to speak MCP"), "{}", told.err);
+    let told = scan(&folder, "exec yes garbage").exits(2);
+    assert_eq!(told.err.matches("garbage").count(), 1, "{}", told.err);
+    let told = scan(&folder, "exec cat").exits(2);
+    assert!(told.err.contains("repeats what it is told"), "{}", told.err);
     let honest = format!("echo 'Debug: hello'; exec {SERVER}");
     assert!(scan(&folder, &honest).exits(0).out.contains("echo"));
 }
@@ -130,6 +149,6 @@ fn a_url_that_does_not_answer_as_a_server_does_is_told() {
         &answering(
             "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 6\r\nconnection: close\r\n\r\n<html>",
         ),
-        &["the server cannot be scanned"],
+        &["the server cannot be scanned", "it is no JSON but `text/html`"],
     );
 }

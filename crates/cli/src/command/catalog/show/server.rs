@@ -45,7 +45,7 @@ fn head(page: &mut Page, server: &Server) {
     }
     let version = server.version.as_deref().map(|version| format!(", version {version}"));
     let version = version.unwrap_or_default();
-    page.text(&format!("{}, from {}{version}", server.standing.name(), server.source));
+    page.text(&format!("{}{version}", origin(server)));
     if let Some(description) = &server.description {
         page.text(description);
     }
@@ -60,6 +60,16 @@ fn head(page: &mut Page, server: &Server) {
     if server.findings > 0 {
         let count = counted(server.findings, "sign");
         page.lines(&format!("{HELD}warning{HELD:#}: {count} of poisoning in its definitions"));
+    }
+}
+
+/// How a server became known, and from where, if that says more.
+pub(super) fn origin(server: &Server) -> String {
+    let standing = server.standing.name();
+    if server.source == standing {
+        standing.to_owned()
+    } else {
+        format!("{standing}, from {}", server.source)
     }
 }
 

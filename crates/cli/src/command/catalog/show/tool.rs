@@ -6,7 +6,7 @@ use sluice_catalog::{
 };
 use sluice_policy::suggest_entry;
 
-use super::server::strong;
+use super::server::{origin, strong};
 use crate::{
     command::catalog::page::{Page, of_risk},
     output::{BAD, visible},
@@ -29,7 +29,7 @@ pub(super) fn page(
     let (style, category) = (of_risk(risk), traits.category);
     let sure = format!("{}.{:02}", traits.confidence / 100, traits.confidence % 100);
     page.lines(&format!("{style}{risk}{style:#}: {category}, {sure} sure"));
-    page.text(&format!("of {}, {}, from {}", server.name, server.standing.name(), server.source));
+    page.text(&format!("of {}, {}", server.name, origin(server)));
     if let Some(description) = &tool.description {
         page.text(&format!("“{description}”"));
     }

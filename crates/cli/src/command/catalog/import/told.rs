@@ -1,0 +1,201 @@
+//! What an import says while it happens, and what it lists for programs.
+
+use std::{
+    io::{self, IsTerminal as _},
+    path::Path,
+};
+
+use serde_json::{Value, json};
+use sluice_catalog::{At, Before, Change, Event, Imported, Problem};
+
+use crate::output::{BAD, FAINT, counted, print, remark, shortened, visible};
+
+/// Servers that are told one by one; of more, only how many.
+const MOST_TOLD: u64 = 20;
+/// Tools that are named in one line.
+const MOST_NAMED: usize = 6;
+/// Problems that are told; of more, only how many.
+const MOST_PROBLEMS: u64 = 100;
+
+/// What standard input is called.
+pub(super) const STANDARD_INPUT: &str = "standard input";
+/// What is said of a server that has no name.
+const NO_NAME: &str = "the server has no name";
+
+/// Everything that was imported and passed over, for programs.
+#[derive(Debug, Default)]
+pub(super) struct Lists {
+    pub(super) servers: Vec<Value>,
+    pub(super) problems: Vec<Value>,
+}
+
+impl Lists {
+    /// A file that could not be read.
+    pub(super) fn unread(&mut self, path: &Path, error: &io::Error) {
+        let (file, message) = (path.display().to_string(), format!("cannot read it: {error}"));
+        self.problems.push(problem_value(&Problem { file, at: At::Whole, message }));
+    }
+}
+
+/// Says what happens while it does.
+pub(super) struct Told<'i> {
+    /// Where it is listed, if it is for programs.
+    lists: Option<&'i mut Lists>,
+    /// What the user calls the server.
+    called: Option<&'i str>,
+    /// Servers that are called otherwise all the same.
+    otherwise: u64,
+    is_terminal: bool,
+    servers: u64,
+    problems: u64,
+    /// The last thousandth of the file that was told.
+    thousandth: u64,
+}
+
+impl<'i> Told<'i> {
+    pub(super) fn new(lists: Option<&'i mut Lists>, called: Option<&'i str>) -> Told<'i> {
+        let is_terminal = io::stderr().is_terminal();
+        Told { lists, called, otherwise: 0, is_terminal, servers: 0, problems: 0, thousandth: 0 }
+    }
+
+    pub(super) fn take(&mut self, event: &Event<'_>) {
+        // What cannot be written any more must not stop an import halfway.
+        let _ = match event {
+            Event::Problem(problem) => self.problem(problem),
+            Event::Changed(change) => self.changed(change),
+            Event::Progress(imported) => self.progress(imported),
+        };
+    }
+
+    fn problem(&mut self, problem: &Problem) -> io::Result<()> {
+        self.problems += 1;
+        if let Some(lists) = &mut self.lists {
+            lists.problems.push(problem_value(problem));
+        }
+        if self.problems > MOST_PROBLEMS {
+            return Ok(());
+        }
+        self.clear();
+        // Standard input has no name that the server could have.
+        let is_unnamed = self.called.is_none() && problem.file == STANDARD_INPUT;
+        let hint = if is_unnamed && problem.message.ends_with(NO_NAME) {
+            "\nhint: name it with `--server`"
+        } else {
+            ""
+        };
+        remark(&format!("{BAD}error{BAD:#}: {}{hint}\n", visible(&problem.to_string())))
+    }
+
+    fn changed(&mut self, change: &Change) -> io::Result<()> {
+        self.servers += 1;
+        self.otherwise += u64::from(self.called.is_some_and(|called| called != change.server));
+        if let Some(lists) = &mut self.lists {
+            lists.servers.push(change_value(change));
+            return Ok(());
+        }
+        if self.servers > MOST_TOLD {
+            return Ok(());
+        }
+        self.clear();
+        print(&line(change))
+    }
+
+    fn progress(&mut self, imported: &Imported) -> io::Result<()> {
+        let thousandth = imported.read * 1_000 / imported.bytes.max(1);
+        if !self.is_terminal || thousandth == self.thousandth {
+            return Ok(());
+        }
+        self.thousandth = thousandth;
+        let tools = counted(imported.tools, "tool");
+        remark(&format!("\r{FAINT}{:>3} %  {tools}{FAINT:#}\u{1b}[K", thousandth / 10))
+    }
+
+    /// Takes the progress off the screen.
+    pub(super) fn clear(&mut self) {
+        if self.is_terminal && self.thousandth > 0 {
+            let _ = remark("\r\u{1b}[K");
+            self.thousandth = 0;
+        }
+    }
+
+    pub(super) fn finish(&mut self) {
+        if self.servers > MOST_TOLD && self.lists.is_none() {
+            let _ = print(&format!("and {}\n", counted(self.servers - MOST_TOLD, "more server")));
+        }
+        if self.problems > MOST_PROBLEMS {
+            let left = self.problems - MOST_PROBLEMS;
+            let _ = remark(&format!(
+                "{BAD}error{BAD:#}: and {} like these\n",
+                counted(left, "more problem")
+            ));
+        }
+        if let Some(called) = self.called.filter(|_| self.otherwise > 0) {
+            let (named, verb) = (
+                counted(self.otherwise, "server"),
+                if self.otherwise == 1 { "has its own name" } else { "have their own names" },
+            );
+            let called = visible(called);
+            let _ = remark(&format!(
+                "{FAINT}note{FAINT:#}: `--server {called}` was not used: {named} {verb}\n"
+            ));
+        }
+    }
+}
+
+fn change_value(change: &Change) -> Value {
+    let Change { server, before, tools, added, removed, changed } = change;
+    let is_same = added.is_empty() && removed.is_empty() && changed.is_empty();
+    let state = match before {
+        Before::Nothing => "new",
+        Before::Shipped | Before::Imported if is_same => "unchanged",
+        Before::Shipped | Before::Imported => "changed",
+    };
+    json!({
+        "server": server, "state": state, "replaces_shipped": *before == Before::Shipped,
+        "tools": tools, "added": added, "removed": removed, "changed": changed,
+    })
+}
+
+fn problem_value(problem: &Problem) -> Value {
+    let Problem { file, at, message } = problem;
+    let (line, entry) = match at {
+        At::Line(number) => (Some(number), None),
+        At::Entry(number) => (None, Some(number)),
+        At::Whole => (None, None),
+    };
+    json!({ "file": file, "line": line, "entry": entry, "message": message })
+}
+
+/// What has changed with one server.
+fn line(change: &Change) -> String {
+    let server = visible(&change.server);
+    let tools = match change.tools {
+        Some(tools) => counted(tools, "tool"),
+        None => "tools not known".to_owned(),
+    };
+    let mut parts = match change.before {
+        Before::Nothing => return format!("{server}: new, {tools}\n"),
+        Before::Shipped => vec![format!("{tools}, in place of what is shipped")],
+        Before::Imported => vec![tools],
+    };
+    for (word, names) in
+        [("added", &change.added), ("removed", &change.removed), ("changed", &change.changed)]
+    {
+        if !names.is_empty() {
+            parts.push(format!("{word} {}", named(names)));
+        }
+    }
+    if parts.len() == 1 {
+        parts.push("nothing changed".into());
+    }
+    format!("{server}: {}\n", parts.join("; "))
+}
+
+fn named(names: &[String]) -> String {
+    let mut shown: Vec<String> =
+        names.iter().take(MOST_NAMED).map(|name| shortened(name, 40)).collect();
+    if names.len() > MOST_NAMED {
+        shown.push(format!("{} more", names.len() - MOST_NAMED));
+    }
+    shown.join(", ")
+}
