@@ -166,7 +166,7 @@ pub(crate) fn located(text: &str, form: Form) -> Result<Vec<Located>, Spoilt> {
 }
 
 /// The line and column of a byte, both from 1.
-fn position(text: &str, at: usize) -> (usize, usize) {
+pub(crate) fn position(text: &str, at: usize) -> (usize, usize) {
     let before = text.get(..at).unwrap_or(text);
     let line = before.matches('\n').count() + 1;
     let column = before.rsplit('\n').next().map_or(0, |last| last.chars().count()) + 1;

@@ -11,7 +11,7 @@ use crate::{
     backup::{Backup, BackupError, Kind},
     digest::{of_value, sha256},
     disk::{self, WriteError},
-    file::{Pieces, body, with_body},
+    file::{Pieces, body, located, position, with_body},
     hook, json,
     place::{Form, Syntax},
     splice::{Edit, splice},
@@ -37,7 +37,7 @@ pub struct Undo {
     /// Names of the entries that are put back.
     pub names: Vec<String>,
     /// What cannot be put back, and why.
-    pub refused: Vec<(String, &'static str)>,
+    pub refused: Vec<(String, String)>,
     /// Where the file's texts are kept.
     pub backups: Vec<PathBuf>,
     before: String,
@@ -96,8 +96,8 @@ impl Undo {
                 undo.settled = backups.into_iter().map(|backup| (backup, Vec::new())).collect();
                 return Ok(undo);
             }
-            Ok(None) => return Ok(undo.refusing(backups, GONE)),
-            Err(_) => return Ok(undo.refusing(backups, UNREADABLE)),
+            Ok(None) => return Ok(undo.refusing(&backups, GONE)),
+            Err(_) => return Ok(undo.refusing(&backups, UNREADABLE)),
         };
         undo.before.clone_from(&current);
         let mut text = Some(current);
@@ -127,15 +127,29 @@ impl Undo {
         Ok(undo)
     }
 
-    fn refusing(mut self, backups: Vec<Backup>, why: &'static str) -> Undo {
+    fn refusing(mut self, backups: &[Backup], why: &str) -> Undo {
         for backup in backups {
-            self.refused.extend(backup.manifest.entries.iter().map(|keys| (named(keys), why)));
+            self.refuse(backup, why);
         }
         self
     }
 
+    /// Leaves all of a backup for another time.
+    fn refuse(&mut self, backup: &Backup, why: &str) {
+        let names = backup.manifest.entries.iter().map(|keys| named(keys));
+        self.refused.extend(names.map(|name| (name, why.to_owned())));
+    }
+
     /// Takes our changes out of a text that somebody else has changed.
     fn in_part(&mut self, mut text: String, backup: Backup) -> Result<String, BackupError> {
+        // Nothing is found in a text that cannot be read, which does not say that
+        // nothing is there.
+        if let Err(spoilt) = located(&text, backup.form()) {
+            let (line, column) = position(body(&text), spoilt.at);
+            let why = format!("its file cannot be read at {line}:{column}: {}", spoilt.message);
+            self.refuse(&backup, &why);
+            return Ok(text);
+        }
         let mut left = Vec::new();
         if backup.manifest.kind == Kind::Hook {
             match hook::without(&text) {
@@ -145,7 +159,7 @@ impl Undo {
                 }
                 // It stands beside another command, where somebody has put it.
                 None if text.contains(hook::MARK) => {
-                    self.refused.push((named(&[]), CHANGED));
+                    self.refused.push((named(&[]), CHANGED.to_owned()));
                     left.push(Vec::new());
                 }
                 None => {}
@@ -173,7 +187,7 @@ impl Undo {
                     // Somebody has removed the server: there is nothing to undo.
                 }
                 None => {
-                    self.refused.push((named(keys), CHANGED));
+                    self.refused.push((named(keys), CHANGED.to_owned()));
                     left.push(keys.clone());
                 }
             }
