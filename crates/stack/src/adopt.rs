@@ -15,22 +15,20 @@ use crate::{
 /// How Sluicegate is started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Front {
-    /// The path of `sluice`.
+    /// The path that clients are to start.
     pub program: String,
+    /// The program itself, where links lead to: it may have been written before.
+    pub real: String,
     /// Its data directory.
     pub data: String,
 }
 
 impl Front {
-    /// Whether a policy is one of those that are written for adopted servers.
-    pub(crate) fn has_policy(&self, path: &str) -> bool {
-        let name = path.strip_prefix(&self.data).and_then(|rest| rest.strip_prefix(POLICIES));
-        name.is_some_and(|name| !name.is_empty() && !name.contains('/'))
+    /// Whether this is what clients start, or have started.
+    pub(crate) fn is_program(&self, path: &str) -> bool {
+        path == self.program || path == self.real
     }
 }
-
-/// Where policies of adopted servers are, below the data directory.
-const POLICIES: &str = "/stack/policies/";
 
 /// One server to be adopted: the entry, its name and its policy.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -152,6 +152,12 @@ impl Entry {
         wrapped::is_wrap(&self.own)
     }
 
+    /// The data directory that its command names, if that looks like one which
+    /// `adopt` has written, there or elsewhere.
+    pub fn data(&self) -> Option<&str> {
+        wrapped::data(&self.own)
+    }
+
     /// Where it stands, to be remembered.
     pub(crate) fn seen(&self) -> Seen {
         Seen {

@@ -74,7 +74,11 @@ pub(crate) fn plans(entries: &[Entry]) -> Vec<Plan<'_>> {
 }
 
 pub(crate) fn front() -> Front {
-    Front { program: "/usr/bin/sluice".into(), data: "/data".into() }
+    Front {
+        program: "/usr/bin/sluice".into(),
+        real: "/opt/sluice-1.0/sluice".into(),
+        data: "/data".into(),
+    }
 }
 
 /// Adopts everything in all files of a machine; what came of each.

@@ -93,7 +93,7 @@ fn a_file_that_cannot_be_read_is_restored_once_it_can() {
     let toml = "[mcp_servers.a]\ncommand = \"a\"\n";
     for (file, text, from, to, at) in [
         (FILE, TEXT, "\"n\": 1,", "\"n\": 1", "2:9"),
-        (".codex/config.toml", toml, "command = ", "command ", "2:9"),
+        (".codex/config.toml", toml, "command = ", "command ", "3:9"),
     ] {
         let machine = adopted(file, text);
         let whole = machine.text(file);

@@ -5,7 +5,7 @@ mod check;
 
 use std::{collections::BTreeSet, fmt::Write as _};
 
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 use clap::Args;
 use sluice_stack::{Entry, Fingerprints, HookFile, Hooked, Memory};
 
@@ -65,12 +65,8 @@ fn install(machine: &Machine) -> anyhow::Result<Done> {
             "neither Claude Code nor Cursor nor Gemini CLI is used here\nhint: only these have hooks"
         );
     }
-    let program = std::env::current_exe().context("this program's own path is not known")?;
-    let command = format!(
-        "{} --data {}",
-        quoted(&program.display().to_string()),
-        quoted(&machine.data.display().to_string())
-    );
+    let front = machine.front()?;
+    let command = format!("{} --data {}", quoted(&front.program), quoted(&front.data));
     machine.directory()?.stack_folder("backups")?;
     let is_first = !files.iter().any(HookFile::has_ours);
     for file in &files {
