@@ -33,3 +33,26 @@ fn clients_start_the_link_that_the_program_was_called_by() {
         assert_eq!(home.text(".cursor/mcp.json"), before);
     }
 }
+
+#[test]
+fn what_was_adopted_with_another_data_directory_is_named_with_it() {
+    let home = furnished();
+    let before = home.text(".cursor/mcp.json");
+    home.stack(&["adopt", "notes", "--yes"]).exits(0);
+    let data = home.path(".local/share/sluice").display().to_string();
+    home.write("work/sluice.toml", "data = \"other\"\n");
+    let adopted = home.text(".cursor/mcp.json");
+    let refused = home.stack(&["restore"]).exits(1);
+    assert!(!refused.err.contains("nothing to restore"), "{}", refused.err);
+    assert!(refused.err.contains("notes: in Cursor, it was adopted with another data directory"));
+    let hint = format!("hint: `sluice --data {data} stack restore`");
+    assert!(refused.err.contains(&hint), "{}", refused.err);
+    assert_eq!(home.text(".cursor/mcp.json"), adopted);
+    let json = home.stack(&["restore", "--json"]).exits(1).json();
+    assert_eq!(json["elsewhere"][0]["data"], data.as_str(), "{json}");
+    let line = ["--data", &data, "stack", "restore"];
+    Ran::from(home.command(BINARY).args(line).output().unwrap()).exits(0);
+    assert_eq!(home.text(".cursor/mcp.json"), before);
+    let nothing = home.stack(&["restore"]).exits(0);
+    assert!(nothing.err.contains("nothing to restore"), "{}", nothing.err);
+}
