@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use crate::{
+    digest::Fingerprints,
     entry::{self, Entry, Spot, Transport},
     file::{ConfigFile, body, with_body},
     json,
@@ -13,7 +14,7 @@ use crate::{
 };
 
 /// How Sluicegate is started.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Front {
     /// The path that clients are to start.
     pub program: String,
@@ -21,6 +22,9 @@ pub struct Front {
     pub real: String,
     /// Its data directory.
     pub data: String,
+    /// What tells servers apart by the values of their variables, once there is a
+    /// key for that.
+    pub fingerprints: Option<Fingerprints>,
 }
 
 impl Front {

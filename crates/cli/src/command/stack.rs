@@ -58,6 +58,8 @@ impl Stack {
     }
 
     fn show(&self, machine: &Machine) -> anyhow::Result<Done> {
+        // What is remembered is to be found again.
+        machine.fingerprints()?;
         let configured = machine.configured()?;
         let failed = if self.scan { self.asked(machine, &configured)? } else { Vec::new() };
         let memory = machine.memory()?;

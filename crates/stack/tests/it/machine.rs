@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use sluice_stack::{Adoption, Configured, Entry, Front, Os, Places, Plan};
+use sluice_stack::{Adoption, Configured, Entry, Fingerprints, Front, Os, Places, Plan};
 use sluice_testkit::Folder;
 
 pub(crate) struct Machine {
@@ -78,6 +78,7 @@ pub(crate) fn front() -> Front {
         program: "/usr/bin/sluice".into(),
         real: "/opt/sluice-1.0/sluice".into(),
         data: "/data".into(),
+        fingerprints: Some(Fingerprints::new(&[7; 32])),
     }
 }
 

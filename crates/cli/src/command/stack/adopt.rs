@@ -71,6 +71,10 @@ struct Refused<'c> {
 
 impl Adopt {
     pub(crate) fn run(self, machine: &Machine) -> anyhow::Result<Done> {
+        if !self.consent.dry_run {
+            // What is remembered is to be found again.
+            machine.fingerprints()?;
+        }
         let configured = machine.configured()?;
         let mut open = self.chosen(&configured)?;
         open.retain(|entry| entry.wrapped.is_none() && known::registered(machine, entry).is_none());

@@ -78,8 +78,8 @@ fn install(machine: &Machine) -> anyhow::Result<Done> {
         remark(&format!("{GOOD}ok{GOOD:#}: the hook is {state} {}\n", shown(machine, file)))?;
     }
     if is_first {
-        let configured = machine.configured()?;
         let fingerprints = machine.fingerprints()?;
+        let configured = machine.configured()?;
         let count =
             machine.remember(|memory| Ok(accepted(memory, configured.entries(), &fingerprints)))?;
         remark(&format!(
@@ -136,8 +136,8 @@ fn status(machine: &Machine) -> anyhow::Result<Done> {
 }
 
 fn accept(machine: &Machine, names: &[String]) -> anyhow::Result<Done> {
-    let configured = machine.configured()?;
     let fingerprints = machine.fingerprints()?;
+    let configured = machine.configured()?;
     machine.remember(|memory| {
         for name in names {
             let mut found = configured.entries().filter(|entry| entry.name == *name).peekable();

@@ -61,7 +61,12 @@ impl Machine {
             path.into_os_string().into_string().ok().context("a path is not valid UTF-8")
         };
         let program = called_by(&self.environment, &real).unwrap_or_else(|| real.clone());
-        Ok(Front { program: text(program)?, real: text(real)?, data: text(self.data.clone())? })
+        Ok(Front {
+            program: text(program)?,
+            real: text(real)?,
+            data: text(self.data.clone())?,
+            fingerprints: self.has_key().then(|| self.fingerprints()).transpose()?,
+        })
     }
 
     /// What the clients of this machine are configured to use.
@@ -69,7 +74,12 @@ impl Machine {
         Ok(Configured::read(&self.places, &self.front()?))
     }
 
-    /// What accepted servers are known by again.
+    /// Whether there is a key for fingerprints; only looking makes none.
+    fn has_key(&self) -> bool {
+        self.data.join("keys/master").exists()
+    }
+
+    /// What servers are known by again.
     pub(super) fn fingerprints(&self) -> anyhow::Result<Fingerprints> {
         let key = Key::from_bytes(self.directory()?.master_key()?);
         Ok(Fingerprints::new(key.derive("accepted servers").as_bytes()))

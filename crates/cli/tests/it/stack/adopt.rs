@@ -153,6 +153,27 @@ fn servers_that_share_a_name_do_not_share_a_policy() {
 }
 
 #[test]
+fn servers_that_differ_in_variables_do_not_share_a_policy() {
+    let home = Home::new();
+    let entry = |tools: &str| {
+        let env = json!({"TOOLS": tools, "A": "1"});
+        json!({"mcpServers": {"notes": {"command": "notes-server", "env": env}}}).to_string()
+    };
+    home.write(".cursor/mcp.json", &entry("list_notes"));
+    home.write(".claude.json", &entry("delete_note"));
+    home.write(".gemini/settings.json", &entry("list_notes"));
+    home.stack(&["adopt", "--all", "--yes"]).exits(0);
+    let policies = ["notes", "notes-2"]
+        .map(|name| home.text(&format!(".local/share/sluice/stack/policies/{name}.json")));
+    assert_eq!(policies.iter().filter(|text| text.contains("list_notes")).count(), 1);
+    assert_eq!(policies.iter().filter(|text| text.contains("delete_note")).count(), 1);
+    assert!(!home.path(".local/share/sluice/stack/policies/notes-3.json").exists());
+    let json = home.stack(&["--json"]).exits(0).json();
+    assert_eq!(json["servers"].as_array().unwrap().len(), 2, "{json}");
+    assert_eq!(json["servers"][0]["new"], false, "{json}");
+}
+
+#[test]
 fn servers_that_do_not_answer_are_adopted_only_if_told_so() {
     let home = Home::new();
     let text = r#"{"mcpServers": {"gone": {"command": "no-such-program"}, "odd": {"command": "${input:x}"}}}"#;

@@ -80,11 +80,13 @@ fn only_the_very_package_is_known_from_the_catalogue() {
 #[test]
 fn what_changed_is_told() {
     let home = Home::new();
+    let settings = home.path("settings").display().to_string();
     let file = |tools: &str, words: &str, more: &str| {
+        home.write("settings", &format!("TOOLS='{tools}' WORDS='{words}'\n"));
         home.write(
             ".cursor/mcp.json",
             &format!(
-                r#"{{"mcpServers": {{"s": {{"command": "notes-server", "env": {{"TOOLS": "{tools}", "WORDS": "{words}"}}}}{more}}}}}"#
+                r#"{{"mcpServers": {{"s": {{"command": "notes-server", "env": {{"SETTINGS": "{settings}"}}}}{more}}}}}"#
             ),
         );
     };
