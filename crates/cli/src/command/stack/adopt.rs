@@ -63,6 +63,8 @@ type Work<'c> = Vec<(&'c ConfigFile, Adoption<'c>)>;
 /// The name and policy of each server, by its identity.
 type AllTerms<'c> = BTreeMap<String, Terms<'c>>;
 
+const DISABLED: &str = "it is disabled in its client\nhint: name it to adopt it all the same";
+
 /// A server that is not adopted, and why.
 struct Refused<'c> {
     entry: &'c Entry,
@@ -76,13 +78,16 @@ impl Adopt {
             machine.fingerprints()?;
         }
         let configured = machine.configured()?;
+        let is_open =
+            |entry: &&Entry| entry.wrapped.is_none() && known::registered(machine, entry).is_none();
         let mut open = self.chosen(&configured)?;
-        open.retain(|entry| entry.wrapped.is_none() && known::registered(machine, entry).is_none());
+        open.retain(is_open);
+        let mut refused = self.passed_over(&mut open);
         let wanted = open.len();
-        if open.is_empty() {
+        if open.is_empty() && refused.is_empty() {
             remark(&format!("{GOOD}ok{GOOD:#}: all of them go through Sluicegate already\n"))?;
         }
-        let mut refused = refused_wraps(&mut open);
+        refused.extend(refused_wraps(&mut open));
         let terms = self.terms(machine, &open, &mut refused)?;
         let front = machine.front()?;
         let work = work(&configured, &open, &terms, &front, &mut refused);
@@ -130,11 +135,10 @@ impl Adopt {
         let is_here = |entry: &&Entry| self.client.is_none_or(|client| entry.client == client);
         let here: Vec<&Entry> = configured.entries().filter(is_here).collect();
         if self.servers.is_empty() {
-            let used: Vec<&Entry> = here.into_iter().filter(|entry| !entry.is_disabled).collect();
-            if used.is_empty() {
+            if here.is_empty() {
                 bail!("no server is configured there\nhint: `sluice stack` says where it looks");
             }
-            return Ok(used);
+            return Ok(here);
         }
         for name in &self.servers {
             if !here.iter().any(|entry| entry.name == *name) {
@@ -145,6 +149,12 @@ impl Adopt {
             }
         }
         Ok(here.into_iter().filter(|entry| self.servers.contains(&entry.name)).collect())
+    }
+
+    /// Takes out those that must be asked for by their names.
+    fn passed_over<'c>(&self, open: &mut Vec<&'c Entry>) -> Vec<Refused<'c>> {
+        let disabled = open.extract_if(.., |entry| self.servers.is_empty() && entry.is_disabled);
+        disabled.map(|entry| Refused { entry, why: DISABLED.to_owned() }).collect()
     }
 }
 

@@ -174,6 +174,31 @@ fn servers_that_differ_in_variables_do_not_share_a_policy() {
 }
 
 #[test]
+fn every_server_that_is_not_adopted_is_named() {
+    let home = Home::new();
+    let url = r#"{"mcpServers": {"far": {"url": "http://127.0.0.1:9/mcp"}}}"#;
+    home.write(".claude.json", url);
+    home.write(
+        ".cursor/mcp.json",
+        r#"{"mcpServers": {"far": {"url": "http://127.0.0.1:9/mcp"}, "off": {"command": "notes-server", "args": ["list_notes"], "disabled": true}}}"#,
+    );
+    let told = home.stack(&["adopt", "--all", "--yes"]).exits(1);
+    for (name, client) in [("far", "Claude Code"), ("far", "Cursor"), ("off", "Cursor")] {
+        assert!(told.err.contains(&format!("`{name}` in {client}: ")), "{}", told.err);
+    }
+    let json = home.stack(&["adopt", "--client", "cursor", "--json", "--yes"]).exits(1).json();
+    assert_eq!(json["refused"].as_array().unwrap().len(), 2, "{json}");
+    assert!(json["refused"][0]["why"].as_str().unwrap().starts_with("it is disabled"), "{json}");
+    // It is left out on purpose, which is no problem; by its name it is adopted.
+    home.write(".claude.json", "{}");
+    home.write(".cursor/mcp.json", r#"{"mcpServers": {"off": {"command": "notes-server", "args": ["list_notes"], "disabled": true}}}"#);
+    let told = home.stack(&["adopt", "--all", "--yes"]).exits(0);
+    assert!(told.err.contains("disabled") && !told.err.contains("already"), "{}", told.err);
+    home.stack(&["adopt", "off", "--yes"]).exits(0);
+    assert!(home.text(".cursor/mcp.json").contains("wrap"));
+}
+
+#[test]
 fn servers_that_do_not_answer_are_adopted_only_if_told_so() {
     let home = Home::new();
     let text = r#"{"mcpServers": {"gone": {"command": "no-such-program"}, "odd": {"command": "${input:x}"}}}"#;

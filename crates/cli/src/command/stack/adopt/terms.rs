@@ -47,7 +47,10 @@ impl Adopt {
         let mut terms = BTreeMap::new();
         for entry in servers {
             if let Some(why) = self.objection(&failed, entry) {
-                refused.push(Refused { entry, why });
+                // Wherever else it is, it is not adopted either.
+                let identity = entry.identity();
+                let same = open.iter().copied().filter(|other| other.identity() == identity);
+                refused.extend(same.map(|entry| Refused { entry, why: why.clone() }));
                 continue;
             }
             let wanted = wrap::name::made(&entry.name)?;
