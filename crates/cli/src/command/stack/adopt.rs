@@ -1,5 +1,6 @@
 //! `sluice stack adopt`: servers of clients go through Sluicegate from then on.
 
+mod mend;
 mod terms;
 mod told;
 
@@ -80,11 +81,12 @@ impl Adopt {
         let configured = machine.configured()?;
         let is_open =
             |entry: &&Entry| entry.wrapped.is_none() && known::registered(machine, entry).is_none();
-        let mut open = self.chosen(&configured)?;
-        open.retain(is_open);
+        let (mut open, adopted): (Vec<_>, Vec<_>) =
+            self.chosen(&configured)?.into_iter().partition(is_open);
+        let is_whole = self.mended(machine, &adopted)?;
         let mut refused = self.passed_over(&mut open);
         let wanted = open.len();
-        if open.is_empty() && refused.is_empty() {
+        if open.is_empty() && refused.is_empty() && is_whole {
             remark(&format!("{GOOD}ok{GOOD:#}: all of them go through Sluicegate already\n"))?;
         }
         refused.extend(refused_wraps(&mut open));
@@ -93,7 +95,7 @@ impl Adopt {
         let work = work(&configured, &open, &terms, &front, &mut refused);
         told::refused(&refused)?;
         let adopted: usize = work.iter().map(|(_, adoption)| adoption.adopted.len()).sum();
-        let mut done = Done::well_if(adopted == wanted);
+        let mut done = Done::well_if(adopted == wanted && is_whole);
         let mut written = Vec::new();
         if !work.is_empty() {
             self.preview(machine, &work, &terms)?;

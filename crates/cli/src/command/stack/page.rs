@@ -199,6 +199,9 @@ fn notes(report: &Report<'_>, group: &Group<'_>) -> Vec<String> {
     if let Some(failure) = report.failure(group) {
         note(BAD, &format!("cannot be asked: {}", failure.lines().next().unwrap_or_default()));
     }
+    if let Some(why) = Report::unusable(group) {
+        note(BAD, &format!("its policy cannot be used: {why}"));
+    }
     if let Some(ability) = &group.ability {
         if ability.is_hearsay {
             note(FAINT, "as the catalogue has this package; the server itself was not asked");

@@ -138,6 +138,37 @@ fn a_policy_that_is_there_stays() {
 }
 
 #[test]
+fn a_policy_that_cannot_be_used_is_told() {
+    let home = furnished();
+    home.stack(&["adopt", "notes", "--yes"]).exits(0);
+    let policy = ".local/share/sluice/stack/policies/notes.json";
+    let written = home.text(policy);
+    let page = || {
+        let json = home.stack(&["--json"]).exits(0).json();
+        let all = json["servers"].as_array().unwrap().clone();
+        let notes = all.into_iter().find(|server| server["name"] == "notes").unwrap();
+        (home.stack(&[]).exits(0).out, notes["advice"].as_str().unwrap().to_owned())
+    };
+    assert_eq!(page().1, "proceed");
+    home.write(policy, "{");
+    let (shown, advice) = page();
+    assert!(shown.contains("its policy cannot be used: 1:"), "{shown}");
+    assert_eq!(advice, "ask first");
+    let told = home.stack(&["adopt", "notes", "--yes"]).exits(1);
+    assert!(told.err.contains("the policy of `notes` cannot be used: 1:"), "{}", told.err);
+    fs::remove_file(home.path(policy)).unwrap();
+    let (shown, advice) = page();
+    assert!(shown.contains("its policy cannot be used: it is gone"), "{shown}");
+    assert_eq!(advice, "ask first");
+    let told = home.stack(&["adopt", "notes"]).exits(1);
+    assert!(told.err.contains("`--yes` writes it anew"), "{}", told.err);
+    let told = home.stack(&["adopt", "notes", "--yes"]).exits(0);
+    assert!(told.err.contains("is written anew"), "{}", told.err);
+    assert_eq!(home.text(policy), written);
+    assert_eq!(page().1, "proceed");
+}
+
+#[test]
 fn servers_that_share_a_name_do_not_share_a_policy() {
     let home = furnished();
     home.write(
