@@ -37,13 +37,22 @@ pub struct Undo {
     /// Names of the entries that are put back.
     pub names: Vec<String>,
     /// What cannot be put back, and why.
-    pub refused: Vec<(String, String)>,
+    pub refused: Vec<Left>,
     /// Where the file's texts are kept.
     pub backups: Vec<PathBuf>,
     before: String,
     /// `None`: the file is to go, because there was none.
     after: Option<String>,
     settled: Vec<(Backup, Vec<Vec<String>>)>,
+}
+
+/// An entry that cannot be put back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Left {
+    pub name: String,
+    pub why: String,
+    /// The file as it was when the entry was not yet ours.
+    pub kept: PathBuf,
 }
 
 impl std::fmt::Debug for Undo {
@@ -136,8 +145,14 @@ impl Undo {
 
     /// Leaves all of a backup for another time.
     fn refuse(&mut self, backup: &Backup, why: &str) {
-        let names = backup.manifest.entries.iter().map(|keys| named(keys));
-        self.refused.extend(names.map(|name| (name, why.to_owned())));
+        for keys in &backup.manifest.entries {
+            self.leave(backup, keys, why);
+        }
+    }
+
+    fn leave(&mut self, backup: &Backup, keys: &[String], why: &str) {
+        let (why, kept) = (why.to_owned(), backup.original_file());
+        self.refused.push(Left { name: named(keys), why, kept });
     }
 
     /// Takes our changes out of a text that somebody else has changed.
@@ -159,7 +174,7 @@ impl Undo {
                 }
                 // It stands beside another command, where somebody has put it.
                 None if text.contains(hook::MARK) => {
-                    self.refused.push((named(&[]), CHANGED.to_owned()));
+                    self.leave(&backup, &[], CHANGED);
                     left.push(Vec::new());
                 }
                 None => {}
@@ -187,7 +202,7 @@ impl Undo {
                     // Somebody has removed the server: there is nothing to undo.
                 }
                 None => {
-                    self.refused.push((named(keys), CHANGED.to_owned()));
+                    self.leave(&backup, keys, CHANGED);
                     left.push(keys.clone());
                 }
             }

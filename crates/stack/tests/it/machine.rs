@@ -105,7 +105,7 @@ pub(crate) fn restore_all(machine: &Machine) -> Vec<String> {
     refused.extend(damaged.iter().map(ToString::to_string));
     for undo in undone {
         undo.apply(NOW).unwrap();
-        refused.extend(undo.refused.iter().map(|(name, why)| format!("{name}: {why}")));
+        refused.extend(undo.refused.iter().map(|left| format!("{}: {}", left.name, left.why)));
     }
     refused
 }

@@ -1,6 +1,6 @@
 //! Restoring files that somebody has changed since they were rewritten.
 
-use sluice_stack::{Client, HookFile};
+use sluice_stack::{Client, HookFile, Undo};
 
 use crate::machine::{Machine, NOW, adopt_all, restore_all};
 
@@ -136,6 +136,21 @@ fn several_rewrites_are_undone_together() {
     assert_eq!(restore_all(&machine), Vec::<String>::new());
     let expected = TEXT.replace("\"c\": {", "\"d\": { \"command\": \"d\" },\n    \"c\": {");
     assert_eq!(machine.text(FILE), expected);
+}
+
+#[test]
+fn what_is_left_is_kept_where_it_was_not_yet_ours() {
+    let machine = adopted(FILE, TEXT);
+    let more =
+        machine.text(FILE).replace("\"c\": {", "\"d\": { \"command\": \"d\" },\n    \"c\": {");
+    machine.write(FILE, more.as_bytes());
+    adopt_all(&machine);
+    let edited = machine.text(FILE).replace("\"--\", \"c\"", "\"--\", \"other\"");
+    machine.write(FILE, edited.as_bytes());
+    let (undone, _) = Undo::all(&machine.backups()).unwrap();
+    let [left] = undone[0].refused.as_slice() else { panic!("{undone:?}") };
+    assert_eq!(left.name, "c");
+    assert_eq!(std::fs::read_to_string(&left.kept).unwrap(), TEXT);
 }
 
 #[test]

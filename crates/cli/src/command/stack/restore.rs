@@ -1,6 +1,6 @@
 //! `sluice stack restore`: clients' files become what they were.
 
-use std::{fmt::Write as _, path::Path};
+use std::{collections::BTreeSet, fmt::Write as _, path::Path};
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -99,7 +99,9 @@ fn tell_of(elsewhere: &[Elsewhere<'_>]) -> anyhow::Result<()> {
 }
 
 fn as_json(undo: &Undo) -> Value {
-    let refused = undo.refused.iter().map(|(name, why)| json!({ "name": name, "why": why }));
+    let refused = undo.refused.iter().map(|left| {
+        json!({ "name": left.name, "why": left.why, "kept": left.kept.display().to_string() })
+    });
     json!({
         "client": undo.client,
         "file": undo.file.display().to_string(),
@@ -128,14 +130,18 @@ fn drawn(machine: &Machine, undo: &Undo) -> String {
         }
         Outcome::Nothing => format!("{HELD}left{HELD:#}         {file}\n"),
     };
-    for (name, why) in &undo.refused {
+    for left in &undo.refused {
+        let (name, why) = (visible(&left.name), visible(&left.why));
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "{BAD}not restored{BAD:#} {}: {why}", visible(name));
+        let _ = writeln!(text, "{BAD}not restored{BAD:#} {name}: {why}");
     }
-    if !undo.refused.is_empty() {
-        let kept = undo.backups.first().map(|folder| machine.shown(&folder.join("original")));
-        let kept = visible(&kept.unwrap_or_default());
-        let _ = writeln!(text, "hint: the file as it was is kept in {kept}");
+    // Servers that were adopted together are kept together.
+    let kept: BTreeSet<_> = undo.refused.iter().map(|left| &left.kept).collect();
+    for kept in kept {
+        let file = visible(&machine.shown(kept));
+        let of_kept = undo.refused.iter().filter(|left| left.kept == *kept);
+        let names: Vec<_> = of_kept.map(|left| visible(&left.name)).collect();
+        let _ = writeln!(text, "hint: the file with {} as it was is {file}", names.join(", "));
     }
     text
 }
