@@ -163,7 +163,7 @@ impl Check<'_> {
             return Answer::Pass;
         }
         Answer::Ask(format!(
-            "Sluicegate: MCP server `{}` is in no file that Sluicegate reads, so that it cannot say what it does. Let it pass with `sluice stack hook --accept {}`.",
+            "Sluicegate: MCP server `{}` is in no file that Sluicegate reads, so that it cannot say what it does. Let it pass with `sluice stack hook --unlisted --accept {}`.",
             named(&name),
             argument(&name)
         ))
