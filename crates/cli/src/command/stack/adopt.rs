@@ -33,6 +33,9 @@ pub(crate) struct Adopt {
     /// All servers
     #[arg(long, conflicts_with = "servers")]
     all: bool,
+    /// Also those in files of projects, which others may use too
+    #[arg(long, conflicts_with = "servers")]
+    projects: bool,
     /// Also servers that do not tell their tools, with a policy by categories
     #[arg(long)]
     unseen: bool,
@@ -64,6 +67,8 @@ type Work<'c> = Vec<(&'c ConfigFile, Adoption<'c>)>;
 /// The name and policy of each server, by its identity.
 type AllTerms<'c> = BTreeMap<String, Terms<'c>>;
 
+const OF_PROJECT: &str =
+    "it is in a file of a project\nhint: name it, or add `--projects`, to adopt it all the same";
 const DISABLED: &str = "it is disabled in its client\nhint: name it to adopt it all the same";
 
 /// A server that is not adopted, and why.
@@ -99,6 +104,7 @@ impl Adopt {
         let mut written = Vec::new();
         if !work.is_empty() {
             self.preview(machine, &work, &terms)?;
+            told::warn_of_projects(machine, &work)?;
             told::warn_of_build(&front)?;
             if self.consent.is_given(work.len())? {
                 written = write(machine, &configured, &work, &terms)?;
@@ -155,8 +161,19 @@ impl Adopt {
 
     /// Takes out those that must be asked for by their names.
     fn passed_over<'c>(&self, open: &mut Vec<&'c Entry>) -> Vec<Refused<'c>> {
-        let disabled = open.extract_if(.., |entry| self.servers.is_empty() && entry.is_disabled);
-        disabled.map(|entry| Refused { entry, why: DISABLED.to_owned() }).collect()
+        if !self.servers.is_empty() {
+            return Vec::new();
+        }
+        let is_meant = self.projects || self.client == Some(Client::Project);
+        let why = |entry: &Entry| match () {
+            () if entry.is_of_project && !is_meant => Some(OF_PROJECT),
+            () if entry.is_disabled => Some(DISABLED),
+            () => None,
+        };
+        let passed = open.extract_if(.., |entry| why(entry).is_some());
+        passed
+            .map(|entry| Refused { entry, why: why(entry).unwrap_or_default().to_owned() })
+            .collect()
     }
 }
 

@@ -216,10 +216,18 @@ fn what_a_project_brings_along_is_started_only_if_that_is_said() {
     );
     let page = home.stack(&["--scan"]).exits(0);
     assert!(page.err.contains("1 server is not asked"), "{}", page.err);
-    let refused = home.stack(&["adopt", "--all"]).exits(1);
+    check("stack-project.txt", &home, &page.out);
+    let left = home.stack(&["adopt", "--all", "--yes"]).exits(0);
+    assert!(left.err.contains("or add `--projects`"), "{}", left.err);
+    let refused = home.stack(&["adopt", "--all", "--projects"]).exits(1);
     assert!(refused.err.contains("in a file of a project, and is not started"), "{}", refused.err);
     home.stack(&["--projects"]).exits(2);
     assert!(!home.path("record").exists());
     home.stack(&["--scan", "--projects"]).exits(0);
     assert_eq!(home.text("record"), "started with KEY=k\n");
+    let before = home.text("work/.mcp.json");
+    let asked = home.stack(&["adopt", "--all", "--projects"]).exits(1);
+    let warning = "~/work/.mcp.json is of a project, and gets paths";
+    assert!(asked.err.contains(warning), "{}", asked.err);
+    assert_eq!(home.text("work/.mcp.json"), before);
 }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use anstyle::Style;
 use serde_json::{Value, json};
-use sluice_stack::{Backup, Client, Front};
+use sluice_stack::{Backup, Client, Front, Scope};
 
 use super::{AllTerms, Refused, Terms, Work};
 use crate::{
@@ -111,6 +111,17 @@ impl Told<'_, '_> {
             "dry_run": is_dry_run,
         })
     }
+}
+
+/// A file of a project is often kept in its repository, for everybody.
+pub(super) fn warn_of_projects(machine: &Machine, work: &Work<'_>) -> anyhow::Result<()> {
+    for (file, _) in work.iter().filter(|(file, _)| file.scope != Scope::User) {
+        let path = visible(&machine.shown(&file.path));
+        remark(&format!(
+            "{BAD}warning{BAD:#}: {path} is of a project, and gets paths that only this machine has\n"
+        ))?;
+    }
+    Ok(())
 }
 
 /// Clients will start the path that is written into their files.
