@@ -10,7 +10,7 @@ use clap::Args;
 use sluice_stack::{Entry, Fingerprints, HookFile, Hooked, Memory};
 
 use super::machine::{Machine, now};
-use crate::output::{Done, FAINT, GOOD, complain, fitted, print, remark, visible};
+use crate::output::{Done, FAINT, GOOD, complain, fitted, print, remark, typed, visible};
 
 /// Columns of a command.
 const WIDTH: usize = 78;
@@ -72,7 +72,7 @@ fn install(machine: &Machine) -> anyhow::Result<Done> {
         );
     }
     let front = machine.front()?;
-    let command = format!("{} --data {}", quoted(&front.program), quoted(&front.data));
+    let command = format!("{} --data {}", typed(&front.program), typed(&front.data));
     machine.directory()?.stack_folder("backups")?;
     let is_first = !files.iter().any(HookFile::has_ours);
     for file in &files {
@@ -192,14 +192,4 @@ fn told(machine: &Machine, entries: &[&Entry]) -> anyhow::Result<()> {
 
 fn shown(machine: &Machine, file: &HookFile) -> String {
     format!("{} ({})", file.client, visible(&machine.shown(&file.path)))
-}
-
-/// A word of a shell's line.
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
-    }
 }

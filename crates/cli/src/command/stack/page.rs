@@ -7,8 +7,9 @@ use sluice_classify::Category;
 use sluice_stack::{Ability, Advice, Client, Group, HookFile};
 
 use super::{machine::Machine, report::Report};
-pub(super) use crate::output::shortened;
-use crate::output::{BAD, Cell, FAINT, GOOD, HELD, STRONG, counted, table, visible, wide};
+use crate::output::{
+    BAD, Cell, FAINT, GOOD, HELD, STRONG, counted, shortened, table, visible, wide,
+};
 
 /// Columns that a line may have.
 const WIDTH: usize = 80;

@@ -155,6 +155,12 @@ fn wide_names_fit_their_columns() {
     home.write(".cursor/mcp.json", &text);
     let page = home.stack(&[]).exits(0);
     check("stack-wide.txt", &home, &page.out);
+    let server = |tool: &str| format!(r#"{{"command": "notes-server", "args": ["{tool}"]}}"#);
+    let (one, two) = (server("get_time"), server("get_date"));
+    let text = format!(r#"{{"mcpServers": {{"筆記": {one}, "notes": {two}}}}}"#);
+    home.write(".cursor/mcp.json", &text);
+    let page = home.stack(&["--scan"]).exits(0);
+    assert_eq!(page.err, "1/2 筆記   1 tool\n2/2 notes  1 tool\n");
 }
 
 #[test]
