@@ -80,8 +80,12 @@ pub enum AdoptError {
         "its URL has a user in it, which Sluicegate does not send\nhint: put the credential into a header"
     )]
     User,
+    #[error("its entry has neither a command nor a URL that is a text")]
+    Unclear,
     #[error("its file belongs to another user")]
     Foreign,
+    #[error("its file is read-only\nhint: chmod u+w it, if it may be changed")]
+    ReadOnly,
     #[error("it is no longer in its file")]
     Gone,
 }
@@ -148,6 +152,9 @@ impl ConfigFile {
         if self.is_foreign {
             return Err(AdoptError::Foreign);
         }
+        if self.is_read_only {
+            return Err(AdoptError::ReadOnly);
+        }
         let keys = &plan.entry.keys;
         let before = value(text, self.form, keys).ok_or(AdoptError::Gone)?;
         let change = change(plan, front, &before)?;
@@ -213,7 +220,7 @@ fn change(plan: &Plan<'_>, front: &Front, entry: &Value) -> Result<Change, Adopt
             }
             Ok(Change::Url { program, args, variables, bearer })
         }
-        Transport::Unclear => Err(AdoptError::Shape),
+        Transport::Unclear => Err(AdoptError::Unclear),
     }
 }
 

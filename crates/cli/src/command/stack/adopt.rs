@@ -12,7 +12,7 @@ use std::{
 use anyhow::bail;
 use clap::Args;
 use sluice_stack::{
-    AdoptError, Adoption, Backup, Client, ConfigFile, Configured, Entry, Front, Plan,
+    AdoptError, Adoption, Backup, Client, ConfigFile, Configured, Entry, Front, Plan, Transport,
 };
 
 use self::terms::Terms;
@@ -94,7 +94,7 @@ impl Adopt {
         if open.is_empty() && refused.is_empty() && is_whole {
             remark(&format!("{GOOD}ok{GOOD:#}: all of them go through Sluicegate already\n"))?;
         }
-        refused.extend(refused_wraps(&mut open));
+        refused.extend(refused_first(&mut open));
         let terms = self.terms(machine, &open, &mut refused)?;
         let front = machine.front()?;
         let work = work(&configured, &open, &terms, &front, &mut refused);
@@ -215,12 +215,17 @@ fn is_yes(question: &str) -> anyhow::Result<bool> {
     Ok(["y", "yes"].contains(&answer.trim().to_lowercase().as_str()))
 }
 
-/// Takes out those that others have put behind `sluice wrap`, before any of them
-/// is started.
-fn refused_wraps<'c>(open: &mut Vec<&'c Entry>) -> Vec<Refused<'c>> {
-    let why = AdoptError::Wrap.to_string();
-    let wraps = open.extract_if(.., |entry| entry.is_wrap());
-    wraps.map(|entry| Refused { entry, why: why.clone() }).collect()
+/// Takes out those that can never be adopted, before any of them is started: what
+/// others have put behind `sluice wrap`, and what is no server.
+fn refused_first<'c>(open: &mut Vec<&'c Entry>) -> Vec<Refused<'c>> {
+    let error = |entry: &Entry| match entry.transport {
+        _ if entry.is_wrap() => Some(AdoptError::Wrap),
+        Transport::Unclear => Some(AdoptError::Unclear),
+        _ => None,
+    };
+    let taken = open.extract_if(.., |entry| error(entry).is_some());
+    let refused = |entry| Some(Refused { entry, why: error(entry)?.to_string() });
+    taken.filter_map(refused).collect()
 }
 
 fn work<'c>(

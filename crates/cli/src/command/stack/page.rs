@@ -39,11 +39,13 @@ pub(super) fn draw(report: &Report<'_>, machine: &Machine) -> String {
 /// What it comes to.
 fn totals(groups: &[Group<'_>]) -> String {
     let tools: usize = groups.iter().map(|group| tools_of(group)).sum();
-    let mut clients: Vec<Client> = groups.iter().flat_map(Group::clients).collect();
-    clients.sort();
-    clients.dedup();
     let unknown = groups.iter().filter(|group| group.ability.is_none()).count();
     let known = groups.len() - unknown;
+    // Clients of the servers that are counted beside them.
+    let counts = |group: &&Group<'_>| known == 0 || group.ability.is_some();
+    let mut clients: Vec<Client> = groups.iter().filter(counts).flat_map(Group::clients).collect();
+    clients.sort();
+    clients.dedup();
     let mut text = if known == 0 {
         format!(
             "{STRONG}Your agents can reach {}{STRONG:#}, from {}.\n",

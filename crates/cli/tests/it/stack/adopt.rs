@@ -247,12 +247,22 @@ fn servers_that_do_not_answer_are_adopted_only_if_told_so() {
 }
 
 #[test]
+fn what_is_no_server_is_not_to_be_had_unseen_either() {
+    let home = Home::new();
+    home.write(".cursor/mcp.json", r#"{"mcpServers": {"num": {"command": 5}}}"#);
+    let refused = home.stack(&["adopt", "--all", "--yes"]).exits(1);
+    assert!(refused.err.contains("neither a command nor a URL"), "{}", refused.err);
+    assert!(!refused.err.contains("--unseen"), "{}", refused.err);
+}
+
+#[test]
 fn a_file_that_cannot_be_written_stops_no_other() {
     let home = furnished();
     fs::set_permissions(home.path(FILES[0]), fs::Permissions::from_mode(0o444)).unwrap();
     let before = home.text(FILES[0]);
     let done = home.stack(&["adopt", "notes", "--yes"]).exits(1);
-    assert!(done.err.contains("is read-only\nhint: chmod u+w"), "{}", done.err);
+    assert!(done.err.contains("its file is read-only\nhint: chmod u+w"), "{}", done.err);
+    assert!(!done.out.contains("--- ~/.cursor/mcp.json"), "{}", done.out);
     assert!(done.err.contains("1 entry goes through"), "{}", done.err);
     assert_eq!(home.text(FILES[0]), before);
 }

@@ -78,6 +78,18 @@ fn only_the_very_package_is_known_from_the_catalogue() {
 }
 
 #[test]
+fn clients_are_counted_for_the_servers_beside_them() {
+    let home = Home::new();
+    home.write(".cursor/mcp.json", r#"{"mcpServers": {"none": {"command": "no-such-program"}}}"#);
+    home.write(
+        ".claude.json",
+        r#"{"mcpServers": {"s": {"command": "notes-server", "args": ["get_time"]}}}"#,
+    );
+    let page = home.stack(&["--scan"]).exits(0);
+    assert!(page.out.starts_with("Your agents can call 1 tool on 1 server, from 1 client.\n"));
+}
+
+#[test]
 fn what_changed_is_told() {
     let home = Home::new();
     let settings = home.path("settings").display().to_string();
