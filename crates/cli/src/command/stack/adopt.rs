@@ -24,6 +24,21 @@ use crate::output::{Done, FAINT, GOOD, STRONG, complain, print, print_json, rema
 
 #[derive(Debug, Args)]
 pub(crate) struct Adopt {
+    #[command(flatten)]
+    which: Which,
+    /// Also servers that do not tell their tools, with a policy by categories
+    #[arg(long)]
+    unseen: bool,
+    /// Print what changes as JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    consent: Consent,
+}
+
+/// Which servers are adopted.
+#[derive(Debug, Args)]
+struct Which {
     /// Servers, by the names they have in their clients
     #[arg(value_name = "SERVER", required_unless_present_any = ["all", "client"])]
     servers: Vec<String>,
@@ -36,14 +51,6 @@ pub(crate) struct Adopt {
     /// Also those in files of projects, which others may use too
     #[arg(long, conflicts_with = "servers")]
     projects: bool,
-    /// Also servers that do not tell their tools, with a policy by categories
-    #[arg(long)]
-    unseen: bool,
-    /// Print what changes as JSON
-    #[arg(long)]
-    json: bool,
-    #[command(flatten)]
-    consent: Consent,
 }
 
 /// Whether the user is asked before anything is written.
@@ -87,9 +94,9 @@ impl Adopt {
         let is_open =
             |entry: &&Entry| entry.wrapped.is_none() && known::registered(machine, entry).is_none();
         let (mut open, adopted): (Vec<_>, Vec<_>) =
-            self.chosen(&configured)?.into_iter().partition(is_open);
+            self.which.chosen(&configured)?.into_iter().partition(is_open);
         let is_whole = self.mended(machine, &adopted)?;
-        let mut refused = self.passed_over(&mut open);
+        let mut refused = self.which.passed_over(&mut open);
         let wanted = open.len();
         if open.is_empty() && refused.is_empty() && is_whole {
             remark(&format!("{GOOD}ok{GOOD:#}: all of them go through Sluicegate already\n"))?;
@@ -137,7 +144,9 @@ impl Adopt {
         }
         Ok(())
     }
+}
 
+impl Which {
     /// The entries that were asked for.
     fn chosen<'c>(&self, configured: &'c Configured) -> anyhow::Result<Vec<&'c Entry>> {
         let is_here = |entry: &&Entry| self.client.is_none_or(|client| entry.client == client);

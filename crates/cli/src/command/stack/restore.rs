@@ -54,7 +54,7 @@ impl Restore {
         }
         tell_of(&elsewhere)?;
         if self.json {
-            let elsewhere: Vec<Value> = elsewhere.iter().map(|one| one.json()).collect();
+            let elsewhere: Vec<Value> = elsewhere.iter().map(Elsewhere::json).collect();
             print_json(
                 &json!({ "files": told, "problems": problems, "elsewhere": elsewhere, "dry_run": self.dry_run }),
             )?;

@@ -20,8 +20,8 @@ fn clients_start_the_link_that_the_program_was_called_by() {
     let before = home.text(".cursor/mcp.json");
     // By its name on the path, by the path of the link, and by its own.
     for (program, written) in [("gate", &link), (&link, &link), (&versioned, &versioned)] {
-        let line = format!("{program} stack adopt notes --yes");
-        Ran::from(home.command("sh").args(["-c", &line]).output().unwrap()).exits(0);
+        let typed = format!("{program} stack adopt notes --yes");
+        Ran::from(home.command("sh").args(["-c", &typed]).output().unwrap()).exits(0);
         let adopted = home.text(".cursor/mcp.json");
         assert!(adopted.contains(&format!("\"command\": \"{written}\"")), "{adopted}");
         let again = run(&home, &link, &["adopt", "notes", "--yes"]).exits(0);

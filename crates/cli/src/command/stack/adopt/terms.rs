@@ -71,7 +71,7 @@ impl Adopt {
         let memory = machine.memory()?;
         let unknown = servers.iter().copied().filter(|entry| memory.ability(entry).is_none());
         let may_start = |entry: &&Entry| {
-            !entry.is_of_project || self.consent.yes || self.servers.contains(&entry.name)
+            !entry.is_of_project || self.consent.yes || self.which.servers.contains(&entry.name)
         };
         let (mut started, held): (Vec<&Entry>, Vec<&Entry>) = unknown.partition(may_start);
         let mut asked = Asked::default();
