@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use crate::{
+    digest::Fingerprints,
     entry::{self, Entry, Spot, Transport},
     file::{ConfigFile, body, with_body},
     json,
@@ -13,24 +14,25 @@ use crate::{
 };
 
 /// How Sluicegate is started.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Front {
-    /// The path of `sluice`.
+    /// The path that clients are to start.
     pub program: String,
+    /// The program itself, where links lead to: it may have been written before.
+    pub real: String,
     /// Its data directory.
     pub data: String,
+    /// What tells servers apart by the values of their variables, once there is a
+    /// key for that.
+    pub fingerprints: Option<Fingerprints>,
 }
 
 impl Front {
-    /// Whether a policy is one of those that are written for adopted servers.
-    pub(crate) fn has_policy(&self, path: &str) -> bool {
-        let name = path.strip_prefix(&self.data).and_then(|rest| rest.strip_prefix(POLICIES));
-        name.is_some_and(|name| !name.is_empty() && !name.contains('/'))
+    /// Whether this is what clients start, or have started.
+    pub(crate) fn is_program(&self, path: &str) -> bool {
+        path == self.program || path == self.real
     }
 }
-
-/// Where policies of adopted servers are, below the data directory.
-const POLICIES: &str = "/stack/policies/";
 
 /// One server to be adopted: the entry, its name and its policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,8 +80,12 @@ pub enum AdoptError {
         "its URL has a user in it, which Sluicegate does not send\nhint: put the credential into a header"
     )]
     User,
+    #[error("its entry has neither a command nor a URL that is a text")]
+    Unclear,
     #[error("its file belongs to another user")]
     Foreign,
+    #[error("its file is read-only\nhint: chmod u+w it, if it may be changed")]
+    ReadOnly,
     #[error("it is no longer in its file")]
     Gone,
 }
@@ -146,6 +152,9 @@ impl ConfigFile {
         if self.is_foreign {
             return Err(AdoptError::Foreign);
         }
+        if self.is_read_only {
+            return Err(AdoptError::ReadOnly);
+        }
         let keys = &plan.entry.keys;
         let before = value(text, self.form, keys).ok_or(AdoptError::Gone)?;
         let change = change(plan, front, &before)?;
@@ -211,7 +220,7 @@ fn change(plan: &Plan<'_>, front: &Front, entry: &Value) -> Result<Change, Adopt
             }
             Ok(Change::Url { program, args, variables, bearer })
         }
-        Transport::Unclear => Err(AdoptError::Shape),
+        Transport::Unclear => Err(AdoptError::Unclear),
     }
 }
 

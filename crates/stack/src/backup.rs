@@ -200,6 +200,11 @@ impl Backup {
         }
     }
 
+    /// Where that is kept.
+    pub(crate) fn original_file(&self) -> PathBuf {
+        self.folder.join(ORIGINAL)
+    }
+
     /// The text that was put in its place.
     pub(crate) fn rewritten(&self) -> Result<String, BackupError> {
         self.get(REWRITTEN)

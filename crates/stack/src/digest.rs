@@ -25,6 +25,7 @@ pub(crate) fn of_value(value: &Value) -> String {
 
 /// Digests of entries, secrets and all. Without the key nobody can try which
 /// secret leads to one.
+#[derive(Clone)]
 pub struct Fingerprints(hmac::Key);
 
 impl Fingerprints {
@@ -34,7 +35,11 @@ impl Fingerprints {
 
     /// The same for the same words with the same values in the same folder only.
     pub fn of(&self, entry: &Entry) -> String {
-        HEXLOWER.encode(hmac::sign(&self.0, entry.exact.expose().as_bytes()).as_ref())
+        self.of_text(entry.exact.expose())
+    }
+
+    pub(crate) fn of_text(&self, text: &str) -> String {
+        HEXLOWER.encode(hmac::sign(&self.0, text.as_bytes()).as_ref())
     }
 }
 

@@ -19,6 +19,7 @@ pub(crate) struct Text {
     pub(crate) real: PathBuf,
     /// Whether another user owns it.
     pub(crate) is_foreign: bool,
+    pub(crate) is_read_only: bool,
 }
 
 /// Why a file's text is not to be had.
@@ -73,7 +74,8 @@ pub(crate) fn read(path: &Path) -> Result<Option<Text>, ReadProblem> {
         return Err(ReadProblem::Binary);
     }
     let real = fs::canonicalize(path).map_err(failed)?;
-    Ok(Some(Text { content: text, real, is_foreign: is_foreign(&metadata) }))
+    let (is_foreign, is_read_only) = (is_foreign(&metadata), is_read_only(&metadata));
+    Ok(Some(Text { content: text, real, is_foreign, is_read_only }))
 }
 
 /// A file below something that is no folder is not there either.
@@ -85,6 +87,10 @@ fn is_foreign(metadata: &Metadata) -> bool {
     metadata.uid() != rustix::process::geteuid().as_raw()
 }
 
+fn is_read_only(metadata: &Metadata) -> bool {
+    metadata.permissions().mode() & 0o200 == 0
+}
+
 /// Replaces a file whose text has this digest: it has the old text or the new
 /// one at any time, and keeps its mode.
 pub(crate) fn replace(real: &Path, digest: &str, text: &str) -> Result<(), WriteError> {
@@ -94,10 +100,10 @@ pub(crate) fn replace(real: &Path, digest: &str, text: &str) -> Result<(), Write
         return Err(WriteError::Foreign(real.to_owned()));
     }
     // A rename needs no right to the file itself, so that it would go past this.
-    let mode = metadata.permissions().mode() & 0o7777;
-    if mode & 0o200 == 0 {
+    if is_read_only(&metadata) {
         return Err(WriteError::ReadOnly(real.to_owned()));
     }
+    let mode = metadata.permissions().mode() & 0o7777;
     let new = beside(real);
     let written = write_new(&new, mode, text).map_err(failed).and_then(|()| {
         // As late as can be: who writes between this and the rename is lost.

@@ -35,6 +35,8 @@ pub struct Entry {
     pub(crate) keys: Vec<String>,
     /// What the client itself starts or connects to.
     pub(crate) own: Transport,
+    /// What stands for its variables: names, and a fingerprint of all values.
+    pub(crate) variables: String,
     /// All that the file says of it, and the folder that it holds in.
     pub(crate) exact: Guarded,
 }
@@ -117,9 +119,11 @@ impl Transport {
 impl Entry {
     /// The same for the same server, in whichever client and under whatever name
     /// it is configured. Made from the masked form, so that no secret is in it: it
-    /// puts servers together for people, and must decide nothing.
+    /// puts servers together for people, and must decide nothing. With other
+    /// variables a command may have other tools, and is another server.
     pub fn identity(&self) -> String {
-        let text = format!("{}\n{}", self.transport.kind(), self.transport.shown());
+        let (kind, shown) = (self.transport.kind(), self.transport.shown());
+        let text = format!("{kind}\n{shown}\n{}", self.variables);
         sha256(text.as_bytes()).chars().take(16).collect()
     }
 
@@ -150,6 +154,12 @@ impl Entry {
     /// Whether its command is a `sluice wrap`, whoever has written it.
     pub fn is_wrap(&self) -> bool {
         wrapped::is_wrap(&self.own)
+    }
+
+    /// The data directory that its command names, if that looks like one which
+    /// `adopt` has written, there or elsewhere.
+    pub fn data(&self) -> Option<&str> {
+        wrapped::data(&self.own)
     }
 
     /// Where it stands, to be remembered.
@@ -186,6 +196,7 @@ pub(crate) fn read(spot: &Spot<'_>, value: &Value) -> Entry {
         folder: text(value, "cwd")
             .map(PathBuf::from)
             .or_else(|| scope(spot).folder().map(Path::to_owned)),
+        variables: variables(&transport, spot.front),
         transport,
         is_disabled: is_disabled(value),
         is_repeated: spot.is_repeated,
@@ -194,6 +205,20 @@ pub(crate) fn read(spot: &Spot<'_>, value: &Value) -> Entry {
         own,
         exact: Guarded::secret(exact(value, scope(spot).folder())),
     }
+}
+
+/// What stands for a command's variables, in whichever order they are.
+fn variables(transport: &Transport, front: &Front) -> String {
+    let Transport::Command { env, .. } = transport else { return String::new() };
+    if env.is_empty() {
+        return String::new();
+    }
+    let mut pairs: Vec<_> = env.iter().map(|(name, value)| (name, value.expose())).collect();
+    pairs.sort_unstable();
+    let names: Vec<_> = pairs.iter().map(|(name, _)| name).collect();
+    // No separator can be part of what is quoted.
+    let values = front.fingerprints.as_ref().map(|all| all.of_text(&format!("{pairs:?}")));
+    format!("{names:?} {}", values.unwrap_or_default())
 }
 
 /// All that an entry says, whatever it means to whom: keys that are not known here

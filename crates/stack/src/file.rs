@@ -33,6 +33,8 @@ pub struct ConfigFile {
     pub real: PathBuf,
     /// Whether another user owns it, so that it cannot be rewritten.
     pub is_foreign: bool,
+    /// Whether its owner may not write it either.
+    pub is_read_only: bool,
     pub(crate) form: Form,
     /// What it holds, secrets and all.
     pub(crate) text: String,
@@ -98,7 +100,7 @@ impl Candidate {
         };
         match located(&read.content, self.form) {
             Ok(located) => {
-                let disk::Text { content: text, real, is_foreign } = read;
+                let disk::Text { content: text, real, is_foreign, is_read_only } = read;
                 let entries = located.iter().map(|one| self.entry(one, front)).collect();
                 let Candidate { client, path, scope, form } = self.clone();
                 Found::File(Box::new(ConfigFile {
@@ -108,6 +110,7 @@ impl Candidate {
                     entries,
                     real,
                     is_foreign,
+                    is_read_only,
                     form,
                     text,
                 }))
@@ -166,7 +169,7 @@ pub(crate) fn located(text: &str, form: Form) -> Result<Vec<Located>, Spoilt> {
 }
 
 /// The line and column of a byte, both from 1.
-fn position(text: &str, at: usize) -> (usize, usize) {
+pub(crate) fn position(text: &str, at: usize) -> (usize, usize) {
     let before = text.get(..at).unwrap_or(text);
     let line = before.matches('\n').count() + 1;
     let column = before.rsplit('\n').next().map_or(0, |last| last.chars().count()) + 1;

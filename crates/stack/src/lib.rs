@@ -39,5 +39,5 @@ pub use hook::{Answer, Asked, Called, HookError, HookFile, Hooked};
 pub use memory::{Ability, Changes, Memory, Remembered, Seen, Tool};
 pub use package::{Package, Registry};
 pub use place::{Candidate, Os, Places};
-pub use restore::{Outcome, Undo};
+pub use restore::{Left, Outcome, Undo};
 pub use survey::{Advice, Configured, Group, Survey};

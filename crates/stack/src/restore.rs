@@ -11,7 +11,7 @@ use crate::{
     backup::{Backup, BackupError, Kind},
     digest::{of_value, sha256},
     disk::{self, WriteError},
-    file::{Pieces, body, with_body},
+    file::{Pieces, body, located, position, with_body},
     hook, json,
     place::{Form, Syntax},
     splice::{Edit, splice},
@@ -37,13 +37,22 @@ pub struct Undo {
     /// Names of the entries that are put back.
     pub names: Vec<String>,
     /// What cannot be put back, and why.
-    pub refused: Vec<(String, &'static str)>,
+    pub refused: Vec<Left>,
     /// Where the file's texts are kept.
     pub backups: Vec<PathBuf>,
     before: String,
     /// `None`: the file is to go, because there was none.
     after: Option<String>,
     settled: Vec<(Backup, Vec<Vec<String>>)>,
+}
+
+/// An entry that cannot be put back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Left {
+    pub name: String,
+    pub why: String,
+    /// The file as it was when the entry was not yet ours.
+    pub kept: PathBuf,
 }
 
 impl std::fmt::Debug for Undo {
@@ -96,8 +105,8 @@ impl Undo {
                 undo.settled = backups.into_iter().map(|backup| (backup, Vec::new())).collect();
                 return Ok(undo);
             }
-            Ok(None) => return Ok(undo.refusing(backups, GONE)),
-            Err(_) => return Ok(undo.refusing(backups, UNREADABLE)),
+            Ok(None) => return Ok(undo.refusing(&backups, GONE)),
+            Err(_) => return Ok(undo.refusing(&backups, UNREADABLE)),
         };
         undo.before.clone_from(&current);
         let mut text = Some(current);
@@ -127,15 +136,35 @@ impl Undo {
         Ok(undo)
     }
 
-    fn refusing(mut self, backups: Vec<Backup>, why: &'static str) -> Undo {
+    fn refusing(mut self, backups: &[Backup], why: &str) -> Undo {
         for backup in backups {
-            self.refused.extend(backup.manifest.entries.iter().map(|keys| (named(keys), why)));
+            self.refuse(backup, why);
         }
         self
     }
 
+    /// Leaves all of a backup for another time.
+    fn refuse(&mut self, backup: &Backup, why: &str) {
+        for keys in &backup.manifest.entries {
+            self.leave(backup, keys, why);
+        }
+    }
+
+    fn leave(&mut self, backup: &Backup, keys: &[String], why: &str) {
+        let (why, kept) = (why.to_owned(), backup.original_file());
+        self.refused.push(Left { name: named(keys), why, kept });
+    }
+
     /// Takes our changes out of a text that somebody else has changed.
     fn in_part(&mut self, mut text: String, backup: Backup) -> Result<String, BackupError> {
+        // Nothing is found in a text that cannot be read, which does not say that
+        // nothing is there.
+        if let Err(spoilt) = located(&text, backup.form()) {
+            let (line, column) = position(body(&text), spoilt.at);
+            let why = format!("its file cannot be read at {line}:{column}: {}", spoilt.message);
+            self.refuse(&backup, &why);
+            return Ok(text);
+        }
         let mut left = Vec::new();
         if backup.manifest.kind == Kind::Hook {
             match hook::without(&text) {
@@ -145,7 +174,7 @@ impl Undo {
                 }
                 // It stands beside another command, where somebody has put it.
                 None if text.contains(hook::MARK) => {
-                    self.refused.push((named(&[]), CHANGED));
+                    self.leave(&backup, &[], CHANGED);
                     left.push(Vec::new());
                 }
                 None => {}
@@ -173,7 +202,7 @@ impl Undo {
                     // Somebody has removed the server: there is nothing to undo.
                 }
                 None => {
-                    self.refused.push((named(keys), CHANGED));
+                    self.leave(&backup, keys, CHANGED);
                     left.push(keys.clone());
                 }
             }

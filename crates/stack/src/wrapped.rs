@@ -24,17 +24,12 @@ pub(crate) fn seen_through(own: &Transport, front: &Front) -> (Transport, Option
 }
 
 fn through(own: &Transport, front: &Front) -> Option<(Transport, Wrapped)> {
-    let Transport::Command { program, args, env } = own else { return None };
-    let words: Vec<&str> = args.iter().map(Guarded::expose).collect();
-    let ["wrap", "--data", data, "--policy", policy, "--name", name, rest @ ..] = words.as_slice()
-    else {
-        return None;
-    };
-    let is_ours = program.expose() == front.program && *data == front.data;
-    if !is_ours || !front.has_policy(policy) {
+    let Transport::Command { program, env, .. } = own else { return None };
+    let Words { data, policy, name, rest } = words(own)?;
+    if !front.is_program(program.expose()) || data != front.data {
         return None;
     }
-    let inner = match rest {
+    let inner = match rest.as_slice() {
         ["--", program, args @ ..] => {
             let args: Vec<String> = args.iter().map(ToString::to_string).collect();
             Transport::Command {
@@ -49,14 +44,44 @@ fn through(own: &Transport, front: &Front) -> Option<(Transport, Wrapped)> {
         },
         _ => return None,
     };
-    Some((inner, Wrapped { name: (*name).to_owned(), policy: (*policy).to_owned() }))
+    Some((inner, Wrapped { name: name.to_owned(), policy: policy.to_owned() }))
+}
+
+/// What `adopt` writes behind its program.
+struct Words<'t> {
+    data: &'t str,
+    policy: &'t str,
+    name: &'t str,
+    rest: Vec<&'t str>,
+}
+
+/// The words of a command that looks like one of those that `adopt` writes, for
+/// whichever program and data directory.
+fn words(own: &Transport) -> Option<Words<'_>> {
+    let Transport::Command { args, .. } = own else { return None };
+    let all: Vec<&str> = args.iter().map(Guarded::expose).collect();
+    let ["wrap", "--data", data, "--policy", policy, "--name", name, rest @ ..] = all.as_slice()
+    else {
+        return None;
+    };
+    let file = policy.strip_prefix(data).and_then(|file| file.strip_prefix(POLICIES));
+    file.filter(|file| !file.is_empty() && !file.contains('/'))?;
+    Some(Words { data, policy, name, rest: rest.to_vec() })
+}
+
+/// Where policies of adopted servers are, below the data directory.
+const POLICIES: &str = "/stack/policies/";
+
+/// The data directory of a command that looks like one that `adopt` has written.
+pub(crate) fn data(own: &Transport) -> Option<&str> {
+    words(own).map(|words| words.data)
 }
 
 /// Whether a command is a `sluice wrap`, whoever has written it.
 pub(crate) fn is_wrap(own: &Transport) -> bool {
     let Transport::Command { program, args, .. } = own else { return false };
-    Path::new(program.expose()).file_stem().is_some_and(|stem| stem == "sluice")
-        && args.iter().any(|word| word.expose() == "wrap")
+    let is_named = Path::new(program.expose()).file_stem().is_some_and(|stem| stem == "sluice");
+    is_named && args.iter().any(|word| word.expose() == "wrap") || words(own).is_some()
 }
 
 /// What `env:NAME` means in an entry's own variables; the text itself otherwise.

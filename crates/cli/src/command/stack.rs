@@ -15,7 +15,7 @@ mod scan;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use sluice_stack::{Configured, Survey};
+use sluice_stack::{Advice, Configured, Survey};
 
 use self::{machine::Machine, scan::Failed};
 use crate::output::{Done, print, print_json, remark};
@@ -58,16 +58,24 @@ impl Stack {
     }
 
     fn show(&self, machine: &Machine) -> anyhow::Result<Done> {
+        // What is remembered is to be found again.
+        machine.fingerprints()?;
         let configured = machine.configured()?;
         let failed = if self.scan { self.asked(machine, &configured)? } else { Vec::new() };
         let memory = machine.memory()?;
         let catalog = machine.catalog();
-        let survey = Survey::new(
+        let mut survey = Survey::new(
             &configured,
             &memory,
             |entry| known::ability(&memory, catalog.as_ref(), entry),
             |entry| known::registered(machine, entry),
         );
+        for group in &mut survey.groups {
+            // A server whose policy does not load is not started either.
+            if report::Report::unusable(group).is_some() {
+                group.advice = Advice::AskFirst;
+            }
+        }
         let shown = report::Report {
             configured: &configured,
             survey: &survey,

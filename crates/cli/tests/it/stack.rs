@@ -1,6 +1,7 @@
 //! `sluice stack` as a newcomer runs it: a home folder with clients' files in it.
 
 mod adopt;
+mod elsewhere;
 mod hook;
 mod pages;
 mod secrets;

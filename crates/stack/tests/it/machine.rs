@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use sluice_stack::{Adoption, Configured, Entry, Front, Os, Places, Plan};
+use sluice_stack::{Adoption, Configured, Entry, Fingerprints, Front, Os, Places, Plan};
 use sluice_testkit::Folder;
 
 pub(crate) struct Machine {
@@ -74,7 +74,12 @@ pub(crate) fn plans(entries: &[Entry]) -> Vec<Plan<'_>> {
 }
 
 pub(crate) fn front() -> Front {
-    Front { program: "/usr/bin/sluice".into(), data: "/data".into() }
+    Front {
+        program: "/usr/bin/sluice".into(),
+        real: "/opt/sluice-1.0/sluice".into(),
+        data: "/data".into(),
+        fingerprints: Some(Fingerprints::new(&[7; 32])),
+    }
 }
 
 /// Adopts everything in all files of a machine; what came of each.
@@ -100,7 +105,7 @@ pub(crate) fn restore_all(machine: &Machine) -> Vec<String> {
     refused.extend(damaged.iter().map(ToString::to_string));
     for undo in undone {
         undo.apply(NOW).unwrap();
-        refused.extend(undo.refused.iter().map(|(name, why)| format!("{name}: {why}")));
+        refused.extend(undo.refused.iter().map(|left| format!("{}: {}", left.name, left.why)));
     }
     refused
 }

@@ -1,6 +1,8 @@
 //! Restoring files that somebody has changed since they were rewritten.
 
-use crate::machine::{Machine, adopt_all, restore_all};
+use sluice_stack::{Client, HookFile, Undo};
+
+use crate::machine::{Machine, NOW, adopt_all, restore_all};
 
 const FILE: &str = ".claude.json";
 const TEXT: &str = r#"{
@@ -86,6 +88,37 @@ fn servers_that_were_removed_need_not_be_put_back() {
 }
 
 #[test]
+fn a_file_that_cannot_be_read_is_restored_once_it_can() {
+    let hook = r#"{"hooks": {"x": []}}"#;
+    let toml = "[mcp_servers.a]\ncommand = \"a\"\n";
+    for (file, text, from, to, at) in [
+        (FILE, TEXT, "\"n\": 1,", "\"n\": 1", "2:9"),
+        (".codex/config.toml", toml, "command = ", "command ", "3:9"),
+    ] {
+        let machine = adopted(file, text);
+        let whole = machine.text(file);
+        let broken = whole.replace(from, to);
+        machine.write(file, broken.as_bytes());
+        let refused = restore_all(&machine);
+        let why = format!("a: its file cannot be read at {at}: ");
+        assert!(refused.first().unwrap().starts_with(&why), "{refused:?}");
+        assert_eq!(machine.text(file), broken);
+        machine.write(file, whole.as_bytes());
+        assert_eq!(restore_all(&machine), Vec::<String>::new());
+        assert_eq!(machine.text(file), text);
+    }
+    let machine = Machine::with(".gemini/settings.json", hook);
+    let file = HookFile::read(Client::Gemini, &machine.places).unwrap().unwrap();
+    file.install("sluice", &machine.backups(), NOW).unwrap();
+    let whole = machine.text(".gemini/settings.json");
+    machine.write(".gemini/settings.json", b"{");
+    assert_eq!(restore_all(&machine).len(), 1);
+    machine.write(".gemini/settings.json", whole.as_bytes());
+    assert_eq!(restore_all(&machine), Vec::<String>::new());
+    assert_eq!(machine.text(".gemini/settings.json"), hook);
+}
+
+#[test]
 fn a_file_that_is_gone_is_not_made_again() {
     let machine = adopted(FILE, TEXT);
     std::fs::remove_file(machine.path(FILE)).unwrap();
@@ -103,6 +136,21 @@ fn several_rewrites_are_undone_together() {
     assert_eq!(restore_all(&machine), Vec::<String>::new());
     let expected = TEXT.replace("\"c\": {", "\"d\": { \"command\": \"d\" },\n    \"c\": {");
     assert_eq!(machine.text(FILE), expected);
+}
+
+#[test]
+fn what_is_left_is_kept_where_it_was_not_yet_ours() {
+    let machine = adopted(FILE, TEXT);
+    let more =
+        machine.text(FILE).replace("\"c\": {", "\"d\": { \"command\": \"d\" },\n    \"c\": {");
+    machine.write(FILE, more.as_bytes());
+    adopt_all(&machine);
+    let edited = machine.text(FILE).replace("\"--\", \"c\"", "\"--\", \"other\"");
+    machine.write(FILE, edited.as_bytes());
+    let (undone, _) = Undo::all(&machine.backups()).unwrap();
+    let [left] = undone[0].refused.as_slice() else { panic!("{undone:?}") };
+    assert_eq!(left.name, "c");
+    assert_eq!(std::fs::read_to_string(&left.kept).unwrap(), TEXT);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! `sluice stack adopt`: servers of clients go through Sluicegate from then on.
 
+mod mend;
 mod terms;
 mod told;
 
@@ -11,7 +12,7 @@ use std::{
 use anyhow::bail;
 use clap::Args;
 use sluice_stack::{
-    AdoptError, Adoption, Backup, Client, ConfigFile, Configured, Entry, Front, Plan,
+    AdoptError, Adoption, Backup, Client, ConfigFile, Configured, Entry, Front, Plan, Transport,
 };
 
 use self::terms::Terms;
@@ -23,6 +24,21 @@ use crate::output::{Done, FAINT, GOOD, STRONG, complain, print, print_json, rema
 
 #[derive(Debug, Args)]
 pub(crate) struct Adopt {
+    #[command(flatten)]
+    which: Which,
+    /// Also servers that do not tell their tools, with a policy by categories
+    #[arg(long)]
+    unseen: bool,
+    /// Print what changes as JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    consent: Consent,
+}
+
+/// Which servers are adopted.
+#[derive(Debug, Args)]
+struct Which {
     /// Servers, by the names they have in their clients
     #[arg(value_name = "SERVER", required_unless_present_any = ["all", "client"])]
     servers: Vec<String>,
@@ -32,14 +48,9 @@ pub(crate) struct Adopt {
     /// All servers
     #[arg(long, conflicts_with = "servers")]
     all: bool,
-    /// Also servers that do not tell their tools, with a policy by categories
-    #[arg(long)]
-    unseen: bool,
-    /// Print what changes as JSON
-    #[arg(long)]
-    json: bool,
-    #[command(flatten)]
-    consent: Consent,
+    /// Also those in files of projects, which others may use too
+    #[arg(long, conflicts_with = "servers")]
+    projects: bool,
 }
 
 /// Whether the user is asked before anything is written.
@@ -63,6 +74,10 @@ type Work<'c> = Vec<(&'c ConfigFile, Adoption<'c>)>;
 /// The name and policy of each server, by its identity.
 type AllTerms<'c> = BTreeMap<String, Terms<'c>>;
 
+const OF_PROJECT: &str =
+    "it is in a file of a project\nhint: name it, or add `--projects`, to adopt it all the same";
+const DISABLED: &str = "it is disabled in its client\nhint: name it to adopt it all the same";
+
 /// A server that is not adopted, and why.
 struct Refused<'c> {
     entry: &'c Entry,
@@ -71,23 +86,32 @@ struct Refused<'c> {
 
 impl Adopt {
     pub(crate) fn run(self, machine: &Machine) -> anyhow::Result<Done> {
+        if !self.consent.dry_run {
+            // What is remembered is to be found again.
+            machine.fingerprints()?;
+        }
         let configured = machine.configured()?;
-        let mut open = self.chosen(&configured)?;
-        open.retain(|entry| entry.wrapped.is_none() && known::registered(machine, entry).is_none());
+        let is_open =
+            |entry: &&Entry| entry.wrapped.is_none() && known::registered(machine, entry).is_none();
+        let (mut open, adopted): (Vec<_>, Vec<_>) =
+            self.which.chosen(&configured)?.into_iter().partition(is_open);
+        let is_whole = self.mended(machine, &adopted)?;
+        let mut refused = self.which.passed_over(&mut open);
         let wanted = open.len();
-        if open.is_empty() {
+        if open.is_empty() && refused.is_empty() && is_whole {
             remark(&format!("{GOOD}ok{GOOD:#}: all of them go through Sluicegate already\n"))?;
         }
-        let mut refused = refused_wraps(&mut open);
+        refused.extend(refused_first(&mut open));
         let terms = self.terms(machine, &open, &mut refused)?;
         let front = machine.front()?;
         let work = work(&configured, &open, &terms, &front, &mut refused);
         told::refused(&refused)?;
         let adopted: usize = work.iter().map(|(_, adoption)| adoption.adopted.len()).sum();
-        let mut done = Done::well_if(adopted == wanted);
+        let mut done = Done::well_if(adopted == wanted && is_whole);
         let mut written = Vec::new();
         if !work.is_empty() {
             self.preview(machine, &work, &terms)?;
+            told::warn_of_projects(machine, &work)?;
             told::warn_of_build(&front)?;
             if self.consent.is_given(work.len())? {
                 written = write(machine, &configured, &work, &terms)?;
@@ -120,17 +144,18 @@ impl Adopt {
         }
         Ok(())
     }
+}
 
+impl Which {
     /// The entries that were asked for.
     fn chosen<'c>(&self, configured: &'c Configured) -> anyhow::Result<Vec<&'c Entry>> {
         let is_here = |entry: &&Entry| self.client.is_none_or(|client| entry.client == client);
         let here: Vec<&Entry> = configured.entries().filter(is_here).collect();
         if self.servers.is_empty() {
-            let used: Vec<&Entry> = here.into_iter().filter(|entry| !entry.is_disabled).collect();
-            if used.is_empty() {
+            if here.is_empty() {
                 bail!("no server is configured there\nhint: `sluice stack` says where it looks");
             }
-            return Ok(used);
+            return Ok(here);
         }
         for name in &self.servers {
             if !here.iter().any(|entry| entry.name == *name) {
@@ -141,6 +166,23 @@ impl Adopt {
             }
         }
         Ok(here.into_iter().filter(|entry| self.servers.contains(&entry.name)).collect())
+    }
+
+    /// Takes out those that must be asked for by their names.
+    fn passed_over<'c>(&self, open: &mut Vec<&'c Entry>) -> Vec<Refused<'c>> {
+        if !self.servers.is_empty() {
+            return Vec::new();
+        }
+        let is_meant = self.projects || self.client == Some(Client::Project);
+        let why = |entry: &Entry| match () {
+            () if entry.is_of_project && !is_meant => Some(OF_PROJECT),
+            () if entry.is_disabled => Some(DISABLED),
+            () => None,
+        };
+        let passed = open.extract_if(.., |entry| why(entry).is_some());
+        passed
+            .map(|entry| Refused { entry, why: why(entry).unwrap_or_default().to_owned() })
+            .collect()
     }
 }
 
@@ -182,12 +224,17 @@ fn is_yes(question: &str) -> anyhow::Result<bool> {
     Ok(["y", "yes"].contains(&answer.trim().to_lowercase().as_str()))
 }
 
-/// Takes out those that others have put behind `sluice wrap`, before any of them
-/// is started.
-fn refused_wraps<'c>(open: &mut Vec<&'c Entry>) -> Vec<Refused<'c>> {
-    let why = AdoptError::Wrap.to_string();
-    let wraps = open.extract_if(.., |entry| entry.is_wrap());
-    wraps.map(|entry| Refused { entry, why: why.clone() }).collect()
+/// Takes out those that can never be adopted, before any of them is started: what
+/// others have put behind `sluice wrap`, and what is no server.
+fn refused_first<'c>(open: &mut Vec<&'c Entry>) -> Vec<Refused<'c>> {
+    let error = |entry: &Entry| match entry.transport {
+        _ if entry.is_wrap() => Some(AdoptError::Wrap),
+        Transport::Unclear => Some(AdoptError::Unclear),
+        _ => None,
+    };
+    let taken = open.extract_if(.., |entry| error(entry).is_some());
+    let refused = |entry| Some(Refused { entry, why: error(entry)?.to_string() });
+    taken.filter_map(refused).collect()
 }
 
 fn work<'c>(

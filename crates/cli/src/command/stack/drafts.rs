@@ -1,12 +1,15 @@
 //! The policies that adopted servers are put under.
 
-use std::path::{Path, PathBuf};
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+};
 
 use sluice_policy::{ToolSeen, suggest_policy};
 use sluice_stack::{Ability, Tool};
 
 use super::machine::Machine;
-use crate::data;
+use crate::{data, input::Source};
 
 /// A policy that is to be put into the data directory, unless one is there.
 pub(super) struct Draft {
@@ -48,6 +51,35 @@ impl Draft {
         }
         Ok(())
     }
+}
+
+/// Why the policy of an adopted server cannot be used.
+pub(super) enum Unusable {
+    Gone,
+    Broken(String),
+}
+
+impl fmt::Display for Unusable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Unusable::Gone => f.write_str("it is gone"),
+            Unusable::Broken(why) => f.write_str(why),
+        }
+    }
+}
+
+/// What is wrong with a policy's file, if anything is.
+pub(super) fn unusable(path: &str) -> Option<Unusable> {
+    if !Path::new(path).exists() {
+        return Some(Unusable::Gone);
+    }
+    let source = match Source::read(path) {
+        Ok(source) => source,
+        Err(error) => return Some(Unusable::Broken(format!("{error:#}"))),
+    };
+    let problems = source.policy().err()?;
+    let first = problems.first().map(|one| format!("{}:{} {}", one.line, one.column, one.message));
+    Some(Unusable::Broken(first.unwrap_or_default()))
 }
 
 /// The recommended entries, for whatever the tools turn out to be.

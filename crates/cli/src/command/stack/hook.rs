@@ -5,15 +5,18 @@ mod check;
 
 use std::{collections::BTreeSet, fmt::Write as _};
 
-use anyhow::{Context as _, bail};
+use anyhow::{anyhow, bail};
 use clap::Args;
 use sluice_stack::{Entry, Fingerprints, HookFile, Hooked, Memory};
 
 use super::machine::{Machine, now};
-use crate::output::{Done, FAINT, GOOD, fitted, print, remark, visible};
+use crate::output::{Done, FAINT, GOOD, complain, fitted, print, remark, typed, visible};
 
 /// Columns of a command.
 const WIDTH: usize = 78;
+
+/// How much names are to have in common, of 1, for one to be meant by another.
+const ALIKE: f64 = 0.6;
 
 #[derive(Debug, Args)]
 pub(crate) struct Hook {
@@ -26,6 +29,9 @@ pub(crate) struct Hook {
     /// Let calls to these servers pass from now on
     #[arg(long, value_name = "SERVER", num_args = 1.., group = "do")]
     accept: Vec<String>,
+    /// Also those that are in no file, as plug-ins have them, by their names
+    #[arg(long, requires = "accept")]
+    unlisted: bool,
     /// Answer a client's hook, whose question is on standard input
     #[arg(long, value_name = "CLIENT", group = "do", hide = true)]
     check: Option<String>,
@@ -44,7 +50,7 @@ impl Hook {
         } else if self.accept.is_empty() {
             status(machine)
         } else {
-            accept(machine, &self.accept)
+            accept(machine, &self.accept, self.unlisted)
         }
     }
 }
@@ -65,12 +71,8 @@ fn install(machine: &Machine) -> anyhow::Result<Done> {
             "neither Claude Code nor Cursor nor Gemini CLI is used here\nhint: only these have hooks"
         );
     }
-    let program = std::env::current_exe().context("this program's own path is not known")?;
-    let command = format!(
-        "{} --data {}",
-        quoted(&program.display().to_string()),
-        quoted(&machine.data.display().to_string())
-    );
+    let front = machine.front()?;
+    let command = format!("{} --data {}", typed(&front.program), typed(&front.data));
     machine.directory()?.stack_folder("backups")?;
     let is_first = !files.iter().any(HookFile::has_ours);
     for file in &files {
@@ -82,8 +84,8 @@ fn install(machine: &Machine) -> anyhow::Result<Done> {
         remark(&format!("{GOOD}ok{GOOD:#}: the hook is {state} {}\n", shown(machine, file)))?;
     }
     if is_first {
-        let configured = machine.configured()?;
         let fingerprints = machine.fingerprints()?;
+        let configured = machine.configured()?;
         let count =
             machine.remember(|memory| Ok(accepted(memory, configured.entries(), &fingerprints)))?;
         remark(&format!(
@@ -139,9 +141,18 @@ fn status(machine: &Machine) -> anyhow::Result<Done> {
     Ok(Done::Well)
 }
 
-fn accept(machine: &Machine, names: &[String]) -> anyhow::Result<Done> {
-    let configured = machine.configured()?;
+fn accept(machine: &Machine, names: &[String], unlisted: bool) -> anyhow::Result<Done> {
     let fingerprints = machine.fingerprints()?;
+    let configured = machine.configured()?;
+    let known: BTreeSet<&str> = configured.entries().map(|entry| entry.name.as_str()).collect();
+    let unknown = names.iter().find(|name| !known.contains(name.as_str()));
+    if let Some(name) = unknown.filter(|_| !unlisted) {
+        complain(&anyhow!(
+            "no server `{name}` is configured\nhint: {}`--unlisted` lets one pass that is in no file, by its name alone",
+            near(name, &known)
+        ));
+        return Ok(Done::WithProblems);
+    }
     machine.remember(|memory| {
         for name in names {
             let mut found = configured.entries().filter(|entry| entry.name == *name).peekable();
@@ -162,6 +173,13 @@ fn accept(machine: &Machine, names: &[String]) -> anyhow::Result<Done> {
     Ok(Done::Well)
 }
 
+/// What was probably meant, as the beginning of a hint.
+fn near(name: &str, known: &BTreeSet<&str>) -> String {
+    let alike = |other: &&&str| strsim::normalized_damerau_levenshtein(name, other) > ALIKE;
+    let near: Vec<_> = known.iter().filter(alike).map(|name| format!("`{name}`")).collect();
+    if near.is_empty() { String::new() } else { format!("there is {}; ", near.join(", ")) }
+}
+
 /// Says what is accepted: a name may stand for several servers.
 fn told(machine: &Machine, entries: &[&Entry]) -> anyhow::Result<()> {
     for entry in entries {
@@ -174,14 +192,4 @@ fn told(machine: &Machine, entries: &[&Entry]) -> anyhow::Result<()> {
 
 fn shown(machine: &Machine, file: &HookFile) -> String {
     format!("{} ({})", file.client, visible(&machine.shown(&file.path)))
-}
-
-/// A word of a shell's line.
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
-    }
 }

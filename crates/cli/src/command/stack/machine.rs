@@ -56,11 +56,17 @@ impl Machine {
 
     /// How clients start Sluicegate from here.
     pub(super) fn front(&self) -> anyhow::Result<Front> {
-        let program = std::env::current_exe().context("this program's own path is not known")?;
+        let real = std::env::current_exe().context("this program's own path is not known")?;
         let text = |path: PathBuf| {
             path.into_os_string().into_string().ok().context("a path is not valid UTF-8")
         };
-        Ok(Front { program: text(program)?, data: text(self.data.clone())? })
+        let program = called_by(&self.environment, &real).unwrap_or_else(|| real.clone());
+        Ok(Front {
+            program: text(program)?,
+            real: text(real)?,
+            data: text(self.data.clone())?,
+            fingerprints: self.has_key().then(|| self.fingerprints()).transpose()?,
+        })
     }
 
     /// What the clients of this machine are configured to use.
@@ -68,7 +74,12 @@ impl Machine {
         Ok(Configured::read(&self.places, &self.front()?))
     }
 
-    /// What accepted servers are known by again.
+    /// Whether there is a key for fingerprints; only looking makes none.
+    fn has_key(&self) -> bool {
+        self.data.join("keys/master").exists()
+    }
+
+    /// What servers are known by again.
     pub(super) fn fingerprints(&self) -> anyhow::Result<Fingerprints> {
         let key = Key::from_bytes(self.directory()?.master_key()?);
         Ok(Fingerprints::new(key.derive("accepted servers").as_bytes()))
@@ -122,6 +133,21 @@ impl Machine {
             _ => path.display().to_string(),
         }
     }
+}
+
+/// The path that this program was called by: a link that stays when what it leads
+/// to is replaced by another version.
+fn called_by(environment: &Environment, real: &Path) -> Option<PathBuf> {
+    let word = PathBuf::from(std::env::args_os().next()?);
+    let real = std::fs::canonicalize(real).ok()?;
+    // Whoever starts a program may call it anything.
+    let is_this = |path: &PathBuf| std::fs::canonicalize(path).is_ok_and(|path| path == real);
+    if word.components().count() > 1 {
+        return std::path::absolute(word).ok().filter(is_this);
+    }
+    let folders: Vec<PathBuf> = std::env::split_paths(environment.get("PATH")?).collect();
+    let paths = folders.into_iter().filter(|folder| folder.is_absolute());
+    paths.map(|folder| folder.join(&word)).find(|path| path.is_file()).filter(is_this)
 }
 
 /// The time now, to the second.

@@ -7,8 +7,9 @@ use sluice_classify::Category;
 use sluice_stack::{Ability, Advice, Client, Group, HookFile};
 
 use super::{machine::Machine, report::Report};
-pub(super) use crate::output::shortened;
-use crate::output::{BAD, Cell, FAINT, GOOD, HELD, STRONG, counted, table, visible, wide};
+use crate::output::{
+    BAD, Cell, FAINT, GOOD, HELD, STRONG, counted, shortened, table, visible, wide,
+};
 
 /// Columns that a line may have.
 const WIDTH: usize = 80;
@@ -38,11 +39,13 @@ pub(super) fn draw(report: &Report<'_>, machine: &Machine) -> String {
 /// What it comes to.
 fn totals(groups: &[Group<'_>]) -> String {
     let tools: usize = groups.iter().map(|group| tools_of(group)).sum();
-    let mut clients: Vec<Client> = groups.iter().flat_map(Group::clients).collect();
-    clients.sort();
-    clients.dedup();
     let unknown = groups.iter().filter(|group| group.ability.is_none()).count();
     let known = groups.len() - unknown;
+    // Clients of the servers that are counted beside them.
+    let counts = |group: &&Group<'_>| known == 0 || group.ability.is_some();
+    let mut clients: Vec<Client> = groups.iter().filter(counts).flat_map(Group::clients).collect();
+    clients.sort();
+    clients.dedup();
     let mut text = if known == 0 {
         format!(
             "{STRONG}Your agents can reach {}{STRONG:#}, from {}.\n",
@@ -199,6 +202,9 @@ fn notes(report: &Report<'_>, group: &Group<'_>) -> Vec<String> {
     if let Some(failure) = report.failure(group) {
         note(BAD, &format!("cannot be asked: {}", failure.lines().next().unwrap_or_default()));
     }
+    if let Some(why) = Report::unusable(group) {
+        note(BAD, &format!("its policy cannot be used: {why}"));
+    }
     if let Some(ability) = &group.ability {
         if ability.is_hearsay {
             note(FAINT, "as the catalogue has this package; the server itself was not asked");
@@ -275,27 +281,45 @@ fn next(report: &Report<'_>, machine: &Machine) -> String {
         group.ability.as_ref().is_none_or(|ability| ability.is_hearsay)
             && report.failure(group).is_none()
     };
-    let unknown = groups.iter().filter(is_used).filter(is_unasked).count();
-    let open = groups.iter().filter(is_used).filter(|group| group.ability.is_some()).count();
+    let unknown: Vec<_> = groups.iter().filter(is_used).filter(is_unasked).collect();
+    let is_open = |group: &&Group<'_>| group.ability.is_some() || is_unasked(group);
+    let open: Vec<_> = groups.iter().filter(is_used).filter(is_open).collect();
     let mut rows = Vec::new();
-    if unknown > 0 {
-        rows.push(("sluice stack --scan", "ask them what they can do (starts commands)"));
+    if !unknown.is_empty() {
+        let command = if are_of_projects(&unknown) {
+            "sluice stack --scan --projects"
+        } else {
+            "sluice stack --scan"
+        };
+        rows.push((command, ["ask them what they can do", " (starts commands)"]));
     }
-    if open > 0 || unknown > 0 {
-        rows.push(("sluice stack adopt --all", "put Sluicegate before them, with a policy each"));
+    if !open.is_empty() {
+        let command = if are_of_projects(&open) {
+            "sluice stack adopt --all --projects"
+        } else {
+            "sluice stack adopt --all"
+        };
+        rows.push((command, ["put Sluicegate before them", ", with a policy each"]));
     }
     if rows.is_empty() && !is_hooked(machine) {
-        rows.push(("sluice stack hook --install", "be asked about servers that are added"));
+        rows.push(("sluice stack hook --install", ["be asked about servers that are added", ""]));
     }
     if rows.is_empty() {
         return format!("\n{GOOD}Nothing is left to do.{GOOD:#}\n");
     }
     let mut text = String::from("\n");
-    for (index, (command, why)) in rows.into_iter().enumerate() {
+    let width = rows.iter().map(|(command, _)| wide(command)).max().unwrap_or_default();
+    for (index, (command, [why, more])) in rows.into_iter().enumerate() {
         let label = if index == 0 { "Next:" } else { "" };
-        let _ = writeln!(text, "{label:5} {STRONG}{command:25}{STRONG:#} {why}");
+        let more = if 8 + width + wide(why) + wide(more) <= WIDTH { more } else { "" };
+        let _ = writeln!(text, "{label:5} {STRONG}{command:width$}{STRONG:#}  {why}{more}");
     }
     text
+}
+
+/// Whether no file of the user's own has any of these.
+fn are_of_projects(groups: &[&Group<'_>]) -> bool {
+    groups.iter().flat_map(|group| &group.entries).all(|entry| entry.is_of_project)
 }
 
 fn nothing(report: &Report<'_>, machine: &Machine) -> String {

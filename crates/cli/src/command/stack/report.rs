@@ -5,7 +5,7 @@ use sluice_classify::Category;
 use sluice_stack::{Ability, Configured, Entry, Group, Survey};
 use sluice_store::Server;
 
-use super::{known, scan::Failed};
+use super::{drafts, known, scan::Failed};
 
 pub(super) struct Report<'a> {
     pub(super) configured: &'a Configured,
@@ -25,6 +25,12 @@ impl Report<'_> {
     /// What a server is called in the gateway's own configuration.
     pub(super) fn declared(&self, group: &Group<'_>) -> Option<&str> {
         known::declared(self.declared, group.entries.first()?)
+    }
+
+    /// What is wrong with its policy, if it is adopted.
+    pub(super) fn unusable(group: &Group<'_>) -> Option<String> {
+        let mut wrapped = group.entries.iter().filter_map(|entry| entry.wrapped.as_ref());
+        wrapped.find_map(|wrapped| drafts::unusable(&wrapped.policy)).map(|why| why.to_string())
     }
 
     pub(super) fn json(&self) -> Value {
@@ -64,6 +70,7 @@ impl Report<'_> {
             "new": group.is_new,
             "can": group.ability.as_ref().map(ability),
             "problem": self.failure(group),
+            "policy_problem": Report::unusable(group),
             "configured": group.entries.iter().map(|entry| configured(entry)).collect::<Vec<_>>(),
         })
     }

@@ -1,13 +1,15 @@
 //! `sluice stack restore`: clients' files become what they were.
 
-use std::fmt::Write as _;
+use std::{collections::BTreeSet, fmt::Write as _, path::Path};
 
 use clap::Args;
 use serde_json::{Value, json};
-use sluice_stack::{Outcome, Undo};
+use sluice_stack::{Configured, Entry, Outcome, Undo};
 
 use super::machine::{Machine, now};
-use crate::output::{BAD, Done, FAINT, GOOD, HELD, complain, print, print_json, remark, visible};
+use crate::output::{
+    BAD, Done, FAINT, GOOD, HELD, complain, print, print_json, remark, typed, visible,
+};
 
 #[derive(Debug, Args)]
 pub(crate) struct Restore {
@@ -22,11 +24,13 @@ pub(crate) struct Restore {
 impl Restore {
     pub(crate) fn run(self, machine: &Machine) -> anyhow::Result<Done> {
         let (undone, damaged) = Undo::all(&machine.backups())?;
-        if undone.is_empty() && damaged.is_empty() && !self.json {
+        let configured = machine.configured()?;
+        let elsewhere = elsewhere(machine, &configured);
+        if undone.is_empty() && damaged.is_empty() && elsewhere.is_empty() && !self.json {
             remark("there is nothing to restore: no client's file has been rewritten\n")?;
             return Ok(Done::Well);
         }
-        let mut done = Done::well_if(damaged.is_empty());
+        let mut done = Done::well_if(damaged.is_empty() && elsewhere.is_empty());
         let problems: Vec<_> = damaged.iter().map(ToString::to_string).collect();
         for error in damaged {
             complain(&error.into());
@@ -48,8 +52,12 @@ impl Restore {
                 done = Done::WithProblems;
             }
         }
+        tell_of(&elsewhere)?;
         if self.json {
-            print_json(&json!({ "files": told, "problems": problems, "dry_run": self.dry_run }))?;
+            let elsewhere: Vec<Value> = elsewhere.iter().map(Elsewhere::json).collect();
+            print_json(
+                &json!({ "files": told, "problems": problems, "elsewhere": elsewhere, "dry_run": self.dry_run }),
+            )?;
         } else if self.dry_run {
             remark(&format!("{FAINT}nothing is written: this was a dry run{FAINT:#}\n"))?;
         }
@@ -57,8 +65,43 @@ impl Restore {
     }
 }
 
+/// An entry that was adopted with another data directory, where its backup is.
+struct Elsewhere<'c> {
+    entry: &'c Entry,
+    data: &'c str,
+}
+
+impl Elsewhere<'_> {
+    fn json(&self) -> Value {
+        let Elsewhere { entry, data } = self;
+        json!({ "name": entry.name, "client": entry.client.id(), "file": entry.file.display().to_string(), "data": data })
+    }
+}
+
+/// Files of projects are left out: others may have written a directory there, and
+/// what they call backups is not to be put anywhere.
+fn elsewhere<'c>(machine: &Machine, configured: &'c Configured) -> Vec<Elsewhere<'c>> {
+    let entries = configured.entries().filter(|entry| !entry.is_of_project);
+    let all = entries.filter_map(|entry| Some(Elsewhere { entry, data: entry.data()? }));
+    all.filter(|one| Path::new(one.data) != machine.data).collect()
+}
+
+fn tell_of(elsewhere: &[Elsewhere<'_>]) -> anyhow::Result<()> {
+    for Elsewhere { entry, data } in elsewhere {
+        remark(&format!(
+            "{BAD}not restored{BAD:#} {}: in {}, it was adopted with another data directory\n",
+            visible(&entry.name),
+            entry.client,
+        ))?;
+        remark(&format!("hint: `sluice --data {} stack restore`\n", visible(&typed(data))))?;
+    }
+    Ok(())
+}
+
 fn as_json(undo: &Undo) -> Value {
-    let refused = undo.refused.iter().map(|(name, why)| json!({ "name": name, "why": why }));
+    let refused = undo.refused.iter().map(|left| {
+        json!({ "name": left.name, "why": left.why, "kept": left.kept.display().to_string() })
+    });
     json!({
         "client": undo.client,
         "file": undo.file.display().to_string(),
@@ -87,14 +130,18 @@ fn drawn(machine: &Machine, undo: &Undo) -> String {
         }
         Outcome::Nothing => format!("{HELD}left{HELD:#}         {file}\n"),
     };
-    for (name, why) in &undo.refused {
+    for left in &undo.refused {
+        let (name, why) = (visible(&left.name), visible(&left.why));
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "{BAD}not restored{BAD:#} {}: {why}", visible(name));
+        let _ = writeln!(text, "{BAD}not restored{BAD:#} {name}: {why}");
     }
-    if !undo.refused.is_empty() {
-        let kept = undo.backups.first().map(|folder| machine.shown(&folder.join("original")));
-        let kept = visible(&kept.unwrap_or_default());
-        let _ = writeln!(text, "hint: the file as it was is kept in {kept}");
+    // Servers that were adopted together are kept together.
+    let kept: BTreeSet<_> = undo.refused.iter().map(|left| &left.kept).collect();
+    for kept in kept {
+        let file = visible(&machine.shown(kept));
+        let of_kept = undo.refused.iter().filter(|left| left.kept == *kept);
+        let names: Vec<_> = of_kept.map(|left| visible(&left.name)).collect();
+        let _ = writeln!(text, "hint: the file with {} as it was is {file}", names.join(", "));
     }
     text
 }

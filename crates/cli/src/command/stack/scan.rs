@@ -8,9 +8,8 @@ use sluice_stack::{Entry, Tool};
 use super::{
     listing::{self, ListError},
     machine::{Machine, now},
-    page::shortened,
 };
-use crate::output::{BAD, FAINT, HELD, remark, visible};
+use crate::output::{BAD, FAINT, HELD, remark, shortened, visible, wide};
 
 /// Columns of a line, without the numbers before it.
 const WIDTH: usize = 68;
@@ -30,11 +29,11 @@ pub(super) fn distinct<'e>(entries: impl Iterator<Item = &'e Entry>) -> Vec<&'e 
 /// Asks these servers, and remembers what they say; those that could not be asked.
 pub(super) fn all(machine: &Machine, entries: &[&Entry]) -> anyhow::Result<Vec<Failed>> {
     let mut failed = Vec::new();
-    let width = entries.iter().map(|entry| visible(&entry.name).chars().count()).max();
+    let width = entries.iter().map(|entry| wide(&visible(&entry.name))).max().unwrap_or_default();
     for (index, entry) in entries.iter().enumerate() {
         let name = visible(&entry.name);
-        let width = width.unwrap_or_default();
-        remark(&format!("{FAINT}{}/{}{FAINT:#} {name:width$}  ", index + 1, entries.len()))?;
+        let gap = " ".repeat(width.saturating_sub(wide(&name)) + 2);
+        remark(&format!("{FAINT}{}/{}{FAINT:#} {name}{gap}", index + 1, entries.len()))?;
         match one(machine, entry)? {
             Ok(tools) => {
                 let plural = if tools.len() == 1 { "" } else { "s" };

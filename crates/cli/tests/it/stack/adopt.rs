@@ -138,6 +138,37 @@ fn a_policy_that_is_there_stays() {
 }
 
 #[test]
+fn a_policy_that_cannot_be_used_is_told() {
+    let home = furnished();
+    home.stack(&["adopt", "notes", "--yes"]).exits(0);
+    let policy = ".local/share/sluice/stack/policies/notes.json";
+    let written = home.text(policy);
+    let page = || {
+        let json = home.stack(&["--json"]).exits(0).json();
+        let all = json["servers"].as_array().unwrap().clone();
+        let notes = all.into_iter().find(|server| server["name"] == "notes").unwrap();
+        (home.stack(&[]).exits(0).out, notes["advice"].as_str().unwrap().to_owned())
+    };
+    assert_eq!(page().1, "proceed");
+    home.write(policy, "{");
+    let (shown, advice) = page();
+    assert!(shown.contains("its policy cannot be used: 1:"), "{shown}");
+    assert_eq!(advice, "ask first");
+    let told = home.stack(&["adopt", "notes", "--yes"]).exits(1);
+    assert!(told.err.contains("the policy of `notes` cannot be used: 1:"), "{}", told.err);
+    fs::remove_file(home.path(policy)).unwrap();
+    let (shown, advice) = page();
+    assert!(shown.contains("its policy cannot be used: it is gone"), "{shown}");
+    assert_eq!(advice, "ask first");
+    let told = home.stack(&["adopt", "notes"]).exits(1);
+    assert!(told.err.contains("`--yes` writes it anew"), "{}", told.err);
+    let told = home.stack(&["adopt", "notes", "--yes"]).exits(0);
+    assert!(told.err.contains("is written anew"), "{}", told.err);
+    assert_eq!(home.text(policy), written);
+    assert_eq!(page().1, "proceed");
+}
+
+#[test]
 fn servers_that_share_a_name_do_not_share_a_policy() {
     let home = furnished();
     home.write(
@@ -150,6 +181,52 @@ fn servers_that_share_a_name_do_not_share_a_policy() {
     assert!(policies[0].contains("delete_note") && !policies[0].contains("run_code"));
     assert!(policies[1].contains("run_code") && !policies[1].contains("delete_note"));
     assert!(home.text("work/.mcp.json").contains("notes-2.json"));
+}
+
+#[test]
+fn servers_that_differ_in_variables_do_not_share_a_policy() {
+    let home = Home::new();
+    let entry = |tools: &str| {
+        let env = json!({"TOOLS": tools, "A": "1"});
+        json!({"mcpServers": {"notes": {"command": "notes-server", "env": env}}}).to_string()
+    };
+    home.write(".cursor/mcp.json", &entry("list_notes"));
+    home.write(".claude.json", &entry("delete_note"));
+    home.write(".gemini/settings.json", &entry("list_notes"));
+    home.stack(&["adopt", "--all", "--yes"]).exits(0);
+    let policies = ["notes", "notes-2"]
+        .map(|name| home.text(&format!(".local/share/sluice/stack/policies/{name}.json")));
+    assert_eq!(policies.iter().filter(|text| text.contains("list_notes")).count(), 1);
+    assert_eq!(policies.iter().filter(|text| text.contains("delete_note")).count(), 1);
+    assert!(!home.path(".local/share/sluice/stack/policies/notes-3.json").exists());
+    let json = home.stack(&["--json"]).exits(0).json();
+    assert_eq!(json["servers"].as_array().unwrap().len(), 2, "{json}");
+    assert_eq!(json["servers"][0]["new"], false, "{json}");
+}
+
+#[test]
+fn every_server_that_is_not_adopted_is_named() {
+    let home = Home::new();
+    let url = r#"{"mcpServers": {"far": {"url": "http://127.0.0.1:9/mcp"}}}"#;
+    home.write(".claude.json", url);
+    home.write(
+        ".cursor/mcp.json",
+        r#"{"mcpServers": {"far": {"url": "http://127.0.0.1:9/mcp"}, "off": {"command": "notes-server", "args": ["list_notes"], "disabled": true}}}"#,
+    );
+    let told = home.stack(&["adopt", "--all", "--yes"]).exits(1);
+    for (name, client) in [("far", "Claude Code"), ("far", "Cursor"), ("off", "Cursor")] {
+        assert!(told.err.contains(&format!("`{name}` in {client}: ")), "{}", told.err);
+    }
+    let json = home.stack(&["adopt", "--client", "cursor", "--json", "--yes"]).exits(1).json();
+    assert_eq!(json["refused"].as_array().unwrap().len(), 2, "{json}");
+    assert!(json["refused"][0]["why"].as_str().unwrap().starts_with("it is disabled"), "{json}");
+    // It is left out on purpose, which is no problem; by its name it is adopted.
+    home.write(".claude.json", "{}");
+    home.write(".cursor/mcp.json", r#"{"mcpServers": {"off": {"command": "notes-server", "args": ["list_notes"], "disabled": true}}}"#);
+    let told = home.stack(&["adopt", "--all", "--yes"]).exits(0);
+    assert!(told.err.contains("disabled") && !told.err.contains("already"), "{}", told.err);
+    home.stack(&["adopt", "off", "--yes"]).exits(0);
+    assert!(home.text(".cursor/mcp.json").contains("wrap"));
 }
 
 #[test]
@@ -170,12 +247,22 @@ fn servers_that_do_not_answer_are_adopted_only_if_told_so() {
 }
 
 #[test]
+fn what_is_no_server_is_not_to_be_had_unseen_either() {
+    let home = Home::new();
+    home.write(".cursor/mcp.json", r#"{"mcpServers": {"num": {"command": 5}}}"#);
+    let refused = home.stack(&["adopt", "--all", "--yes"]).exits(1);
+    assert!(refused.err.contains("neither a command nor a URL"), "{}", refused.err);
+    assert!(!refused.err.contains("--unseen"), "{}", refused.err);
+}
+
+#[test]
 fn a_file_that_cannot_be_written_stops_no_other() {
     let home = furnished();
     fs::set_permissions(home.path(FILES[0]), fs::Permissions::from_mode(0o444)).unwrap();
     let before = home.text(FILES[0]);
     let done = home.stack(&["adopt", "notes", "--yes"]).exits(1);
-    assert!(done.err.contains("is read-only\nhint: chmod u+w"), "{}", done.err);
+    assert!(done.err.contains("its file is read-only\nhint: chmod u+w"), "{}", done.err);
+    assert!(!done.out.contains("--- ~/.cursor/mcp.json"), "{}", done.out);
     assert!(done.err.contains("1 entry goes through"), "{}", done.err);
     assert_eq!(home.text(FILES[0]), before);
 }

@@ -88,7 +88,13 @@ fn a_server_can_be_accepted_as_it_is_and_not_as_another() {
     // Servers of plug-ins and accounts are in no file.
     let said = said.replace("\"new\"", "\"elsewhere\"");
     assert_eq!(ask(&home, &command, &said).exits(0).json()["permission"], "ask");
-    let done = home.stack(&["hook", "--accept", "elsewhere"]).exits(0);
+    let refused = home.stack(&["hook", "--accept", "elsewhere"]).exits(1);
+    assert!(refused.err.contains("`--unlisted` lets one pass"), "{}", refused.err);
+    assert_eq!(ask(&home, &command, &said).exits(0).json()["permission"], "ask");
+    let refused = home.stack(&["hook", "--accept", "bank", "nwe"]).exits(1);
+    assert!(refused.err.contains("no server `nwe`"), "{}", refused.err);
+    assert!(refused.err.contains("hint: there is `new`; "), "{}", refused.err);
+    let done = home.stack(&["hook", "--unlisted", "--accept", "elsewhere"]).exits(0);
     assert!(done.err.contains("it passes by its name"), "{}", done.err);
     assert_eq!(ask(&home, &command, &said).exits(0).json(), json!({}));
 }
@@ -215,7 +221,10 @@ fn several_at_once_lose_nothing_of_what_is_remembered() {
     let home = furnished();
     let names: Vec<_> = (0..8).map(|number| format!("s{number}")).collect();
     let accept = |name: &String| {
-        home.command(BINARY).args(["stack", "hook", "--accept", name]).spawn().unwrap()
+        home.command(BINARY)
+            .args(["stack", "hook", "--unlisted", "--accept", name])
+            .spawn()
+            .unwrap()
     };
     let running: Vec<_> = names.iter().map(accept).collect();
     for mut process in running {

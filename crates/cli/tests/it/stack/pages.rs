@@ -78,13 +78,27 @@ fn only_the_very_package_is_known_from_the_catalogue() {
 }
 
 #[test]
+fn clients_are_counted_for_the_servers_beside_them() {
+    let home = Home::new();
+    home.write(".cursor/mcp.json", r#"{"mcpServers": {"none": {"command": "no-such-program"}}}"#);
+    home.write(
+        ".claude.json",
+        r#"{"mcpServers": {"s": {"command": "notes-server", "args": ["get_time"]}}}"#,
+    );
+    let page = home.stack(&["--scan"]).exits(0);
+    assert!(page.out.starts_with("Your agents can call 1 tool on 1 server, from 1 client.\n"));
+}
+
+#[test]
 fn what_changed_is_told() {
     let home = Home::new();
+    let settings = home.path("settings").display().to_string();
     let file = |tools: &str, words: &str, more: &str| {
+        home.write("settings", &format!("TOOLS='{tools}' WORDS='{words}'\n"));
         home.write(
             ".cursor/mcp.json",
             &format!(
-                r#"{{"mcpServers": {{"s": {{"command": "notes-server", "env": {{"TOOLS": "{tools}", "WORDS": "{words}"}}}}{more}}}}}"#
+                r#"{{"mcpServers": {{"s": {{"command": "notes-server", "env": {{"SETTINGS": "{settings}"}}}}{more}}}}}"#
             ),
         );
     };
@@ -153,6 +167,12 @@ fn wide_names_fit_their_columns() {
     home.write(".cursor/mcp.json", &text);
     let page = home.stack(&[]).exits(0);
     check("stack-wide.txt", &home, &page.out);
+    let server = |tool: &str| format!(r#"{{"command": "notes-server", "args": ["{tool}"]}}"#);
+    let (one, two) = (server("get_time"), server("get_date"));
+    let text = format!(r#"{{"mcpServers": {{"筆記": {one}, "notes": {two}}}}}"#);
+    home.write(".cursor/mcp.json", &text);
+    let page = home.stack(&["--scan"]).exits(0);
+    assert_eq!(page.err, "1/2 筆記   1 tool\n2/2 notes  1 tool\n");
 }
 
 #[test]
@@ -214,10 +234,18 @@ fn what_a_project_brings_along_is_started_only_if_that_is_said() {
     );
     let page = home.stack(&["--scan"]).exits(0);
     assert!(page.err.contains("1 server is not asked"), "{}", page.err);
-    let refused = home.stack(&["adopt", "--all"]).exits(1);
+    check("stack-project.txt", &home, &page.out);
+    let left = home.stack(&["adopt", "--all", "--yes"]).exits(0);
+    assert!(left.err.contains("or add `--projects`"), "{}", left.err);
+    let refused = home.stack(&["adopt", "--all", "--projects"]).exits(1);
     assert!(refused.err.contains("in a file of a project, and is not started"), "{}", refused.err);
     home.stack(&["--projects"]).exits(2);
     assert!(!home.path("record").exists());
     home.stack(&["--scan", "--projects"]).exits(0);
     assert_eq!(home.text("record"), "started with KEY=k\n");
+    let before = home.text("work/.mcp.json");
+    let asked = home.stack(&["adopt", "--all", "--projects"]).exits(1);
+    let warning = "~/work/.mcp.json is of a project, and gets paths";
+    assert!(asked.err.contains(warning), "{}", asked.err);
+    assert_eq!(home.text("work/.mcp.json"), before);
 }

@@ -1,8 +1,10 @@
 #!/bin/sh
-# A small MCP server for tests: its tools are named by $TOOLS or its arguments.
+# A small MCP server for tests: its tools are named by $TOOLS or its arguments, and
+# are what the file $SETTINGS says, where that is set.
 # Where $RECORD is set, it notes there that it was started. Where $DEAF or $FRAIL is
 # set, it never answers what it does not know, or ends.
 [ -z "$RECORD" ] || echo "started with KEY=$KEY" >> "$RECORD"
+[ -z "$SETTINGS" ] || . "$SETTINGS"
 list=
 for tool in ${TOOLS:-$@}; do
   case $tool in -*) break ;; esac

@@ -47,7 +47,10 @@ impl Adopt {
         let mut terms = BTreeMap::new();
         for entry in servers {
             if let Some(why) = self.objection(&failed, entry) {
-                refused.push(Refused { entry, why });
+                // Wherever else it is, it is not adopted either.
+                let identity = entry.identity();
+                let same = open.iter().copied().filter(|other| other.identity() == identity);
+                refused.extend(same.map(|entry| Refused { entry, why: why.clone() }));
                 continue;
             }
             let wanted = wrap::name::made(&entry.name)?;
@@ -68,7 +71,7 @@ impl Adopt {
         let memory = machine.memory()?;
         let unknown = servers.iter().copied().filter(|entry| memory.ability(entry).is_none());
         let may_start = |entry: &&Entry| {
-            !entry.is_of_project || self.consent.yes || self.servers.contains(&entry.name)
+            !entry.is_of_project || self.consent.yes || self.which.servers.contains(&entry.name)
         };
         let (mut started, held): (Vec<&Entry>, Vec<&Entry>) = unknown.partition(may_start);
         let mut asked = Asked::default();

@@ -4,12 +4,12 @@ use std::fmt::Write as _;
 
 use anstyle::Style;
 use serde_json::{Value, json};
-use sluice_stack::{Backup, Client, Front};
+use sluice_stack::{Backup, Client, Front, Scope};
 
 use super::{AllTerms, Refused, Terms, Work};
 use crate::{
     command::stack::machine::Machine,
-    output::{BAD, FAINT, GOOD, HELD, STRONG, remark, visible},
+    output::{BAD, FAINT, GOOD, HELD, STRONG, remark, visible, wrapped},
 };
 
 /// Columns of a line about a policy.
@@ -38,8 +38,9 @@ pub(super) fn preview(machine: &Machine, work: &Work<'_>, terms: &AllTerms<'_>) 
         let state = if terms.draft.exists { " (there already, and stays)" } else { "" };
         let _ = writeln!(text, "{STRONG}policy {path}{STRONG:#}{state}");
         if !terms.draft.exists {
-            for line in terms.draft.effect.iter().flat_map(|line| wrapped(line)) {
-                let _ = writeln!(text, "  {}", visible(&line));
+            for line in &terms.draft.effect {
+                // What belongs to the line before stands further in.
+                let _ = writeln!(text, "  {}", wrapped(&visible(line), WIDTH).join("\n    "));
             }
         }
     }
@@ -64,21 +65,6 @@ pub(super) fn refused(refused: &[Refused<'_>]) -> anyhow::Result<()> {
         ))?;
     }
     Ok(())
-}
-
-/// A line as several that fit a terminal.
-fn wrapped(line: &str) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in line.split(' ') {
-        let last = lines.last().map_or(0, |last| last.chars().count());
-        if last > 0 && last + 1 + word.chars().count() > WIDTH {
-            lines.push("  ".to_owned());
-        } else if last > 0 {
-            lines.last_mut().into_iter().for_each(|last| last.push(' '));
-        }
-        lines.last_mut().into_iter().for_each(|last| last.push_str(word));
-    }
-    lines
 }
 
 /// The same for programs.
@@ -111,6 +97,17 @@ impl Told<'_, '_> {
             "dry_run": is_dry_run,
         })
     }
+}
+
+/// A file of a project is often kept in its repository, for everybody.
+pub(super) fn warn_of_projects(machine: &Machine, work: &Work<'_>) -> anyhow::Result<()> {
+    for (file, _) in work.iter().filter(|(file, _)| file.scope != Scope::User) {
+        let path = visible(&machine.shown(&file.path));
+        remark(&format!(
+            "{BAD}warning{BAD:#}: {path} is of a project, and gets paths that only this machine has\n"
+        ))?;
+    }
+    Ok(())
 }
 
 /// Clients will start the path that is written into their files.

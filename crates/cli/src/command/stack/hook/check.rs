@@ -18,10 +18,9 @@ use sluice_stack::{
     Answer, Asked, Called, Client, Configured, Entry, Fingerprints, HookFile, Memory, Problem,
 };
 
-use super::quoted;
 use crate::{
     command::stack::{known, machine::Machine},
-    output::{Done, fitted, print, visible},
+    output::{Done, fitted, print, typed, visible},
 };
 
 /// Bytes of what a client tells its hook.
@@ -163,7 +162,7 @@ impl Check<'_> {
             return Answer::Pass;
         }
         Answer::Ask(format!(
-            "Sluicegate: MCP server `{}` is in no file that Sluicegate reads, so that it cannot say what it does. Let it pass with `sluice stack hook --accept {}`.",
+            "Sluicegate: MCP server `{}` is in no file that Sluicegate reads, so that it cannot say what it does. Let it pass with `sluice stack hook --unlisted --accept {}`.",
             named(&name),
             argument(&name)
         ))
@@ -184,5 +183,5 @@ fn named(name: &str) -> String {
 
 /// The same in a command to copy, which must not do anything else.
 fn argument(name: &str) -> String {
-    if named(name) == name && !name.starts_with('-') { quoted(name) } else { "NAME".to_owned() }
+    if named(name) == name && !name.starts_with('-') { typed(name) } else { "NAME".to_owned() }
 }

@@ -1,0 +1,66 @@
+//! Policies of servers that are adopted already: one that is gone is written anew.
+
+use std::collections::BTreeMap;
+
+use sluice_stack::{Entry, Wrapped};
+
+use super::{Adopt, is_yes};
+use crate::{
+    command::stack::{
+        drafts::{self, Draft, Unusable},
+        machine::Machine,
+    },
+    output::{BAD, GOOD, remark, visible},
+};
+
+impl Adopt {
+    /// Whether all of these have a policy, be it by now.
+    pub(super) fn mended(&self, machine: &Machine, entries: &[&Entry]) -> anyhow::Result<bool> {
+        let memory = machine.memory()?;
+        let mut is_well = true;
+        let mut gone: BTreeMap<&str, Draft> = BTreeMap::new();
+        for entry in entries {
+            let Some(Wrapped { name, policy }) = &entry.wrapped else { continue };
+            match drafts::unusable(policy) {
+                None => {}
+                Some(Unusable::Gone) => {
+                    let draft = drafts::draft(machine, name, memory.ability(entry).as_ref());
+                    gone.insert(policy, Draft { path: policy.into(), ..draft });
+                }
+                Some(Unusable::Broken(why)) => {
+                    is_well = false;
+                    let (name, policy) = (visible(&entry.name), visible(policy));
+                    remark(&format!(
+                        "{BAD}problem{BAD:#}: the policy of `{name}` cannot be used: {}\nhint: put `{policy}` right, or remove it and run this again\n",
+                        visible(&why)
+                    ))?;
+                }
+            }
+        }
+        Ok(self.written_anew(machine, &gone)? && is_well)
+    }
+
+    fn written_anew(
+        &self,
+        machine: &Machine,
+        gone: &BTreeMap<&str, Draft>,
+    ) -> anyhow::Result<bool> {
+        for (path, draft) in gone {
+            let path = visible(path);
+            let is_wanted = self.consent.yes
+                || (self.consent.is_asked()
+                    && is_yes(&format!("The policy {path} is gone. Write it anew?"))?);
+            if !is_wanted {
+                remark(&format!(
+                    "{BAD}problem{BAD:#}: the policy {path} is gone\nhint: `--yes` writes it anew\n"
+                ))?;
+                return Ok(false);
+            }
+            draft.write(machine)?;
+            remark(&format!(
+                "{GOOD}ok{GOOD:#}: the policy {path} was gone, and is written anew\n"
+            ))?;
+        }
+        Ok(true)
+    }
+}
