@@ -17,6 +17,7 @@ use crate::{
     words::place,
 };
 
+pub use characters::is_unseen;
 pub(crate) use look_alike::skeleton;
 
 /// Bytes beyond which a description is larger than what it has to say.

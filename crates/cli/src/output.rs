@@ -150,22 +150,8 @@ pub(crate) fn visible(text: &str) -> String {
 /// no place on it, so that nobody would see them.
 fn steers(character: char) -> bool {
     character.is_control()
-        || matches!(
-            character,
-            '\u{ad}'
-                | '\u{61c}'
-                | '\u{115f}'
-                | '\u{1160}'
-                | '\u{180e}'
-                | '\u{200b}'..='\u{200f}'
-                | '\u{2028}'..='\u{202e}'
-                | '\u{2060}'..='\u{206f}'
-                | '\u{3164}'
-                | '\u{feff}'
-                | '\u{ffa0}'
-                | '\u{fff9}'..='\u{fffb}'
-                | '\u{e0000}'..='\u{e01ef}'
-        )
+        || matches!(character, '\u{2028}' | '\u{2029}')
+        || sluice_classify::is_unseen(character)
 }
 
 #[cfg(test)]

@@ -16,8 +16,13 @@ pub(super) fn hidden(text: &str) -> Option<(usize, usize)> {
 }
 
 fn is_hidden(c: char) -> bool {
-    match c {
-        '\n' | '\r' | '\t' => false,
+    is_unseen(c) || (c.is_control() && !matches!(c, '\n' | '\r' | '\t'))
+}
+
+/// Whether a character takes no place on a screen, or changes the order of others.
+pub fn is_unseen(c: char) -> bool {
+    matches!(
+        c,
         '\u{ad}'
         | '\u{61c}'
         | '\u{115f}'
@@ -30,9 +35,8 @@ fn is_hidden(c: char) -> bool {
         | '\u{feff}'
         | '\u{ffa0}'
         | '\u{fff9}'..='\u{fffb}'
-        | '\u{e0000}'..='\u{e01ef}' => true,
-        _ => c.is_control(),
-    }
+        | '\u{e0000}'..='\u{e01ef}'
+    )
 }
 
 #[cfg(test)]
