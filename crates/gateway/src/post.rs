@@ -60,10 +60,7 @@ pub(crate) async fn read(visit: Visit, document: Document) -> Response<ClientBod
             return Refusal::Request(error.to_string()).respond(readable_id(&document).as_ref());
         }
     };
-    let id = match &message {
-        Message::Request { id, .. } => Some(id.clone()),
-        _ => None,
-    };
+    let id = message.request_id().cloned();
     let planned = match settled(visit, &message) {
         Ok(visit) => {
             let visit = Arc::new(visit);

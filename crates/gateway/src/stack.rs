@@ -124,10 +124,7 @@ async fn answer(stack: Stack, bytes: Vec<u8>) -> Response<ClientBody> {
             return Refusal::Request(error.to_string()).respond(readable_id(&document).as_ref());
         }
     };
-    let id = match &message {
-        Message::Request { id, .. } => Some(id.clone()),
-        _ => None,
-    };
+    let id = message.request_id().cloned();
     let routed = match settled(stack, &message) {
         Ok(stack) => {
             let stack = Arc::new(stack);

@@ -81,6 +81,14 @@ struct Envelope<'d> {
 }
 
 impl<'d> Message<'d> {
+    /// The id that an answer must have, if one is due.
+    pub fn request_id(&self) -> Option<&Id> {
+        match self {
+            Message::Request { id, .. } => Some(id),
+            _ => None,
+        }
+    }
+
     /// Recognises the message in `document`.
     pub fn read(document: &'d Document) -> Result<Message<'d>, EnvelopeError> {
         let root = document.root();
