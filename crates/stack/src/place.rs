@@ -185,7 +185,7 @@ mod tests {
             config: config.into(),
             claude: None,
             codex: None,
-            folder: "/nowhere/work".into(),
+            folder: "/nowhere/code".into(),
         }
     }
 
@@ -206,8 +206,8 @@ mod tests {
             "/h/.codex/config.toml",
             "/h/.gemini/settings.json",
             "/h/.config/zed/settings.json",
-            "/nowhere/work/.mcp.json",
-            "/nowhere/work/.vscode/mcp.json",
+            "/nowhere/code/.mcp.json",
+            "/nowhere/code/.vscode/mcp.json",
         ] {
             assert!(linux.contains(&path.into()), "{path}: {linux:#?}");
         }

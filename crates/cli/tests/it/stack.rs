@@ -20,7 +20,7 @@ impl Home {
     fn new() -> Home {
         let home = Home(Folder::new());
         fs::create_dir_all(home.path("bin")).unwrap();
-        fs::create_dir_all(home.path("work")).unwrap();
+        fs::create_dir_all(home.path("code")).unwrap();
         symlink(SERVER, home.path("bin/notes-server")).unwrap();
         home
     }
@@ -42,7 +42,7 @@ impl Home {
     fn command(&self, program: &str) -> Command {
         let mut command = self.0.command(program);
         let bin = self.path("bin").display().to_string();
-        command.current_dir(self.path("work")).env("HOME", self.0.path());
+        command.current_dir(self.path("code")).env("HOME", self.0.path());
         command.env("PATH", format!("{bin}:/usr/local/bin:/usr/bin:/bin"));
         for name in ["XDG_DATA_HOME", "XDG_CONFIG_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME"] {
             command.env_remove(name);

@@ -29,7 +29,7 @@ fn config(entry: &str) -> String {
 
 #[track_caller]
 fn check(before: &str, after: &str, expected: bool) {
-    let path = format!("work/{FILE}");
+    let path = format!("code/{FILE}");
     let machine = Machine::with(&path, &config(before));
     let memory = accepting(&machine);
     machine.write(&path, config(after).as_bytes());
@@ -59,7 +59,7 @@ fn a_server_passes_as_it_was_accepted_and_not_as_another() {
 #[test]
 fn a_server_of_one_project_is_not_that_of_another() {
     let entry = config(r#"{"command": "./run"}"#);
-    let mut machine = Machine::with("work/.mcp.json", &entry);
+    let mut machine = Machine::with("code/.mcp.json", &entry);
     let memory = accepting(&machine);
     machine.write("other/.mcp.json", entry.as_bytes());
     assert!(passes(&memory, &machine));

@@ -134,17 +134,17 @@ fn a_file_that_is_read_only_is_not_written() {
 
 #[test]
 fn files_of_projects_and_folders_above_are_found() {
-    let machine = Machine::with("work/.mcp.json", TEXT);
+    let machine = Machine::with("code/.mcp.json", TEXT);
     let elsewhere = machine.path("elsewhere").display().to_string();
     let claude = format!(
         r#"{{"projects": {{{elsewhere:?}: {{"mcpServers": {{"p": {{"command": "p"}}}}}}}}}}"#
     );
     machine.write(".claude.json", claude.as_bytes());
     machine.write("elsewhere/.mcp.json", TEXT.replace("\"a\"", "\"e\"").as_bytes());
-    fs::create_dir_all(machine.path("work/.git")).unwrap();
-    fs::create_dir_all(machine.path("work/deep/er")).unwrap();
+    fs::create_dir_all(machine.path("code/.git")).unwrap();
+    fs::create_dir_all(machine.path("code/deep/er")).unwrap();
     let mut places = machine.places.clone();
-    places.folder = machine.path("work/deep/er");
+    places.folder = machine.path("code/deep/er");
     let configured = sluice_stack::Configured::read(&places, &crate::machine::front());
     let mut names: Vec<_> = configured.entries().map(|entry| entry.name.as_str()).collect();
     names.sort_unstable();

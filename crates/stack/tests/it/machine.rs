@@ -21,13 +21,13 @@ impl Machine {
     pub(crate) fn new() -> Machine {
         let folder = Folder::new().unwrap();
         let home = fs::canonicalize(folder.path()).unwrap();
-        fs::create_dir(home.join("work")).unwrap();
+        fs::create_dir(home.join("code")).unwrap();
         let places = Places {
             os: Os::Linux,
             config: home.join(".config"),
             claude: None,
             codex: None,
-            folder: home.join("work"),
+            folder: home.join("code"),
             home,
         };
         Machine { folder, places }

@@ -172,7 +172,7 @@ fn a_policy_that_cannot_be_used_is_told() {
 fn servers_that_share_a_name_do_not_share_a_policy() {
     let home = furnished();
     home.write(
-        "work/.mcp.json",
+        "code/.mcp.json",
         r#"{"mcpServers": {"notes": {"command": "notes-server", "args": ["run_code"]}}}"#,
     );
     home.stack(&["adopt", "notes", "--yes"]).exits(0);
@@ -180,7 +180,7 @@ fn servers_that_share_a_name_do_not_share_a_policy() {
         .map(|name| home.text(&format!(".local/share/sluice/stack/policies/{name}.json")));
     assert!(policies[0].contains("delete_note") && !policies[0].contains("run_code"));
     assert!(policies[1].contains("run_code") && !policies[1].contains("delete_note"));
-    assert!(home.text("work/.mcp.json").contains("notes-2.json"));
+    assert!(home.text("code/.mcp.json").contains("notes-2.json"));
 }
 
 #[test]
@@ -327,9 +327,9 @@ fn an_adopted_command_works_under_its_policy() {
         "args": ["list_notes", "delete_note"],
         "env": {"RECORD": record, "KEY": "sesame"},
     }}});
-    home.write("work/.mcp.json", &text.to_string());
+    home.write("code/.mcp.json", &text.to_string());
     home.stack(&["adopt", "notes", "--yes"]).exits(0);
-    let adopted: Value = serde_json::from_str(&home.text("work/.mcp.json")).unwrap();
+    let adopted: Value = serde_json::from_str(&home.text("code/.mcp.json")).unwrap();
     let mut client = Client::start(&home, &adopted["mcpServers"]["notes"]);
     let allowed = client.call(2, "list_notes");
     assert_eq!(allowed["result"]["content"][0]["text"], "done", "{allowed}");
@@ -351,9 +351,9 @@ async fn an_adopted_url_works_and_its_secrets_are_in_no_argument() {
         let text = json!({"mcpServers": {"notes": {
             "type": "http", "url": url, "headers": {"X-Key": "${OURS:-sesame2}"},
         }}});
-        home.write("work/.mcp.json", &text.to_string());
+        home.write("code/.mcp.json", &text.to_string());
         home.stack(&["adopt", "notes", "--yes"]).exits(0);
-        let adopted: Value = serde_json::from_str(&home.text("work/.mcp.json")).unwrap();
+        let adopted: Value = serde_json::from_str(&home.text("code/.mcp.json")).unwrap();
         let mut entry = adopted["mcpServers"]["notes"].clone();
         let args = entry["args"].to_string();
         assert!(!args.contains("sesame") && !args.contains("5f1e0c7b"), "{entry}");

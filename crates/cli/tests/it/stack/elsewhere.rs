@@ -40,7 +40,7 @@ fn what_was_adopted_with_another_data_directory_is_named_with_it() {
     let before = home.text(".cursor/mcp.json");
     home.stack(&["adopt", "notes", "--yes"]).exits(0);
     let data = home.path(".local/share/sluice").display().to_string();
-    home.write("work/sluice.toml", "data = \"other\"\n");
+    home.write("code/sluice.toml", "data = \"other\"\n");
     let adopted = home.text(".cursor/mcp.json");
     let refused = home.stack(&["restore"]).exits(1);
     assert!(!refused.err.contains("nothing to restore"), "{}", refused.err);

@@ -39,14 +39,14 @@ fn a_server_that_is_added_is_asked_about() {
     assert!(done.err.contains("installed in Cursor (~/.cursor/hooks.json)"), "{}", done.err);
     let command = claude(&home);
     let call = |tool: &str| {
-        json!({"hook_event_name": "PreToolUse", "tool_name": tool, "tool_input": {}, "cwd": home.path("work")}).to_string()
+        json!({"hook_event_name": "PreToolUse", "tool_name": tool, "tool_input": {}, "cwd": home.path("code")}).to_string()
     };
-    let start = json!({"hook_event_name": "SessionStart", "cwd": home.path("work")}).to_string();
+    let start = json!({"hook_event_name": "SessionStart", "cwd": home.path("code")}).to_string();
     // What was there is not asked about.
     assert_eq!(ask(&home, &command, &call("mcp__clock__get_time")).exits(0).json(), json!({}));
     assert_eq!(ask(&home, &command, &start).exits(0).json(), json!({}));
     home.write(
-        "work/.mcp.json",
+        "code/.mcp.json",
         r#"{"mcpServers": {"new": {"command": "notes-server", "args": ["x"]}}}"#,
     );
     let told = ask(&home, &command, &start).exits(0).json();
@@ -71,7 +71,7 @@ fn a_server_can_be_accepted_as_it_is_and_not_as_another() {
     home.stack(&["hook", "--install"]).exits(0);
     let hooks: Value = serde_json::from_str(&home.text(".cursor/hooks.json")).unwrap();
     let command = hooks["hooks"]["beforeMCPExecution"][0]["command"].as_str().unwrap().to_owned();
-    let said = json!({"hook_event_name": "beforeMCPExecution", "tool_name": "x", "mcp_server_name": "new", "workspace_roots": [home.path("work")]}).to_string();
+    let said = json!({"hook_event_name": "beforeMCPExecution", "tool_name": "x", "mcp_server_name": "new", "workspace_roots": [home.path("code")]}).to_string();
     let file = |program: &str| {
         home.write(
             ".cursor/mcp.json",
@@ -105,18 +105,18 @@ fn a_project_cannot_pass_by_looking_adopted() {
     home.write(".claude/settings.json", "{}");
     home.stack(&["hook", "--install"]).exits(0);
     let command = claude(&home);
-    let call = json!({"tool_name": "mcp__new__x", "cwd": home.path("work")}).to_string();
+    let call = json!({"tool_name": "mcp__new__x", "cwd": home.path("code")}).to_string();
     let data = home.path(".local/share/sluice").display().to_string();
     let policy = format!("{data}/stack/policies/notes.json");
     let ours = ["wrap", "--data", &data, "--policy", &policy, "--name", "notes", "--", "sh"];
     for (program, args) in [("./sluice", vec!["wrap", "--", "x"]), (BINARY, ours.to_vec())] {
         let text = json!({"mcpServers": {"new": {"command": program, "args": args}}});
-        home.write("work/.mcp.json", &text.to_string());
+        home.write("code/.mcp.json", &text.to_string());
         assert_ne!(ask(&home, &command, &call).exits(0).json(), json!({}), "{text}");
     }
     // One that others have written is not wrapped once more.
     home.write(
-        "work/.mcp.json",
+        "code/.mcp.json",
         r#"{"mcpServers": {"new": {"command": "./sluice", "args": ["wrap", "--", "x"]}}}"#,
     );
     let refused = home.stack(&["adopt", "new", "--yes", "--unseen"]).exits(1);
@@ -158,34 +158,34 @@ fn what_cannot_be_read_is_asked_about() {
     home.stack(&["hook", "--install"]).exits(0);
     let command = claude(&home);
     let call = |tool: &str, folder: &str| json!({"tool_name": tool, "cwd": home.path(folder)});
-    let clock = call("mcp__clock__get_time", "work").to_string();
+    let clock = call("mcp__clock__get_time", "code").to_string();
     assert_eq!(ask(&home, &command, &clock).exits(0).json(), json!({}));
-    home.write("work/.mcp.json", "{\"mcpServers\": {,}}");
+    home.write("code/.mcp.json", "{\"mcpServers\": {,}}");
     let asked = ask(&home, &command, &clock).exits(0).json();
     let why = asked["hookSpecificOutput"]["permissionDecisionReason"].as_str().unwrap();
-    assert!(why.contains("`~/work/.mcp.json` cannot be read"), "{why}");
+    assert!(why.contains("`~/code/.mcp.json` cannot be read"), "{why}");
     // However it is nested, it does not end the check in another way.
     for (file, text) in [
         (
-            "work/.mcp.json",
+            "code/.mcp.json",
             format!("{{\"mcpServers\": {{\"a\": {}1{}}}}}", "[".repeat(500), "]".repeat(500)),
         ),
-        ("work/.mcp.json", "[".repeat(1 << 20)),
-        ("work/.codex/config.toml", format!("a = {}", "[".repeat(1 << 20))),
-        ("work/.codex/config.toml", format!("{}a = 1", "a.".repeat(1 << 16))),
-        ("work/.codex/config.toml", format!("[{}a]", "a.".repeat(1 << 16))),
+        ("code/.mcp.json", "[".repeat(1 << 20)),
+        ("code/.codex/config.toml", format!("a = {}", "[".repeat(1 << 20))),
+        ("code/.codex/config.toml", format!("{}a = 1", "a.".repeat(1 << 16))),
+        ("code/.codex/config.toml", format!("[{}a]", "a.".repeat(1 << 16))),
     ] {
         home.write(file, &text);
         ask(&home, &command, &clock).exits(0);
     }
     // Nor is one that is turned off for now, or is in another folder of the client's.
-    home.write("work/.mcp.json", r#"{"mcpServers": {"new": {"command": "x", "disabled": true}}}"#);
-    assert_ne!(ask(&home, &command, &call("mcp__new__x", "work").to_string()).json(), json!({}));
-    home.write("work/.mcp.json", "{}");
+    home.write("code/.mcp.json", r#"{"mcpServers": {"new": {"command": "x", "disabled": true}}}"#);
+    assert_ne!(ask(&home, &command, &call("mcp__new__x", "code").to_string()).json(), json!({}));
+    home.write("code/.mcp.json", "{}");
     home.write("second/.mcp.json", r#"{"mcpServers": {"clock": {"command": "x"}}}"#);
-    let mut said = call("mcp__clock__get_time", "work");
+    let mut said = call("mcp__clock__get_time", "code");
     assert_eq!(ask(&home, &command, &said.to_string()).exits(0).json(), json!({}));
-    said["workspace_roots"] = json!([home.path("work"), home.path("second")]);
+    said["workspace_roots"] = json!([home.path("code"), home.path("second")]);
     assert_ne!(ask(&home, &command, &said.to_string()).exits(0).json(), json!({}));
 }
 
@@ -200,8 +200,8 @@ fn names_in_answers_can_neither_steer_nor_run_anything() {
     for number in 0..20 {
         servers[format!("z{number}")] = json!({"command": "x"});
     }
-    home.write("work/.mcp.json", &json!({"mcpServers": servers}).to_string());
-    let start = json!({"hook_event_name": "SessionStart", "cwd": home.path("work")}).to_string();
+    home.write("code/.mcp.json", &json!({"mcpServers": servers}).to_string());
+    let start = json!({"hook_event_name": "SessionStart", "cwd": home.path("code")}).to_string();
     let told = ask(&home, &command, &start).exits(0).json()["systemMessage"].to_string();
     assert!(told.contains("and 14 more") && !told.contains(&long), "{told}");
     let why = |name: &str| {
