@@ -2,6 +2,8 @@
 //!
 //! `ops` is what an administrator can do; `api` puts it on the people's plane,
 //! behind `auth`. The running gateway is known only as a [`Live`].
+//!
+//! It is large because the API has many nouns; each has one file here and there.
 
 mod api;
 mod auth;

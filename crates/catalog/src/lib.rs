@@ -4,6 +4,9 @@
 //! with the program (`shipped`) is put into it at first use; what the user
 //! imports (`import`) takes the place of what is shipped under the same name.
 //! What a tool is recommended to be allowed is not known here.
+//!
+//! It is large because definitions come in three forms (`import`), and because what
+//! is kept of them has a form of its own, on disk and as it ships.
 
 mod advice;
 mod bits;

@@ -7,6 +7,9 @@
 //! `Permit`, `forward` sends what has one, `answer` checks and filters what
 //! comes back, `settle` records how it ended. `refusal` is what a client is told
 //! otherwise.
+//!
+//! It is large because clients come by four transports and in two eras, and all of
+//! them must go this one way; `ARCHITECTURE.md` has the map.
 
 mod answer;
 mod assess;

@@ -6,6 +6,10 @@
 //! and put back as they were ([`Undo`]). What is a secret in them is held by
 //! [`Guarded`], which shows itself only masked. Nothing here starts a server,
 //! reads the environment or knows the time.
+//!
+//! The crate is large because eight clients have three forms of file, and because
+//! nothing of what a stranger may put into one is let through unread: masking,
+//! backups and hooks are each as long as reading.
 
 mod adopt;
 mod backup;

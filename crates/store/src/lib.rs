@@ -12,6 +12,8 @@
 //! from which [`Store::verify`] goes on. What is secret is sealed with a [`Key`].
 //!
 //! Nothing here judges: limits arrive as numbers, decisions as [`Record`]s.
+//! It is large because all that is kept is in one file with one writer, so that a
+//! change and its record are one transaction.
 
 mod approval;
 mod chain;
