@@ -1,6 +1,8 @@
 //! Taking connections: in the clear or by TLS, HTTP/1.1 or 2, and ending in
 //! good order.
 
+mod in_place;
+
 use std::{convert::Infallible, fs, io, net::SocketAddr, path::Path, sync::Arc, time::Duration};
 
 use hyper::{Request, body::Incoming, service::service_fn};
@@ -15,6 +17,7 @@ use rustls::{
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
+use self::in_place::InPlace;
 use crate::{
     gateway::{Gateway, Standing},
     plane::{self, Peer},
@@ -123,7 +126,7 @@ impl Gateway {
         };
         let _ = stream.set_nodelay(true);
         let watcher = graceful.watcher();
-        tokio::spawn(async move {
+        tokio::spawn(InPlace::new(async move {
             let peer = Peer { address: address.ip(), is_tls: tls.is_some() };
             let service = {
                 let gateway = Arc::clone(&gateway);
@@ -159,7 +162,7 @@ impl Gateway {
                 }
             }
             drop::<Standing>(standing);
-        });
+        }));
     }
 }
 

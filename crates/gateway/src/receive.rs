@@ -76,6 +76,10 @@ where
             None => first = Some(data),
             Some(_) => rest.extend_from_slice(&data),
         }
+        // Most say how long they are, and need not be asked whether that was all.
+        if body.is_end_stream() {
+            break;
+        }
     }
     let mut bytes: Vec<u8> = first.unwrap_or_default().into();
     bytes.extend_from_slice(&rest);

@@ -13,6 +13,7 @@ mod queue;
 mod read;
 mod servers;
 mod steady;
+mod turn;
 mod writer;
 
 use std::{
@@ -101,7 +102,7 @@ impl Lead<'_> {
     async fn gather(&self) {
         let mut waiting = 1;
         for _ in 0..LOOKS {
-            tokio::task::yield_now().await;
+            turn::give_way().await;
             let now = self.0.waiting();
             if now <= waiting {
                 return;

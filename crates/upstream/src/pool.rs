@@ -1,13 +1,15 @@
 //! Connections to one server, kept for the next request.
 //!
 //! An HTTP/1.1 connection is driven by whoever uses it: a task of its own would
-//! cost every request two switches between tasks. An HTTP/2 connection is shared,
-//! so it has its task.
+//! cost every request two switches between tasks. What the connection then hands
+//! over wakes nobody, because it is looked for right after the connection was
+//! driven: a task that wakes itself is queued again, for another thread to take.
+//! An HTTP/2 connection is shared, so it has its task.
 
 use std::{
     pin::Pin,
     sync::{Arc, Mutex, PoisonError, Weak},
-    task::{Context, Poll, ready},
+    task::{Context, Poll, Waker, ready},
     time::Duration,
 };
 
@@ -221,7 +223,7 @@ impl Line {
     /// Sends a request and waits for its answer to begin.
     async fn send(&mut self, request: Outgoing) -> Result<Response<Incoming>, Failed> {
         // Shows whether the connection was closed meanwhile, and makes it ready.
-        let is_closed = std::future::poll_fn(|context| Poll::Ready(self.drive(context))).await;
+        let is_closed = self.drive(&mut unheard());
         if is_closed || !self.sender.is_ready() {
             return Err(Failed::Unsent(Box::new(request), "it was closed".into()));
         }
@@ -232,7 +234,7 @@ impl Line {
         std::future::poll_fn(|context| {
             // Once it has ended, whoever waits for an answer has been told.
             is_over = is_over || Pin::new(&mut *connection).poll(context).is_ready();
-            answer.as_mut().poll(context)
+            answer.as_mut().poll(&mut unheard())
         })
         .await
         .map_err(failed)
@@ -242,6 +244,12 @@ impl Line {
     fn drive(&mut self, context: &mut Context<'_>) -> bool {
         Pin::new(&mut self.connection).poll(context).is_ready()
     }
+}
+
+/// For what is looked at whenever its connection was driven, and so need not say
+/// that there is something to see.
+fn unheard() -> Context<'static> {
+    Context::from_waker(Waker::noop())
 }
 
 fn failed(error: TrySendError<Outgoing>) -> Failed {
@@ -290,16 +298,23 @@ impl Arriving {
         &mut self,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        let mut polled = Pin::new(&mut self.body).poll_frame(context);
-        if polled.is_pending()
-            && let Some((line, _)) = &mut self.line
-        {
-            let is_over = line.drive(context);
-            polled = Pin::new(&mut self.body).poll_frame(context);
-            if is_over && polled.is_pending() {
-                return Poll::Ready(Some(Err(BodyError("the connection has ended".into()))));
-            }
-        }
+        let body = Pin::new(&mut self.body);
+        let polled = match &mut self.line {
+            None => body.poll_frame(context),
+            Some((line, _)) => match body.poll_frame(&mut unheard()) {
+                Poll::Ready(frame) => Poll::Ready(frame),
+                Poll::Pending => {
+                    let is_over = line.drive(context);
+                    let polled = Pin::new(&mut self.body).poll_frame(&mut unheard());
+                    if is_over && polled.is_pending() {
+                        return Poll::Ready(Some(Err(BodyError(
+                            "the connection has ended".into(),
+                        ))));
+                    }
+                    polled
+                }
+            },
+        };
         let frame = ready!(polled);
         if frame.is_none() || self.body.is_end_stream() {
             self.release();
