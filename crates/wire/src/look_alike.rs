@@ -28,7 +28,14 @@ impl Governed {
         if key == &*self.name {
             return false;
         }
-        // Nearly every key is plain ASCII of another length; folding ASCII
+        // Most keys begin with another letter, and folding keeps ASCII what it is.
+        let (first, own) = (key.bytes().next(), self.folded.bytes().next());
+        if first
+            .is_some_and(|byte| byte.is_ascii_graphic() && Some(byte.to_ascii_lowercase()) != own)
+        {
+            return false;
+        }
+        // Nearly every other one is plain ASCII of another length; folding ASCII
         // changes no lengths, so that is settled without looking further.
         let plain = key.bytes().all(|byte| matches!(byte, b' '..=b'~'))
             && !key.starts_with(' ')
@@ -36,7 +43,6 @@ impl Governed {
         if plain {
             return key.eq_ignore_ascii_case(&self.folded);
         }
-        // Compared as they are folded: most keys differ in their first letter.
         let is_this = |key| fold(key).eq(self.folded.chars());
         is_this(key) || key.split_once('\0').is_some_and(|(before, _)| is_this(before))
     }

@@ -139,6 +139,23 @@ fn json() -> impl Strategy<Value = String> {
     })
 }
 
+#[test]
+fn control_characters_are_found_wherever_they_stand() {
+    for byte in (0..=0x7f_u8).filter(|byte| !matches!(byte, b'"' | b'\\')) {
+        for place in 0..20 {
+            let mut content = *b"....\xc3\xa9...........\xc3\xa9.";
+            // Not into the middle of a letter.
+            if content[place] != b'.' {
+                continue;
+            }
+            content[place] = byte;
+            let text = [&br#"{"jsonrpc":"2.0","id":7,"result":{"a":""#[..], &content, br#""}}"#];
+            let is_fine = scanned(&text.concat(), 64).is_ok();
+            assert_eq!(is_fine, byte >= b' ', "{byte:#x} at {place}");
+        }
+    }
+}
+
 proptest! {
     /// What the strict reader accepts as an answer, the scanner accepts too, and
     /// what the scanner accepts is JSON to another parser.
