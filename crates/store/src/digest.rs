@@ -4,12 +4,8 @@ use ring::digest;
 
 /// The SHA-256 of some bytes.
 pub(crate) fn sha256(bytes: &[u8]) -> [u8; 32] {
-    let mut hash = [0; 32];
-    // The digest is as long as the array, so this copies all of it.
-    for (to, from) in hash.iter_mut().zip(digest::digest(&digest::SHA256, bytes).as_ref()) {
-        *to = *from;
-    }
-    hash
+    // It is as long as the array, so there is always one.
+    digest::digest(&digest::SHA256, bytes).as_ref().try_into().unwrap_or_default()
 }
 
 /// Lower-case hexadecimal.

@@ -20,22 +20,44 @@ pub(crate) fn push(text: &mut String, at: Timestamp) {
     let millis = at.as_millis().clamp(RANGE.0, RANGE.1);
     let (year, month, day) = date(millis.div_euclid(DAY));
     let rest = millis.rem_euclid(DAY);
-    let parts = [
-        (year, 4, '-'),
-        (month, 2, '-'),
-        (day, 2, 'T'),
-        (rest / 3_600_000, 2, ':'),
-        (rest / 60_000 % 60, 2, ':'),
-        (rest / 1000 % 60, 2, '.'),
-        (rest % 1000, 3, 'Z'),
+    let [century, year, month, day] = [year / 100, year % 100, month, day].map(pair);
+    let [hour, minute, second, hundredth] =
+        [rest / 3_600_000, rest / 60_000 % 60, rest / 1000 % 60, rest / 10 % 100].map(pair);
+    let [_, last] = pair(rest % 10);
+    // Gathered first, because a string takes them faster together.
+    let written = [
+        century[0],
+        century[1],
+        year[0],
+        year[1],
+        b'-',
+        month[0],
+        month[1],
+        b'-',
+        day[0],
+        day[1],
+        b'T',
+        hour[0],
+        hour[1],
+        b':',
+        minute[0],
+        minute[1],
+        b':',
+        second[0],
+        second[1],
+        b'.',
+        hundredth[0],
+        hundredth[1],
+        last,
+        b'Z',
     ];
-    for (number, width, after) in parts {
-        for place in (0..width).rev() {
-            let digit = u8::try_from(number / 10_i64.pow(place) % 10).unwrap_or(0);
-            text.push(char::from(b'0' + digit));
-        }
-        text.push(after);
-    }
+    text.push_str(str::from_utf8(&written).unwrap_or_default());
+}
+
+/// Two digits.
+fn pair(number: i64) -> [u8; 2] {
+    let digit = |number: i64| b'0' + u8::try_from(number % 10).unwrap_or(0);
+    [digit(number / 10), digit(number)]
 }
 
 /// Year, month and day of so many days after the epoch, by Howard Hinnant's

@@ -14,6 +14,7 @@ mod read;
 mod servers;
 mod steady;
 mod turn;
+mod work;
 mod writer;
 
 use std::{
@@ -34,7 +35,8 @@ pub use open::OpenError;
 pub use queue::Health;
 use queue::{Command, Place, Queue, Reserve};
 pub use read::Filter;
-use writer::{Task, Writer};
+use work::Task;
+use writer::Writer;
 
 /// What an answered write survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

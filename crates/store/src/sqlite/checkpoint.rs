@@ -22,7 +22,8 @@ use tokio::sync::oneshot;
 
 use super::{
     queue::{Command, Queue},
-    writer::{Task, Writer},
+    work::Task,
+    writer::Writer,
 };
 
 /// Pages that are brought in even in busy times.

@@ -12,7 +12,7 @@ use std::{
 
 use tokio::sync::oneshot;
 
-use super::{Reservation, StoreError, pace::Pace, writer::Work};
+use super::{Reservation, StoreError, pace::Pace, work::Work};
 use crate::{counter::Charge, record::Line};
 
 /// Commands that may wait; past that, more are refused.

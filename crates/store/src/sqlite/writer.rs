@@ -16,7 +16,6 @@ use std::{
 
 use rusqlite::Connection;
 use sluice_policy::{Amount, Timestamp};
-use tokio::sync::oneshot;
 
 use super::{
     Reservation, StoreError,
@@ -25,6 +24,7 @@ use super::{
     index, open,
     queue::{Command, MOST_BLANKS, Queue, Reserve, Turn},
     steady::Steady,
+    work::Done,
 };
 use crate::{
     chain::Chain,
@@ -42,65 +42,6 @@ const QUIET: Duration = Duration::from_millis(20);
 const MOST_BEHIND: i64 = 1_024;
 /// How often it is tried whether a failing store is well again.
 const PROBE: Duration = Duration::from_secs(1);
-
-/// A part of the next transaction, and whoever waits for it.
-pub(super) trait Work: Send {
-    /// Does its part, and says how that went and what answers once the
-    /// transaction's fate is known.
-    fn run(self: Box<Self>, writer: &mut Writer) -> (Finish, Result<(), StoreError>);
-    /// Answers that it was not come to.
-    fn refuse(self: Box<Self>, error: &StoreError);
-}
-
-pub(super) type Finish = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
-
-/// Work that answers with what it found.
-pub(super) struct Task<T, F> {
-    pub(super) work: F,
-    pub(super) reply: oneshot::Sender<Result<T, StoreError>>,
-}
-
-impl<T, F> Work for Task<T, F>
-where
-    T: Send + 'static,
-    F: FnOnce(&mut Writer) -> Result<T, StoreError> + Send + 'static,
-{
-    fn run(self: Box<Self>, writer: &mut Writer) -> (Finish, Result<(), StoreError>) {
-        let Task { work, reply } = *self;
-        let found = work(writer);
-        let went = found.as_ref().map(|_| ()).map_err(StoreError::clone);
-        // Whoever has stopped waiting does not need an answer.
-        (Box::new(move |fate| drop(reply.send(fate.and(found)))), went)
-    }
-
-    fn refuse(self: Box<Self>, error: &StoreError) {
-        drop(self.reply.send(Err(error.clone())));
-    }
-}
-
-impl Command {
-    fn refuse(self, error: &StoreError) {
-        match self {
-            Command::Reserve(reserve) => drop(reserve.reply.send(Err(error.clone()))),
-            Command::Task(work) => work.refuse(error),
-        }
-    }
-}
-
-/// A command that was carried out, and waits for the transaction's fate.
-enum Done {
-    Reserve(oneshot::Sender<Result<Reservation, StoreError>>, Result<Reservation, StoreError>),
-    Task(Finish),
-}
-
-impl Done {
-    fn answer(self, fate: Result<(), StoreError>) {
-        match self {
-            Done::Reserve(reply, found) => drop(reply.send(fate.and(found))),
-            Done::Task(finish) => finish(fate),
-        }
-    }
-}
 
 /// The writer, for its thread and for callers that write by themselves.
 pub(super) type Shared = Mutex<Writer>;
@@ -123,6 +64,7 @@ pub(super) fn start(
         next_block: None,
         is_failing: false,
         blanks: Vec::new(),
+        made: Vec::new(),
         room: Default::default(),
         was_used: false,
     }));
@@ -216,6 +158,8 @@ pub(super) struct Writer {
     is_failing: bool,
     /// Lines that were written.
     blanks: Vec<String>,
+    /// Records of reservations of this transaction that are not yet written.
+    made: Vec<Line>,
     /// Where what waits is put while it is carried out.
     room: (Vec<Command>, Vec<Line>),
     /// Whether callers have written by themselves since the thread last looked.
@@ -362,19 +306,23 @@ impl Writer {
         if self.counters.trust(&self.connection)? && self.is_cut_off()? {
             self.begin_chain();
         }
-        for command in batch {
-            match command {
-                Command::Reserve(reserve) => self.carry_out(reserve, done)?,
-                Command::Task(work) => {
-                    let (finish, went) = work.run(self);
-                    done.push(Done::Task(finish));
-                    went?;
-                }
+        let mut made = mem::take(&mut self.made);
+        let carried_out = batch.try_for_each(|command| match command {
+            Command::Reserve(reserve) => self.carry_out(reserve, &mut made, done),
+            Command::Task(work) => {
+                // What it writes comes after what was reserved before it.
+                self.append_all(&mut made)?;
+                made.drain(..).for_each(|line| self.reuse(line));
+                let (finish, went) = work.run(self);
+                done.push(Done::Task(finish));
+                went
             }
-        }
-        for line in pile {
-            self.append(line)?;
-        }
+        });
+        let written = carried_out.and_then(|()| self.append_all(&mut made));
+        made.drain(..).for_each(|line| self.reuse(line));
+        self.made = made;
+        written?;
+        self.append_all(pile)?;
         self.counters.write(&self.connection)?;
         if self.is_failing {
             // Only a write shows whether writing works.
@@ -409,20 +357,27 @@ impl Writer {
 
     /// Makes a reservation, unless nobody waits for it any more: then the call
     /// it is for will never leave.
-    fn carry_out(&mut self, reserve: Reserve, done: &mut Vec<Done>) -> Result<(), StoreError> {
-        let Reserve { charges, mut line, reply } = reserve;
+    fn carry_out(
+        &mut self,
+        reserve: Reserve,
+        made: &mut Vec<Line>,
+        done: &mut Vec<Done>,
+    ) -> Result<(), StoreError> {
+        let Reserve { charges, line, reply } = reserve;
         if reply.is_closed() {
             return Ok(());
         }
-        let found = self.reserve(&charges, &mut line);
-        self.reuse(line);
+        let found = self.reserve(&charges);
+        if let Ok(Reservation::Made) = &found {
+            made.push(line);
+        }
         let went = found.as_ref().map(|_| ()).map_err(StoreError::clone);
         done.push(Done::Reserve(reply, found));
         went
     }
 
-    /// Makes all charges with their record, or none and no record.
-    fn reserve(&mut self, charges: &[Charge], line: &mut Line) -> Result<Reservation, StoreError> {
+    /// Makes all charges, or none.
+    fn reserve(&mut self, charges: &[Charge]) -> Result<Reservation, StoreError> {
         // One charge to a counter may leave no room for the next one, so they
         // are made one after the other and taken back if one does not fit.
         for (made, charge) in charges.iter().enumerate() {
@@ -434,7 +389,6 @@ impl Writer {
             self.take_back(charges.iter().take(made))?;
             return Ok(Reservation::Refused(self.readings(charges)?));
         }
-        self.append(line)?;
         Ok(Reservation::Made)
     }
 
@@ -475,13 +429,23 @@ impl Writer {
 
     /// Appends a record to the log.
     pub(super) fn append(&mut self, line: &mut Line) -> Result<(), StoreError> {
-        self.chain.link(line);
-        self.connection
-            .prepare_cached("INSERT INTO audit (body) VALUES (?1)")?
-            .execute([line.text()])?;
+        self.append_all(std::slice::from_mut(line))
+    }
+
+    /// Appends records to the log, in their order.
+    fn append_all(&mut self, lines: &mut [Line]) -> Result<(), StoreError> {
+        let Some(last) = lines.last().map(|line| line.at) else { return Ok(()) };
+        {
+            let mut insert =
+                self.connection.prepare_cached("INSERT INTO audit (body) VALUES (?1)")?;
+            for line in lines {
+                self.chain.link(line);
+                insert.execute([line.text()])?;
+            }
+        }
         self.newest = self.connection.last_insert_rowid();
         self.chained = self.newest;
-        let now = self.steady.now(line.at.as_millis());
+        let now = self.steady.now(last.as_millis());
         if now.saturating_sub(self.forgotten) > FORGET_AFTER {
             self.forgotten = now;
             self.counters.forget(&self.connection, now.saturating_sub(FORGET_AFTER))?;
