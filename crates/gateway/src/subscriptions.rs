@@ -62,7 +62,8 @@ pub(crate) async fn listen(
     id: Option<&Id>,
 ) -> Result<Response<ClientBody>, Refusal> {
     let id = id.ok_or(Refusal::Internal)?;
-    let wish = wish(visit, document.root().get("params"))?;
+    let params = document.root().get("params");
+    let wish = wish(visit, params)?;
     // INVARIANT: the permit for listening was given above; a feed carries news
     // and no requests, and each client's copy is filtered on its way out.
     drop(permit);
@@ -82,6 +83,7 @@ pub(crate) async fn listen(
     };
     let (sender, receiver) = mpsc::channel(WAITING);
     let id = id.to_json();
+    let acknowledged = acknowledgement(visit, params, &acknowledged).ok_or_else(bad)?;
     let first =
         tagged("notifications/subscriptions/acknowledged", &acknowledged, &id).ok_or_else(bad)?;
     // Of the request itself nothing is needed any more, and streams are many.
@@ -108,18 +110,49 @@ fn wish(visit: &Visit, params: Option<Value<'_>>) -> Result<String, Refusal> {
     if wanted.members().is_none() {
         return Err(Refusal::Params("`params.notifications` must be an object".into()));
     }
+    Ok(edit::object(wanted, |key, value| cut(visit, key, value, |ids| own_tasks(visit, ids)), &[]))
+}
+
+/// What becomes of one kind of news, in a wish or in what is said of it.
+fn cut<'d>(
+    visit: &Visit,
+    key: &str,
+    value: Value<'d>,
+    tasks: impl FnOnce(Value<'d>) -> String,
+) -> Fate {
     let permits = |uri: Value<'_>| {
         uri.as_str().is_some_and(|uri| visit.lets_pass(|policy| policy.permits_resource(uri)))
     };
-    let fate = |key: &str, value: Value<'_>| match key {
+    match key {
         "resourceSubscriptions" if value.items().is_some() => {
             Fate::Become(edit::list(value, permits))
         }
-        "taskIds" if value.items().is_some() => Fate::Become(own_tasks(visit, value)),
+        "taskIds" if value.items().is_some() => Fate::Become(tasks(value)),
         _ if GOVERNED.iter().any(|name| name.name() == key || name.resembles(key)) => Fate::Drop,
         _ => Fate::Keep,
+    }
+}
+
+/// What the server says it will tell, in the client's words: tasks by the ids that
+/// the client has asked by, and nothing that it may not hear of.
+fn acknowledgement(visit: &Visit, params: Option<Value<'_>>, said: &str) -> Option<String> {
+    let asked = params?.get("notifications")?.get("taskIds").and_then(Value::items);
+    let asked = asked.into_iter().flatten().filter_map(Value::as_str);
+    let known: Vec<_> =
+        asked.filter_map(|id| decide::opened_task(visit, id).map(|own| (own, id))).collect();
+    let tasks = |ids: Value<'_>| {
+        let ids = ids.items().into_iter().flatten().filter_map(Value::as_str);
+        let asked_by = |id: &str| known.iter().find(|(own, _)| own == id).map(|(_, id)| quoted(id));
+        format!("[{}]", ids.filter_map(asked_by).collect::<Vec<_>>().join(","))
     };
-    Ok(edit::object(wanted, fate, &[]))
+    let document = Document::parse(said, &visit.gateway.settings.answer_bounds()).ok()?;
+    let told = |key: &str, value: Value<'_>| match key {
+        "notifications" if value.members().is_some() => {
+            Fate::Become(edit::object(value, |key, value| cut(visit, key, value, tasks), &[]))
+        }
+        _ => Fate::Keep,
+    };
+    Some(edit::object(document.root(), told, &[]))
 }
 
 /// The server's own ids of the tasks that are this grant's.

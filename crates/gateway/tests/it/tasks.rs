@@ -2,11 +2,11 @@
 
 use sluice_gateway::Configuration;
 use sluice_store::TokenHash;
-use sluice_testkit::{Recorded, Reply, Upstream, mcp_server};
+use sluice_testkit::{End, Recorded, Reply, Upstream, mcp_server};
 
 use crate::{
     harness::{Harness, TOKEN, at, grant, json, policy, server},
-    talk::{OPEN, mirrors, modern_body, modern_server},
+    talk::{OPEN, hear, mirrors, modern_body, modern_server},
 };
 
 const BOB: &str = "sg_test_token_of_bob";
@@ -203,4 +203,33 @@ async fn a_modern_task_that_is_not_ones_own_is_none_that_the_server_has() {
             assert!(harness.upstream.bodies_of(method).is_empty());
         }
     }
+}
+
+/// A server repeats what it will tell of, by its own ids.
+#[tokio::test]
+async fn who_listens_is_told_of_tasks_by_the_ids_it_knows() {
+    let harness = Harness::start(OPEN, |request: &Recorded| match request.rpc_method().as_deref() {
+        Some("subscriptions/listen") => Reply::events(
+            "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/subscriptions/acknowledged\",\"params\":{\"notifications\":{\"taskIds\":[\"t-1\",\"of-another\"],\"TaskIds\":[\"t-1\"],\"toolsListChanged\":true}}}\n\n",
+        )
+        .ending(End::Never),
+        _ => modern(true)(request),
+    })
+    .await;
+    let body = modern_body("tools/call", r#""name":"read""#, KNOWS_TASKS);
+    let begun = harness.post_with(&mirrors("tools/call", Some("read")), body.as_bytes()).await;
+    let task = at(&json(&begun), "result/taskId").trim_matches('"').to_owned();
+    let wish =
+        format!(r#""notifications":{{"taskIds":["{task}","foreign"],"toolsListChanged":true}}"#);
+    let body = modern_body("subscriptions/listen", &wish, KNOWS_TASKS);
+    let token = format!("Bearer {TOKEN}");
+    let mut headers = mirrors("subscriptions/listen", None);
+    headers.push(("authorization", &token));
+    let mut client = harness.begun("POST", &headers, body.as_bytes()).await;
+    client.head().await.unwrap().unwrap();
+    let told = hear(&mut client, "acknowledged").await;
+    let expected = format!(r#""notifications":{{"taskIds":["{task}"],"toolsListChanged":true}}"#);
+    assert!(told.contains(&expected), "{told}");
+    let sent = harness.upstream.bodies_of("subscriptions/listen").pop().unwrap();
+    assert!(sent.contains(r#""taskIds":["t-1"]"#), "{sent}");
 }
