@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use http::{HeaderName, HeaderValue, Response, StatusCode, header};
 use sluice_upstream::AnswerBody;
+use sluice_upstream::headers::SESSION;
 use sluice_wire::{
     json::{self as json_text, Document, Value},
     rpc::{Id, Message},
@@ -70,7 +71,7 @@ pub(crate) async fn relay(
     let (parts, body) = answer.into_parts();
     let begun = parts
         .headers
-        .get("mcp-session-id")
+        .get(SESSION)
         .filter(|_| expected.shape == Shape::Introduction && !visit.is_modern());
     let session = begun.and_then(|upstream| Session::begin(visit, upstream));
     let status = parts.status;
@@ -99,7 +100,7 @@ pub(crate) async fn relay(
     let mut answer = relayed?;
     if let Some(session) = session {
         visit.gateway.metrics.session_begun();
-        answer.headers_mut().insert(HeaderName::from_static("mcp-session-id"), session);
+        answer.headers_mut().insert(SESSION, session);
     }
     Ok(answer)
 }

@@ -3,6 +3,7 @@
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, header};
+use sluice_upstream::headers::{REVISION, SESSION};
 use sluice_upstream::{AnswerBody, SendError, bridge::Caller};
 use sluice_wire::mcp::header_text;
 
@@ -11,13 +12,12 @@ use crate::{decide::Permit, refusal::Refusal, settle::Settlement, visit::Visit};
 /// Headers of the client that travel unchanged in either era.
 const PASSING: [HeaderName; 5] = [
     header::ACCEPT,
-    HeaderName::from_static("mcp-protocol-version"),
+    REVISION,
     HeaderName::from_static("traceparent"),
     HeaderName::from_static("tracestate"),
     HeaderName::from_static("baggage"),
 ];
 
-const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 pub(crate) const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 
 /// What is to be sent.

@@ -14,6 +14,7 @@ use std::{
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response};
 use sluice_store::new_id;
+use sluice_upstream::headers::{REVISION, SESSION};
 use tokio::sync::{Notify, Semaphore, mpsc};
 
 use crate::{
@@ -117,12 +118,12 @@ impl Client {
     /// Writes what was agreed on into the headers of a message.
     pub(crate) fn complete(&self, headers: &mut HeaderMap) {
         let agreed = self.agreed().clone();
-        headers.remove("mcp-session-id");
+        headers.remove(SESSION);
         if let Some(session) = agreed.session {
-            headers.insert("mcp-session-id", session);
+            headers.insert(SESSION, session);
         }
         if let Some(revision) = agreed.revision {
-            headers.entry("mcp-protocol-version").or_insert(revision);
+            headers.entry(REVISION).or_insert(revision);
         }
     }
 }
@@ -204,8 +205,6 @@ impl Drop for Connected {
         }
     }
 }
-
-const REVISION: http::HeaderName = http::HeaderName::from_static("mcp-protocol-version");
 
 /// A message as an event of this transport.
 pub(crate) fn said(message: &str) -> Bytes {

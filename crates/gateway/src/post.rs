@@ -10,6 +10,7 @@ use std::{
 };
 
 use http::{HeaderMap, Response, StatusCode};
+use sluice_upstream::headers::{REVISION, SESSION};
 use sluice_wire::{
     json::{Document, Value},
     mcp::{Era, Revision},
@@ -89,7 +90,7 @@ fn settled(mut visit: Visit, message: &Message<'_>) -> Result<Visit, Refusal> {
         Message::Response { .. } | Message::Failure { .. } => (None, None),
     };
     visit.revision = spoken::revision(&visit.headers, method, params)?;
-    let sealed = visit.headers.get("mcp-session-id").and_then(|value| value.to_str().ok());
+    let sealed = visit.headers.get(SESSION).and_then(|value| value.to_str().ok());
     if let Some(sealed) = sealed.filter(|_| !visit.is_modern() && method != Some("initialize")) {
         visit.session =
             Some(Session::open(&visit.gateway, &visit.holder, visit.server_name(), sealed)?);
@@ -169,7 +170,7 @@ impl Ends {
     /// A legacy client that goes away has not cancelled its request; a modern
     /// one has. Whether the body agrees with the header is seen later.
     pub(crate) fn of(headers: &HeaderMap) -> Ends {
-        let version = headers.get("mcp-protocol-version").and_then(|value| value.to_str().ok());
+        let version = headers.get(REVISION).and_then(|value| value.to_str().ok());
         match version.and_then(Revision::from_name).map(Revision::era) {
             Some(Era::Modern) => Ends::WithTheClient,
             _ => Ends::WhenDone,

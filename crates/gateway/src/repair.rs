@@ -14,6 +14,7 @@ use std::sync::{Arc, atomic::Ordering};
 use bytes::Bytes;
 use http::{Response, StatusCode, header};
 use http_body_util::{BodyExt as _, Full};
+use sluice_upstream::headers::{REVISION, SESSION};
 use sluice_upstream::{AnswerBody, sse::Splitter};
 use sluice_wire::{
     json::{Document, Value},
@@ -40,7 +41,7 @@ pub(crate) const READY: &str = r#"{"jsonrpc":"2.0","method":"notifications/initi
 
 /// Remembers how the session that an answer has begun can be begun again.
 pub(crate) fn remember(visit: &Visit, answer: &Response<ClientBody>, hello: Bytes) {
-    let sealed = answer.headers().get("mcp-session-id").and_then(|sealed| sealed.to_str().ok());
+    let sealed = answer.headers().get(SESSION).and_then(|sealed| sealed.to_str().ok());
     let opened = sealed.and_then(|sealed| {
         Session::open(&visit.gateway, &visit.holder, visit.server_name(), sealed).ok()
     });
@@ -178,19 +179,16 @@ pub(crate) async fn repaired(visit: &Visit) -> Option<Session> {
 async fn begun(visit: &Visit, old: &Session, hello: Bytes) -> Option<Session> {
     let mut fresh = visit.renewed()?;
     fresh.session = None;
-    let spoken = visit.headers.get("mcp-protocol-version");
+    let spoken = visit.headers.get(REVISION);
     let permit = decide::open(Door::Always)?;
     let answer = forward(&fresh, permit, Outgoing::post(hello)).await.ok()?.answer;
-    let upstream = answer.headers().get("mcp-session-id").cloned()?;
+    let upstream = answer.headers().get(SESSION).cloned()?;
     let agreed = agreed(&fresh, answer).await?;
     if spoken.is_some_and(|spoken| spoken.as_bytes() != agreed.as_bytes()) {
         // The client must know that another revision is spoken now.
         return None;
     }
-    fresh.headers.extend(
-        spoken
-            .map(|spoken| (http::HeaderName::from_static("mcp-protocol-version"), spoken.clone())),
-    );
+    fresh.headers.extend(spoken.map(|spoken| (REVISION, spoken.clone())));
     fresh.session = Some(Session { id: Arc::clone(&old.id), upstream });
     let permit = decide::open(Door::Always)?;
     let ready = forward(&fresh, permit, Outgoing::post(READY)).await.ok()?.answer;

@@ -4,6 +4,7 @@
 //! legacy ones mirrored headers mean nothing and are not passed on.
 
 use http::HeaderMap;
+use sluice_upstream::headers::REVISION;
 use sluice_wire::{
     json::Value,
     mcp::{Era, Revision, text_of_header},
@@ -23,7 +24,7 @@ pub(crate) fn revision(
     method: Option<&str>,
     params: Option<Value<'_>>,
 ) -> Result<Revision, Refusal> {
-    let header = headers.get("mcp-protocol-version").and_then(|value| value.to_str().ok());
+    let header = headers.get(REVISION).and_then(|value| value.to_str().ok());
     let meta = params.and_then(|params| params.get("_meta"));
     let Some(version) = meta.and_then(|meta| meta.get(META_VERSION)) else {
         return unsaid(header, method);
@@ -60,7 +61,7 @@ fn unsaid(header: Option<&str>, method: Option<&str>) -> Result<Revision, Refusa
 
 /// The revision of a request without a message, of which the modern era has none.
 pub(crate) fn without_message(headers: &HeaderMap) -> Result<Revision, Refusal> {
-    let version = headers.get("mcp-protocol-version").and_then(|value| value.to_str().ok());
+    let version = headers.get(REVISION).and_then(|value| value.to_str().ok());
     match version.map(|version| (version, Revision::from_name(version))) {
         None => Ok(Revision::UNSAID),
         Some((_, Some(revision))) if revision.era() == Era::Legacy => Ok(revision),

@@ -23,6 +23,7 @@ use std::sync::Arc;
 use http::{HeaderMap, Response, StatusCode};
 use sluice_policy::Timestamp;
 use sluice_store::{Id, TokenHash, new_id};
+use sluice_upstream::headers::SESSION;
 use sluice_wire::{
     json::Document,
     mcp::{Era, Revision},
@@ -46,9 +47,6 @@ use event_ids::{LastEvent, labelled};
 use route::Route;
 
 pub(crate) use kept::Stacks;
-
-const SESSION: &str = "mcp-session-id";
-const REVISION: &str = "mcp-protocol-version";
 
 /// One request to all servers of a grant while it is dealt with.
 #[derive(Debug, Clone)]

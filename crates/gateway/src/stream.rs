@@ -12,6 +12,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, Response, StatusCode, header};
 use http_body::{Body, Frame};
 use http_body_util::BodyExt as _;
+use sluice_upstream::headers::SESSION;
 use sluice_wire::mcp::Door;
 use tokio::sync::mpsc;
 
@@ -40,7 +41,7 @@ pub(crate) const LIST_CHANGED: &str = "notifications/tools/list_changed";
 /// is neither.
 pub(crate) fn settled(mut visit: Visit) -> Result<Visit, Refusal> {
     visit.revision = spoken::without_message(&visit.headers)?;
-    let sealed = visit.headers.get("mcp-session-id").and_then(|value| value.to_str().ok());
+    let sealed = visit.headers.get(SESSION).and_then(|value| value.to_str().ok());
     if let Some(sealed) = sealed {
         visit.session =
             Some(Session::open(&visit.gateway, &visit.holder, visit.server_name(), sealed)?);

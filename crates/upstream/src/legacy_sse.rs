@@ -29,14 +29,16 @@ use http::{HeaderMap, Method, Request, Response, StatusCode};
 use ring::rand::{SecureRandom as _, SystemRandom};
 use sluice_wire::mcp::{Era, Revision};
 
-use crate::{AnswerBody, HttpUpstream, SendError};
+use crate::{
+    AnswerBody, HttpUpstream, SendError,
+    headers::{REVISION, SESSION},
+};
 use session::{OpenError, Session};
 
 /// Sessions at one server; beyond it, the one that was idle for longest ends.
 const MOST_SESSIONS: usize = 1024;
 /// What ids of sessions begin with, so that none is ever sent to a server.
 const PREFIX: &str = "sluice-sse-";
-const SESSION: &str = "mcp-session-id";
 
 /// Which transport a server was last seen to speak.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -139,7 +141,7 @@ pub(crate) async fn send(
 }
 
 fn is_modern(headers: &HeaderMap) -> bool {
-    let version = headers.get("mcp-protocol-version").and_then(|value| value.to_str().ok());
+    let version = headers.get(REVISION).and_then(|value| value.to_str().ok());
     version.and_then(Revision::from_name).is_some_and(|revision| revision.era() == Era::Modern)
 }
 

@@ -11,6 +11,7 @@ pub mod bridge;
 pub mod builtin;
 pub mod client;
 mod connect;
+pub mod headers;
 mod http;
 mod legacy_sse;
 mod pool;

@@ -47,12 +47,12 @@ use self::{
     child::AskError,
     introduce::Core,
     own::{OwnSessions, sent},
-    reply::{SESSION, failure},
+    reply::failure,
     sessions::Sessions,
     shared::Shared,
     slot::{Slot, StartError, Started},
 };
-use crate::{AnswerBody, SendError};
+use crate::{AnswerBody, SendError, headers::SESSION};
 
 const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 

@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use http::{HeaderValue, header};
 use http_body_util::BodyExt as _;
+use sluice_upstream::headers::SESSION;
 
 use super::Client;
 use crate::{
@@ -23,7 +24,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 pub(super) async fn follow(client: Arc<Client>, mut visit: Visit) {
     visit.headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
     let headers = visit.headers.clone();
-    let sealed = headers.get("mcp-session-id").and_then(|value| value.to_str().ok());
+    let sealed = headers.get(SESSION).and_then(|value| value.to_str().ok());
     let own = |visit: &Visit| {
         Session::open(&visit.gateway, &visit.holder, visit.server_name(), sealed?).ok()
     };

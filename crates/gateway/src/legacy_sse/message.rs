@@ -7,13 +7,14 @@ use futures_util::FutureExt as _;
 use http::{HeaderValue, Response, StatusCode, header};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
+use sluice_upstream::headers::{REVISION, SESSION};
 use sluice_wire::{
     json::{Bounds, Document, Value},
     mcp::{Era, Revision},
     rpc::{Id, Message},
 };
 
-use super::{Client, Clients, REVISION, follow::follow, said};
+use super::{Client, Clients, follow::follow, said};
 use crate::{
     answer::answer_in,
     body::ClientBody,
@@ -110,7 +111,7 @@ impl Delivery<'_> {
         if self.is_hello {
             // Before the client knows, so that its next message finds it.
             let mut agreed = self.client.agreed();
-            agreed.session = parts.headers.get("mcp-session-id").cloned();
+            agreed.session = parts.headers.get(SESSION).cloned();
             agreed.revision = agreed_revision(&last);
         }
         self.client.say(said(last.text())).await;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use http::{Response, StatusCode};
+use sluice_upstream::headers::SESSION;
 use sluice_wire::{
     edit::{Edits, quoted},
     json::{Document, Value},
@@ -11,7 +12,7 @@ use sluice_wire::{
 };
 
 use super::{
-    SESSION, Stack,
+    Stack,
     kept::{Hello, Session},
     merge::{info, merged, meta},
     parts::{Parts, gathered},

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use http::{HeaderMap, HeaderValue, header};
 use http_body_util::BodyExt as _;
+use sluice_upstream::headers::{REVISION, SESSION};
 use sluice_wire::{
     json::{Document, Value},
     mcp::{Era, Revision, header_text},
@@ -13,7 +14,7 @@ use sluice_wire::{
 use tokio::time::Instant;
 
 use super::{
-    REVISION, SESSION, Stack,
+    Stack,
     kept::{Opened, Session},
     parts::PATIENCE,
 };
@@ -119,7 +120,7 @@ async fn introduced(
     server: &Arc<ServerState>,
 ) -> Option<(Opened, Document)> {
     let mut headers = stack.headers.clone();
-    for name in [SESSION, REVISION, LAST_EVENT.as_str()] {
+    for name in [SESSION, REVISION, LAST_EVENT] {
         headers.remove(name);
     }
     headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));

@@ -16,7 +16,7 @@ use std::{
 use bytes::Bytes;
 use data_encoding::BASE64URL_NOPAD;
 use http::{
-    HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode,
+    HeaderMap, HeaderValue, Method, Request, Response, StatusCode,
     header::{ALLOW, CONTENT_TYPE},
 };
 use http_body::{Body, Frame};
@@ -33,9 +33,8 @@ use super::{
     fault::{self, Fault},
     mirror, serve,
 };
-use crate::{AnswerBody, BodyError};
+use crate::{AnswerBody, BodyError, headers::SESSION};
 
-const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 /// Reports that may wait until they are read.
 const MOST_REPORTS: usize = 16;
 

@@ -28,10 +28,10 @@ use super::{
     new_id, no_message,
     own::{Own, sent},
     queue::Said,
-    reply::{self, SESSION, failure},
+    reply::{self, failure},
     sessions::Mailbox,
 };
-use crate::{AnswerBody, SendError};
+use crate::{AnswerBody, SendError, headers::SESSION};
 
 /// A child, its client, and its guests.
 #[derive(Debug)]

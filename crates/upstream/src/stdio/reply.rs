@@ -3,7 +3,7 @@
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http::{HeaderName, HeaderValue, Response, StatusCode, header};
+use http::{HeaderValue, Response, StatusCode, header};
 use http_body_util::Full;
 use sluice_wire::edit::quoted;
 
@@ -11,9 +11,7 @@ use super::{
     child::Asking,
     queue::{Answer, Inbox, Said},
 };
-use crate::{AnswerBody, SendError};
-
-pub(super) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+use crate::{AnswerBody, SendError, headers::SESSION};
 
 /// What a child says, as a stream of events.
 #[derive(Debug)]

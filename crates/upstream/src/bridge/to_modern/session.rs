@@ -6,7 +6,7 @@ use data_encoding::BASE64URL_NOPAD;
 use http::{HeaderMap, HeaderValue, Request};
 use sluice_wire::json::{Bounds, Document};
 
-use crate::bridge::message::Declared;
+use crate::{bridge::message::Declared, headers::SESSION};
 
 const PREFIX: &str = "sluicegate-bridge.";
 /// A header must hold it, twice encoded.
@@ -18,7 +18,7 @@ pub(in crate::bridge) fn is_own_session<B>(request: &Request<B>) -> bool {
 }
 
 fn id(headers: &HeaderMap) -> Option<&str> {
-    headers.get("mcp-session-id").and_then(|value| value.to_str().ok())
+    headers.get(SESSION).and_then(|value| value.to_str().ok())
 }
 
 /// The id of a session for a client that has declared this.
