@@ -16,6 +16,7 @@ use std::{fmt, path::PathBuf, sync::Arc};
 
 use axum::{
     Router,
+    body::{Body, Bytes},
     extract::DefaultBodyLimit,
     handler::Handler as _,
     middleware,
@@ -24,6 +25,7 @@ use axum::{
 };
 use sluice_store::{Secret, Store, TokenHash};
 use tokio::net::TcpListener;
+use tower::Service as _;
 
 pub use assessment::AssessedTool;
 pub(crate) use problem::Problem;
@@ -84,6 +86,13 @@ impl Api {
         let plane = Arc::clone(&self.0);
         listen::serve(self.router(), listener, end).await;
         plane.failures.finish(plane.ops.store());
+    }
+
+    /// Answers one request in process.
+    pub async fn answer(&self, request: axum::http::Request<Bytes>) -> Response {
+        let mut router = Api(Arc::clone(&self.0)).router();
+        let answered = router.call(request.map(Body::from)).await;
+        answered.unwrap_or_else(|never| match never {})
     }
 
     /// The same as a service, for calling it in process.

@@ -1,32 +1,40 @@
 //! The running gateway's API, as commands use it.
 
 mod refusal;
+mod resting;
 mod status;
 
 use std::path::PathBuf;
 
 use anyhow::{Context as _, anyhow};
 use bytes::Bytes;
-use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use http::{HeaderValue, Method, Request, Response, StatusCode, header, request::Builder};
 use http_body_util::BodyExt as _;
 use serde_json::Value;
 use sluice_upstream::{AnswerBody, HttpUpstream, Upstream, address::Reach};
 use url::Url;
 
-use self::refusal::Refusal;
+use self::{refusal::Refusal, resting::Resting};
 use crate::{
     command::draw_problems,
     config::{self, LoadError, Overrides},
-    data::{Running, agents_url},
+    data::{Running, agents_url, running::FindError},
     environment::Environment,
     output::{Done, complain},
 };
 
-/// A running gateway to ask things of.
+/// A gateway to ask things of.
 pub(crate) struct Gateway {
-    running: Running,
+    source: Source,
     directory: PathBuf,
     runtime: tokio::runtime::Runtime,
+}
+
+/// Who answers.
+enum Source {
+    Running(Running),
+    /// Nobody runs, but there is a log.
+    Resting(Resting),
 }
 
 /// Something to ask.
@@ -64,7 +72,22 @@ pub(crate) fn with_gateway(
     data: Option<PathBuf>,
     work: impl FnOnce(&Gateway) -> anyhow::Result<Done>,
 ) -> anyhow::Result<Done> {
-    let gateway = match Gateway::find(data) {
+    with(Gateway::find(data, false), work)
+}
+
+/// The same for what can be told also if no gateway runs: what is in the log.
+pub(crate) fn with_log(
+    data: Option<PathBuf>,
+    work: impl FnOnce(&Gateway) -> anyhow::Result<Done>,
+) -> anyhow::Result<Done> {
+    with(Gateway::find(data, true), work)
+}
+
+fn with(
+    found: anyhow::Result<Gateway>,
+    work: impl FnOnce(&Gateway) -> anyhow::Result<Done>,
+) -> anyhow::Result<Done> {
+    let gateway = match found {
         Ok(gateway) => gateway,
         Err(error) => match error.downcast::<LoadError>()? {
             LoadError::Problems(files) => return draw_problems(&files),
@@ -72,6 +95,7 @@ pub(crate) fn with_gateway(
         },
     };
     let done = work(&gateway);
+    gateway.close();
     let end = done.as_ref().err().and_then(|error| error.downcast_ref()).map(Refusal::end);
     match (done, end) {
         (Err(error), Some(end)) => {
@@ -83,7 +107,7 @@ pub(crate) fn with_gateway(
 }
 
 impl Gateway {
-    fn find(data: Option<PathBuf>) -> anyhow::Result<Gateway> {
+    fn find(data: Option<PathBuf>, may_rest: bool) -> anyhow::Result<Gateway> {
         let environment = Environment::of_process();
         let overrides = Overrides { data, ..Overrides::default() };
         let directory = match config::data_directory(&overrides, &environment) {
@@ -91,9 +115,15 @@ impl Gateway {
             Err(_) if environment.setting("SLUICE_URL").is_some() => PathBuf::new(),
             found => found?,
         };
-        let running = Running::find(&directory, &environment)?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        Ok(Gateway { running, directory, runtime })
+        let source = match Running::find(&directory, &environment) {
+            Ok(running) => Source::Running(running),
+            Err(error @ FindError::NotRunning(_)) if may_rest => {
+                Source::Resting(Resting::open(&directory)?.ok_or(error)?)
+            }
+            Err(error) => return Err(error.into()),
+        };
+        Ok(Gateway { source, directory, runtime })
     }
 
     /// Where agents reach this gateway, if it runs on this machine's directory.
@@ -134,25 +164,26 @@ impl Gateway {
         })
     }
 
+    /// Leaves what was opened here to others.
+    fn close(self) {
+        if let Source::Resting(resting) = self.source {
+            self.runtime.block_on(resting.close());
+        }
+    }
+
     /// Lets some time pass.
     pub(crate) fn pause(&self, span: std::time::Duration) {
         self.runtime.block_on(async { tokio::time::sleep(span).await });
     }
 
     async fn send(&self, question: Question<'_>) -> anyhow::Result<Response<AnswerBody>> {
-        let url = address(&self.running.url, &question)?;
-        let mut token = HeaderValue::from_str(&format!("Bearer {}", self.running.token.expose()))?;
-        token.set_sensitive(true);
-        let request =
-            Request::builder().method(question.method).header(header::AUTHORIZATION, token);
-        let (request, body) = match question.body {
-            Some((media_type, body)) => (request.header(header::CONTENT_TYPE, media_type), body),
-            None => (request, Bytes::new()),
+        let answer = match &self.source {
+            Source::Running(running) => asked(running, question).await?,
+            Source::Resting(resting) => {
+                let url = address(resting::URL, &question)?;
+                resting.answer(made(question, Request::get(url.as_str()))?).await
+            }
         };
-        let server = Upstream::Http(HttpUpstream::new(url.as_str(), anywhere())?);
-        let answer = server.send(request.body(body)?).await;
-        let answer = answer
-            .with_context(|| format!("cannot reach the gateway at `{}`", self.running.url))?;
         let status = answer.status();
         if status.is_success() {
             return Ok(answer);
@@ -160,6 +191,27 @@ impl Gateway {
         let text = answer.into_body().collect().await.map(http_body_util::Collected::to_bytes);
         Err(refused(status, &text.unwrap_or_default()))
     }
+}
+
+/// Asks a running gateway.
+async fn asked(running: &Running, question: Question<'_>) -> anyhow::Result<Response<AnswerBody>> {
+    let url = address(&running.url, &question)?;
+    let mut token = HeaderValue::from_str(&format!("Bearer {}", running.token.expose()))?;
+    token.set_sensitive(true);
+    let request = made(question, Request::builder().header(header::AUTHORIZATION, token))?;
+    let server = Upstream::Http(HttpUpstream::new(url.as_str(), anywhere())?);
+    let answer = server.send(request).await;
+    answer.with_context(|| format!("cannot reach the gateway at `{}`", running.url))
+}
+
+/// The request that asks something.
+fn made(question: Question<'_>, begun: Builder) -> anyhow::Result<Request<Bytes>> {
+    let request = begun.method(question.method);
+    let (request, body) = match question.body {
+        Some((media_type, body)) => (request.header(header::CONTENT_TYPE, media_type), body),
+        None => (request, Bytes::new()),
+    };
+    Ok(request.body(body)?)
 }
 
 fn refused(status: StatusCode, text: &[u8]) -> anyhow::Error {

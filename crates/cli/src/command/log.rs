@@ -1,4 +1,5 @@
-//! `sluice log`: the audit log of a running gateway.
+//! `sluice log`: the audit log of a running gateway, or of a data directory on which
+//! none runs.
 
 mod export;
 mod line;
@@ -11,7 +12,7 @@ use serde_json::{Value, json};
 
 use self::line::Lines;
 use crate::{
-    api::{Gateway, Question, with_gateway},
+    api::{Gateway, Question, with_log},
     output::{Done, print, print_json, print_json_text, print_part},
 };
 
@@ -99,7 +100,7 @@ struct Newest {
 
 impl Log {
     pub(crate) fn run(self, data: Option<PathBuf>) -> anyhow::Result<Done> {
-        with_gateway(data, |gateway| match &self.command {
+        with_log(data, |gateway| match &self.command {
             Some(Command::Verify(verify)) => verify.run(gateway),
             Some(Command::Export(export)) => export.run(gateway),
             None if self.follow => self.follow(gateway),

@@ -54,3 +54,24 @@ fn limits_and_the_log_are_shared() {
     assert!(of_wrap.iter().all(|line| line.contains("\"policy\"")), "{log}");
     up.run(&["log", "verify"]).exits(0);
 }
+
+#[test]
+fn the_log_is_shown_also_while_no_gateway_runs() {
+    let folder = Folder::with("policy.json", LIMITED);
+    let mut client = Client::start(&folder, &["--name", "s", "--", SERVER]);
+    client.hello();
+    assert!(is_allowed(&client.call("echo")));
+    // Beside the wrap, which still runs.
+    let shown = folder.run(&["--data", "data", "log", "--tool", "echo", "--json"]).exits(0).json();
+    assert_eq!(shown["records"][0]["outcome"], "allow", "{shown}");
+    assert_eq!(shown["records"][0]["grant"]["id"], "wrap:s", "{shown}");
+    assert!(is_allowed(&client.call("echo")));
+    assert_eq!(client.end(), 0);
+    let exported = folder.run(&["--data", "data", "log", "export"]).exits(0).out;
+    assert_eq!(exported.matches("\"kind\":\"decision\"").count(), 2, "{exported}");
+    folder.run(&["--data", "data", "log", "verify"]).exits(0);
+    let wrong = folder.run(&["--data", "data", "log", "--since", "perhaps"]).exits(2);
+    assert!(wrong.err.contains("`since` must be"), "{wrong:?}");
+    let other = folder.run(&["--data", "data", "grant", "list"]).exits(2);
+    assert!(other.err.contains("no gateway is running"), "{other:?}");
+}

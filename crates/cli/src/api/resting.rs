@@ -1,0 +1,89 @@
+//! The log of a data directory on which no gateway runs, such as one that only
+//! wraps use: the same API in this process, over the store alone.
+
+use std::{path::Path, sync::Arc};
+
+use bytes::Bytes;
+use http::{HeaderValue, Request, Response, header};
+use http_body_util::BodyExt as _;
+use sluice_admin::{Api, Eventual, FileProblem, InForce, Live, Settings, TakeError, Tool};
+use sluice_store::{Durability, Grant, Key, Name, Secret, Store, TokenHash};
+use sluice_upstream::{AnswerBody, BodyError};
+
+use crate::data::{DataDirectory, catalog_file};
+
+/// Where the API is called, and with which token: in this process alone.
+pub(super) const URL: &str = "http://localhost";
+const HOST: &str = "localhost";
+const TOKEN: &str = "in-process";
+
+/// What a directory holds.
+pub(super) struct Resting {
+    api: Api,
+    store: Store,
+}
+
+impl Resting {
+    /// `None` if nothing was ever recorded there.
+    pub(super) fn open(directory: &Path) -> anyhow::Result<Option<Resting>> {
+        let database = directory.join("sluice.db");
+        if !database.exists() {
+            return Ok(None);
+        }
+        let data = DataDirectory::open(directory)?;
+        let key = Key::from_bytes(data.master_key()?);
+        let store = Store::open(&database, Durability::Process, &key)?;
+        let settings = Settings {
+            hosts: vec![HOST.into()],
+            origins: Vec::new(),
+            is_loopback: true,
+            catalog: catalog_file(directory),
+        };
+        let token = Secret::new(TOKEN.into());
+        Ok(Some(Resting { api: Api::new(Arc::new(Nobody), store.clone(), token, settings), store }))
+    }
+
+    pub(super) async fn answer(&self, request: Request<Bytes>) -> Response<AnswerBody> {
+        let mut request = request;
+        request
+            .headers_mut()
+            .insert(header::AUTHORIZATION, HeaderValue::from_static("Bearer in-process"));
+        let answer = self.api.answer(request).await;
+        answer.map(|body| {
+            AnswerBody::Made(body.map_err(|error| BodyError(error.to_string())).boxed_unsync())
+        })
+    }
+
+    /// Writes what is left, and leaves the database to others.
+    pub(super) async fn close(self) {
+        // What was asked has been answered; others write their own.
+        let _ = self.store.close().await;
+    }
+}
+
+/// No gateway: nothing is in force.
+struct Nobody;
+
+impl Live for Nobody {
+    fn in_force(&self) -> Arc<InForce> {
+        Arc::default()
+    }
+
+    fn take_stored(&self) -> Eventual<'_, Result<(), TakeError>> {
+        Box::pin(async { Err(TakeError("no gateway is running".into())) })
+    }
+
+    fn set_grant(&self, _: &TokenHash, _: Option<&Grant>) {}
+
+    fn problems(&self) -> Vec<FileProblem> {
+        Vec::new()
+    }
+
+    fn tools<'a>(&'a self, _: &'a Name, _: bool) -> Eventual<'a, Option<Vec<Tool>>> {
+        Box::pin(async { None })
+    }
+
+    fn metrics(&self) -> String {
+        String::new()
+    }
+}
