@@ -227,7 +227,9 @@ impl Line {
         if is_closed || !self.sender.is_ready() {
             return Err(Failed::Unsent(Box::new(request), "it was closed".into()));
         }
-        let answer = self.sender.try_send_request(request);
+        // What has come is seen however much this task has done already: no other
+        // poll would show it.
+        let answer = tokio::task::unconstrained(self.sender.try_send_request(request));
         tokio::pin!(answer);
         let connection = &mut self.connection;
         let mut is_over = false;

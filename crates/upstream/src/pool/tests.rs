@@ -135,3 +135,39 @@ async fn nobody_at_the_address_means_nothing_was_sent() {
     let pool = Pool::new(url, Reach { loopback: true, ..Reach::default() }).unwrap();
     assert!(matches!(get(&pool).await, Err(SendError::NotSent(_))));
 }
+
+/// The runtime lets a task do only so much at a time. Whatever is left of that, an
+/// answer that has begun is seen, although its connection has no more to tell.
+#[tokio::test]
+async fn an_answer_is_seen_by_a_task_that_has_done_a_lot() {
+    const ALL: usize = 128;
+    let pool = server(|mut stream| async move {
+        while request(&mut stream).await.is_some() {
+            let begun = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n";
+            stream.write_all(begun.as_bytes()).await.unwrap();
+            // The rest never comes.
+            std::future::pending::<()>().await;
+        }
+    })
+    .await;
+    for left in 1..8 {
+        let pool = Arc::clone(&pool);
+        let busy = tokio::spawn(async move {
+            let mut sending = std::pin::pin!(get(&pool));
+            std::future::poll_fn(|context| {
+                for _ in left..ALL {
+                    match tokio::task::coop::poll_proceed(context) {
+                        std::task::Poll::Ready(done) => done.made_progress(),
+                        std::task::Poll::Pending => break,
+                    }
+                }
+                sending.as_mut().poll(context)
+            })
+            .await
+            .unwrap()
+            .status()
+        });
+        let seen = tokio::time::timeout(std::time::Duration::from_secs(10), busy).await;
+        assert_eq!(seen.expect("it is never seen").unwrap(), 200, "{left} left");
+    }
+}
