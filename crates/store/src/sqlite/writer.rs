@@ -311,7 +311,10 @@ impl Writer {
             Command::Reserve(reserve) => self.carry_out(reserve, &mut made, done),
             Command::Task(work) => {
                 // What it writes comes after what was reserved before it.
-                self.append_all(&mut made)?;
+                if let Err(error) = self.append_all(&mut made) {
+                    work.refuse(&error);
+                    return Err(error);
+                }
                 made.drain(..).for_each(|line| self.reuse(line));
                 let (finish, went) = work.run(self);
                 done.push(Done::Task(finish));
