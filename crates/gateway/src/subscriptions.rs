@@ -4,7 +4,7 @@
 mod feed;
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap, HashSet},
     sync::{Arc, LazyLock, Mutex, Weak},
 };
 
@@ -138,12 +138,14 @@ fn cut<'d>(
 fn acknowledgement(visit: &Visit, params: Option<Value<'_>>, said: &str) -> Option<String> {
     let asked = params?.get("notifications")?.get("taskIds").and_then(Value::items);
     let asked = asked.into_iter().flatten().filter_map(Value::as_str);
-    let known: Vec<_> =
+    let known: BTreeMap<_, _> =
         asked.filter_map(|id| decide::opened_task(visit, id).map(|own| (own, id))).collect();
     let tasks = |ids: Value<'_>| {
-        let ids = ids.items().into_iter().flatten().filter_map(Value::as_str);
-        let asked_by = |id: &str| known.iter().find(|(own, _)| own == id).map(|(_, id)| quoted(id));
-        format!("[{}]", ids.filter_map(asked_by).collect::<Vec<_>>().join(","))
+        // Each once, however often the server names it.
+        let said: HashSet<_> =
+            ids.items().into_iter().flatten().filter_map(Value::as_str).collect();
+        let told = known.iter().filter(|(own, _)| said.contains(own.as_str()));
+        format!("[{}]", told.map(|(_, id)| quoted(id)).collect::<Vec<_>>().join(","))
     };
     let document = Document::parse(said, &visit.gateway.settings.answer_bounds()).ok()?;
     let told = |key: &str, value: Value<'_>| match key {
