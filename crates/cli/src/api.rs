@@ -95,7 +95,6 @@ fn with(
         },
     };
     let done = work(&gateway);
-    gateway.close();
     let end = done.as_ref().err().and_then(|error| error.downcast_ref()).map(Refusal::end);
     match (done, end) {
         (Err(error), Some(end)) => {
@@ -162,13 +161,6 @@ impl Gateway {
             }
             Ok(())
         })
-    }
-
-    /// Leaves what was opened here to others.
-    fn close(self) {
-        if let Source::Resting(resting) = self.source {
-            self.runtime.block_on(resting.close());
-        }
     }
 
     /// Lets some time pass.

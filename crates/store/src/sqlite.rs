@@ -90,6 +90,7 @@ pub struct Store {
     /// The writer, where callers may write by themselves: a commit that syncs
     /// takes too long for that.
     writer: Option<Weak<writer::Shared>>,
+    is_read_only: bool,
 }
 
 /// Looks how many more come this many times before it writes.
@@ -146,7 +147,23 @@ impl Store {
         let checkpoints = Checkpoints::start(open::open_again(path)?, Arc::clone(&queue))?;
         let writer = writer::start(connection, checkpoints, Arc::clone(&queue))?;
         let writer = (durability == Durability::Process).then_some(writer);
-        Ok(Store { path: path.to_owned(), key, queue: Arc::new(Handle(queue)), writer })
+        Ok(Store {
+            path: path.to_owned(),
+            key,
+            queue: Arc::new(Handle(queue)),
+            writer,
+            is_read_only: false,
+        })
+    }
+
+    /// A handle for reading the log of a database that is there, whoever writes to
+    /// it. Nothing can be written by it, and nothing sealed can be opened.
+    pub fn read_only(path: &Path) -> Result<Store, OpenError> {
+        open::check(path)?;
+        let queue = Arc::new(Queue::default());
+        queue.end();
+        let (key, queue) = (Key::from_bytes([0; 32]), Arc::new(Handle(queue)));
+        Ok(Store { path: path.to_owned(), key, queue, writer: None, is_read_only: true })
     }
 
     /// Makes all charges and writes the record, in one transaction; when this
@@ -190,6 +207,9 @@ impl Store {
 
     /// Waits until everything that was to be written later is on disk.
     pub async fn flush(&self) -> Result<(), StoreError> {
+        if self.is_read_only {
+            return Ok(());
+        }
         // Whatever is on the pile goes along with this transaction.
         self.write(|_| Ok(())).await
     }

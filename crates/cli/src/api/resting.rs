@@ -7,10 +7,10 @@ use bytes::Bytes;
 use http::{HeaderValue, Request, Response, header};
 use http_body_util::BodyExt as _;
 use sluice_admin::{Api, Eventual, FileProblem, InForce, Live, Settings, TakeError, Tool};
-use sluice_store::{Durability, Grant, Key, Name, Secret, Store, TokenHash};
+use sluice_store::{Grant, Name, Secret, Store, TokenHash};
 use sluice_upstream::{AnswerBody, BodyError};
 
-use crate::data::{DataDirectory, catalog_file};
+use crate::data::{catalog_file, check_private};
 
 /// Where the API is called, and with which token: in this process alone.
 pub(super) const URL: &str = "http://localhost";
@@ -20,7 +20,6 @@ const TOKEN: &str = "in-process";
 /// What a directory holds.
 pub(super) struct Resting {
     api: Api,
-    store: Store,
 }
 
 impl Resting {
@@ -30,9 +29,8 @@ impl Resting {
         if !database.exists() {
             return Ok(None);
         }
-        let data = DataDirectory::open(directory)?;
-        let key = Key::from_bytes(data.master_key()?);
-        let store = Store::open(&database, Durability::Process, &key)?;
+        check_private(directory)?;
+        let store = Store::read_only(&database)?;
         let settings = Settings {
             hosts: vec![HOST.into()],
             origins: Vec::new(),
@@ -40,7 +38,7 @@ impl Resting {
             catalog: catalog_file(directory),
         };
         let token = Secret::new(TOKEN.into());
-        Ok(Some(Resting { api: Api::new(Arc::new(Nobody), store.clone(), token, settings), store }))
+        Ok(Some(Resting { api: Api::new(Arc::new(Nobody), store, token, settings) }))
     }
 
     pub(super) async fn answer(&self, request: Request<Bytes>) -> Response<AnswerBody> {
@@ -52,12 +50,6 @@ impl Resting {
         answer.map(|body| {
             AnswerBody::Made(body.map_err(|error| BodyError(error.to_string())).boxed_unsync())
         })
-    }
-
-    /// Writes what is left, and leaves the database to others.
-    pub(super) async fn close(self) {
-        // What was asked has been answered; others write their own.
-        let _ = self.store.close().await;
     }
 }
 

@@ -16,6 +16,7 @@ use std::{
 };
 
 use futures_util::task::AtomicWaker;
+use pin_project_lite::pin_project;
 
 /// Nobody polls, and nothing has happened since.
 const IDLE: u8 = 0;
@@ -48,18 +49,21 @@ impl Wake for Bell {
     }
 }
 
-/// See the module.
-#[derive(Debug)]
-pub(super) struct InPlace<F> {
-    work: Pin<Box<F>>,
-    bell: Arc<Bell>,
-    waker: Waker,
+pin_project! {
+    /// See the module.
+    #[derive(Debug)]
+    pub(super) struct InPlace<F> {
+        #[pin]
+        work: F,
+        bell: Arc<Bell>,
+        waker: Waker,
+    }
 }
 
 impl<F: Future> InPlace<F> {
     pub(super) fn new(work: F) -> InPlace<F> {
         let bell = Arc::new(Bell::default());
-        InPlace { work: Box::pin(work), waker: Arc::clone(&bell).into(), bell }
+        InPlace { work, waker: Arc::clone(&bell).into(), bell }
     }
 }
 
@@ -67,11 +71,14 @@ impl<F: Future> Future for InPlace<F> {
     type Output = F::Output;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
-        let InPlace { work, bell, waker } = self.get_mut();
+        let mut this = self.project();
+        let bell = this.bell;
         bell.task.register(context.waker());
         for _ in 0..MOST {
             bell.state.swap(POLLED, Ordering::AcqRel);
-            if let Poll::Ready(output) = work.as_mut().poll(&mut Context::from_waker(waker)) {
+            if let Poll::Ready(output) =
+                this.work.as_mut().poll(&mut Context::from_waker(this.waker))
+            {
                 return Poll::Ready(output);
             }
             let (success, failure) = (Ordering::AcqRel, Ordering::Acquire);

@@ -125,11 +125,23 @@ fn make_private(path: &Path) -> Result<(), OpenError> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         Err(error) => return Err(failed(error)),
     }
+    check_private(path)
+}
+
+fn check_private(path: &Path) -> Result<(), OpenError> {
+    let failed = |source| OpenError::File { path: shown(path), source };
     let mode = fs::metadata(path).map_err(failed)?.permissions().mode() & 0o777;
     if mode & 0o077 != 0 {
         return Err(OpenError::Mode { path: shown(path), mode });
     }
     Ok(())
+}
+
+/// Checks that a database is there and ours, and changes nothing of it.
+pub(super) fn check(path: &Path) -> Result<(), OpenError> {
+    check_private(path)?;
+    let connection = read::reader(path).map_err(|error| told(path, &error))?;
+    recognise(&connection, path)
 }
 
 fn settle(connection: &Connection, durability: Durability) -> rusqlite::Result<()> {
@@ -156,10 +168,17 @@ fn prepare(connection: &Connection, path: &Path, key: &Key) -> Result<(), OpenEr
         let check = key.seal(KEY_CHECK, KEY_CHECK).ok_or(OpenError::Randomness)?;
         create(connection, &check).map_err(failed)?;
     }
+    recognise(connection, path)?;
+    check_key(connection, path, key)
+}
+
+/// Whether a database is one of ours, of this version.
+fn recognise(connection: &Connection, path: &Path) -> Result<(), OpenError> {
+    let failed = |error| told(path, &error);
     let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
     let application = number("application_id").map_err(failed)?;
     match (application, number("user_version").map_err(failed)?) {
-        (APPLICATION, VERSION) => check_key(connection, path, key),
+        (APPLICATION, VERSION) => Ok(()),
         (APPLICATION, version) if version > VERSION => Err(OpenError::Newer { path: shown(path) }),
         _ => Err(OpenError::Foreign { path: shown(path) }),
     }

@@ -75,3 +75,23 @@ fn the_log_is_shown_also_while_no_gateway_runs() {
     let other = folder.run(&["--data", "data", "grant", "list"]).exits(2);
     assert!(other.err.contains("no gateway is running"), "{other:?}");
 }
+
+/// A log that was tampered with is shown all the same, and found out.
+#[test]
+fn a_changed_log_is_found_out_also_while_no_gateway_runs() {
+    let folder = Folder::with("policy.json", LIMITED);
+    let mut client = Client::start(&folder, &["--name", "s", "--", SERVER]);
+    client.hello();
+    assert!(is_allowed(&client.call("echo")));
+    assert_eq!(client.end(), 0);
+    let database = rusqlite::Connection::open(folder.path().join("data/sluice.db")).unwrap();
+    let change = r#"UPDATE audit SET body = replace(body, '"tool":"echo"', '"tool":"ECHO"')"#;
+    assert!(database.execute(change, []).unwrap() > 0);
+    drop(database);
+    let key = folder.path().join("data/keys/master");
+    std::fs::remove_file(&key).unwrap();
+    let shown = folder.run(&["--data", "data", "log"]).exits(0).out;
+    assert!(shown.contains("ECHO"), "{shown}");
+    folder.run(&["--data", "data", "log", "verify"]).exits(1);
+    assert!(!key.exists(), "reading makes no secrets");
+}
