@@ -144,6 +144,9 @@ fn commands_are_added_and_removed_while_the_gateway_runs() {
     up.run(&["server", "remove", "more"]).exits(0);
     up.run(&["server", "show", "more"]).exits(1);
     assert!(!file.exists());
+    // Another one of that name begins without rules.
+    up.run(&add).exits(0);
+    up.run(&["policy", "show", "more", "p"]).exits(1);
 }
 
 #[test]

@@ -99,13 +99,37 @@ pub(super) fn add(
     Ok(done)
 }
 
-/// Removes a server that was added here.
+/// Removes a server that was added here, and what policies a running gateway was
+/// given for it: they would hold again for another server of that name.
 pub(super) fn remove(file: &Path, data: Option<PathBuf>, one: &One) -> anyhow::Result<Done> {
+    if is_running(&directory(data.clone())?) {
+        // First, because without a policy nothing may be called.
+        match with_gateway(data.clone(), |gateway| remove_policies(gateway, &one.name))? {
+            Done::Well => {}
+            done => return Ok(done),
+        }
+    }
     fs::remove_file(file).with_context(|| format!("cannot remove `{}`", file.display()))?;
     match awaited(&directory(data.clone())?, data, &one.name, false)? {
         Done::Well => removed(one),
         done => Ok(done),
     }
+}
+
+fn remove_policies(gateway: &Gateway, server: &Name) -> anyhow::Result<Done> {
+    if !is_known(gateway, server)? {
+        return Ok(Done::Well);
+    }
+    let answer = gateway.ask(Question::get(&["servers", server.as_str(), "policies"]))?;
+    for policy in answer.get("policies").and_then(Value::as_array).into_iter().flatten() {
+        let of = |name: &str| policy.get(name).and_then(Value::as_str);
+        // Those that `sluice.toml` declares are its own business.
+        if let (Some(name), true) = (of("name"), of("source") != Some("file")) {
+            let path = ["servers", server.as_str(), "policies", name];
+            gateway.ask(Question::delete(&path))?;
+        }
+    }
+    Ok(Done::Well)
 }
 
 fn refused(message: &str) -> Done {
