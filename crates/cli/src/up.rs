@@ -9,7 +9,7 @@ mod reload;
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use anyhow::anyhow;
-use sluice_gateway::{Builtins, Clock, Gateway, Settings, Tls};
+use sluice_gateway::{Builtins, Clock, Gateway, Settings, Threads, Tls};
 use sluice_policy::ArgPath;
 use sluice_store::{Key, Store};
 use sluice_upstream::{
@@ -58,6 +58,7 @@ pub(crate) async fn run(start: Start) -> anyhow::Result<()> {
         .ok_or_else(|| anyhow!("the key in the data directory cannot be used"))?;
     let live = Arc::new(LiveGateway::new(gateway.clone(), store.clone(), demo));
     live.take(config.clone()).await.map_err(|error| anyhow!("{error}"))?;
+    let threads = Threads::start()?;
     let run_file = data.announce(listen, admin, tls.is_some(), clock::now())?;
     banner::show(&banner::Facts {
         listen,
@@ -81,8 +82,9 @@ pub(crate) async fn run(start: Start) -> anyhow::Result<()> {
         tracing::info!("ending: calls that are under way may finish");
         ending.send_replace(true);
     });
-    gateway.serve(agents, tls, until(ended)).await;
+    gateway.serve(agents, tls, &threads, until(ended)).await;
     let _ = serving.await;
+    drop(threads);
     pruning.abort();
     drop(watching);
     drop(run_file);

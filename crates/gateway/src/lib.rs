@@ -43,7 +43,7 @@ mod wrap;
 
 pub use clock::Clock;
 pub use gateway::{Gateway, KnownTool};
-pub use listen::{Tls, TlsError};
+pub use listen::{Threads, Tls, TlsError};
 pub use settings::Settings;
 pub use snapshot::{ApplyError, Builtins, Configuration, MakeBuiltin};
 pub use wrap::{Ended, Wrap, Wrapped};

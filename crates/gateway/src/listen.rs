@@ -2,6 +2,7 @@
 //! good order.
 
 mod in_place;
+mod threads;
 
 use std::{convert::Infallible, fs, io, net::SocketAddr, path::Path, sync::Arc, time::Duration};
 
@@ -18,6 +19,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
 use self::in_place::InPlace;
+pub use self::threads::Threads;
 use crate::{
     gateway::{Gateway, Standing},
     plane::{self, Peer},
@@ -78,12 +80,13 @@ impl Tls {
 }
 
 impl Gateway {
-    /// Takes connections until `end` comes; then lets calls that are under way
-    /// finish.
+    /// Takes connections, to live on these threads, until `end` comes; then lets
+    /// calls that are under way finish.
     pub async fn serve(
         &self,
         listener: TcpListener,
         tls: Option<Tls>,
+        threads: &Threads,
         end: impl Future<Output = ()>,
     ) {
         let graceful = GracefulShutdown::new();
@@ -92,7 +95,9 @@ impl Gateway {
         loop {
             tokio::select! {
                 accepted = listener.accept() => match accepted {
-                    Ok((stream, address)) => self.take(stream, address, tls.clone(), &graceful),
+                    Ok((stream, address)) => {
+                        self.take(stream, address, tls.clone(), threads, &graceful);
+                    },
                     Err(error) => {
                         // Mostly: no descriptors left. Those who leave free some.
                         tracing::warn!(%error, "a connection could not be taken");
@@ -116,6 +121,7 @@ impl Gateway {
         stream: TcpStream,
         address: SocketAddr,
         tls: Option<Tls>,
+        threads: &Threads,
         graceful: &GracefulShutdown,
     ) {
         let gateway = Arc::clone(&self.inner);
@@ -126,7 +132,10 @@ impl Gateway {
         };
         let _ = stream.set_nodelay(true);
         let watcher = graceful.watcher();
-        tokio::spawn(InPlace::new(async move {
+        // It is waited for by the runtime it lives on.
+        let Ok(stream) = stream.into_std() else { return };
+        threads.next().spawn(InPlace::new(async move {
+            let Ok(stream) = TcpStream::from_std(stream) else { return };
             let peer = Peer { address: address.ip(), is_tls: tls.is_some() };
             let service = {
                 let gateway = Arc::clone(&gateway);

@@ -42,7 +42,8 @@ impl Up {
             Err(error) => return Err(error.into()),
         };
         up::raise_descriptors();
-        let runtime = tokio::runtime::Builder::new_multi_thread()
+        // Calls have threads of their own.
+        let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
             .context("the runtime cannot be started")?;

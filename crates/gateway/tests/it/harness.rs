@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use sluice_gateway::{Builtins, Clock, Configuration, Gateway, Settings};
+use sluice_gateway::{Builtins, Clock, Configuration, Gateway, Settings, Threads};
 use sluice_policy::{Format, Timestamp};
 use sluice_store::{
     AttachedPolicy, Durability, Filter, Grant, Key, Name, Server, Source, Store, TokenHash,
@@ -128,7 +128,9 @@ impl Harness {
         gateway.apply(&configuration).unwrap();
         let address = listener.local_addr().unwrap();
         let served = gateway.clone();
-        tokio::spawn(async move { served.serve(listener, None, std::future::pending()).await });
+        tokio::spawn(async move {
+            served.serve(listener, None, &Threads::default(), std::future::pending()).await;
+        });
         Harness { gateway, store, address, upstream, clock, configuration, folder }
     }
 
