@@ -100,8 +100,9 @@ async fn failed(settlement: Option<Settlement>, error: &SendError) -> Refusal {
     Refusal::bad_gateway(why)
 }
 
-fn made(visit: &Visit, outgoing: Outgoing) -> Request<Bytes> {
-    let mut request = Request::new(outgoing.body);
+/// Boxed, because it is handed on several times.
+fn made(visit: &Visit, outgoing: Outgoing) -> Box<Request<Bytes>> {
+    let mut request = Box::new(Request::new(outgoing.body));
     let is_post = outgoing.method == Method::POST;
     *request.method_mut() = outgoing.method;
     let headers = request.headers_mut();

@@ -204,7 +204,7 @@ impl Link {
     pub(crate) async fn send(
         &self,
         era: Era,
-        request: Request<Bytes>,
+        request: Box<Request<Bytes>>,
         caller: impl FnOnce() -> Caller,
     ) -> Result<Response<AnswerBody>, SendError> {
         match &self.bridge {

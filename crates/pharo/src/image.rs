@@ -113,7 +113,7 @@ impl Image {
         request.headers_mut().insert(USER_AGENT, agent);
         let place = request.uri().clone();
         let answer =
-            self.http.send_to(&place, request).await.map_err(|error| self.failed(error))?;
+            self.http.send_to(&place, &request).await.map_err(|error| self.failed(error))?;
         let status = answer.status();
         match Limited::new(answer.into_body(), LONGEST_ANSWER).collect().await {
             Ok(body) => Ok(Answer { status, body: body.to_bytes() }),

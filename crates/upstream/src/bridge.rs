@@ -106,7 +106,7 @@ impl Bridge {
     pub async fn send(
         &self,
         era: Era,
-        request: Request<Bytes>,
+        request: Box<Request<Bytes>>,
         caller: impl FnOnce() -> Caller,
     ) -> Result<Response<AnswerBody>, SendError> {
         let speaks = self.link.eras.get(era);
@@ -126,14 +126,14 @@ impl Bridge {
         &self,
         era: Era,
         speaks: Speaks,
-        request: Request<Bytes>,
+        request: Box<Request<Bytes>>,
         caller: Caller,
     ) -> Result<Response<AnswerBody>, SendError> {
         let is_own_session = era == Era::Legacy && to_modern::is_own_session(&request);
         let is_discovery = request.headers().get("mcp-method").is_some_and(is_discover);
         let tells_own_era = is_discovery && era == Era::Modern && self.offer == Offer::OwnEra;
         if is_own_session || speaks == Speaks::No && !tells_own_era {
-            return self.cross(era, request, caller).await;
+            return self.cross(era, *request, caller).await;
         }
         if tells_own_era {
             // Whatever the server says is its answer, so there is nothing to ask it.
@@ -143,7 +143,7 @@ impl Bridge {
         let answer = self.link.upstream.send(request).await?;
         match self.examined(era, &kept, answer, caller.bounds).await? {
             Examined::Passes(answer) => Ok(answer),
-            Examined::Crosses => self.cross(era, kept, caller).await,
+            Examined::Crosses => self.cross(era, *kept, caller).await,
         }
     }
 

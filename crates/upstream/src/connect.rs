@@ -10,10 +10,11 @@ use std::{
 };
 
 use http::Uri;
-use hyper::rt::{Read, ReadBufCursor, Write};
-use hyper_util::rt::TokioIo;
 use rustls::{ClientConfig, RootCertStore, pki_types::ServerName};
-use tokio::net::{TcpStream, lookup_host};
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    net::{TcpStream, lookup_host},
+};
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
 use crate::address::Reach;
@@ -24,8 +25,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// A connection, in the clear or not.
 #[derive(Debug)]
 pub(crate) enum Stream {
-    Plain(TokioIo<TcpStream>),
-    Tls(Box<TokioIo<TlsStream<TcpStream>>>),
+    Plain(TcpStream),
+    Tls(Box<TlsStream<TcpStream>>),
 }
 
 /// Connects to a server, by TLS if its URL says so.
@@ -42,11 +43,11 @@ async fn connected(reach: &Reach, url: &Uri) -> io::Result<Stream> {
     let stream = reached(reach, host, port).await?;
     stream.set_nodelay(true)?;
     if !is_tls {
-        return Ok(Stream::Plain(TokioIo::new(stream)));
+        return Ok(Stream::Plain(stream));
     }
     let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
     let stream = TlsConnector::from(tls()?).connect(name, stream).await?;
-    Ok(Stream::Tls(Box::new(TokioIo::new(stream))))
+    Ok(Stream::Tls(Box::new(stream)))
 }
 
 /// Connects to the first of the host's addresses that may be called and answers.
@@ -99,16 +100,16 @@ impl Stream {
     pub(crate) fn speaks_h2(&self) -> bool {
         match self {
             Stream::Plain(_) => false,
-            Stream::Tls(stream) => stream.inner().get_ref().1.alpn_protocol() == Some(b"h2"),
+            Stream::Tls(stream) => stream.get_ref().1.alpn_protocol() == Some(b"h2"),
         }
     }
 }
 
-impl Read for Stream {
+impl AsyncRead for Stream {
     fn poll_read(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
-        buffer: ReadBufCursor<'_>,
+        buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Stream::Plain(stream) => Pin::new(stream).poll_read(context, buffer),
@@ -117,7 +118,7 @@ impl Read for Stream {
     }
 }
 
-impl Write for Stream {
+impl AsyncWrite for Stream {
     fn poll_write(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,

@@ -108,11 +108,21 @@ impl HttpUpstream {
 impl Upstream {
     /// Sends one request; its URL is the server's own. Redirects are answers
     /// like any other and are not followed.
-    pub async fn send(&self, request: Request<Bytes>) -> Result<Response<AnswerBody>, SendError> {
+    pub fn send(
+        &self,
+        request: impl Into<Box<Request<Bytes>>>,
+    ) -> impl Future<Output = Result<Response<AnswerBody>, SendError>> + Send {
+        self.send_boxed(request.into())
+    }
+
+    async fn send_boxed(
+        &self,
+        request: Box<Request<Bytes>>,
+    ) -> Result<Response<AnswerBody>, SendError> {
         match self {
             Upstream::Http(server) => legacy_sse::send(server, request).await,
-            Upstream::Builtin(server) => Ok(server.answer(request).await),
-            Upstream::Stdio(server) => server.send(request).await,
+            Upstream::Builtin(server) => Ok(server.answer(*request).await),
+            Upstream::Stdio(server) => Box::pin(server.send(*request)).await,
             Upstream::Only(child) => {
                 let (head, body) = request.into_parts();
                 child.send(head, body).await
@@ -130,9 +140,9 @@ impl HttpUpstream {
     /// Sends one request to the server's URL as it is.
     pub(crate) async fn send(
         &self,
-        request: Request<Bytes>,
+        request: &Request<Bytes>,
     ) -> Result<Response<AnswerBody>, SendError> {
-        let answer = self.pool.send(request.map(Full::new)).await?;
+        let answer = self.pool.send(request).await?;
         Ok(answer.map(|body| AnswerBody::Arriving(Box::new(body))))
     }
 
@@ -141,9 +151,9 @@ impl HttpUpstream {
     pub async fn send_to(
         &self,
         url: &Uri,
-        request: Request<Bytes>,
+        request: &Request<Bytes>,
     ) -> Result<Response<AnswerBody>, SendError> {
-        let answer = self.pool.send_to(Some(url), request.map(Full::new)).await?;
+        let answer = self.pool.send_to(Some(url), request).await?;
         Ok(answer.map(|body| AnswerBody::Arriving(Box::new(body))))
     }
 }

@@ -108,23 +108,23 @@ impl LegacySse {
 /// requests need is boxed, so that the others need not have room for it.
 pub(crate) async fn send(
     server: &HttpUpstream,
-    request: Request<Bytes>,
+    request: Box<Request<Bytes>>,
 ) -> Result<Response<AnswerBody>, SendError> {
     let named = request.headers().get(SESSION);
     if named.is_some_and(|id| id.as_bytes().starts_with(PREFIX.as_bytes())) {
-        return Box::pin(in_session(server, request)).await;
+        return Box::pin(in_session(server, *request)).await;
     }
     let is_new = named.is_none() && request.method() == Method::POST;
     let is_candidate = is_new && !is_modern(request.headers());
     match server.legacy.transport() {
-        Transport::Old if is_candidate => Box::pin(beginning(server, request, None)).await,
+        Transport::Old if is_candidate => Box::pin(beginning(server, *request, None)).await,
         // One of another transport, of which this server knows nothing.
         Transport::Old if named.is_some() => Ok(answer::empty(StatusCode::NOT_FOUND)),
         Transport::Old => Ok(answer::refused(request.method())),
-        Transport::Unknown if is_candidate => Box::pin(asked(server, request)).await,
+        Transport::Unknown if is_candidate => Box::pin(asked(server, *request)).await,
         _ => {
             let is_post = request.method() == Method::POST;
-            let answer = server.send(request).await?;
+            let answer = server.send(&request).await?;
             match answer.status() {
                 status if status.is_success() && is_post => {
                     server.legacy.seen(Transport::Streamable);
@@ -154,7 +154,7 @@ async fn asked(
     let mut again = Request::new(request.body().clone());
     *again.method_mut() = Method::POST;
     *again.headers_mut() = request.headers().clone();
-    let answer = server.send(request).await?;
+    let answer = server.send(&request).await?;
     match answer.status() {
         status if status.is_success() => {
             server.legacy.seen(Transport::Streamable);
@@ -212,7 +212,7 @@ async fn not_old(
     match (refused, error) {
         (Some(refused), _) => Ok(refused),
         (None, OpenError::Send(error)) => Err(error),
-        (None, OpenError::Other(_)) => server.send(message.into_request()).await,
+        (None, OpenError::Other(_)) => server.send(&message.into_request()).await,
     }
 }
 

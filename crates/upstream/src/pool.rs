@@ -1,32 +1,39 @@
 //! Connections to one server, kept for the next request.
 //!
 //! An HTTP/1.1 connection is driven by whoever uses it: a task of its own would
-//! cost every request two switches between tasks. What the connection then hands
-//! over wakes nobody, because it is looked for right after the connection was
-//! driven: a task that wakes itself is queued again, for another thread to take.
-//! An HTTP/2 connection is shared, so it has its task.
+//! cost every request two switches between tasks. An HTTP/2 connection is shared,
+//! so it has its task.
+
+mod framing;
+mod head;
+mod line;
 
 use std::{
     pin::Pin,
     sync::{Arc, Mutex, PoisonError, Weak},
-    task::{Context, Poll, Waker, ready},
+    task::{Context, Poll, ready},
+    thread,
     time::Duration,
 };
 
 use bytes::Bytes;
-use http::{HeaderValue, Request, Response, Uri, Version, header, uri::PathAndQuery};
+use http::{HeaderValue, Request, Response, Uri, Version, header};
 use http_body::{Body as _, Frame, SizeHint};
 use http_body_util::Full;
 use hyper::{
     body::Incoming,
-    client::conn::{TrySendError, http1, http2},
+    client::conn::{TrySendError, http2},
 };
-use hyper_util::rt::TokioExecutor;
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::time::Instant;
 
+use self::{
+    framing::Framing,
+    line::{Line, Sent},
+};
 use crate::{
     address::Reach,
-    connect::{self, Stream},
+    connect,
     http::{BodyError, SendError},
 };
 
@@ -34,18 +41,11 @@ use crate::{
 const MOST_IDLE: usize = 256;
 /// How long such a one is kept.
 const IDLE_FOR: Duration = Duration::from_mins(1);
-/// Bytes read ahead on one connection: enough for any answer's headers; more
-/// would be kept per connection.
-const BUFFER: usize = 64 << 10;
-
-type Outgoing = Request<Full<Bytes>>;
 
 /// All connections to one server.
 #[derive(Debug)]
 pub(crate) struct Pool {
     url: Uri,
-    /// What of the URL an HTTP/1.1 request says.
-    path: Uri,
     host: HeaderValue,
     reach: Reach,
     kept: Mutex<Kept>,
@@ -55,7 +55,7 @@ pub(crate) struct Pool {
 struct Kept {
     /// The one used last is last.
     idle: Vec<Idle>,
-    shared: Option<http2::SendRequest<Full<Bytes>>>,
+    shared: Option<Sender>,
     /// Whether somebody looks after connections that nothing uses.
     is_swept: bool,
 }
@@ -66,31 +66,25 @@ struct Idle {
     since: Instant,
 }
 
-/// An HTTP/1.1 connection.
-#[derive(Debug)]
-struct Line {
-    sender: http1::SendRequest<Full<Bytes>>,
-    connection: http1::Connection<Stream, Full<Bytes>>,
-}
+type Sender = http2::SendRequest<Full<Bytes>>;
 
 /// How a request may be sent.
 enum Way {
     Line(Box<Line>),
-    Shared(http2::SendRequest<Full<Bytes>>),
+    Shared(Sender),
 }
 
 /// Why a request was not answered on one connection.
 enum Failed {
-    /// It came back unsent.
-    Unsent(Box<Outgoing>, String),
+    /// It was certainly not sent.
+    Unsent(String),
     Lost(String),
 }
 
 impl Pool {
     pub(crate) fn new(url: Uri, reach: Reach) -> Option<Arc<Pool>> {
         let host = HeaderValue::from_str(url.authority()?.as_str()).ok()?;
-        let path = path_of(&url);
-        Some(Arc::new(Pool { url, path, host, reach, kept: Mutex::default() }))
+        Some(Arc::new(Pool { url, host, reach, kept: Mutex::default() }))
     }
 
     pub(crate) fn url(&self) -> &Uri {
@@ -100,7 +94,7 @@ impl Pool {
     /// Sends a request to the server's URL.
     pub(crate) async fn send(
         self: &Arc<Self>,
-        request: Outgoing,
+        request: &Request<Bytes>,
     ) -> Result<Response<Arriving>, SendError> {
         self.send_to(None, request).await
     }
@@ -110,11 +104,11 @@ impl Pool {
     pub(crate) async fn send_to(
         self: &Arc<Self>,
         other: Option<&Uri>,
-        request: Outgoing,
+        request: &Request<Bytes>,
     ) -> Result<Response<Arriving>, SendError> {
-        let mut request = request;
-        // A connection that was kept may turn out to be closed: then what was to
-        // be sent comes back, and another one is tried.
+        let url = other.unwrap_or(&self.url);
+        // A connection that was kept may turn out to be closed: then another one
+        // is tried.
         loop {
             let kept = self.kept_way();
             let is_new = kept.is_none();
@@ -122,10 +116,14 @@ impl Pool {
                 Some(way) => way,
                 None => Box::pin(self.connect()).await.map_err(SendError::NotSent)?,
             };
-            match self.send_by(way, other, request).await {
+            let sent = match way {
+                Way::Line(line) => self.send_by(line, url, request).await,
+                Way::Shared(sender) => Box::pin(send_shared(sender, url, request)).await,
+            };
+            match sent {
                 Ok(answer) => return Ok(answer),
-                Err(Failed::Unsent(unsent, _)) if !is_new => request = *unsent,
-                Err(Failed::Unsent(_, why)) => return Err(SendError::NotSent(why)),
+                Err(Failed::Unsent(_)) if !is_new => {}
+                Err(Failed::Unsent(why)) => return Err(SendError::NotSent(why)),
                 Err(Failed::Lost(why)) => return Err(SendError::Lost(why)),
             }
         }
@@ -139,51 +137,56 @@ impl Pool {
         if let Some(shared) = &kept.shared {
             return Some(Way::Shared(shared.clone()));
         }
-        kept.idle.pop().map(|idle| Way::Line(idle.line))
+        let here = thread::current().id();
+        let last = kept.idle.iter().rposition(|idle| idle.line.home == here)?;
+        Some(Way::Line(kept.idle.remove(last).line))
     }
 
     async fn connect(&self) -> Result<Way, String> {
         let stream =
             connect::connect(&self.reach, &self.url).await.map_err(|error| error.to_string())?;
-        if stream.speaks_h2() {
-            let made = http2::Builder::new(TokioExecutor::new()).handshake(stream).await;
-            let (sender, connection) = made.map_err(|error| innermost(&error))?;
-            tokio::spawn(connection);
-            let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-            kept.shared = Some(sender.clone());
-            return Ok(Way::Shared(sender));
+        if !stream.speaks_h2() {
+            return Ok(Way::Line(Box::new(Line::new(stream))));
         }
-        let made = http1::Builder::new().max_buf_size(BUFFER).handshake(stream).await;
+        let made = http2::Builder::new(TokioExecutor::new()).handshake(TokioIo::new(stream)).await;
         let (sender, connection) = made.map_err(|error| innermost(&error))?;
-        Ok(Way::Line(Box::new(Line { sender, connection })))
+        tokio::spawn(connection);
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.shared = Some(sender.clone());
+        Ok(Way::Shared(sender))
     }
 
     async fn send_by(
         self: &Arc<Self>,
-        way: Way,
-        other: Option<&Uri>,
-        mut request: Outgoing,
+        mut line: Box<Line>,
+        url: &Uri,
+        request: &Request<Bytes>,
     ) -> Result<Response<Arriving>, Failed> {
-        match way {
-            Way::Line(mut line) => {
-                *request.uri_mut() = other.map_or_else(|| self.path.clone(), path_of);
-                *request.version_mut() = Version::HTTP_11;
-                request.headers_mut().insert(header::HOST, self.host.clone());
-                let answer = line.send(request).await?;
-                Ok(answer.map(|body| Arriving::by_line(body, line, Arc::clone(self))))
-            }
-            Way::Shared(mut sender) => {
-                request.uri_mut().clone_from(other.unwrap_or(&self.url));
-                *request.version_mut() = Version::HTTP_2;
-                request.headers_mut().remove(header::HOST);
-                let answer = sender.try_send_request(request).await.map_err(failed)?;
-                Ok(answer.map(|body| Arriving { body, line: None }))
-            }
+        if !line.is_usable() {
+            return Err(Failed::Unsent("it was closed".into()));
         }
+        let path = url.path_and_query().map_or("/", |path| path.as_str());
+        let sent = Sent {
+            method: request.method(),
+            path,
+            host: &self.host,
+            headers: request.headers(),
+            body: request.body(),
+        };
+        let head = line.send(sent).await.map_err(Failed::Lost)?;
+        let pool = head.is_kept.then(|| Arc::clone(self));
+        let mut body = ByLine { framing: head.framing, line: Some(line), pool };
+        if body.framing == Framing::Ended {
+            body.release();
+        }
+        let mut answer = Response::new(Arriving::ByLine(body));
+        (*answer.status_mut(), *answer.headers_mut()) = (head.status, head.headers);
+        Ok(answer)
     }
 
     /// Keeps a connection whose answer has ended.
-    fn keep(self: &Arc<Self>, line: Box<Line>) {
+    fn keep(self: &Arc<Self>, mut line: Box<Line>) {
+        line.rest();
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.idle.len() < MOST_IDLE {
             kept.idle.push(Idle { line, since: Instant::now() });
@@ -203,9 +206,18 @@ impl Pool {
     }
 }
 
-/// A URL without its origin.
-fn path_of(url: &Uri) -> Uri {
-    Uri::from(url.path_and_query().cloned().unwrap_or(PathAndQuery::from_static("/")))
+/// Sends a request on a connection that others use too.
+async fn send_shared(
+    mut sender: Sender,
+    url: &Uri,
+    request: &Request<Bytes>,
+) -> Result<Response<Arriving>, Failed> {
+    let mut request = request.clone().map(Full::new);
+    request.uri_mut().clone_from(url);
+    *request.version_mut() = Version::HTTP_2;
+    request.headers_mut().remove(header::HOST);
+    let answer = sender.try_send_request(request).await.map_err(failed)?;
+    Ok(answer.map(Arriving::Shared))
 }
 
 /// Looks after connections that nothing uses, as long as there are any.
@@ -219,49 +231,11 @@ async fn sweep(pool: Weak<Pool>) {
     }
 }
 
-impl Line {
-    /// Sends a request and waits for its answer to begin.
-    async fn send(&mut self, request: Outgoing) -> Result<Response<Incoming>, Failed> {
-        // Shows whether the connection was closed meanwhile, and makes it ready.
-        let is_closed = self.drive(&mut unheard());
-        if is_closed || !self.sender.is_ready() {
-            return Err(Failed::Unsent(Box::new(request), "it was closed".into()));
-        }
-        // What has come is seen however much this task has done already: no other
-        // poll would show it.
-        let answer = tokio::task::unconstrained(self.sender.try_send_request(request));
-        tokio::pin!(answer);
-        let connection = &mut self.connection;
-        let mut is_over = false;
-        std::future::poll_fn(|context| {
-            // Once it has ended, whoever waits for an answer has been told.
-            is_over = is_over || Pin::new(&mut *connection).poll(context).is_ready();
-            answer.as_mut().poll(&mut unheard())
-        })
-        .await
-        .map_err(failed)
-    }
-
-    /// Lets the connection go on; whether it has ended.
-    fn drive(&mut self, context: &mut Context<'_>) -> bool {
-        Pin::new(&mut self.connection).poll(context).is_ready()
-    }
-}
-
-/// For what is looked at whenever its connection was driven, and so need not say
-/// that there is something to see.
-fn unheard() -> Context<'static> {
-    Context::from_waker(Waker::noop())
-}
-
-fn failed(error: TrySendError<Outgoing>) -> Failed {
+fn failed(error: TrySendError<Request<Full<Bytes>>>) -> Failed {
     let mut error = error;
     let unsent = error.take_message();
     let why = innermost(&error.into_error());
-    match unsent {
-        Some(request) => Failed::Unsent(Box::new(request), why),
-        None => Failed::Lost(why),
-    }
+    if unsent.is_some() { Failed::Unsent(why) } else { Failed::Lost(why) }
 }
 
 /// The cause of causes: the one that says what happened.
@@ -275,61 +249,71 @@ fn innermost(error: &dyn std::error::Error) -> String {
 
 /// An answer's body as it arrives, and the connection that brings it.
 #[derive(Debug)]
-pub struct Arriving {
-    body: Incoming,
-    line: Option<(Box<Line>, Arc<Pool>)>,
+pub enum Arriving {
+    ByLine(ByLine),
+    Shared(Incoming),
 }
 
-impl Arriving {
-    fn by_line(body: Incoming, line: Box<Line>, pool: Arc<Pool>) -> Arriving {
-        let mut arriving = Arriving { body, line: Some((line, pool)) };
-        if arriving.body.is_end_stream() {
-            arriving.release();
-        }
-        arriving
-    }
+/// A body on a connection of its own.
+#[derive(Debug)]
+pub struct ByLine {
+    framing: Framing,
+    /// Gone when the body has ended.
+    line: Option<Box<Line>>,
+    /// Where the connection is to be kept then, if it can be.
+    pool: Option<Arc<Pool>>,
+}
 
-    /// The body has ended, so the connection can be used again.
+impl ByLine {
+    /// The body has ended.
     fn release(&mut self) {
-        if let Some((line, pool)) = self.line.take() {
+        if let (Some(line), Some(pool)) = (self.line.take(), self.pool.take()) {
             pool.keep(line);
         }
     }
 
+    fn poll_data(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyError>>> {
+        let Some(line) = &mut self.line else { return Poll::Ready(None) };
+        let data = ready!(line.poll_data(context, &mut self.framing));
+        if matches!(data, Some(Err(_))) {
+            // Nobody knows what would come next on it.
+            self.line = None;
+        } else if self.framing == Framing::Ended {
+            self.release();
+        }
+        Poll::Ready(data.map(|data| data.map_err(BodyError)))
+    }
+}
+
+impl Arriving {
     pub(crate) fn poll_frame(
         &mut self,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        let body = Pin::new(&mut self.body);
-        let polled = match &mut self.line {
-            None => body.poll_frame(context),
-            Some((line, _)) => match body.poll_frame(&mut unheard()) {
-                Poll::Ready(frame) => Poll::Ready(frame),
-                Poll::Pending => {
-                    let is_over = line.drive(context);
-                    let polled = Pin::new(&mut self.body).poll_frame(&mut unheard());
-                    if is_over && polled.is_pending() {
-                        return Poll::Ready(Some(Err(BodyError(
-                            "the connection has ended".into(),
-                        ))));
-                    }
-                    polled
-                }
-            },
-        };
-        let frame = ready!(polled);
-        if frame.is_none() || self.body.is_end_stream() {
-            self.release();
+        match self {
+            Arriving::ByLine(body) => {
+                body.poll_data(context).map(|data| data.map(|data| data.map(Frame::data)))
+            }
+            Arriving::Shared(body) => Pin::new(body).poll_frame(context).map(|frame| {
+                frame.map(|frame| frame.map_err(|error| BodyError(innermost(&error))))
+            }),
         }
-        Poll::Ready(frame.map(|frame| frame.map_err(|error| BodyError(innermost(&error)))))
     }
 
     pub(crate) fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        match self {
+            Arriving::ByLine(body) => body.line.is_none(),
+            Arriving::Shared(body) => body.is_end_stream(),
+        }
     }
 
     pub(crate) fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        match self {
+            Arriving::ByLine(body) => {
+                body.framing.left().map_or_else(SizeHint::new, SizeHint::with_exact)
+            }
+            Arriving::Shared(body) => body.size_hint(),
+        }
     }
 }
 

@@ -120,7 +120,7 @@ impl Task {
     async fn follow(&self, wish: &str) -> Result<(), Refusal> {
         // What is heard here is nobody's own.
         let caller = || Caller { key: "listeners".into(), bounds: self.bounds };
-        let sending = self.link.send(Era::Modern, self.request(wish), caller);
+        let sending = self.link.send(Era::Modern, Box::new(self.request(wish)), caller);
         let sent = tokio::time::timeout(self.link.timeout, sending).await;
         let answer = sent
             .map_err(|_| Refusal::timeout())?

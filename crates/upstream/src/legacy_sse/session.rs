@@ -92,7 +92,9 @@ impl Session {
         let (server, endpoint) = (server.clone(), self.endpoint.clone());
         tokio::spawn(async move {
             let late = |_| SendError::Lost("the message was not taken in time".into());
-            tokio::time::timeout(POSTING, server.send_to(&endpoint, request)).await.map_err(late)?
+            tokio::time::timeout(POSTING, server.send_to(&endpoint, &request))
+                .await
+                .map_err(late)?
         })
     }
 }
@@ -115,7 +117,7 @@ async fn opened(
     *request.headers_mut() = passing(headers);
     request.headers_mut().remove(header::CONTENT_TYPE);
     request.headers_mut().insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
-    let answer = server.send(request).await?;
+    let answer = server.send(&request).await?;
     let stated = answer.headers().get(header::CONTENT_TYPE);
     let is_stream = stated.is_some_and(|value| value.as_bytes().starts_with(b"text/event-stream"));
     if answer.status() != StatusCode::OK || !is_stream {

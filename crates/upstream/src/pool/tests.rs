@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{Request, Response, Uri};
-use http_body_util::{BodyExt as _, Full};
+use http_body_util::BodyExt as _;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpListener, TcpStream},
@@ -45,7 +45,7 @@ async fn request(stream: &mut TcpStream) -> Option<String> {
 }
 
 async fn get(pool: &Arc<Pool>) -> Result<Response<AnswerBody>, SendError> {
-    let sent = pool.send(Request::new(Full::new(Bytes::new()))).await;
+    let sent = pool.send(&Request::new(Bytes::new())).await;
     sent.map(|answer| answer.map(|body| AnswerBody::Arriving(Box::new(body))))
 }
 
@@ -170,4 +170,114 @@ async fn an_answer_is_seen_by_a_task_that_has_done_a_lot() {
         let seen = tokio::time::timeout(std::time::Duration::from_secs(10), busy).await;
         assert_eq!(seen.expect("it is never seen").unwrap(), 200, "{left} left");
     }
+}
+
+/// Answers the first request with one text, and others with another.
+async fn answering(first: &'static str, others: &'static str) -> Arc<Pool> {
+    let count = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    server(move |mut stream| {
+        let count = Arc::clone(&count);
+        async move {
+            while request(&mut stream).await.is_some() {
+                let is_first = count.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == 0;
+                let text = if is_first { first } else { others };
+                if stream.write_all(text.as_bytes()).await.is_err() {
+                    return;
+                }
+            }
+        }
+    })
+    .await
+}
+
+#[tokio::test]
+async fn what_nobody_asked_for_answers_no_later_request() {
+    let smuggled = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nokHTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nwrong";
+    let pool = answering(smuggled, ANSWER).await;
+    for _ in 0..3 {
+        assert_eq!(whole(get(&pool).await.unwrap()).await, "ok");
+    }
+    let two_lengths = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ncontent-length: 3\r\n\r\n2\r\nok\r\n0\r\n\r\n";
+    let pool = answering(two_lengths, ANSWER).await;
+    let answer = get(&pool).await.unwrap();
+    assert!(!answer.headers().contains_key("content-length"));
+    assert_eq!(whole(answer).await, "ok");
+    assert!(pool.kept.lock().unwrap().idle.is_empty());
+}
+
+#[tokio::test]
+async fn a_connection_that_is_to_be_closed_is_not_used_again() {
+    let pool =
+        answering("HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok", ANSWER)
+            .await;
+    assert_eq!(whole(get(&pool).await.unwrap()).await, "ok");
+    assert!(pool.kept.lock().unwrap().idle.is_empty());
+    assert_eq!(whole(get(&pool).await.unwrap()).await, "ok");
+    assert_eq!(pool.kept.lock().unwrap().idle.len(), 1);
+}
+
+#[tokio::test]
+async fn an_answer_without_a_length_ends_with_its_connection() {
+    let pool = server(|mut stream| async move {
+        request(&mut stream).await.unwrap();
+        let text = "HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\nHTTP/1.1 200 OK\r\n\r\nall of it";
+        stream.write_all(text.as_bytes()).await.unwrap();
+    })
+    .await;
+    let answer = get(&pool).await.unwrap();
+    assert!(!answer.headers().contains_key("link"));
+    assert_eq!(whole(answer).await, "all of it");
+}
+
+#[tokio::test]
+async fn an_answer_to_a_request_that_was_not_read_whole_is_seen() {
+    let pool = server(|mut stream| async move {
+        request(&mut stream).await.unwrap();
+        let text = "HTTP/1.1 413 Content Too Large\r\ncontent-length: 2\r\n\r\nno";
+        stream.write_all(text.as_bytes()).await.unwrap();
+        // The rest is not read, and the connection stays open.
+        std::future::pending::<()>().await;
+    })
+    .await;
+    let mut long = Request::new(Bytes::from(vec![b'x'; 32 << 20]));
+    *long.method_mut() = http::Method::POST;
+    let answer = pool.send(&long).await.unwrap();
+    assert_eq!(answer.status(), 413);
+    assert!(pool.kept.lock().unwrap().idle.is_empty());
+}
+
+#[tokio::test]
+async fn a_long_request_and_a_long_answer_arrive_whole() {
+    const LENGTH: usize = 5 << 20;
+    let pool = server(|mut stream| async move {
+        while let Some(text) = request(&mut stream).await {
+            assert!(text.contains(&format!("content-length: {LENGTH}\r\n")), "{text}");
+            let mut body = vec![0; LENGTH];
+            stream.read_exact(&mut body).await.unwrap();
+            let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {LENGTH}\r\n\r\n");
+            stream.write_all(head.as_bytes()).await.unwrap();
+            stream.write_all(&body).await.unwrap();
+        }
+    })
+    .await;
+    let body: Bytes = (0..=250).cycle().take(LENGTH).collect();
+    for _ in 0..2 {
+        let mut long = Request::new(body.clone());
+        *long.method_mut() = http::Method::POST;
+        let answer = pool.send(&long).await.unwrap();
+        let answer = answer.map(|body| AnswerBody::Arriving(Box::new(body)));
+        assert!(whole(answer).await == body);
+    }
+    assert_eq!(pool.kept.lock().unwrap().idle.len(), 1);
+}
+
+#[tokio::test]
+async fn a_head_without_an_end_is_given_up() {
+    let pool = server(|mut stream| async move {
+        request(&mut stream).await.unwrap();
+        stream.write_all(b"HTTP/1.1 200 OK\r\na: ").await.unwrap();
+        while stream.write_all(&[b'x'; 1024]).await.is_ok() {}
+    })
+    .await;
+    assert!(matches!(get(&pool).await, Err(SendError::Lost(why)) if why.contains("too long")));
 }

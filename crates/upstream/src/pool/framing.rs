@@ -1,0 +1,332 @@
+//! Where the body of an HTTP/1.1 answer ends (RFC 9112, section 6).
+
+use bytes::{Buf as _, Bytes, BytesMut};
+use http::{HeaderMap, StatusCode, Version, header};
+
+/// Bytes of one line of a chunked body's framing.
+const MOST_LINE: usize = 4 << 10;
+/// Bytes of what may follow a chunked body.
+const MOST_TRAILERS: usize = 16 << 10;
+/// Pieces up to this size are copied, so that the buffer can be used again.
+const COPIED: usize = 4 << 10;
+
+/// What of a body is still to come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Framing {
+    Length(u64),
+    Chunked(Chunk),
+    UntilClose,
+    Ended,
+}
+
+/// Where in a chunked body the next byte belongs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Chunk {
+    Size,
+    Data(u64),
+    /// The line's end after the data.
+    DataEnd,
+    /// Lines after the last chunk, of which this much has been read.
+    Trailers(usize),
+}
+
+/// What the next bytes are.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Piece {
+    Data(Bytes),
+    /// More has to be read first.
+    Lacking,
+    End,
+}
+
+impl Framing {
+    /// How an answer's body is framed, by its head.
+    pub(super) fn of(
+        version: Version,
+        status: StatusCode,
+        headers: &HeaderMap,
+    ) -> Result<Framing, &'static str> {
+        if status == StatusCode::NO_CONTENT || status == StatusCode::NOT_MODIFIED {
+            return Ok(Framing::Ended);
+        }
+        if headers.contains_key(header::TRANSFER_ENCODING) {
+            let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
+            let only = codings.next().filter(|_| codings.next().is_none());
+            let is_chunked =
+                only.is_some_and(|coding| coding.as_bytes().eq_ignore_ascii_case(b"chunked"));
+            return if is_chunked && version == Version::HTTP_11 {
+                Ok(Framing::Chunked(Chunk::Size))
+            } else {
+                Err("its transfer coding is not known")
+            };
+        }
+        let mut lengths = headers.get_all(header::CONTENT_LENGTH).iter();
+        let Some(first) = lengths.next() else { return Ok(Framing::UntilClose) };
+        let length = length(first.as_bytes()).filter(|_| lengths.all(|other| other == first));
+        match length {
+            Some(0) => Ok(Framing::Ended),
+            Some(length) => Ok(Framing::Length(length)),
+            None => Err("its length is not known"),
+        }
+    }
+
+    /// How much is left, if that is known.
+    pub(super) fn left(self) -> Option<u64> {
+        match self {
+            Framing::Length(left) => Some(left),
+            Framing::Ended => Some(0),
+            Framing::Chunked(_) | Framing::UntilClose => None,
+        }
+    }
+
+    /// Takes the next piece of the body out of what was read.
+    pub(super) fn take(&mut self, read: &mut BytesMut) -> Result<Piece, &'static str> {
+        match self {
+            Framing::Ended => Ok(Piece::End),
+            _ if read.is_empty() => Ok(Piece::Lacking),
+            Framing::UntilClose => Ok(Piece::Data(cut(read, u64::MAX).0)),
+            Framing::Length(left) => {
+                let (data, rest) = cut(read, *left);
+                *self = if rest == 0 { Framing::Ended } else { Framing::Length(rest) };
+                Ok(Piece::Data(data))
+            }
+            Framing::Chunked(chunk) => {
+                let piece = chunk.take(read)?;
+                if piece == Piece::End {
+                    *self = Framing::Ended;
+                }
+                Ok(piece)
+            }
+        }
+    }
+
+    /// Notes that the connection was closed; whether the body is whole.
+    pub(super) fn close(&mut self) -> bool {
+        let is_whole = matches!(self, Framing::UntilClose | Framing::Ended);
+        *self = Framing::Ended;
+        is_whole
+    }
+}
+
+impl Chunk {
+    fn take(&mut self, read: &mut BytesMut) -> Result<Piece, &'static str> {
+        loop {
+            *self = match *self {
+                Chunk::Size => match line(read)? {
+                    None => return Ok(Piece::Lacking),
+                    Some(line) => match size(&line).ok_or("a chunk of it has no size")? {
+                        0 => Chunk::Trailers(0),
+                        size => Chunk::Data(size),
+                    },
+                },
+                Chunk::Data(_) if read.is_empty() => return Ok(Piece::Lacking),
+                Chunk::Data(left) => {
+                    let (data, rest) = cut(read, left);
+                    *self = if rest == 0 { Chunk::DataEnd } else { Chunk::Data(rest) };
+                    return Ok(Piece::Data(data));
+                }
+                Chunk::DataEnd => match line(read)? {
+                    None => return Ok(Piece::Lacking),
+                    Some(line) if line.is_empty() => Chunk::Size,
+                    Some(_) => return Err("a chunk of it is longer than it says"),
+                },
+                Chunk::Trailers(before) => match line(read)? {
+                    None => return Ok(Piece::Lacking),
+                    Some(line) if line.is_empty() => return Ok(Piece::End),
+                    Some(line) if before + line.len() > MOST_TRAILERS => {
+                        return Err("too much follows it");
+                    }
+                    Some(line) => Chunk::Trailers(before + line.len()),
+                },
+            };
+        }
+    }
+}
+
+/// Takes at most so much; also says what is left of that.
+fn cut(read: &mut BytesMut, most: u64) -> (Bytes, u64) {
+    let length = usize::try_from(most).map_or(read.len(), |most| most.min(read.len()));
+    let data = if length > COPIED {
+        read.split_to(length).freeze()
+    } else {
+        let data = Bytes::copy_from_slice(read.get(..length).unwrap_or_default());
+        read.advance(length);
+        data
+    };
+    (data, most - length as u64)
+}
+
+/// Takes a line, without its end; `None` if it is not there whole.
+fn line(read: &mut BytesMut) -> Result<Option<BytesMut>, &'static str> {
+    let Some(end) = memchr::memchr(b'\n', read) else {
+        return if read.len() > MOST_LINE { Err("its framing has no end") } else { Ok(None) };
+    };
+    if end > MOST_LINE {
+        return Err("its framing has no end");
+    }
+    let mut line = read.split_to(end + 1);
+    line.truncate(end);
+    // Nowhere but at the end, where another reader would see an end too.
+    match memchr::memchr(b'\r', &line) {
+        Some(place) if place + 1 == end => line.truncate(place),
+        _ => return Err("a line of its framing ends wrongly"),
+    }
+    Ok(Some(line))
+}
+
+/// The size at the beginning of a chunk's line; extensions mean nothing here.
+fn size(line: &[u8]) -> Option<u64> {
+    let digits = line.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
+    let (digits, rest) = line.split_at_checked(digits)?;
+    let next = rest.iter().find(|byte| !matches!(byte, b' ' | b'\t'));
+    let is_whole = matches!(next, None | Some(b';')) && digits.len() <= 16;
+    let text = str::from_utf8(digits).ok().filter(|_| is_whole)?;
+    u64::from_str_radix(text, 16).ok()
+}
+
+/// A length of digits only.
+fn length(text: &[u8]) -> Option<u64> {
+    let is_plain = !text.is_empty() && text.iter().all(u8::is_ascii_digit);
+    str::from_utf8(text).ok().filter(|_| is_plain)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::{Bytes, BytesMut};
+    use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Version};
+    use proptest::prelude::*;
+
+    use super::{Chunk, Framing, MOST_LINE, Piece};
+
+    fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
+        pairs
+            .iter()
+            .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)))
+            .collect()
+    }
+
+    fn framed(pairs: &[(&'static str, &'static str)]) -> Result<Framing, &'static str> {
+        Framing::of(Version::HTTP_11, StatusCode::OK, &headers(pairs))
+    }
+
+    /// Reads a chunked body that arrives in pieces: its data, and whether it ended.
+    fn chunked(pieces: &[&[u8]]) -> Result<(Vec<u8>, bool), &'static str> {
+        let mut framing = Framing::Chunked(Chunk::Size);
+        let (mut read, mut data) = (BytesMut::new(), Vec::new());
+        for piece in pieces {
+            read.extend_from_slice(piece);
+            loop {
+                match framing.take(&mut read)? {
+                    Piece::Data(more) => data.extend_from_slice(&more),
+                    Piece::Lacking => break,
+                    Piece::End => return Ok((data, true)),
+                }
+            }
+        }
+        Ok((data, false))
+    }
+
+    #[test]
+    fn the_head_says_how_a_body_is_framed() {
+        assert_eq!(framed(&[]), Ok(Framing::UntilClose));
+        assert_eq!(framed(&[("content-length", "12")]), Ok(Framing::Length(12)));
+        assert_eq!(framed(&[("content-length", "0")]), Ok(Framing::Ended));
+        assert_eq!(framed(&[("transfer-encoding", "Chunked")]), Ok(Framing::Chunked(Chunk::Size)));
+        let empty = Framing::of(
+            Version::HTTP_11,
+            StatusCode::NO_CONTENT,
+            &headers(&[("content-length", "7")]),
+        );
+        assert_eq!(empty, Ok(Framing::Ended));
+    }
+
+    #[test]
+    fn a_head_that_can_be_read_in_two_ways_is_refused() {
+        let mut twice = headers(&[("content-length", "12")]);
+        twice.append("content-length", HeaderValue::from_static("13"));
+        assert!(Framing::of(Version::HTTP_11, StatusCode::OK, &twice).is_err());
+        for length in ["", "+1", "-1", "1 2", "0x10", "12,12", "99999999999999999999"] {
+            assert!(framed(&[("content-length", length)]).is_err(), "{length}");
+        }
+        for coding in ["gzip", "gzip, chunked", "chunked, chunked", "identity", "xchunked", ""] {
+            assert!(framed(&[("transfer-encoding", coding)]).is_err(), "{coding}");
+        }
+        let old = headers(&[("transfer-encoding", "chunked")]);
+        assert!(Framing::of(Version::HTTP_10, StatusCode::OK, &old).is_err());
+    }
+
+    #[test]
+    fn chunks_are_put_together() {
+        let whole: &[u8] =
+            b"3\r\nabc\r\n00A ; name=\"x\"\r\n0123456789\r\n0\r\nsome: thing\r\n\r\n";
+        assert_eq!(chunked(&[whole]), Ok((b"abc0123456789".to_vec(), true)));
+        let bytes: Vec<&[u8]> = whole.chunks(1).collect();
+        assert_eq!(chunked(&bytes), Ok((b"abc0123456789".to_vec(), true)));
+        assert_eq!(chunked(&[b"3\r\nab"]), Ok((b"ab".to_vec(), false)));
+    }
+
+    #[test]
+    fn chunks_that_can_be_read_in_two_ways_are_refused() {
+        for text in [
+            "\r\n",
+            "x\r\n",
+            "-1\r\n",
+            "+3\r\nabc",
+            "0x3\r\nabc",
+            "3\nabc",
+            "3 3\r\nabc",
+            "3\r\nabcd\r\n",
+            "3\r\nabc\n",
+            "3\r\nabc0\r\n",
+            "10000000000000000\r\n",
+            "3\r\r\nabc\r\n",
+            "3;a\rb\r\nabc\r\n",
+        ] {
+            assert!(chunked(&[text.as_bytes()]).is_err(), "{text:?}");
+        }
+        let long = format!("3;{}\r\n", "x".repeat(MOST_LINE));
+        assert!(chunked(&[long.as_bytes()]).is_err());
+        assert!(chunked(&["1".repeat(MOST_LINE + 1).as_bytes()]).is_err());
+        let endless = format!("0\r\n{}", "a: b\r\n".repeat(10_000));
+        assert!(chunked(&[endless.as_bytes()]).is_err());
+    }
+
+    #[test]
+    fn a_body_is_whole_when_its_framing_says_so() {
+        for (mut framing, is_whole) in [
+            (Framing::UntilClose, true),
+            (Framing::Ended, true),
+            (Framing::Length(1), false),
+            (Framing::Chunked(Chunk::Size), false),
+            (Framing::Chunked(Chunk::Trailers(0)), false),
+        ] {
+            assert_eq!(framing.close(), is_whole);
+            assert_eq!(framing.take(&mut BytesMut::from("more")), Ok(Piece::End));
+        }
+    }
+
+    #[test]
+    fn what_follows_a_body_is_left() {
+        let (mut framing, mut read) = (Framing::Length(3), BytesMut::from("abcd"));
+        assert_eq!(framing.take(&mut read), Ok(Piece::Data(Bytes::from("abc"))));
+        assert_eq!((framing.take(&mut read), &read[..]), (Ok(Piece::End), &b"d"[..]));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_in_any_chunks_come_out_as_they_were(
+            chunks in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 1..9000), 0..6),
+            step in 1_usize..9000,
+        ) {
+            let mut sent = Vec::new();
+            for chunk in &chunks {
+                sent.extend_from_slice(format!("{:x}\r\n", chunk.len()).as_bytes());
+                sent.extend_from_slice(chunk);
+                sent.extend_from_slice(b"\r\n");
+            }
+            sent.extend_from_slice(b"0\r\n\r\n");
+            let pieces: Vec<&[u8]> = sent.chunks(step).collect();
+            prop_assert_eq!(chunked(&pieces), Ok((chunks.concat(), true)));
+        }
+    }
+}

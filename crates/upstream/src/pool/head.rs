@@ -1,0 +1,234 @@
+//! The heads of an HTTP/1.1 request and its answer.
+
+use bytes::{Buf as _, Bytes, BytesMut};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version, header};
+
+use super::framing::Framing;
+
+/// Headers of an answer.
+const MOST_HEADERS: usize = 100;
+
+/// What only the connection itself may say, whatever a request's headers do.
+const OWN: [HeaderName; 7] = [
+    header::HOST,
+    header::CONTENT_LENGTH,
+    header::TRANSFER_ENCODING,
+    header::CONNECTION,
+    header::UPGRADE,
+    header::TE,
+    header::TRAILER,
+];
+
+/// What an answer begins with.
+#[derive(Debug)]
+pub(super) struct Head {
+    pub(super) status: StatusCode,
+    pub(super) headers: HeaderMap,
+    pub(super) framing: Framing,
+    /// Whether the connection can be used again after it.
+    pub(super) is_kept: bool,
+}
+
+/// Writes a request's head. The values were checked when they were made: none has
+/// the end of a line in it.
+pub(super) fn write(
+    out: &mut Vec<u8>,
+    method: &Method,
+    path: &str,
+    host: &HeaderValue,
+    headers: &HeaderMap,
+    length: usize,
+) {
+    for part in [method.as_str(), " ", path, " HTTP/1.1"] {
+        out.extend_from_slice(part.as_bytes());
+    }
+    line(out, &header::HOST, host.as_bytes());
+    for (name, value) in headers.iter().filter(|(name, _)| !OWN.contains(name)) {
+        line(out, name, value.as_bytes());
+    }
+    // A request without a body needs no length, unless it is one that has a body.
+    if length > 0 || *method == Method::POST {
+        line(out, &header::CONTENT_LENGTH, length.to_string().as_bytes());
+    }
+    out.extend_from_slice(b"\r\n\r\n");
+}
+
+fn line(out: &mut Vec<u8>, name: &HeaderName, value: &[u8]) {
+    for part in [b"\r\n", name.as_str().as_bytes(), b": ", value] {
+        out.extend_from_slice(part);
+    }
+}
+
+/// Takes an answer's head out of what was read; `None` if it is not there whole.
+/// Bytes before `searched` are known not to end one.
+pub(super) fn take(
+    read: &mut BytesMut,
+    searched: &mut usize,
+) -> Result<Option<Head>, &'static str> {
+    loop {
+        let Some(end) = end(read, searched) else { return Ok(None) };
+        let head = parse(read.get(..end).unwrap_or_default())?;
+        read.advance(end);
+        *searched = 0;
+        match head {
+            head if head.status == StatusCode::SWITCHING_PROTOCOLS => {
+                return Err("it speaks another protocol");
+            }
+            // Something in between: the answer follows.
+            head if head.status.is_informational() => {}
+            head => return Ok(Some(head)),
+        }
+    }
+}
+
+/// Where the first empty line ends.
+fn end(read: &BytesMut, searched: &mut usize) -> Option<usize> {
+    let from = searched.saturating_sub(2);
+    for found in memchr::memchr_iter(b'\n', read.get(from..)?) {
+        let next = from + found + 1;
+        match read.get(next..)? {
+            [b'\n', ..] => return Some(next + 1),
+            [b'\r', b'\n', ..] => return Some(next + 2),
+            _ => {}
+        }
+    }
+    *searched = read.len();
+    None
+}
+
+fn parse(text: &[u8]) -> Result<Head, &'static str> {
+    const WRONG: &str = "it is no HTTP/1.1";
+    // One block for all values, so that the buffer can be used again.
+    let all = Bytes::copy_from_slice(text);
+    let mut parsed = [httparse::EMPTY_HEADER; MOST_HEADERS];
+    let mut answer = httparse::Response::new(&mut parsed);
+    match answer.parse(&all) {
+        Ok(httparse::Status::Complete(length)) if length == text.len() => {}
+        Err(httparse::Error::TooManyHeaders) => return Err("it has too many headers"),
+        _ => return Err(WRONG),
+    }
+    let version = if answer.version == Some(1) { Version::HTTP_11 } else { Version::HTTP_10 };
+    let status = answer.code.and_then(|code| StatusCode::from_u16(code).ok()).ok_or(WRONG)?;
+    let mut headers = HeaderMap::with_capacity(answer.headers.len());
+    for header in &*answer.headers {
+        let name = HeaderName::from_bytes(header.name.as_bytes()).map_err(|_| WRONG)?;
+        let value = HeaderValue::from_maybe_shared(all.slice_ref(header.value));
+        let value = value.map_err(|_| WRONG)?;
+        headers.append(name, value);
+    }
+    let framing = Framing::of(version, status, &headers)?;
+    // Two ways to tell where it ends: the one that was not used is not passed on,
+    // and what comes after it is not trusted.
+    let is_ambiguous =
+        matches!(framing, Framing::Chunked(_)) && headers.remove(header::CONTENT_LENGTH).is_some();
+    let is_kept = version == Version::HTTP_11
+        && framing != Framing::UntilClose
+        && !is_ambiguous
+        && !asks_to_close(&headers);
+    Ok(Head { status, headers, framing, is_kept })
+}
+
+fn asks_to_close(headers: &HeaderMap) -> bool {
+    headers.get_all(header::CONNECTION).iter().any(|value| {
+        value
+            .as_bytes()
+            .split(|byte| *byte == b',')
+            .any(|token| token.trim_ascii().eq_ignore_ascii_case(b"close"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::BytesMut;
+    use http::{HeaderMap, HeaderValue, Method, StatusCode};
+
+    use super::{super::framing::Framing, Head, MOST_HEADERS, take, write};
+
+    fn read(text: &str) -> Result<Option<Head>, &'static str> {
+        take(&mut BytesMut::from(text), &mut 0)
+    }
+
+    #[test]
+    fn a_request_says_what_it_is_and_how_long() {
+        let mut headers = HeaderMap::new();
+        headers.insert("accept", HeaderValue::from_static("text/event-stream"));
+        let host = HeaderValue::from_static("here:1");
+        let mut out = Vec::new();
+        write(&mut out, &Method::POST, "/mcp?a=b", &host, &headers, 2);
+        let expected = "POST /mcp?a=b HTTP/1.1\r\nhost: here:1\r\naccept: text/event-stream\r\ncontent-length: 2\r\n\r\n";
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
+        for (name, value) in [
+            ("host", "elsewhere"),
+            ("content-length", "7"),
+            ("transfer-encoding", "chunked"),
+            ("connection", "close"),
+        ] {
+            headers.insert(name, HeaderValue::from_static(value));
+        }
+        let mut out = Vec::new();
+        write(&mut out, &Method::POST, "/mcp?a=b", &host, &headers, 2);
+        assert_eq!(String::from_utf8(out).unwrap(), expected, "it alone says how it is framed");
+        let mut out = Vec::new();
+        write(&mut out, &Method::GET, "/", &host, &HeaderMap::new(), 0);
+        assert_eq!(String::from_utf8(out).unwrap(), "GET / HTTP/1.1\r\nhost: here:1\r\n\r\n");
+    }
+
+    #[test]
+    fn a_head_is_read_however_it_arrives() {
+        let text =
+            "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nA: b\r\nContent-Length: 2\r\n\r\nok";
+        let (mut read, mut searched) = (BytesMut::new(), 0);
+        let mut found = None;
+        for byte in text.bytes() {
+            read.extend_from_slice(&[byte]);
+            if found.is_none() {
+                found = take(&mut read, &mut searched).unwrap();
+            }
+        }
+        let head = found.unwrap();
+        assert_eq!((head.status, head.framing), (StatusCode::OK, Framing::Length(2)));
+        assert_eq!(head.headers["a"], "b");
+        assert!(head.is_kept);
+        assert_eq!(&read[..], b"ok");
+    }
+
+    #[test]
+    fn a_connection_is_used_again_only_where_that_is_safe() {
+        for (headers, is_kept) in [
+            ("content-length: 2", true),
+            ("transfer-encoding: chunked", true),
+            ("transfer-encoding: chunked\r\ncontent-length: 2", false),
+            ("a: b", false),
+            ("content-length: 2\r\nconnection: Close", false),
+            ("content-length: 2\r\nconnection: a, close ,b", false),
+            ("content-length: 2\r\nconnection: closed", true),
+        ] {
+            let head = read(&format!("HTTP/1.1 200 OK\r\n{headers}\r\n\r\n")).unwrap().unwrap();
+            assert_eq!(head.is_kept, is_kept, "{headers}");
+            assert!(head.framing.left().is_some() || !head.headers.contains_key("content-length"));
+        }
+        let old = read("HTTP/1.0 200 OK\r\ncontent-length: 2\r\n\r\n").unwrap().unwrap();
+        assert!(!old.is_kept);
+    }
+
+    #[test]
+    fn what_is_no_answer_is_refused() {
+        for text in [
+            "HTTP/2 200 OK\r\n\r\n",
+            "ICY 200 OK\r\n\r\n",
+            "HTTP/1.1 2 OK\r\n\r\n",
+            "HTTP/1.1 099 OK\r\n\r\n",
+            "HTTP/1.1 101 Switching Protocols\r\n\r\n",
+            "HTTP/1.1 200 OK\r\na b: c\r\n\r\n",
+            "HTTP/1.1 200 OK\r\na : c\r\n\r\n",
+            "HTTP/1.1 200 OK\r\na: c\r\n d\r\n\r\n",
+            "HTTP/1.1 200 OK\r\na: \0\r\n\r\n",
+            "HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n",
+            "\r\n\r\n\r\n",
+        ] {
+            assert!(read(text).is_err(), "{text:?}");
+        }
+        let many = "a: b\r\n".repeat(MOST_HEADERS + 1);
+        assert!(read(&format!("HTTP/1.1 200 OK\r\n{many}\r\n")).is_err());
+    }
+}
