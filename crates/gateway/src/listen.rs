@@ -18,8 +18,8 @@ use rustls::{
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
-use self::in_place::InPlace;
 pub use self::threads::Threads;
+use self::{in_place::InPlace, threads::Seat};
 use crate::{
     gateway::{Gateway, Standing},
     plane::{self, Peer},
@@ -134,7 +134,8 @@ impl Gateway {
         let watcher = graceful.watcher();
         // It is waited for by the runtime it lives on.
         let Ok(stream) = stream.into_std() else { return };
-        threads.next().spawn(InPlace::new(async move {
+        let (runtime, seat) = threads.seat();
+        runtime.spawn(InPlace::new(async move {
             let Ok(stream) = TcpStream::from_std(stream) else { return };
             let peer = Peer { address: address.ip(), is_tls: tls.is_some() };
             let service = {
@@ -170,7 +171,7 @@ impl Gateway {
                     .await;
                 }
             }
-            drop::<Standing>(standing);
+            drop::<(Standing, Seat)>((standing, seat));
         }));
     }
 }
