@@ -31,9 +31,12 @@ use crate::{
 use plan::{Plan, Step};
 
 /// Answers a posted message.
-pub(crate) async fn post(visit: Visit, bytes: Vec<u8>) -> Response<ClientBody> {
+pub(crate) fn post(
+    visit: Visit,
+    bytes: Vec<u8>,
+) -> impl Future<Output = Response<ClientBody>> + Send {
     let ends = Ends::of(&visit.headers);
-    lasting(ends, answer(visit, bytes)).await
+    lasting(ends, answer(Arc::new(visit), bytes))
 }
 
 /// Does work that ends as its client's era has it.
@@ -45,16 +48,24 @@ where
     Lasting { work: Some(Box::pin(work)), ends }
 }
 
-async fn answer(visit: Visit, bytes: Vec<u8>) -> Response<ClientBody> {
+async fn answer(visit: Arc<Visit>, bytes: Vec<u8>) -> Response<ClientBody> {
     let document = match receive::parse(&visit.gateway, bytes) {
         Ok(document) => document,
         Err(refusal) => return refusal.respond(None),
     };
-    read(visit, document).await
+    answer_read(visit, document).await
 }
 
 /// Answers a message that was read.
-pub(crate) async fn read(visit: Visit, document: Document) -> Response<ClientBody> {
+pub(crate) fn read(
+    visit: Visit,
+    document: Document,
+) -> impl Future<Output = Response<ClientBody>> + Send {
+    answer_read(Arc::new(visit), document)
+}
+
+/// The visit is shared from the start: it is large, and handed on several times.
+async fn answer_read(visit: Arc<Visit>, document: Document) -> Response<ClientBody> {
     let message = match Message::read(&document) {
         Ok(message) => message,
         Err(error) => {
@@ -63,10 +74,7 @@ pub(crate) async fn read(visit: Visit, document: Document) -> Response<ClientBod
     };
     let id = message.request_id().cloned();
     let planned = match settled(visit, &message) {
-        Ok(visit) => {
-            let visit = Arc::new(visit);
-            plan::plan(&visit, &document, message).await.map(|plan| (visit, plan))
-        }
+        Ok(visit) => plan::plan(&visit, &document, message).await.map(|plan| (visit, plan)),
         Err(refusal) => Err(refusal),
     };
     let answered = match planned {
@@ -82,7 +90,9 @@ pub(crate) fn readable_id(document: &Document) -> Option<Id> {
 }
 
 /// Settles which revision is spoken, and in which session.
-fn settled(mut visit: Visit, message: &Message<'_>) -> Result<Visit, Refusal> {
+fn settled(mut shared: Arc<Visit>, message: &Message<'_>) -> Result<Arc<Visit>, Refusal> {
+    // Nobody else has it yet.
+    let visit = Arc::make_mut(&mut shared);
     let (method, params) = match message {
         Message::Request { method, params, .. } | Message::Notification { method, params } => {
             (Some(*method), *params)
@@ -95,7 +105,7 @@ fn settled(mut visit: Visit, message: &Message<'_>) -> Result<Visit, Refusal> {
         visit.session =
             Some(Session::open(&visit.gateway, &visit.holder, visit.server_name(), sealed)?);
     }
-    Ok(visit)
+    Ok(shared)
 }
 
 /// Does what was planned.

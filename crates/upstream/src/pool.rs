@@ -165,10 +165,9 @@ impl Pool {
         if !line.is_usable() {
             return Err(Failed::Unsent("it was closed".into()));
         }
-        let path = url.path_and_query().map_or("/", |path| path.as_str());
         let sent = Sent {
             method: request.method(),
-            path,
+            url,
             host: &self.host,
             headers: request.headers(),
             body: request.body(),
@@ -186,11 +185,14 @@ impl Pool {
 
     /// Keeps a connection whose answer has ended.
     fn keep(self: &Arc<Self>, mut line: Box<Line>) {
-        line.rest();
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.idle.len() < MOST_IDLE {
-            kept.idle.push(Idle { line, since: Instant::now() });
+        if !line.comes_to_rest() {
+            return;
         }
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.idle.len() >= MOST_IDLE {
+            kept.idle.remove(0);
+        }
+        kept.idle.push(Idle { line, since: Instant::now() });
         if !kept.is_swept {
             kept.is_swept = true;
             tokio::spawn(sweep(Arc::downgrade(self)));

@@ -42,8 +42,10 @@ impl Up {
             Err(error) => return Err(error.into()),
         };
         up::raise_descriptors();
-        // Calls have threads of their own.
-        let runtime = tokio::runtime::Builder::new_current_thread()
+        // Calls have threads of their own. One of these takes connections while the
+        // other does what people ask for, or reads a configuration.
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
             .enable_all()
             .build()
             .context("the runtime cannot be started")?;

@@ -1,10 +1,10 @@
 //! Work that wakes itself, polled again in place.
 //!
-//! One task holds a connection, the request on it, and the connection to the
-//! server. Each hands bytes to the next through channels, so the task wakes itself
-//! several times a call. The runtime takes that for something to share: it queues
-//! the task behind others and wakes another thread to take it. What is woken from
-//! within its own poll is polled again at once instead.
+//! One task holds a connection and the request on it, which hand bytes to each
+//! other through channels, so the task wakes itself several times a call. The
+//! runtime would queue it behind others, or where it has several threads wake
+//! another to take it. What is woken from within its own poll is polled again at
+//! once instead.
 
 use std::{
     pin::Pin,

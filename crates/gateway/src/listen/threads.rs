@@ -1,16 +1,17 @@
 //! The threads that connections live on.
 //!
 //! Each has a runtime of its own, and what is begun on one stays there: a call
-//! goes from the client's connection to the server's and back without another
-//! thread taking part, unless a commit is shared. With one runtime for all, threads
-//! take work from each other, and with it the memory it uses.
+//! goes from the client's connection to an HTTP/1.1 server's and back without
+//! another thread taking part, unless a commit is shared. With one runtime for all,
+//! threads take work from each other, and with it the memory it uses.
 
 use std::{
     io,
     num::NonZero,
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicUsize, Ordering},
+        mpsc,
     },
     thread,
 };
@@ -23,11 +24,19 @@ use tokio::{
 /// Connections that share a thread before another one is used. One thread makes
 /// tens of thousands of calls a second, and several cost more for each: they wake
 /// one another, and fewer calls share a commit.
-const SHARING: usize = 24;
+const SHARING: usize = 64;
 
 /// See the module. When dropped, they end with all that still lives on them.
 #[derive(Debug, Default)]
-pub struct Threads(Vec<Thread>);
+pub struct Threads(Mutex<Started>);
+
+#[derive(Debug, Default)]
+struct Started {
+    /// Those that were needed so far.
+    threads: Vec<Thread>,
+    /// How many there may be.
+    most: usize,
+}
 
 #[derive(Debug)]
 struct Thread {
@@ -44,18 +53,33 @@ struct Thread {
 pub(super) struct Seat(Arc<AtomicUsize>);
 
 impl Threads {
-    /// Starts as many as there are processors for this process.
+    /// As many as there are processors for this process, of which one is started
+    /// now and the others when there are connections for them.
     pub fn start() -> io::Result<Threads> {
-        let count = thread::available_parallelism().map_or(1, NonZero::get);
-        (0..count).map(|_| Thread::start()).collect::<io::Result<_>>().map(Threads)
+        Threads::up_to(thread::available_parallelism().map_or(1, NonZero::get))
+    }
+
+    fn up_to(most: usize) -> io::Result<Threads> {
+        Ok(Threads(Mutex::new(Started { threads: vec![Thread::start()?], most })))
     }
 
     /// Where the next connection is to live. Without threads, that is where this
     /// is asked.
     pub(super) fn seat(&self) -> (Handle, Seat) {
-        let taken: usize = self.0.iter().map(Thread::taken).sum();
-        let used = taken / SHARING + 1;
-        let Some(thread) = self.0.iter().take(used).min_by_key(|thread| thread.taken()) else {
+        let mut started = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let taken: usize = started.threads.iter().map(Thread::taken).sum();
+        let used = (taken / SHARING + 1).min(started.most);
+        if started.threads.len() < used {
+            match Thread::start() {
+                Ok(thread) => started.threads.push(thread),
+                Err(error) => {
+                    started.most = started.threads.len();
+                    tracing::warn!(%error, "calls get no more threads than there are");
+                }
+            }
+        }
+        let least = started.threads.iter().take(used).min_by_key(|thread| thread.taken());
+        let Some(thread) = least else {
             return (Handle::current(), Seat(Arc::new(AtomicUsize::new(1))));
         };
         thread.taken.fetch_add(1, Ordering::Relaxed);
@@ -65,17 +89,25 @@ impl Threads {
 
 impl Thread {
     fn start() -> io::Result<Thread> {
-        let runtime = Builder::new_current_thread().enable_all().build()?;
-        let handle = runtime.handle().clone();
         let (end, ended) = oneshot::channel();
+        let (tell, told) = mpsc::channel();
+        // The runtime is made where it lives and ends: another thread that has one
+        // may not drop it.
         let run = move || {
+            let made = Builder::new_current_thread().enable_all().build();
+            let runtime = match made {
+                Ok(runtime) => runtime,
+                Err(error) => return drop(tell.send(Err(error))),
+            };
+            let _ = tell.send(Ok(runtime.handle().clone()));
             // Nothing is ever sent: that the other end is dropped says it.
             let _ = runtime.block_on(ended);
             // A lookup of a name that takes long is not waited for.
             runtime.shutdown_background();
         };
         let joined = Some(thread::Builder::new().name("calls".into()).spawn(run)?);
-        Ok(Thread { runtime: handle, taken: Arc::default(), end: Some(end), joined })
+        let runtime = told.recv().map_err(io::Error::other)??;
+        Ok(Thread { runtime, taken: Arc::default(), end: Some(end), joined })
     }
 
     fn taken(&self) -> usize {
@@ -104,21 +136,17 @@ mod tests {
 
     use super::{SHARING, Thread, Threads};
 
-    fn threads(count: usize) -> Threads {
-        Threads((0..count).map(|_| Thread::start().unwrap()).collect())
-    }
-
     fn taken(threads: &Threads) -> Vec<usize> {
-        threads.0.iter().map(Thread::taken).collect()
+        threads.0.lock().unwrap().threads.iter().map(Thread::taken).collect()
     }
 
     #[test]
     fn few_connections_share_a_thread_and_many_are_spread() {
-        let threads = threads(3);
+        let threads = Threads::up_to(3).unwrap();
         let mut seats: Vec<_> = iter::repeat_with(|| threads.seat()).take(SHARING).collect();
-        assert_eq!(taken(&threads), [SHARING, 0, 0]);
+        assert_eq!(taken(&threads), [SHARING]);
         seats.extend(iter::repeat_with(|| threads.seat()).take(SHARING));
-        assert_eq!(taken(&threads), [SHARING, SHARING, 0]);
+        assert_eq!(taken(&threads), [SHARING; 2]);
         seats.extend(iter::repeat_with(|| threads.seat()).take(28 * SHARING));
         assert_eq!(taken(&threads), [10 * SHARING; 3]);
         drop(seats);
@@ -127,7 +155,7 @@ mod tests {
 
     #[test]
     fn what_lives_on_a_thread_stays_there_and_ends_with_it() {
-        let threads = threads(1);
+        let threads = Threads::up_to(1).unwrap();
         let (runtime, _seat) = threads.seat();
         let (sender, receiver) = std::sync::mpsc::channel();
         runtime.spawn(async move {

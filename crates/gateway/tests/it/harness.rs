@@ -129,7 +129,8 @@ impl Harness {
         let address = listener.local_addr().unwrap();
         let served = gateway.clone();
         tokio::spawn(async move {
-            served.serve(listener, None, &Threads::default(), std::future::pending()).await;
+            let threads = Threads::start().unwrap();
+            served.serve(listener, None, &threads, std::future::pending()).await;
         });
         Harness { gateway, store, address, upstream, clock, configuration, folder }
     }

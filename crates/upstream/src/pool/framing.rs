@@ -1,7 +1,7 @@
 //! Where the body of an HTTP/1.1 answer ends (RFC 9112, section 6).
 
 use bytes::{Buf as _, Bytes, BytesMut};
-use http::{HeaderMap, StatusCode, Version, header};
+use http::{HeaderMap, HeaderName, StatusCode, Version, header};
 
 /// Bytes of one line of a chunked body's framing.
 const MOST_LINE: usize = 4 << 10;
@@ -40,34 +40,37 @@ pub(super) enum Piece {
 }
 
 impl Framing {
-    /// How an answer's body is framed, by its head.
+    /// How an answer's body is framed, by its head; and whether that was said once
+    /// and in one way, so that what comes after it can be trusted.
     pub(super) fn of(
         version: Version,
         status: StatusCode,
         headers: &HeaderMap,
-    ) -> Result<Framing, &'static str> {
+    ) -> Result<(Framing, bool), &'static str> {
+        let (codings, coding) = stated(headers, &header::TRANSFER_ENCODING);
+        let (lengths, length) = stated(headers, &header::CONTENT_LENGTH);
+        let is_plain = codings + lengths <= 1;
         if status == StatusCode::NO_CONTENT || status == StatusCode::NOT_MODIFIED {
-            return Ok(Framing::Ended);
+            let is_empty = codings == 0 && (lengths == 0 || length == Some(b"0"));
+            return Ok((Framing::Ended, is_empty));
         }
-        if headers.contains_key(header::TRANSFER_ENCODING) {
-            let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
-            let only = codings.next().filter(|_| codings.next().is_none());
-            let is_chunked =
-                only.is_some_and(|coding| coding.as_bytes().eq_ignore_ascii_case(b"chunked"));
-            return if is_chunked && version == Version::HTTP_11 {
-                Ok(Framing::Chunked(Chunk::Size))
-            } else {
-                Err("its transfer coding is not known")
-            };
-        }
-        let mut lengths = headers.get_all(header::CONTENT_LENGTH).iter();
-        let Some(first) = lengths.next() else { return Ok(Framing::UntilClose) };
-        let length = length(first.as_bytes()).filter(|_| lengths.all(|other| other == first));
-        match length {
-            Some(0) => Ok(Framing::Ended),
-            Some(length) => Ok(Framing::Length(length)),
-            None => Err("its length is not known"),
-        }
+        let framing = match (coding, length) {
+            // Several servers say it twice and mean it once.
+            (Some(coding), _) if coding.eq_ignore_ascii_case(b"chunked") => {
+                if version != Version::HTTP_11 {
+                    return Err("its transfer coding is not one of HTTP/1.0");
+                }
+                Framing::Chunked(Chunk::Size)
+            }
+            _ if codings > 0 => return Err("its transfer coding is not known"),
+            (_, Some(length)) => match number(length).ok_or("its length is not known")? {
+                0 => Framing::Ended,
+                length => Framing::Length(length),
+            },
+            _ if lengths > 0 => return Err("its length is not known"),
+            _ => Framing::UntilClose,
+        };
+        Ok((framing, is_plain))
     }
 
     /// How much is left, if that is known.
@@ -184,8 +187,24 @@ fn size(line: &[u8]) -> Option<u64> {
     u64::from_str_radix(text, 16).ok()
 }
 
-/// A length of digits only.
-fn length(text: &[u8]) -> Option<u64> {
+/// How often a header says something, and what, if that is always the same.
+fn stated<'h>(headers: &'h HeaderMap, name: &HeaderName) -> (usize, Option<&'h [u8]>) {
+    let mut said = headers
+        .get_all(name)
+        .iter()
+        .flat_map(|value| value.as_bytes().split(|byte| *byte == b','))
+        .map(<[u8]>::trim_ascii);
+    let Some(first) = said.next() else { return (0, None) };
+    let (mut count, mut is_same) = (1, true);
+    for other in said {
+        count += 1;
+        is_same &= other.eq_ignore_ascii_case(first);
+    }
+    (count, is_same.then_some(first))
+}
+
+/// A number of digits only.
+fn number(text: &[u8]) -> Option<u64> {
     let is_plain = !text.is_empty() && text.iter().all(u8::is_ascii_digit);
     str::from_utf8(text).ok().filter(|_| is_plain)?.parse().ok()
 }
@@ -206,7 +225,7 @@ mod tests {
     }
 
     fn framed(pairs: &[(&'static str, &'static str)]) -> Result<Framing, &'static str> {
-        Framing::of(Version::HTTP_11, StatusCode::OK, &headers(pairs))
+        Framing::of(Version::HTTP_11, StatusCode::OK, &headers(pairs)).map(|(framing, _)| framing)
     }
 
     /// Reads a chunked body that arrives in pieces: its data, and whether it ended.
@@ -237,7 +256,7 @@ mod tests {
             StatusCode::NO_CONTENT,
             &headers(&[("content-length", "7")]),
         );
-        assert_eq!(empty, Ok(Framing::Ended));
+        assert_eq!(empty, Ok((Framing::Ended, false)));
     }
 
     #[test]
@@ -245,10 +264,10 @@ mod tests {
         let mut twice = headers(&[("content-length", "12")]);
         twice.append("content-length", HeaderValue::from_static("13"));
         assert!(Framing::of(Version::HTTP_11, StatusCode::OK, &twice).is_err());
-        for length in ["", "+1", "-1", "1 2", "0x10", "12,12", "99999999999999999999"] {
+        for length in ["", "+1", "-1", "1 2", "0x10", "12,13", "12,", "99999999999999999999"] {
             assert!(framed(&[("content-length", length)]).is_err(), "{length}");
         }
-        for coding in ["gzip", "gzip, chunked", "chunked, chunked", "identity", "xchunked", ""] {
+        for coding in ["gzip", "gzip, chunked", "chunked, gzip", "identity", "xchunked", ""] {
             assert!(framed(&[("transfer-encoding", coding)]).is_err(), "{coding}");
         }
         let old = headers(&[("transfer-encoding", "chunked")]);

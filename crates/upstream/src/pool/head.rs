@@ -1,7 +1,7 @@
 //! The heads of an HTTP/1.1 request and its answer.
 
 use bytes::{Buf as _, Bytes, BytesMut};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, Version, header};
 
 use super::framing::Framing;
 
@@ -34,12 +34,13 @@ pub(super) struct Head {
 pub(super) fn write(
     out: &mut Vec<u8>,
     method: &Method,
-    path: &str,
+    url: &Uri,
     host: &HeaderValue,
     headers: &HeaderMap,
     length: usize,
 ) {
-    for part in [method.as_str(), " ", path, " HTTP/1.1"] {
+    let (mark, query) = url.query().map_or(("", ""), |query| ("?", query));
+    for part in [method.as_str(), " ", url.path(), mark, query, " HTTP/1.1"] {
         out.extend_from_slice(part.as_bytes());
     }
     line(out, &header::HOST, host.as_bytes());
@@ -116,14 +117,14 @@ fn parse(text: &[u8]) -> Result<Head, &'static str> {
         let value = value.map_err(|_| WRONG)?;
         headers.append(name, value);
     }
-    let framing = Framing::of(version, status, &headers)?;
-    // Two ways to tell where it ends: the one that was not used is not passed on,
-    // and what comes after it is not trusted.
-    let is_ambiguous =
-        matches!(framing, Framing::Chunked(_)) && headers.remove(header::CONTENT_LENGTH).is_some();
+    let (framing, is_plain) = Framing::of(version, status, &headers)?;
+    if matches!(framing, Framing::Chunked(_)) {
+        // Not passed on: it was not what told where the body ends.
+        headers.remove(header::CONTENT_LENGTH);
+    }
     let is_kept = version == Version::HTTP_11
         && framing != Framing::UntilClose
-        && !is_ambiguous
+        && is_plain
         && !asks_to_close(&headers);
     Ok(Head { status, headers, framing, is_kept })
 }
@@ -140,7 +141,7 @@ fn asks_to_close(headers: &HeaderMap) -> bool {
 #[cfg(test)]
 mod tests {
     use bytes::BytesMut;
-    use http::{HeaderMap, HeaderValue, Method, StatusCode};
+    use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 
     use super::{super::framing::Framing, Head, MOST_HEADERS, take, write};
 
@@ -154,7 +155,8 @@ mod tests {
         headers.insert("accept", HeaderValue::from_static("text/event-stream"));
         let host = HeaderValue::from_static("here:1");
         let mut out = Vec::new();
-        write(&mut out, &Method::POST, "/mcp?a=b", &host, &headers, 2);
+        let url = Uri::from_static("http://here:1/mcp?a=b");
+        write(&mut out, &Method::POST, &url, &host, &headers, 2);
         let expected = "POST /mcp?a=b HTTP/1.1\r\nhost: here:1\r\naccept: text/event-stream\r\ncontent-length: 2\r\n\r\n";
         assert_eq!(String::from_utf8(out).unwrap(), expected);
         for (name, value) in [
@@ -166,11 +168,18 @@ mod tests {
             headers.insert(name, HeaderValue::from_static(value));
         }
         let mut out = Vec::new();
-        write(&mut out, &Method::POST, "/mcp?a=b", &host, &headers, 2);
+        write(&mut out, &Method::POST, &url, &host, &headers, 2);
         assert_eq!(String::from_utf8(out).unwrap(), expected, "it alone says how it is framed");
-        let mut out = Vec::new();
-        write(&mut out, &Method::GET, "/", &host, &HeaderMap::new(), 0);
-        assert_eq!(String::from_utf8(out).unwrap(), "GET / HTTP/1.1\r\nhost: here:1\r\n\r\n");
+        for (url, line) in [
+            ("http://here:1", "GET / HTTP/1.1"),
+            ("http://here:1?a=b", "GET /?a=b HTTP/1.1"),
+            ("/a/b?", "GET /a/b? HTTP/1.1"),
+        ] {
+            let mut out = Vec::new();
+            write(&mut out, &Method::GET, &url.parse().unwrap(), &host, &HeaderMap::new(), 0);
+            let expected = format!("{line}\r\nhost: here:1\r\n\r\n");
+            assert_eq!(String::from_utf8(out).unwrap(), expected);
+        }
     }
 
     #[test]
@@ -198,6 +207,9 @@ mod tests {
             ("content-length: 2", true),
             ("transfer-encoding: chunked", true),
             ("transfer-encoding: chunked\r\ncontent-length: 2", false),
+            ("transfer-encoding: chunked\r\ntransfer-encoding: chunked", false),
+            ("content-length: 2, 2", false),
+            ("content-length: 2\r\ncontent-length: 2", false),
             ("a: b", false),
             ("content-length: 2\r\nconnection: Close", false),
             ("content-length: 2\r\nconnection: a, close ,b", false),
@@ -207,6 +219,8 @@ mod tests {
             assert_eq!(head.is_kept, is_kept, "{headers}");
             assert!(head.framing.left().is_some() || !head.headers.contains_key("content-length"));
         }
+        let empty = read("HTTP/1.1 204 No Content\r\ncontent-length: 2\r\n\r\n").unwrap().unwrap();
+        assert!(!empty.is_kept);
         let old = read("HTTP/1.0 200 OK\r\ncontent-length: 2\r\n\r\n").unwrap().unwrap();
         assert!(!old.is_kept);
     }

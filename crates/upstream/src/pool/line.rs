@@ -7,13 +7,13 @@
 use std::{
     future::poll_fn,
     io,
-    pin::Pin,
+    pin::{Pin, pin},
     task::{Context, Poll, Waker, ready},
     thread::{self, ThreadId},
 };
 
 use bytes::{Buf as _, Bytes, BytesMut};
-use http::{HeaderMap, HeaderValue, Method};
+use http::{HeaderMap, HeaderValue, Method, Uri};
 use tokio::io::AsyncWrite as _;
 use tokio_util::io::{poll_read_buf, poll_write_buf};
 
@@ -35,7 +35,7 @@ const SMALL: usize = 16 << 10;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sent<'r> {
     pub(super) method: &'r Method,
-    pub(super) path: &'r str,
+    pub(super) url: &'r Uri,
     pub(super) host: &'r HeaderValue,
     pub(super) headers: &'r HeaderMap,
     pub(super) body: &'r Bytes,
@@ -46,56 +46,76 @@ pub(super) struct Sent<'r> {
 pub(super) struct Line {
     stream: Stream,
     read: BytesMut,
-    out: Vec<u8>,
     /// How much is read at once.
     step: usize,
+    /// The head of a request, and a small body with it.
+    out: Vec<u8>,
+    /// How much of that was written.
+    written: usize,
+    /// What is left of a large body.
+    body: Bytes,
+    sending: Sending,
     /// The thread whose runtime waits for it. Used elsewhere, it would have one
     /// thread wake the other for each answer.
     pub(super) home: ThreadId,
 }
 
+/// How far sending a request has come.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Sending {
+    Going,
+    /// All of it has left.
+    Over,
+    Failed(String),
+}
+
 impl Line {
     pub(super) fn new(stream: Stream) -> Line {
-        let (read, out) = (BytesMut::new(), Vec::new());
-        Line { stream, read, out, step: SOME, home: thread::current().id() }
+        Line {
+            stream,
+            read: BytesMut::new(),
+            step: SOME,
+            out: Vec::new(),
+            written: 0,
+            body: Bytes::new(),
+            sending: Sending::Over,
+            home: thread::current().id(),
+        }
     }
 
     /// Whether a connection that was kept can still be used: it was not closed,
     /// and nothing came that nobody asked for.
     pub(super) fn is_usable(&mut self) -> bool {
-        let mut context = Context::from_waker(Waker::noop());
-        self.read.is_empty() && self.poll_read(&mut context).is_pending()
+        // However much this task has done already: otherwise nothing is looked at.
+        let look = pin!(tokio::task::unconstrained(poll_fn(|context| self.poll_read(context))));
+        look.poll(&mut Context::from_waker(Waker::noop())).is_pending()
     }
 
     /// Sends a request and waits for its answer to begin.
     pub(super) async fn send(&mut self, sent: Sent<'_>) -> Result<Head, String> {
         self.out.clear();
-        let Sent { method, path, host, headers, body } = sent;
-        head::write(&mut self.out, method, path, host, headers, body.len());
-        let mut rest = body.clone();
-        if rest.len() <= SMALL {
-            self.out.extend_from_slice(&rest);
-            rest.clear();
+        let Sent { method, url, host, headers, body } = sent;
+        head::write(&mut self.out, method, url, host, headers, body.len());
+        if body.len() <= SMALL {
+            self.out.extend_from_slice(body);
+        } else {
+            self.body = body.clone();
         }
-        let mut sending = Sending { written: 0, body: rest, searched: 0, failed: None };
-        poll_fn(|context| self.poll_answer(context, &mut sending)).await
+        (self.written, self.sending) = (0, Sending::Going);
+        let mut searched = 0;
+        poll_fn(|context| self.poll_answer(context, &mut searched)).await
     }
 
+    /// Bytes before `searched` are known not to end the answer's head.
     fn poll_answer(
         &mut self,
         context: &mut Context<'_>,
-        sending: &mut Sending,
+        searched: &mut usize,
     ) -> Poll<Result<Head, String>> {
-        if let Poll::Ready(Err(error)) = self.poll_send(context, sending) {
-            // It may have answered before it closed the connection.
-            sending.failed = Some(error.to_string());
-            sending.stop(&self.out);
-        }
+        self.go_on_sending(context);
         loop {
-            let found = head::take(&mut self.read, &mut sending.searched);
-            if let Some(mut head) = found.map_err(str::to_owned)? {
-                // What was not sent whole leaves nobody knowing what comes next.
-                head.is_kept &= sending.is_over(&self.out) && sending.failed.is_none();
+            let found = head::take(&mut self.read, searched);
+            if let Some(head) = found.map_err(str::to_owned)? {
                 return Poll::Ready(Ok(head));
             }
             if self.read.len() > MOST_HEAD {
@@ -106,30 +126,42 @@ impl Line {
                 Ok(_) => continue,
                 Err(error) => error.to_string(),
             };
-            return Poll::Ready(Err(sending.failed.take().unwrap_or(why)));
+            return Poll::Ready(Err(match &self.sending {
+                Sending::Failed(error) => error.clone(),
+                Sending::Going | Sending::Over => why,
+            }));
         }
     }
 
-    fn poll_send(
-        &mut self,
-        context: &mut Context<'_>,
-        sending: &mut Sending,
-    ) -> Poll<io::Result<()>> {
-        while !sending.is_over(&self.out) {
-            let head = self.out.get(sending.written..).unwrap_or_default();
-            let written = ready!(poll_write_buf(
-                Pin::new(&mut self.stream),
-                context,
-                &mut head.chain(&*sending.body)
-            ))?;
+    /// Sends as much as goes now. Who cannot be sent more may have answered all the
+    /// same, so that is no reason to stop reading.
+    fn go_on_sending(&mut self, context: &mut Context<'_>) {
+        if self.sending != Sending::Going {
+            return;
+        }
+        match self.poll_send(context) {
+            Poll::Pending => {}
+            Poll::Ready(Ok(())) => self.sending = Sending::Over,
+            Poll::Ready(Err(error)) => self.sending = Sending::Failed(error.to_string()),
+        }
+    }
+
+    fn poll_send(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        loop {
+            let head = self.out.get(self.written..).unwrap_or_default();
+            let mut stream = Pin::new(&mut self.stream);
+            let written = ready!(match (head.is_empty(), self.body.is_empty()) {
+                (true, true) => return stream.poll_flush(context),
+                (_, true) => stream.as_mut().poll_write(context, head),
+                (_, false) => poll_write_buf(stream, context, &mut head.chain(&*self.body)),
+            })?;
             if written == 0 {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
             let of_head = written.min(head.len());
-            sending.written += of_head;
-            sending.body.advance(written - of_head);
+            self.written += of_head;
+            self.body.advance(written - of_head);
         }
-        Pin::new(&mut self.stream).poll_flush(context)
     }
 
     fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
@@ -148,6 +180,8 @@ impl Line {
         context: &mut Context<'_>,
         framing: &mut Framing,
     ) -> Poll<Option<Result<Bytes, String>>> {
+        // An answer may begin before the request has ended.
+        self.go_on_sending(context);
         loop {
             match framing.take(&mut self.read) {
                 Ok(Piece::Data(data)) => return Poll::Ready(Some(Ok(data))),
@@ -167,8 +201,12 @@ impl Line {
         }
     }
 
-    /// Makes it ready to be kept, with little memory.
-    pub(super) fn rest(&mut self) {
+    /// Makes it ready to be kept, with little memory; whether it can be: all that
+    /// was to be sent has left, and nothing has come that belongs to no answer.
+    pub(super) fn comes_to_rest(&mut self) -> bool {
+        if self.sending != Sending::Over || !self.read.is_empty() {
+            return false;
+        }
         self.step = SOME;
         if self.read.capacity() > SOME {
             self.read = BytesMut::new();
@@ -176,28 +214,6 @@ impl Line {
         if self.out.capacity() > SOME {
             self.out = Vec::new();
         }
-    }
-}
-
-/// How far sending a request has come.
-struct Sending {
-    /// Bytes of the head, and of a small body with it.
-    written: usize,
-    /// What is left of a large body.
-    body: Bytes,
-    /// How much of what was read is known not to end the answer's head.
-    searched: usize,
-    failed: Option<String>,
-}
-
-impl Sending {
-    fn is_over(&self, out: &[u8]) -> bool {
-        self.written >= out.len() && self.body.is_empty()
-    }
-
-    /// Sends no more.
-    fn stop(&mut self, out: &[u8]) {
-        self.written = out.len();
-        self.body.clear();
+        true
     }
 }

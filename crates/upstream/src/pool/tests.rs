@@ -281,3 +281,105 @@ async fn a_head_without_an_end_is_given_up() {
     .await;
     assert!(matches!(get(&pool).await, Err(SendError::Lost(why)) if why.contains("too long")));
 }
+
+/// What follows a long answer is no less suspicious than what follows a short one.
+#[tokio::test]
+async fn a_body_that_is_longer_than_it_says_ends_its_connection() {
+    for length in [2, 5000, 100_000] {
+        let pool = server(move |mut stream| async move {
+            while request(&mut stream).await.is_some() {
+                let body = "x".repeat(length + 7);
+                let text = format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n{body}");
+                if stream.write_all(text.as_bytes()).await.is_err() {
+                    return;
+                }
+            }
+        })
+        .await;
+        for _ in 0..3 {
+            assert_eq!(whole(get(&pool).await.unwrap()).await.len(), length);
+        }
+    }
+}
+
+/// A task that has done all it may at a time still sees that a connection was closed.
+#[tokio::test]
+async fn a_closed_connection_is_noticed_by_a_task_that_has_done_a_lot() {
+    let (gone, mut ended) = mpsc::unbounded_channel();
+    let pool = server(move |mut stream| {
+        let gone = gone.clone();
+        async move {
+            request(&mut stream).await.unwrap();
+            stream.write_all(ANSWER.as_bytes()).await.unwrap();
+            drop(stream);
+            gone.send(()).unwrap();
+        }
+    })
+    .await;
+    assert_eq!(whole(get(&pool).await.unwrap()).await, "ok");
+    ended.recv().await.unwrap();
+    tokio::net::TcpStream::connect(pool.url.authority().unwrap().as_str()).await.unwrap();
+    let mut sending = std::pin::pin!(get(&pool));
+    let mut is_first = true;
+    let answer = std::future::poll_fn(|context| {
+        while std::mem::take(&mut is_first) {
+            while let std::task::Poll::Ready(done) = tokio::task::coop::poll_proceed(context) {
+                done.made_progress();
+            }
+        }
+        sending.as_mut().poll(context)
+    })
+    .await;
+    assert_eq!(whole(answer.unwrap()).await, "ok");
+}
+
+#[tokio::test]
+async fn a_request_is_sent_whole_to_a_server_that_answers_as_it_reads() {
+    const LENGTH: usize = 32 << 20;
+    let pool = server(|mut stream| async move {
+        request(&mut stream).await.unwrap();
+        let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {LENGTH}\r\n\r\n");
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let mut piece = vec![0; 64 << 10];
+        for _ in 0..LENGTH / piece.len() {
+            stream.read_exact(&mut piece).await.unwrap();
+            stream.write_all(&piece).await.unwrap();
+        }
+        // It is not closed, so that nothing but the length can end it.
+        std::future::pending::<()>().await;
+    })
+    .await;
+    let mut long = Request::new(Bytes::from(vec![b'x'; LENGTH]));
+    *long.method_mut() = http::Method::POST;
+    let answer = pool.send(&long).await.unwrap();
+    let answer = answer.map(|body| AnswerBody::Arriving(Box::new(body)));
+    assert_eq!(whole(answer).await.len(), LENGTH);
+    assert_eq!(pool.kept.lock().unwrap().idle.len(), 1);
+}
+
+#[tokio::test]
+async fn the_connection_that_was_idle_for_longest_makes_room() {
+    let (gate, opened) = tokio::sync::watch::channel(false);
+    let pool = server(move |mut stream| {
+        let mut opened = opened.clone();
+        async move {
+            while request(&mut stream).await.is_some() {
+                opened.wait_for(|is_open| *is_open).await.unwrap();
+                stream.write_all(ANSWER.as_bytes()).await.unwrap();
+            }
+        }
+    })
+    .await;
+    let asked: Vec<_> = (0..super::MOST_IDLE + 3)
+        .map(|_| {
+            let pool = Arc::clone(&pool);
+            tokio::spawn(async move { whole(get(&pool).await.unwrap()).await })
+        })
+        .collect();
+    tokio::task::yield_now().await;
+    gate.send(true).unwrap();
+    for answer in asked {
+        assert_eq!(answer.await.unwrap(), "ok");
+    }
+    assert_eq!(pool.kept.lock().unwrap().idle.len(), super::MOST_IDLE);
+}
