@@ -42,10 +42,9 @@ impl Up {
             Err(error) => return Err(error.into()),
         };
         up::raise_descriptors();
-        // Calls have threads of their own. One of these takes connections while the
-        // other does what people ask for, or reads a configuration.
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(2)
+        // Calls have threads of their own. This one takes connections, and does what
+        // people ask for and what goes on in the background.
+        let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
             .context("the runtime cannot be started")?;
