@@ -122,6 +122,7 @@ impl Upstream {
         match self {
             Upstream::Http(server) => legacy_sse::send(server, request).await,
             Upstream::Builtin(server) => Ok(server.answer(*request).await),
+            // Boxed, so that calls by HTTP need not have room for it.
             Upstream::Stdio(server) => Box::pin(server.send(*request)).await,
             Upstream::Only(child) => {
                 let (head, body) = request.into_parts();

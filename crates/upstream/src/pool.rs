@@ -27,10 +27,7 @@ use hyper::{
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::time::Instant;
 
-use self::{
-    framing::Framing,
-    line::{Line, Sent},
-};
+use self::{framing::Framing, line::Line};
 use crate::{
     address::Reach,
     connect,
@@ -165,14 +162,7 @@ impl Pool {
         if !line.is_usable() {
             return Err(Failed::Unsent("it was closed".into()));
         }
-        let sent = Sent {
-            method: request.method(),
-            url,
-            host: &self.host,
-            headers: request.headers(),
-            body: request.body(),
-        };
-        let head = line.send(sent).await.map_err(Failed::Lost)?;
+        let head = line.send(url, &self.host, request).await.map_err(Failed::Lost)?;
         let pool = head.is_kept.then(|| Arc::clone(self));
         let mut body = ByLine { framing: head.framing, line: Some(line), pool };
         if body.framing == Framing::Ended {

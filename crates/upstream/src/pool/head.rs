@@ -1,7 +1,7 @@
 //! The heads of an HTTP/1.1 request and its answer.
 
 use bytes::{Buf as _, Bytes, BytesMut};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, Version, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri, Version, header};
 
 use super::framing::Framing;
 
@@ -31,20 +31,14 @@ pub(super) struct Head {
 
 /// Writes a request's head. The values were checked when they were made: none has
 /// the end of a line in it.
-pub(super) fn write(
-    out: &mut Vec<u8>,
-    method: &Method,
-    url: &Uri,
-    host: &HeaderValue,
-    headers: &HeaderMap,
-    length: usize,
-) {
+pub(super) fn write(out: &mut Vec<u8>, url: &Uri, host: &HeaderValue, request: &Request<Bytes>) {
+    let (method, length) = (request.method(), request.body().len());
     let (mark, query) = url.query().map_or(("", ""), |query| ("?", query));
     for part in [method.as_str(), " ", url.path(), mark, query, " HTTP/1.1"] {
         out.extend_from_slice(part.as_bytes());
     }
     line(out, &header::HOST, host.as_bytes());
-    for (name, value) in headers.iter().filter(|(name, _)| !OWN.contains(name)) {
+    for (name, value) in request.headers().iter().filter(|(name, _)| !OWN.contains(name)) {
         line(out, name, value.as_bytes());
     }
     // A request without a body needs no length, unless it is one that has a body.
@@ -140,8 +134,8 @@ fn asks_to_close(headers: &HeaderMap) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use bytes::BytesMut;
-    use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
+    use bytes::{Bytes, BytesMut};
+    use http::{HeaderValue, Request, StatusCode};
 
     use super::{super::framing::Framing, Head, MOST_HEADERS, take, write};
 
@@ -149,36 +143,36 @@ mod tests {
         take(&mut BytesMut::from(text), &mut 0)
     }
 
+    fn written(url: &str, request: &Request<Bytes>) -> String {
+        let (url, host) = (url.parse().unwrap(), HeaderValue::from_static("here:1"));
+        let mut out = Vec::new();
+        write(&mut out, &url, &host, request);
+        String::from_utf8(out).unwrap()
+    }
+
     #[test]
     fn a_request_says_what_it_is_and_how_long() {
-        let mut headers = HeaderMap::new();
-        headers.insert("accept", HeaderValue::from_static("text/event-stream"));
-        let host = HeaderValue::from_static("here:1");
-        let mut out = Vec::new();
-        let url = Uri::from_static("http://here:1/mcp?a=b");
-        write(&mut out, &Method::POST, &url, &host, &headers, 2);
+        let mut request = Request::post("/").body(Bytes::from("ok")).unwrap();
+        request.headers_mut().insert("accept", HeaderValue::from_static("text/event-stream"));
+        let url = "http://here:1/mcp?a=b";
         let expected = "POST /mcp?a=b HTTP/1.1\r\nhost: here:1\r\naccept: text/event-stream\r\ncontent-length: 2\r\n\r\n";
-        assert_eq!(String::from_utf8(out).unwrap(), expected);
+        assert_eq!(written(url, &request), expected);
         for (name, value) in [
             ("host", "elsewhere"),
             ("content-length", "7"),
             ("transfer-encoding", "chunked"),
             ("connection", "close"),
         ] {
-            headers.insert(name, HeaderValue::from_static(value));
+            request.headers_mut().insert(name, HeaderValue::from_static(value));
         }
-        let mut out = Vec::new();
-        write(&mut out, &Method::POST, &url, &host, &headers, 2);
-        assert_eq!(String::from_utf8(out).unwrap(), expected, "it alone says how it is framed");
+        assert_eq!(written(url, &request), expected, "it alone says how it is framed");
         for (url, line) in [
             ("http://here:1", "GET / HTTP/1.1"),
             ("http://here:1?a=b", "GET /?a=b HTTP/1.1"),
             ("/a/b?", "GET /a/b? HTTP/1.1"),
         ] {
-            let mut out = Vec::new();
-            write(&mut out, &Method::GET, &url.parse().unwrap(), &host, &HeaderMap::new(), 0);
             let expected = format!("{line}\r\nhost: here:1\r\n\r\n");
-            assert_eq!(String::from_utf8(out).unwrap(), expected);
+            assert_eq!(written(url, &Request::new(Bytes::new())), expected);
         }
     }
 

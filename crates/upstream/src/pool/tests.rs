@@ -78,9 +78,9 @@ async fn one_connection_serves_one_request_after_the_other() {
     }
 }
 
-#[tokio::test]
-async fn a_connection_that_was_closed_meanwhile_costs_nothing_but_another() {
-    let (gone, mut ended) = mpsc::unbounded_channel();
+/// A server that closes each connection after one answer, and then says so.
+async fn closing() -> (Arc<Pool>, mpsc::UnboundedReceiver<()>) {
+    let (gone, ended) = mpsc::unbounded_channel();
     let pool = server(move |mut stream| {
         let gone = gone.clone();
         async move {
@@ -91,12 +91,22 @@ async fn a_connection_that_was_closed_meanwhile_costs_nothing_but_another() {
         }
     })
     .await;
+    (pool, ended)
+}
+
+/// Waits until this process can know that the connection was closed: what the
+/// system knows of it comes with the next event after it.
+async fn noticed(pool: &Pool, ended: &mut mpsc::UnboundedReceiver<()>) {
+    ended.recv().await.unwrap();
+    TcpStream::connect(pool.url.authority().unwrap().as_str()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_connection_that_was_closed_meanwhile_costs_nothing_but_another() {
+    let (pool, mut ended) = closing().await;
     for _ in 0..20 {
         assert_eq!(whole(get(&pool).await.unwrap()).await, "ok");
-        ended.recv().await.unwrap();
-        // What the system knows of the connection reaches this process with the
-        // next event after it.
-        tokio::net::TcpStream::connect(pool.url.authority().unwrap().as_str()).await.unwrap();
+        noticed(&pool, &mut ended).await;
     }
 }
 
@@ -305,24 +315,13 @@ async fn a_body_that_is_longer_than_it_says_ends_its_connection() {
 /// A task that has done all it may at a time still sees that a connection was closed.
 #[tokio::test]
 async fn a_closed_connection_is_noticed_by_a_task_that_has_done_a_lot() {
-    let (gone, mut ended) = mpsc::unbounded_channel();
-    let pool = server(move |mut stream| {
-        let gone = gone.clone();
-        async move {
-            request(&mut stream).await.unwrap();
-            stream.write_all(ANSWER.as_bytes()).await.unwrap();
-            drop(stream);
-            gone.send(()).unwrap();
-        }
-    })
-    .await;
+    let (pool, mut ended) = closing().await;
     assert_eq!(whole(get(&pool).await.unwrap()).await, "ok");
-    ended.recv().await.unwrap();
-    tokio::net::TcpStream::connect(pool.url.authority().unwrap().as_str()).await.unwrap();
+    noticed(&pool, &mut ended).await;
     let mut sending = std::pin::pin!(get(&pool));
     let mut is_first = true;
     let answer = std::future::poll_fn(|context| {
-        while std::mem::take(&mut is_first) {
+        if std::mem::take(&mut is_first) {
             while let std::task::Poll::Ready(done) = tokio::task::coop::poll_proceed(context) {
                 done.made_progress();
             }
