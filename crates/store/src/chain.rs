@@ -1,76 +1,79 @@
 //! The hash chain: each record of a writer names the hash of the one before, so
 //! that none can be changed or taken out unseen.
 //!
-//! A record is stored as JSON text whose last member is its hash, over all of
-//! the text before that member. There is one chain per writer, because several
-//! processes may write one database. Pruning leaves an [`Anchor`] in the log,
-//! which says where the chains go on.
+//! A record's text is JSON whose last member is its hash, over all of the text
+//! before that member. There is one chain per writer, because several processes
+//! may write one database. Pruning leaves an [`Anchor`] in the log, which says
+//! where the chains go on.
 
 mod verify;
 
 use std::{collections::BTreeMap, fmt::Write as _, sync::Arc};
 
-use crate::{
-    digest::{from_hex, push_hex, sha256},
-    record::Line,
-};
+use crate::digest::{from_hex, push_hex, sha256};
 
 pub(crate) use verify::Verifier;
 pub use verify::{Fault, Verified};
 
+pub(crate) type Hash = [u8; 32];
+
 /// What a chain begins with.
-const START: [u8; 32] = [0; 32];
+const START: Hash = [0; 32];
 
 /// The end of one writer's chain.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Chain {
     writer: Arc<str>,
-    last: [u8; 32],
+    last: Hash,
 }
 
 impl Chain {
     /// A chain that begins now.
     pub(crate) fn new(writer: &str) -> Chain {
-        Chain { writer: writer.into(), last: START }
+        Chain::after(writer, START)
     }
 
-    /// Completes the record's text by linking it to the one before; the chain moves on.
-    pub(crate) fn link(&mut self, line: &mut Line) {
-        line.complete(|text| {
-            text.push_str(r#","chain":""#);
-            text.push_str(&self.writer);
-            text.push_str(r#"","prev":""#);
-            push_hex(text, &self.last);
-            text.push('"');
-            self.last = sha256(text.as_bytes());
-            text.push_str(r#","hash":""#);
-            push_hex(text, &self.last);
-            text.push_str("\"}");
-        });
-    }
-}
-
-/// What a record's text says of its place in a chain.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Link<'t> {
-    pub(crate) writer: &'t str,
-    previous: [u8; 32],
-    pub(crate) hash: [u8; 32],
-    /// What the hash is over.
-    covered: &'t str,
-}
-
-impl<'t> Link<'t> {
-    /// `None` if the text is not as [`Chain::link`] leaves it.
-    pub(crate) fn of(text: &'t str) -> Option<Link<'t>> {
-        let (covered, hash) = text.strip_suffix("\"}")?.rsplit_once(r#","hash":""#)?;
-        let (rest, previous) = covered.strip_suffix('"')?.rsplit_once(r#"","prev":""#)?;
-        let (_, writer) = rest.rsplit_once(r#","chain":""#)?;
-        Some(Link { writer, previous: from_hex(previous)?, hash: from_hex(hash)?, covered })
+    /// A chain that has come to the record with this hash.
+    pub(crate) fn after(writer: &str, last: Hash) -> Chain {
+        Chain { writer: writer.into(), last }
     }
 
-    fn is_true(&self) -> bool {
-        sha256(self.covered.as_bytes()) == self.hash
+    pub(crate) fn writer(&self) -> &str {
+        &self.writer
+    }
+
+    /// The hash of its last record.
+    pub(crate) fn last(&self) -> Hash {
+        self.last
+    }
+
+    /// Links a record to the one before: adds to its text what its hash is over
+    /// too. The chain moves on.
+    pub(crate) fn link(&mut self, text: &mut String) {
+        text.push_str(r#","chain":""#);
+        text.push_str(&self.writer);
+        text.push_str(r#"","prev":""#);
+        push_hex(text, &self.last);
+        text.push('"');
+        self.last = sha256(text.as_bytes());
+    }
+
+    /// The same, and closes the text.
+    pub(crate) fn complete(&mut self, text: &mut String) {
+        self.link(text);
+        text.push_str(r#","hash":""#);
+        push_hex(text, &self.last);
+        text.push_str("\"}");
+    }
+
+    /// Takes apart what [`complete`](Chain::complete) has put together: the text
+    /// as it was, the chain as it was, and the hash that is in the text. `None` if
+    /// it is not in that form.
+    pub(crate) fn split(text: &str) -> Option<(&str, Chain, Hash)> {
+        let (text, hash) = text.strip_suffix("\"}")?.rsplit_once(r#"","hash":""#)?;
+        let (text, previous) = text.rsplit_once(r#"","prev":""#)?;
+        let (text, writer) = text.rsplit_once(r#","chain":""#)?;
+        Some((text, Chain::after(writer, from_hex(previous)?), from_hex(hash)?))
     }
 }
 
@@ -102,11 +105,10 @@ impl Anchor {
 
     /// The anchor in a record's text, if it is one.
     fn of(text: &str) -> Option<Anchor> {
-        if !text.contains(ANCHOR) {
-            return None;
-        }
-        let record: serde_json::Value = serde_json::from_str(text).ok()?;
-        let anchor = record.get("anchor")?;
+        let (_, anchor) = text.split_once(ANCHOR)?;
+        let member = format!(r#"{{"through":{anchor}"#);
+        let mut values = serde_json::Deserializer::from_str(&member).into_iter();
+        let anchor: serde_json::Value = values.next()?.ok()?;
         let chain = |(writer, end): (&String, &serde_json::Value)| {
             let (sequence, hash) = (end.get("seq")?.as_i64()?, end.get("hash")?.as_str()?);
             Some((writer.clone(), (sequence, hash.to_owned())))

@@ -26,6 +26,7 @@ mod moment;
 mod name;
 mod record;
 mod server;
+mod sheet;
 mod sqlite;
 
 pub use approval::{Approval, Pending};

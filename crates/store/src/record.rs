@@ -3,17 +3,15 @@
 //! A record's text is written by hand: every call writes two. What is not known
 //! is left out. Values of arguments are in it only where the operator asks for them.
 
+mod line;
+
 use std::{borrow::Cow, sync::Arc};
 
 use sluice_policy::Timestamp;
-use sluice_wire::json;
 
-use crate::{digest::push_hex, id::Id, moment};
+use crate::id::Id;
 
-/// Bytes that nearly every record fits into, hash and all.
-const ROOM: usize = 1024;
-/// Bytes of a line that is kept to be written on again.
-const MOST_REUSED: usize = 4 * ROOM;
+pub(crate) use line::{Line, Own, push_number};
 
 /// What a record is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -119,158 +117,114 @@ impl Record {
 
     /// The record as one line of JSON, open at its end for what chains it.
     pub(crate) fn line(&self) -> Line {
-        self.line_on(String::new())
+        self.line_on(Line::default())
     }
 
     /// The same, written where another line was before.
-    pub(crate) fn line_on(&self, blank: String) -> Line {
-        let mut text = blank;
-        text.clear();
-        text.reserve(ROOM);
-        self.write_head(&mut text);
-        self.write_call(&mut text);
-        self.write_tail(&mut text);
-        Line { open: text.len(), text, at: self.at }
+    pub(crate) fn line_on(&self, blank: Line) -> Line {
+        let mut line = blank;
+        line.begin(self.at);
+        self.write_head(&mut line);
+        self.write_call(&mut line);
+        self.write_tail(&mut line);
+        line
     }
 
-    fn write_head(&self, out: &mut String) {
-        out.push_str(r#"{"id":""#);
-        self.id.push(out);
-        out.push_str(r#"","at":""#);
-        moment::push(out, self.at);
-        out.push_str(r#"","kind":""#);
-        out.push_str(self.kind.as_str());
-        out.push('"');
+    fn write_head(&self, out: &mut Line) {
+        out.push(r#"{"id":""#);
+        out.id(self.id);
+        out.push(r#"","at":""#);
+        out.moment(self.at);
+        out.push(r#"","kind":""#);
+        out.push(self.kind.as_str());
+        out.push("\"");
         if let Some(request) = self.request {
-            out.push_str(r#","request":""#);
-            request.push(out);
-            out.push('"');
+            out.push(r#","request":""#);
+            out.id(request);
+            out.push("\"");
         }
     }
 
-    fn write_call(&self, out: &mut String) {
+    fn write_call(&self, out: &mut Line) {
         member(out, r#","server":"#, self.server.as_deref());
         if let Some(GrantRef { id, label }) = &self.grant {
             member(out, r#","grant":{"id":"#, Some(id));
             member(out, r#","label":"#, Some(label));
-            out.push('}');
+            out.push("}");
         }
         member(out, r#","principal":"#, self.principal.as_deref());
-        member(out, r#","session":"#, self.session.as_deref());
+        varying(out, r#","session":"#, self.session.as_deref());
         member(out, r#","method":"#, self.method.as_deref());
         member(out, r#","tool":"#, self.tool.as_deref());
         member(out, r#","outcome":"#, self.outcome);
         member(out, r#","rule":"#, self.rule.as_deref());
-        member(out, r#","message":"#, self.message.as_deref());
+        varying(out, r#","message":"#, self.message.as_deref());
         if let Some(PolicyRef { name, version }) = &self.policy {
             member(out, r#","policy":{"name":"#, Some(name));
             member(out, r#","version":"#, Some(version));
-            out.push('}');
+            out.push("}");
         }
     }
 
-    fn write_tail(&self, out: &mut String) {
+    fn write_tail(&self, out: &mut Line) {
         // A decision says so even when there were no arguments.
         if self.kind == Kind::Decision || !self.arg_keys.is_empty() {
-            out.push_str(r#","arg_keys":["#);
+            out.push(r#","arg_keys":["#);
             for (place, key) in self.arg_keys.iter().enumerate() {
-                out.push_str(if place == 0 { "" } else { "," });
-                string(out, key);
+                out.push(if place == 0 { "" } else { "," });
+                out.string(key);
             }
-            out.push(']');
+            out.push("]");
         }
         if let Some(digest) = &self.arg_digest {
-            out.push_str(r#","arg_digest":""#);
-            push_hex(out, digest);
-            out.push('"');
+            out.push(r#","arg_digest":""#);
+            out.digest(digest);
+            out.push("\"");
         }
         if let Some(values) = &self.arg_values {
-            out.push_str(r#","arg_values":"#);
-            out.push_str(values);
+            out.push(r#","arg_values":"#);
+            out.varying(|text| text.push_str(values));
         }
         if let Some(upstream) = &self.upstream {
             upstream.write(out);
         }
         if let Some(micros) = self.micros {
-            out.push_str(r#","micros":"#);
-            number(out, micros);
+            out.push(r#","micros":"#);
+            out.number(micros);
         }
     }
 }
 
 impl UpstreamRef {
-    fn write(&self, out: &mut String) {
-        out.push_str(r#","upstream":{"#);
+    fn write(&self, out: &mut Line) {
+        out.push(r#","upstream":{"#);
         if let Some(status) = self.status {
-            out.push_str(r#""status":"#);
-            number(out, u64::from(status));
-            out.push(',');
+            out.push(r#""status":"#);
+            out.number(u64::from(status));
+            out.push(",");
         }
         if let Some(is_error) = self.is_error {
-            out.push_str(if is_error { r#""is_error":true,"# } else { r#""is_error":false,"# });
+            out.push(if is_error { r#""is_error":true,"# } else { r#""is_error":false,"# });
         }
-        out.push_str(r#""micros":"#);
-        number(out, self.micros);
-        out.push('}');
+        out.push(r#""micros":"#);
+        out.number(self.micros);
+        out.push("}");
     }
 }
 
-/// A record's text, which the chain completes.
-#[derive(Debug, Clone)]
-pub(crate) struct Line {
-    text: String,
-    /// How much of it there was before it was chained.
-    open: usize,
-    pub(crate) at: Timestamp,
-}
-
-impl Line {
-    /// What the next line can be written on, unless it is too long to be kept.
-    pub(crate) fn into_blank(self) -> Option<String> {
-        (self.text.capacity() <= MOST_REUSED).then_some(self.text)
-    }
-
-    /// The text so far, without its closing brace.
-    pub(crate) fn text(&self) -> &str {
-        &self.text
-    }
-
-    /// Adds a member, given as JSON from its comma on.
-    pub(crate) fn extend(&mut self, member: &str) {
-        self.text.push_str(member);
-        self.open = self.text.len();
-    }
-
-    /// Completes the text, again if a failed transaction has done so before.
-    pub(crate) fn complete(&mut self, complete: impl FnOnce(&mut String)) {
-        self.text.truncate(self.open);
-        complete(&mut self.text);
-    }
-}
-
-fn member(out: &mut String, before: &str, text: Option<&str>) {
+fn member(out: &mut Line, before: &str, text: Option<&str>) {
     if let Some(text) = text {
-        out.push_str(before);
-        string(out, text);
+        out.push(before);
+        out.string(text);
     }
 }
 
-/// Nearly all texts need no escapes and can be copied.
-fn string(out: &mut String, text: &str) {
-    if text.bytes().any(|byte| byte < b' ' || byte == b'"' || byte == b'\\') {
-        // Writing to a string cannot fail.
-        let _ = json::write_string(out, text);
-    } else {
-        out.push('"');
-        out.push_str(text);
-        out.push('"');
+/// The same of what is hardly ever twice the same.
+fn varying(out: &mut Line, before: &str, text: Option<&str>) {
+    if let Some(text) = text {
+        out.push(before);
+        out.varying(|out| line::push_string(out, text));
     }
-}
-
-fn number(out: &mut String, number: u64) {
-    use std::fmt::Write as _;
-    // Writing to a string cannot fail.
-    let _ = write!(out, "{number}");
 }
 
 #[cfg(test)]
@@ -286,7 +240,8 @@ mod tests {
     const AT: Timestamp = Timestamp::from_millis(1_794_724_708_123);
 
     fn read(record: &Record) -> serde_json::Value {
-        serde_json::from_str(&format!("{}}}", record.line().text())).unwrap()
+        let text = record.line().lend(|text| format!("{text}}}"));
+        serde_json::from_str(&text).unwrap()
     }
 
     #[test]
@@ -307,6 +262,7 @@ mod tests {
         record.policy = Some(PolicyRef { name: name("p"), version: name("v") });
         record.arg_keys = vec!["a".into(), "b\"".into()];
         record.arg_digest = Some([0xab; 32]);
+        record.arg_values = Some(r#"{"a":[1]}"#.into());
         record.upstream = Some(UpstreamRef { status: Some(200), is_error: Some(true), micros: 5 });
         record.micros = Some(u64::MAX);
         let id = record.id.to_string();
@@ -316,6 +272,7 @@ mod tests {
             "principal": "a\\b\n\u{1}é", "session": "s", "method": "tools/call", "tool": "add",
             "outcome": "allow", "rule": "r", "message": "m", "policy": {"name": "p", "version": "v"},
             "arg_keys": ["a", "b\""], "arg_digest": "ab".repeat(32),
+            "arg_values": {"a": [1]},
             "upstream": {"status": 200, "is_error": true, "micros": 5}, "micros": u64::MAX,
         });
         assert_eq!(read(&record), expected);

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::{Anchor, Link, START};
-use crate::digest::hex;
+use super::{Anchor, Hash, START};
+use crate::{digest::hex, sheet::Row};
 
 /// Faults that are told one by one; a log with more is beyond that.
 const MOST_FAULTS: usize = 1_000;
@@ -37,14 +37,14 @@ pub struct Verified {
     pub pruned_through: Option<i64>,
 }
 
-/// Checks records in the order they were written.
+/// Checks rows in the order they were written.
 #[derive(Debug, Default)]
 pub(crate) struct Verifier {
     /// By writer: the hash of its last record seen.
-    last: HashMap<String, [u8; 32]>,
+    last: HashMap<String, Hash>,
     /// Chains that do not begin with their first record: where, whose, and what
     /// the record before hashes to. Only an anchor can account for those.
-    cut: Vec<(i64, String, [u8; 32])>,
+    cut: Vec<(i64, String, Hash)>,
     /// The newest one seen.
     anchor: Option<Anchor>,
     first: Option<i64>,
@@ -54,35 +54,40 @@ pub(crate) struct Verifier {
 }
 
 impl Verifier {
-    pub(crate) fn check(&mut self, sequence: i64, text: &str) {
-        self.records += 1;
-        self.first.get_or_insert(sequence);
-        // Numbers have no gaps, so that a whole chain cannot be taken out either.
-        let is_next = self.previous.replace(sequence).is_none_or(|last| last + 1 == sequence);
-        let Some(link) = Link::of(text) else {
-            self.fault(Fault::Form(sequence));
+    /// Checks the row with this number, if it could be read.
+    pub(crate) fn check(&mut self, number: i64, row: Option<&Row>) {
+        self.records += row.map_or(1, Row::count);
+        // One that cannot be read does not tell where it begins.
+        let before = self.previous.replace(number);
+        let Some(row) = row else {
+            self.first.get_or_insert(number);
+            self.fault(Fault::Form(number));
             return;
         };
-        if !link.is_true() {
-            self.fault(Fault::Changed(sequence));
-        } else if let Some(anchor) = Anchor::of(text) {
+        self.first.get_or_insert(row.first());
+        if let Some(changed) = row.changed() {
+            self.fault(Fault::Changed(changed));
+        } else if let Some(anchor) = row.open_texts().filter_map(Anchor::of).last() {
             self.anchor = Some(anchor);
         }
-        let follows = self.follow(sequence, &link);
+        // Numbers have no gaps, so that a whole chain cannot be taken out either.
+        let is_next = before.is_none_or(|last| last + 1 == row.first());
+        let follows = self.follow(row);
         if !(is_next && follows) {
-            self.fault(Fault::Missing(sequence));
+            self.fault(Fault::Missing(row.first()));
         }
     }
 
-    /// Whether the record follows the last one of its chain, as far as is known yet.
-    fn follow(&mut self, sequence: i64, link: &Link<'_>) -> bool {
-        if let Some(last) = self.last.get_mut(link.writer) {
-            let expected = std::mem::replace(last, link.hash);
-            return expected == link.previous;
+    /// Whether the row follows the last one of its chain, as far as is known yet.
+    fn follow(&mut self, row: &Row) -> bool {
+        let (writer, previous) = (row.chain().writer(), row.chain().last());
+        if let Some(last) = self.last.get_mut(writer) {
+            let expected = std::mem::replace(last, row.hash);
+            return expected == previous;
         }
-        self.last.insert(link.writer.to_owned(), link.hash);
-        if link.previous != START {
-            self.cut.push((sequence, link.writer.to_owned(), link.previous));
+        self.last.insert(writer.to_owned(), row.hash);
+        if previous != START {
+            self.cut.push((row.first(), writer.to_owned(), previous));
         }
         true
     }
@@ -124,56 +129,65 @@ impl Verifier {
 
 #[cfg(test)]
 mod tests {
+    use rusqlite::types::ValueRef;
     use sluice_policy::Timestamp;
 
     use super::{Fault, Verifier};
     use crate::{
-        chain::{Anchor, Chain, Link},
+        chain::{Anchor, Chain},
         digest::hex,
         id::new_id,
         record::{Kind, Line, Record},
+        sheet::{Row, Sheet},
     };
 
     fn line(number: i64) -> Line {
         let at = Timestamp::from_millis(number);
         let mut record = Record::new(new_id(at), at, Kind::Decision);
-        record.message = Some(format!("r{number}"));
+        record.message = Some(format!("r{number:02}"));
         record.line()
     }
 
-    /// Two writers in turn, five records each.
-    fn log() -> Vec<(i64, String)> {
-        let mut chains = [Chain::new("one"), Chain::new("other")];
-        let mut write = |number: i64| {
-            let mut line = line(number);
-            chains[usize::from(number % 2 == 0)].link(&mut line);
-            (number, line.text().to_owned())
-        };
-        (1..=10).map(&mut write).collect()
+    fn row(chain: &mut Chain, lines: &mut [Line]) -> Vec<u8> {
+        Sheet::default().write(chain, lines.iter_mut()).1.to_owned()
     }
 
-    /// The log without its first `count` records, with an anchor at its end.
-    fn pruned(count: usize) -> Vec<(i64, String)> {
+    /// Two writers in turn, five rows each, of two records.
+    fn log() -> Vec<(i64, Vec<u8>)> {
+        let mut chains = [Chain::new("one"), Chain::new("other")];
+        let mut write = |number: i64| {
+            let chain = &mut chains[usize::from(number % 4 == 0)];
+            (number, row(chain, &mut [line(number - 1), line(number)]))
+        };
+        (2..=20).step_by(2).map(&mut write).collect()
+    }
+
+    /// The log without its first `count` rows, with an anchor at its end.
+    fn pruned(count: usize) -> Vec<(i64, Vec<u8>)> {
         let mut log = log();
         let mut anchor = Anchor::default();
-        for (sequence, text) in log.drain(..count) {
-            let link = Link::of(&text).unwrap();
-            anchor.through = sequence;
-            anchor.chains.insert(link.writer.into(), (sequence, hex(&link.hash)));
+        for (number, body) in log.drain(..count) {
+            let row = Row::read(number, ValueRef::Blob(&body)).unwrap();
+            anchor.through = number;
+            anchor.chains.insert(row.chain().writer().into(), (number, hex(&row.hash)));
         }
-        let mut line = line(11);
-        line.extend(&anchor.member());
-        Chain::new("third").link(&mut line);
-        log.push((11, line.text().to_owned()));
+        let mut line = line(21);
+        line.push(&anchor.member());
+        log.push((21, row(&mut Chain::new("third"), &mut [line])));
         log
     }
 
-    fn faults(records: &[(i64, String)]) -> Vec<Fault> {
+    fn faults(rows: &[(i64, Vec<u8>)]) -> Vec<Fault> {
         let mut verifier = Verifier::default();
-        for (sequence, text) in records {
-            verifier.check(*sequence, text);
+        for (number, body) in rows {
+            verifier.check(*number, Row::read(*number, ValueRef::Blob(body)).as_ref());
         }
         verifier.finish().faults
+    }
+
+    fn replace(body: &mut [u8], old: &[u8], new: &[u8]) {
+        let place = body.windows(old.len()).position(|part| part == old).unwrap();
+        body[place..place + new.len()].copy_from_slice(new);
     }
 
     #[test]
@@ -184,34 +198,48 @@ mod tests {
 
     #[test]
     fn what_was_changed_or_taken_out_shows() {
-        let mut records = log();
-        records[2].1 = records[2].1.replace("r3", "rX");
-        assert_eq!(faults(&records), [Fault::Changed(3)]);
-        let mut records = log();
-        records[1].1 = "{}".into();
-        assert_eq!(faults(&records), [Fault::Form(2), Fault::Missing(4)]);
+        for (record, text) in [(5, b"r05"), (6, b"r06")] {
+            let mut rows = log();
+            replace(&mut rows[2].1, text, b"rXX");
+            assert_eq!(faults(&rows), [Fault::Changed(record)]);
+        }
+        let mut rows = log();
+        rows[1].1 = b"{}".into();
+        assert_eq!(faults(&rows), [Fault::Form(4), Fault::Missing(7)]);
         // Renumbering what is left does not hide it.
-        let mut records = log();
-        records.remove(2);
-        (1..).zip(&mut records).for_each(|(number, record)| record.0 = number);
-        assert_eq!(faults(&records), [Fault::Missing(4)]);
+        let mut rows = log();
+        rows.remove(2);
+        (1..).zip(&mut rows).for_each(|(number, row)| row.0 = 2 * number);
+        assert_eq!(faults(&rows), [Fault::Missing(7)]);
+    }
+
+    #[test]
+    fn every_byte_of_a_row_counts() {
+        let whole = log();
+        for place in 0..whole[4].1.len() {
+            let mut rows = whole.clone();
+            rows[4].1[place] ^= 1;
+            assert!(!faults(&rows).is_empty(), "{place}");
+        }
     }
 
     #[test]
     fn a_whole_chain_taken_out_shows() {
-        let kept: Vec<_> = log().into_iter().filter(|(number, _)| number % 2 == 1).collect();
+        let kept: Vec<_> = log().into_iter().filter(|(number, _)| number % 4 == 2).collect();
         assert_eq!(faults(&kept).len(), 4);
     }
 
     #[test]
     fn a_log_cut_short_in_front_is_not_taken_for_a_pruned_one() {
-        assert_eq!(faults(&log()[4..]), [Fault::Missing(5), Fault::Missing(6)]);
-        assert_eq!(faults(&pruned(4)[1..]), [Fault::Missing(6), Fault::Missing(7)]);
+        assert_eq!(faults(&log()[4..]), [Fault::Missing(9), Fault::Missing(11)]);
+        assert_eq!(faults(&pruned(4)[1..]), [Fault::Missing(11), Fault::Missing(13)]);
         let mut renumbered = pruned(4)[2..].to_vec();
-        (5..).zip(&mut renumbered).for_each(|(number, record)| record.0 = number);
-        assert_eq!(faults(&renumbered), [Fault::Missing(5), Fault::Missing(6)]);
+        (5..).zip(&mut renumbered).for_each(|(number, row)| row.0 = 2 * number);
+        let last = renumbered.last_mut().unwrap();
+        last.0 -= 1;
+        assert_eq!(faults(&renumbered), [Fault::Missing(9), Fault::Missing(11)]);
         // Without its anchor it is only cut short.
         let anchorless = pruned(4)[..6].to_vec();
-        assert_eq!(faults(&anchorless), [Fault::Missing(5), Fault::Missing(6)]);
+        assert_eq!(faults(&anchorless), [Fault::Missing(9), Fault::Missing(11)]);
     }
 }

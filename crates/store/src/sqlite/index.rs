@@ -6,12 +6,13 @@
 //! for, and whatever is too new to be in the index. So the index is a thousand
 //! times smaller than the log, and nothing waits for it.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, mem};
 
 use rusqlite::{Connection, params};
 use serde::Deserialize;
 
-use crate::digest::sha256;
+use super::read;
+use crate::{digest::sha256, sheet::MOST_RECORDS};
 
 /// Records in a block.
 const BLOCK: i64 = 1_024;
@@ -73,7 +74,6 @@ pub(super) struct Seen {
     pub(super) grant: Option<SeenGrant>,
     pub(super) tool: Option<String>,
     pub(super) outcome: Option<String>,
-    chain: String,
 }
 
 #[derive(Debug, Deserialize)]
@@ -83,9 +83,9 @@ pub(super) struct SeenGrant {
 }
 
 impl Seen {
-    /// `None` if the text is no record.
-    pub(super) fn of(text: &str) -> Option<Seen> {
-        serde_json::from_str(text).ok()
+    /// `None` if the text, which has no end, is no record.
+    pub(super) fn of(open: &str) -> Option<Seen> {
+        serde_json::from_str(&format!("{open}}}")).ok()
     }
 
     fn terms(&self) -> impl Iterator<Item = Term<'_>> {
@@ -97,7 +97,6 @@ impl Seen {
             self.tool.as_deref().map(Term::Tool),
             self.outcome.as_deref().map(Term::Outcome),
             Some(Term::Kind(&self.kind)),
-            Some(Term::Chain(&self.chain)),
         ]
         .into_iter()
         .flatten()
@@ -108,9 +107,15 @@ impl Seen {
 pub(super) fn next(connection: &Connection) -> rusqlite::Result<(i64, i64)> {
     let number = |sql| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
     let built = number("SELECT coalesce(max(block) + 1, 0) FROM blocks")?;
-    let oldest = number("SELECT coalesce(min(seq), 0) FROM audit")?;
-    let newest = number("SELECT coalesce(max(seq), 0) FROM audit")?;
-    Ok((built.max(block_of(oldest)), newest))
+    // A row has the number of its last record; its first may be in the block before.
+    let oldest = number("SELECT coalesce(min(seq), 0) FROM audit")? - (MOST_RECORDS - 1);
+    Ok((built.max(block_of(oldest.max(0))), newest(connection)?))
+}
+
+/// The newest record.
+pub(super) fn newest(connection: &Connection) -> rusqlite::Result<i64> {
+    let sql = "SELECT coalesce(max(seq), 0) FROM audit";
+    connection.prepare_cached(sql)?.query_row([], |row| row.get(0))
 }
 
 /// Puts one block into the index, unless another process has; the block to go on with.
@@ -121,17 +126,20 @@ pub(super) fn build(connection: &Connection, block: i64) -> rusqlite::Result<i64
     }
     let (mut first_at, mut last_at) = (String::new(), String::new());
     let mut terms = BTreeSet::new();
-    let mut statement = connection.prepare("SELECT body FROM audit WHERE seq BETWEEN ?1 AND ?2")?;
-    let mut rows = statement.query([start_of(block), start_of(block + 1) - 1])?;
-    while let Some(row) = rows.next()? {
-        // What is no record cannot be asked for.
-        let Some(seen) = Seen::of(row.get_ref(0)?.as_str()?) else { continue };
-        terms.extend(seen.terms().map(Term::number));
-        if first_at.is_empty() || seen.at < first_at {
-            first_at.clone_from(&seen.at);
+    read::each_row(connection, start_of(block), start_of(block + 1) - 1, false, |_, row| {
+        // What is no record cannot be asked for. Those of a row that are in the
+        // next block do no harm.
+        let Some(row) = row else { return true };
+        terms.insert(Term::Chain(row.chain().writer()).number());
+        for seen in row.open_texts().filter_map(Seen::of) {
+            terms.extend(seen.terms().map(Term::number));
+            if first_at.is_empty() || seen.at < first_at {
+                first_at.clone_from(&seen.at);
+            }
+            last_at = mem::take(&mut last_at).max(seen.at);
         }
-        last_at = last_at.max(seen.at);
-    }
+        true
+    })?;
     insert(connection, block, &first_at, &last_at, &terms)?;
     Ok(block + 1)
 }

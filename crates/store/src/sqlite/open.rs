@@ -16,8 +16,8 @@ use crate::key::Key;
 
 /// Marks a file as ours: "Slui" in ASCII.
 const APPLICATION: i32 = 0x536c_7569;
-/// The layout of all tables.
-const VERSION: i32 = 1;
+/// The layout of all tables. In the first one a row of the log was always text.
+const VERSION: i32 = 2;
 /// Records checked against their chain at start; the rest are checked on demand.
 const CHECKED_AT_START: u32 = 1_000;
 /// How long another process may keep the database to itself. Whoever waits may
@@ -32,7 +32,7 @@ const KEY_CHECK: &str = "the key of this database";
 /// The log has no index, so that appending to it costs the same at any size.
 const TABLES: &str = "
     CREATE TABLE meta (name TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID;
-    CREATE TABLE audit (seq INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT;
+    CREATE TABLE audit (seq INTEGER PRIMARY KEY, body ANY NOT NULL) STRICT;
     CREATE TABLE pruned (chain TEXT PRIMARY KEY, seq INTEGER NOT NULL, hash TEXT NOT NULL) STRICT, WITHOUT ROWID;
     CREATE TABLE counters (
         key TEXT NOT NULL, window_start INTEGER NOT NULL, window_end INTEGER NOT NULL, used TEXT NOT NULL,
@@ -141,7 +141,7 @@ fn check_private(path: &Path) -> Result<(), OpenError> {
 pub(super) fn check(path: &Path) -> Result<(), OpenError> {
     check_private(path)?;
     let connection = read::reader(path).map_err(|error| told(path, &error))?;
-    recognise(&connection, path)
+    recognise(&connection, path).map(|_| ())
 }
 
 fn settle(connection: &Connection, durability: Durability) -> rusqlite::Result<()> {
@@ -168,17 +168,45 @@ fn prepare(connection: &Connection, path: &Path, key: &Key) -> Result<(), OpenEr
         let check = key.seal(KEY_CHECK, KEY_CHECK).ok_or(OpenError::Randomness)?;
         create(connection, &check).map_err(failed)?;
     }
-    recognise(connection, path)?;
-    check_key(connection, path, key)
+    let version = recognise(connection, path)?;
+    check_key(connection, path, key)?;
+    if version < VERSION { renew(connection).map_err(failed) } else { Ok(()) }
 }
 
-/// Whether a database is one of ours, of this version.
-fn recognise(connection: &Connection, path: &Path) -> Result<(), OpenError> {
+/// Brings a database of the first layout to this one. What is in the log stays as
+/// it is, and only what the table may hold is said anew, so that this takes no
+/// longer for a long log.
+fn renew(connection: &Connection) -> rusqlite::Result<()> {
+    connection.execute_batch("BEGIN IMMEDIATE; PRAGMA writable_schema = ON")?;
+    let renewed = redeclare(connection).and_then(|()| connection.execute_batch("COMMIT"));
+    if renewed.is_err() {
+        let _ = connection.execute_batch("ROLLBACK");
+    }
+    connection.execute_batch("PRAGMA writable_schema = RESET")?;
+    renewed
+}
+
+fn redeclare(connection: &Connection) -> rusqlite::Result<()> {
+    let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
+    // Another process may have been quicker.
+    if number("user_version")? == VERSION {
+        return Ok(());
+    }
+    let sql = "UPDATE sqlite_schema SET sql = replace(sql, 'body TEXT', 'body ANY')
+        WHERE type = 'table' AND name = 'audit'";
+    connection.execute(sql, [])?;
+    // Tells those who have it open that they know it no longer.
+    connection.pragma_update(None, "schema_version", number("schema_version")? + 1)?;
+    connection.pragma_update(None, "user_version", VERSION)
+}
+
+/// Whether a database is one of ours, and of which version; none newer than this.
+fn recognise(connection: &Connection, path: &Path) -> Result<i32, OpenError> {
     let failed = |error| told(path, &error);
     let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
     let application = number("application_id").map_err(failed)?;
     match (application, number("user_version").map_err(failed)?) {
-        (APPLICATION, VERSION) => Ok(()),
+        (APPLICATION, version @ 1..=VERSION) => Ok(version),
         (APPLICATION, version) if version > VERSION => Err(OpenError::Newer { path: shown(path) }),
         _ => Err(OpenError::Foreign { path: shown(path) }),
     }

@@ -9,17 +9,19 @@ use sluice_policy::Timestamp;
 use super::{
     Store, StoreError,
     index::{self, Seen, Term},
+    read,
     writer::Writer,
 };
 use crate::{
-    chain::{Anchor, Link},
+    chain::Anchor,
     digest::hex,
     id, moment,
     record::{Kind, Record},
+    sheet::Row,
 };
 
-/// Records that go in one step.
-const STEP: usize = 1_000;
+/// Records that go in one step, or some more.
+const STEP: u64 = 1_000;
 
 /// What is to be kept.
 #[derive(Debug, Clone)]
@@ -75,7 +77,7 @@ fn index_on(writer: &mut Writer) -> Result<bool, StoreError> {
 fn begin(connection: &Connection, cutoff: Timestamp) -> Result<i64, StoreError> {
     let sql = "DELETE FROM approvals WHERE expires_at < ?1";
     connection.execute(sql, [cutoff.as_millis()])?;
-    Ok(connection.query_row("SELECT coalesce(max(seq), 0) FROM audit", [], |row| row.get(0))?)
+    Ok(index::newest(connection)?)
 }
 
 /// Removes some of the oldest records; how many.
@@ -87,7 +89,7 @@ fn step(writer: &mut Writer, bounds: &Bounds) -> Result<u64, StoreError> {
     let mut record = Record::new(id::new_id(bounds.now), bounds.now, Kind::Admin);
     record.message = Some(format!("records up to {through} were pruned"));
     let mut line = record.line();
-    line.extend(&anchor.member());
+    line.push(&anchor.member());
     writer.leave_behind(through);
     // Written before the others go, because an empty log would count from one again.
     writer.append(&mut line)?;
@@ -114,24 +116,24 @@ fn select(
 ) -> rusqlite::Result<Option<(i64, u64)>> {
     let mut note =
         connection.prepare("REPLACE INTO pruned (chain, seq, hash) VALUES (?1, ?2, ?3)")?;
-    let mut statement =
-        connection.prepare("SELECT seq, body FROM audit WHERE seq <= ?1 ORDER BY seq LIMIT ?2")?;
-    let limit = i64::try_from(STEP).unwrap_or(i64::MAX);
-    let mut rows = statement.query([bounds.newest, limit])?;
-    let (mut through, mut count) = (None, 0);
-    while let Some(row) = rows.next()? {
-        let (sequence, text) = (row.get::<_, i64>(0)?, row.get_ref(1)?.as_str()?);
-        let is_old = || Seen::of(text).is_none_or(|seen| seen.at < bounds.oldest);
-        if !is_too_large && !is_old() {
-            break;
+    let (mut through, mut count, mut noted) = (None, 0, Ok(0));
+    read::each_row(connection, 0, bounds.newest, false, |number, row| {
+        let is_old = |row: &Row| {
+            let is_old = |text| Seen::of(text).is_none_or(|seen| seen.at < bounds.oldest);
+            row.open_texts().all(is_old)
+        };
+        if number > bounds.newest || !is_too_large && !row.as_ref().is_none_or(is_old) {
+            return false;
         }
-        // What is in no chain leaves nothing to go on from.
-        if let Some(link) = Link::of(text) {
-            note.execute(params![link.writer, sequence, hex(&link.hash)])?;
+        through = Some(number);
+        count += row.as_ref().map_or(1, Row::count);
+        // What cannot be read leaves nothing to go on from.
+        if let Some(row) = row {
+            noted = note.execute(params![row.chain().writer(), number, hex(&row.hash)]);
         }
-        through = Some(sequence);
-        count += 1;
-    }
+        noted.is_ok() && count < STEP
+    })?;
+    noted?;
     Ok(through.map(|through| (through, count)))
 }
 
@@ -156,14 +158,14 @@ fn anchor(connection: &Connection, through: i64) -> rusqlite::Result<Anchor> {
 /// The chains of records that stay and are too new for the index.
 fn recent_chains(connection: &Connection, through: i64) -> rusqlite::Result<Vec<String>> {
     let (next, _) = index::next(connection)?;
-    let mut statement = connection.prepare("SELECT body FROM audit WHERE seq >= ?1")?;
-    let mut rows = statement.query([index::start_of(next).max(through + 1)])?;
+    let first = index::start_of(next).max(through + 1);
     let mut chains = Vec::new();
-    while let Some(row) = rows.next()? {
-        let link = Link::of(row.get_ref(0)?.as_str()?);
-        if let Some(link) = link.filter(|link| chains.iter().all(|chain| *chain != link.writer)) {
-            chains.push(link.writer.to_owned());
+    read::each_row(connection, first, i64::MAX, false, |_, row| {
+        let writer = row.as_ref().map(|row| row.chain().writer());
+        if let Some(writer) = writer.filter(|writer| chains.iter().all(|chain| chain != writer)) {
+            chains.push(writer.to_owned());
         }
-    }
+        true
+    })?;
     Ok(chains)
 }

@@ -83,7 +83,7 @@ struct State {
     pile: Vec<Line>,
     /// Lines that were written, to be written on again: calls in flight make and
     /// drop so many at once that the allocator's own stock does not suffice.
-    blanks: Vec<String>,
+    blanks: Vec<Line>,
     sleep: Sleep,
     /// Something was written without the writer's thread, which is to look after it.
     is_nudged: bool,
@@ -162,7 +162,7 @@ impl Queue {
     }
 
     /// Something to write a line on.
-    pub(super) fn blank(&self) -> String {
+    pub(super) fn blank(&self) -> Line {
         self.lock().blanks.pop().unwrap_or_default()
     }
 
@@ -171,7 +171,7 @@ impl Queue {
         &self,
         commands: &mut Vec<Command>,
         pile: &mut Vec<Line>,
-        blanks: &mut Vec<String>,
+        blanks: &mut Vec<Line>,
     ) {
         let mut state = self.lock();
         let room = MOST_BLANKS.saturating_sub(state.blanks.len());

@@ -14,6 +14,7 @@ use crate::{
     id::Id,
     moment,
     record::Kind,
+    sheet::{MOST_RECORDS, Row},
 };
 
 /// How long an outcome may come after its request and still be found by it, in
@@ -150,27 +151,41 @@ impl<'f> Sieve<'f> {
         first: i64,
         last: i64,
     ) -> rusqlite::Result<()> {
-        let order = if self.filter.newest_first { "DESC" } else { "ASC" };
-        let sql =
-            format!("SELECT seq, body FROM audit WHERE seq BETWEEN ?1 AND ?2 ORDER BY seq {order}");
-        let mut statement = connection.prepare_cached(&sql)?;
-        let mut rows = statement.query([first, last])?;
-        while !self.is_full()
-            && let Some(row) = rows.next()?
-        {
-            let text = row.get_ref(1)?.as_str()?;
-            if self.passes(text) {
-                self.found.push((row.get(0)?, text.to_owned()));
+        let from_newest = self.filter.newest_first;
+        each_row(connection, first, last, from_newest, |number, row| {
+            if let Some(row) = row {
+                self.sift(row, first, last);
+            } else {
+                tracing::warn!(number, "a row of the log cannot be read");
             }
-        }
-        Ok(())
+            !self.is_full()
+        })
     }
 
-    fn passes(&self, text: &str) -> bool {
+    /// Adds those records of a row that pass.
+    fn sift(&mut self, row: Row, first: i64, last: i64) {
+        let passes: Vec<_> = row.open_texts().map(|text| self.passes(text)).collect();
+        if passes.iter().all(|passes| !passes) {
+            return;
+        }
+        let mut records: Vec<_> = row
+            .into_records()
+            .zip(passes)
+            .filter(|((number, _), passes)| *passes && (first..=last).contains(number))
+            .map(|(record, _)| record)
+            .collect();
+        if self.filter.newest_first {
+            records.reverse();
+        }
+        let room = self.filter.limit.map_or(usize::MAX, |limit| limit - self.found.len());
+        self.found.extend(records.into_iter().take(room));
+    }
+
+    fn passes(&self, open: &str) -> bool {
         if self.takes_all() {
             return true;
         }
-        let Some(seen) = Seen::of(text) else { return false };
+        let Some(seen) = Seen::of(open) else { return false };
         let Filter { server, grant, tool, outcome, kind, .. } = self.filter;
         let fits =
             |wanted: &Option<String>, value: &Option<String>| wanted.is_none() || wanted == value;
@@ -210,20 +225,44 @@ pub(super) fn verify(path: &Path) -> Result<Verified, StoreError> {
 
 /// Checks the newest records.
 pub(super) fn verify_last(connection: &Connection, count: u32) -> rusqlite::Result<Verified> {
-    let newest: i64 =
-        connection.query_row("SELECT coalesce(max(seq), 0) FROM audit", [], |row| row.get(0))?;
+    let newest = index::newest(connection)?;
     Ok(verifier_after(connection, newest - i64::from(count))?.finish_part())
 }
 
 fn verifier_after(connection: &Connection, after: i64) -> rusqlite::Result<Verifier> {
     let mut verifier = Verifier::default();
-    let mut statement =
-        connection.prepare("SELECT seq, body FROM audit WHERE seq > ?1 ORDER BY seq")?;
-    let mut rows = statement.query([after])?;
-    while let Some(row) = rows.next()? {
-        verifier.check(row.get(0)?, row.get_ref(1)?.as_str()?);
-    }
+    each_row(connection, after + 1, i64::MAX, false, |number, row| {
+        verifier.check(number, row.as_ref());
+        true
+    })?;
     Ok(verifier)
+}
+
+/// Reads the rows that hold records from `first` to `last`, each with its number,
+/// for as long as `read` wants more.
+pub(super) fn each_row(
+    connection: &Connection,
+    first: i64,
+    last: i64,
+    from_newest: bool,
+    mut read: impl FnMut(i64, Option<Row>) -> bool,
+) -> rusqlite::Result<()> {
+    let order = if from_newest { "DESC" } else { "ASC" };
+    let sql =
+        format!("SELECT seq, body FROM audit WHERE seq BETWEEN ?1 AND ?2 ORDER BY seq {order}");
+    let mut statement = connection.prepare_cached(&sql)?;
+    // A row has the number of its last record.
+    let end = last.saturating_add(MOST_RECORDS - 1);
+    let mut rows = statement.query([first, end])?;
+    while let Some(row) = rows.next()? {
+        let number = row.get(0)?;
+        let row = Row::read(number, row.get_ref(1)?);
+        let is_beyond = row.as_ref().is_some_and(|row| row.first() > last);
+        if !is_beyond && !read(number, row) {
+            break;
+        }
+    }
+    Ok(())
 }
 
 pub(super) fn reader(path: &Path) -> rusqlite::Result<Connection> {

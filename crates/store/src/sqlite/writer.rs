@@ -14,7 +14,7 @@ use std::{
     time::Duration,
 };
 
-use rusqlite::Connection;
+use rusqlite::{Connection, params};
 use sluice_policy::{Amount, Timestamp};
 
 use super::{
@@ -31,6 +31,7 @@ use crate::{
     counter::Charge,
     id,
     record::{Line, Record},
+    sheet::Sheet,
 };
 
 /// Windows that ended this long ago are forgotten, in milliseconds. Kept for a
@@ -66,6 +67,7 @@ pub(super) fn start(
         blanks: Vec::new(),
         made: Vec::new(),
         room: Default::default(),
+        sheet: Sheet::default(),
         was_used: false,
     }));
     let shared = Arc::downgrade(&writer);
@@ -151,17 +153,19 @@ pub(super) struct Writer {
     /// When ended windows were last forgotten.
     forgotten: i64,
     steady: Steady,
-    /// The newest record this writer knows of.
+    /// The newest record this writer knows of: of all, once a transaction has begun.
     pub(super) newest: i64,
     /// The block the index goes on with; unknown until it is first asked for.
     pub(super) next_block: Option<i64>,
     is_failing: bool,
     /// Lines that were written.
-    blanks: Vec<String>,
+    blanks: Vec<Line>,
     /// Records of reservations of this transaction that are not yet written.
     made: Vec<Line>,
     /// Where what waits is put while it is carried out.
     room: (Vec<Command>, Vec<Line>),
+    /// Where rows of the log are put together.
+    sheet: Sheet,
     /// Whether callers have written by themselves since the thread last looked.
     was_used: bool,
 }
@@ -267,8 +271,8 @@ impl Writer {
             (self.chain, self.chained) = (chain, chained);
             self.counters = Counters::default();
             self.next_block = None;
-            batch.by_ref().for_each(|command| command.refuse(error));
             queue.give_back(pile);
+            batch.by_ref().for_each(|command| command.refuse(error));
         }
         drop(batch);
         pile.drain(..).for_each(|line| self.reuse(line));
@@ -303,15 +307,18 @@ impl Writer {
         pile: &mut [Line],
         done: &mut Vec<Done>,
     ) -> Result<(), StoreError> {
-        if self.counters.trust(&self.connection)? && self.is_cut_off()? {
-            self.begin_chain();
+        if self.counters.trust(&self.connection)? {
+            self.newest = index::newest(&self.connection)?;
+            if self.is_cut_off()? {
+                self.begin_chain();
+            }
         }
         let mut made = mem::take(&mut self.made);
         let carried_out = batch.try_for_each(|command| match command {
             Command::Reserve(reserve) => self.carry_out(reserve, &mut made, done),
             Command::Task(work) => {
                 // What it writes comes after what was reserved before it.
-                if let Err(error) = self.append_all(&mut made) {
+                if let Err(error) = self.append_all(made.iter_mut()) {
                     work.refuse(&error);
                     return Err(error);
                 }
@@ -321,11 +328,11 @@ impl Writer {
                 went
             }
         });
-        let written = carried_out.and_then(|()| self.append_all(&mut made));
+        let lines = made.iter_mut().chain(pile);
+        let written = carried_out.and_then(|()| self.append_all(lines));
         made.drain(..).for_each(|line| self.reuse(line));
         self.made = made;
         written?;
-        self.append_all(pile)?;
         self.counters.write(&self.connection)?;
         if self.is_failing {
             // Only a write shows whether writing works.
@@ -432,23 +439,27 @@ impl Writer {
 
     /// Appends a record to the log.
     pub(super) fn append(&mut self, line: &mut Line) -> Result<(), StoreError> {
-        self.append_all(std::slice::from_mut(line))
+        self.append_all(std::slice::from_mut(line).iter_mut())
     }
 
     /// Appends records to the log, in their order.
-    fn append_all(&mut self, lines: &mut [Line]) -> Result<(), StoreError> {
-        let Some(last) = lines.last().map(|line| line.at) else { return Ok(()) };
+    fn append_all<'l>(
+        &mut self,
+        lines: impl Iterator<Item = &'l mut Line>,
+    ) -> Result<(), StoreError> {
+        let mut lines = lines.peekable();
+        let Some(at) = lines.peek().map(|line| line.at()) else { return Ok(()) };
         {
             let mut insert =
-                self.connection.prepare_cached("INSERT INTO audit (body) VALUES (?1)")?;
-            for line in lines {
-                self.chain.link(line);
-                insert.execute([line.text()])?;
+                self.connection.prepare_cached("INSERT INTO audit (seq, body) VALUES (?1, ?2)")?;
+            while lines.peek().is_some() {
+                let (count, body) = self.sheet.write(&mut self.chain, &mut lines);
+                self.newest += count;
+                insert.execute(params![self.newest, body])?;
             }
         }
-        self.newest = self.connection.last_insert_rowid();
         self.chained = self.newest;
-        let now = self.steady.now(last.as_millis());
+        let now = self.steady.now(at.as_millis());
         if now.saturating_sub(self.forgotten) > FORGET_AFTER {
             self.forgotten = now;
             self.counters.forget(&self.connection, now.saturating_sub(FORGET_AFTER))?;

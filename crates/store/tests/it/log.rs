@@ -26,10 +26,37 @@ async fn tampering_shows() {
     for _ in 0..4 {
         store.append(record("deny")).await.unwrap();
     }
-    let other = Connection::open(folder.database()).unwrap();
-    let change = "UPDATE audit SET body = replace(body, 'deny', 'allow') WHERE seq = 2";
-    other.execute(change, []).unwrap();
+    folder.tamper(2, "deny", "hide");
     assert_eq!(store.verify().unwrap().faults, [Fault::Changed(2)]);
+    let other = Connection::open(folder.database()).unwrap();
     other.execute("DELETE FROM audit WHERE seq = 2", []).unwrap();
     assert_eq!(store.verify().unwrap().faults, [Fault::Missing(3)]);
+}
+
+/// Many records are one row, and are found one by one all the same.
+#[tokio::test]
+async fn records_written_together_are_found_one_by_one() {
+    let folder = Folder::new();
+    let store = folder.store();
+    for _ in 0..2 {
+        for outcome in ["allow", "deny", "hide"].repeat(100) {
+            store.append_later(&record(outcome));
+        }
+        store.flush().await.unwrap();
+    }
+    let places = |filter: &Filter| {
+        let found = store.records(filter).unwrap();
+        found.into_iter().map(|(place, _)| place).collect::<Vec<_>>()
+    };
+    let outcome = Some("deny".to_owned());
+    let denied = Filter { outcome, after: Some(250), before: Some(305), ..Filter::default() };
+    let expected: Vec<_> = (251..305).filter(|place| place % 3 == 2).collect();
+    assert_eq!(places(&denied), expected);
+    let newest = Filter { newest_first: true, limit: Some(7), ..denied };
+    assert_eq!(places(&newest), expected.into_iter().rev().take(7).collect::<Vec<_>>());
+    let other = Connection::open(folder.database()).unwrap();
+    let count = |row: &rusqlite::Row<'_>| row.get::<_, i64>(0);
+    let rows = other.query_row("SELECT count(*) FROM audit", [], count).unwrap();
+    assert!((4..100).contains(&rows), "{rows}");
+    assert_eq!(store.verify().unwrap().faults, []);
 }

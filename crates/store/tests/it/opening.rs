@@ -2,8 +2,8 @@
 
 use std::{fs, os::unix::fs::PermissionsExt as _};
 
-use rusqlite::Connection;
-use sluice_store::{Durability, Key, OpenError, Store};
+use rusqlite::{Connection, params};
+use sluice_store::{Durability, Filter, Key, OpenError, Store};
 
 use crate::folder::{Folder, key, record};
 
@@ -37,10 +37,47 @@ fn other_and_newer_databases_are_left_alone() {
 async fn a_damaged_log_is_not_written_on() {
     let folder = Folder::new();
     folder.store().append(record("allow")).await.unwrap();
-    let other = Connection::open(folder.database()).unwrap();
-    other.execute("UPDATE audit SET body = replace(body, 'allow', 'deny')", []).unwrap();
-    drop(other);
+    folder.tamper(1, "allow", "other");
     assert!(refusal(&folder).contains("was changed"), "{}", refusal(&folder));
+}
+
+/// A database as the first version left it: a row for each record, as text.
+#[tokio::test]
+async fn an_older_database_is_read_and_written_on() {
+    let folder = Folder::new();
+    let store = folder.store();
+    for outcome in ["allow", "deny"] {
+        store.append(record(outcome)).await.unwrap();
+    }
+    let records = store.records(&Filter::default()).unwrap();
+    store.close().await.unwrap();
+    let other = Connection::open(folder.database()).unwrap();
+    other
+        .execute_batch(
+            "PRAGMA user_version = 1; DROP TABLE audit;
+             CREATE TABLE audit (seq INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT;",
+        )
+        .unwrap();
+    for (number, text) in &records {
+        other.execute("INSERT INTO audit VALUES (?1, ?2)", params![number, text]).unwrap();
+    }
+    let read_only = Store::read_only(&folder.database()).unwrap();
+    assert_eq!(read_only.records(&Filter::default()).unwrap(), records);
+    // Several may come upon it at once.
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| drop(folder.store()));
+        }
+    });
+    let store = folder.store();
+    store.append(record("hide")).await.unwrap();
+    let found = store.records(&Filter::default()).unwrap();
+    assert_eq!((found.len(), &found[..2]), (3, &records[..]));
+    assert_eq!(store.verify().unwrap().faults, []);
+    let version = |row: &rusqlite::Row<'_>| row.get::<_, i64>(0);
+    assert_eq!(other.pragma_query_value(None, "user_version", version), Ok(2));
+    let check = |row: &rusqlite::Row<'_>| row.get::<_, String>(0);
+    assert_eq!(other.pragma_query_value(None, "integrity_check", check), Ok("ok".into()));
 }
 
 #[test]

@@ -85,7 +85,9 @@ fn a_changed_log_is_found_out_also_while_no_gateway_runs() {
     assert!(is_allowed(&client.call("echo")));
     assert_eq!(client.end(), 0);
     let database = rusqlite::Connection::open(folder.path().join("data/sluice.db")).unwrap();
-    let change = r#"UPDATE audit SET body = replace(body, '"tool":"echo"', '"tool":"ECHO"')"#;
+    // As long as before, for a row is bytes, and still text where its records agree.
+    let change = r#"UPDATE audit
+        SET body = CAST(replace(body, '"tool":"echo"', '"tool":"ECHO"') AS BLOB)"#;
     assert!(database.execute(change, []).unwrap() > 0);
     drop(database);
     let key = folder.path().join("data/keys/master");

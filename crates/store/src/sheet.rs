@@ -1,0 +1,237 @@
+//! A row of the log: records of one chain that were written together. What they
+//! have in common, which is most of it, is in it once.
+//!
+//! A row begins with its version, the writer's name, and the hash of the record
+//! before. Then come the records, each with the first bytes of its hash, to tell
+//! which was changed if one was; the number of its form, and the form itself if
+//! that is new; and what the form leaves open. A form is JSON text with a control
+//! character for each thing left open, and ends with one; JSON text has none of
+//! its own. Last comes the hash of the last record. The first version of the store
+//! wrote a row for each record, as text; that can still be read.
+
+mod bytes;
+mod row;
+
+use bytes::{Last, push_number, push_text};
+
+use crate::{
+    chain::{Chain, Hash},
+    record::{Line, Own},
+};
+
+pub(crate) use row::Row;
+
+const VERSION: u8 = 1;
+/// Records a row may have, so that what is read for one of them is bounded.
+pub(crate) const MOST_RECORDS: i64 = 256;
+/// Forms a record's own is looked for among, the newest first.
+const MOST_COMPARED: usize = 16;
+
+/// What ends a form, and what stands in it for what is left open.
+const END: u8 = 0;
+const ID: u8 = 1;
+const MOMENT: u8 = 2;
+const DIGEST: u8 = 3;
+const NUMBER: u8 = 4;
+const TEXT: u8 = 5;
+
+/// The first bytes of a hash.
+type Check = [u8; 2];
+
+fn check(hash: &Hash) -> Check {
+    hash.first_chunk().copied().unwrap_or_default()
+}
+
+/// A row that is being written.
+#[derive(Debug, Default)]
+pub(crate) struct Sheet {
+    bytes: Vec<u8>,
+    /// Where in those each form begins and ends.
+    forms: Vec<(usize, usize)>,
+}
+
+impl Sheet {
+    /// Writes records that go on a chain, which moves on, until there are no more or
+    /// the row is full: how many, and the row's body.
+    pub(crate) fn write<'l>(
+        &mut self,
+        chain: &mut Chain,
+        lines: impl Iterator<Item = &'l mut Line>,
+    ) -> (i64, &[u8]) {
+        self.bytes.clear();
+        self.forms.clear();
+        self.bytes.push(VERSION);
+        push_text(&mut self.bytes, chain.writer());
+        self.bytes.extend_from_slice(&chain.last());
+        let (mut count, mut last) = (0, Last::default());
+        let mut lines = lines;
+        while count < MOST_RECORDS
+            && let Some(line) = lines.next()
+        {
+            line.lend(|text| chain.link(text));
+            self.bytes.extend_from_slice(&check(&chain.last()));
+            self.write_form(line);
+            self.write_own(line, &mut last);
+            count += 1;
+        }
+        self.bytes.extend_from_slice(&chain.last());
+        (count, &self.bytes)
+    }
+
+    /// Writes a record's form, or the number of the same one before.
+    fn write_form(&mut self, line: &Line) {
+        let number = self.bytes.len();
+        push_number(&mut self.bytes, self.forms.len() as u128);
+        let start = self.bytes.len();
+        for (part, own) in line.parts() {
+            self.bytes.extend_from_slice(part.as_bytes());
+            self.bytes.push(own.map_or(END, sign));
+        }
+        let form = self.bytes.get(start..);
+        let mut newest = self.forms.iter().enumerate().rev().take(MOST_COMPARED);
+        let known = newest.find(|(_, (start, end))| self.bytes.get(*start..*end) == form);
+        if let Some((known, _)) = known {
+            self.bytes.truncate(number);
+            push_number(&mut self.bytes, known as u128);
+        } else {
+            self.forms.push((start, self.bytes.len()));
+        }
+    }
+
+    /// Writes what a record's form leaves open.
+    fn write_own(&mut self, line: &Line, last: &mut Last) {
+        for (own, text) in line.own() {
+            match own {
+                Own::Id(id) => last.push_id(&mut self.bytes, id),
+                Own::Moment(at) => last.push_moment(&mut self.bytes, at),
+                Own::Digest(digest) => self.bytes.extend_from_slice(&digest),
+                Own::Number(number) => push_number(&mut self.bytes, u128::from(number)),
+                Own::Text => push_text(&mut self.bytes, text),
+            }
+        }
+    }
+}
+
+/// What stands in a form for something left open.
+fn sign(own: Own) -> u8 {
+    match own {
+        Own::Id(_) => ID,
+        Own::Moment(_) => MOMENT,
+        Own::Digest(_) => DIGEST,
+        Own::Number(_) => NUMBER,
+        Own::Text => TEXT,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::types::ValueRef;
+    use sluice_policy::Timestamp;
+
+    use super::{MOST_RECORDS, Row, Sheet};
+    use crate::{
+        chain::Chain,
+        id::new_id,
+        record::{Kind, Line, Record, UpstreamRef},
+    };
+
+    fn records(count: i64) -> Vec<Record> {
+        let one = |number: i64| {
+            // Clocks may go back, and be quite wrong.
+            let at = Timestamp::from_millis(1_794_724_708_123 + number % 5 * 7 - number / 7 * 3);
+            let at = if number == 11 { Timestamp::from_millis(i64::MIN) } else { at };
+            let mut record = Record::new(new_id(at), at, Kind::Decision);
+            record.request = (number % 3 > 0).then(|| new_id(Timestamp::from_millis(number << 30)));
+            record.tool = Some(format!("tool {}", number % 23).into());
+            record.session = (number % 2 > 0).then(|| format!("é{number}\n\"").into());
+            record.arg_digest = (number % 4 > 0).then_some([number.to_le_bytes()[0]; 32]);
+            record.upstream = (number % 5 > 0).then_some(UpstreamRef {
+                status: None,
+                is_error: Some(number % 7 > 2),
+                micros: 3_u64.wrapping_pow(u32::try_from(number).unwrap()),
+            });
+            record
+        };
+        (0..count).map(one).collect()
+    }
+
+    /// What a reader of the log is to see.
+    fn texts(chain: &mut Chain, records: &[Record]) -> Vec<String> {
+        let complete = |record: &Record| {
+            record.line().lend(|text| {
+                chain.complete(text);
+                text.clone()
+            })
+        };
+        records.iter().map(complete).collect()
+    }
+
+    #[test]
+    fn what_is_written_is_read_again_to_the_letter() {
+        let records = records(100);
+        let mut chains = [Chain::new("one"), Chain::new("one")];
+        let mut lines: Vec<Line> = records.iter().map(Record::line).collect();
+        for part in [1, 2, 7, 90] {
+            let mut part: Vec<_> = lines.drain(..part).collect();
+            let mut sheet = Sheet::default();
+            let (count, body) = sheet.write(&mut chains[0], part.iter_mut());
+            let row = Row::read(1_000, ValueRef::Blob(body)).unwrap();
+            assert_eq!((row.first(), row.changed()), (1_001 - count, None));
+            let count = part.len();
+            assert_eq!(row.hash, chains[0].last());
+            let from = 100 - lines.len() - count;
+            let expected = texts(&mut chains[1], &records[from..from + count]);
+            let found: Vec<_> = row.into_records().collect();
+            assert_eq!(found.last().unwrap().0, 1_000);
+            assert_eq!(found.into_iter().map(|(_, text)| text).collect::<Vec<_>>(), expected);
+        }
+    }
+
+    #[test]
+    fn a_row_has_an_end() {
+        let mut lines: Vec<Line> = records(300).iter().map(Record::line).collect();
+        let mut lines = lines.iter_mut();
+        let (mut sheet, mut chain) = (Sheet::default(), Chain::new("one"));
+        assert_eq!(sheet.write(&mut chain, &mut lines).0, MOST_RECORDS);
+        let (count, body) = sheet.write(&mut chain, &mut lines);
+        assert_eq!(count, 300 - MOST_RECORDS);
+        assert!(Row::read(300, ValueRef::Blob(body)).is_some());
+    }
+
+    #[test]
+    fn what_records_have_in_common_is_written_once() {
+        let mut records = records(40);
+        for record in &mut records {
+            let Record { tool, session, request, arg_digest, upstream, .. } = record;
+            *tool = Some("x".repeat(500).into());
+            (*session, *request, *arg_digest, *upstream) = (None, None, None, None);
+        }
+        let mut lines: Vec<Line> = records.iter().map(Record::line).collect();
+        let (mut sheet, mut chain) = (Sheet::default(), Chain::new("one"));
+        let body = sheet.write(&mut chain, lines.iter_mut()).1.len();
+        assert!(body < 1_200, "{body}");
+    }
+
+    #[test]
+    fn a_row_as_the_first_version_wrote_it_can_be_read() {
+        let text = texts(&mut Chain::new("one"), &records(1)).remove(0);
+        let row = Row::read(7, ValueRef::Text(text.as_bytes())).unwrap();
+        assert_eq!((row.first(), row.changed()), (7, None));
+        assert_eq!(row.into_records().collect::<Vec<_>>(), [(7, text)]);
+    }
+
+    #[test]
+    fn what_is_no_row_is_refused() {
+        let mut lines: Vec<Line> = records(20).iter().map(Record::line).collect();
+        let (mut sheet, mut chain) = (Sheet::default(), Chain::new("one"));
+        let body = sheet.write(&mut chain, lines.iter_mut()).1;
+        for length in 0..body.len() {
+            // Where it is cut by chance between records, the last hash gives it away.
+            let row = Row::read(20, ValueRef::Blob(&body[..length]));
+            assert!(row.is_none_or(|row| row.changed().is_some()), "{length}");
+        }
+        for bad in [ValueRef::Null, ValueRef::Text(b"{}"), ValueRef::Integer(1)] {
+            assert!(Row::read(20, bad).is_none(), "{bad:?}");
+        }
+    }
+}

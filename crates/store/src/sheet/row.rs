@@ -1,0 +1,140 @@
+//! A row that is read.
+
+use rusqlite::types::ValueRef;
+
+use super::{
+    Check, DIGEST, END, ID, MOMENT, NUMBER, TEXT, VERSION,
+    bytes::{Last, Rest},
+    check,
+};
+use crate::{
+    chain::{Chain, Hash},
+    digest::push_hex,
+    moment,
+    record::push_number,
+};
+
+/// A row that was read.
+#[derive(Debug)]
+pub(crate) struct Row {
+    /// The number of its last record, which is its own.
+    last: i64,
+    /// As it was before its first record.
+    chain: Chain,
+    /// Of its last record.
+    pub(crate) hash: Hash,
+    /// Never none.
+    records: Vec<(String, Check)>,
+}
+
+impl Row {
+    /// `None` if it is not in a form that was ever written.
+    pub(crate) fn read(last: i64, body: ValueRef<'_>) -> Option<Row> {
+        match body {
+            ValueRef::Text(text) => Row::of_text(last, str::from_utf8(text).ok()?),
+            ValueRef::Blob(bytes) => Row::of_bytes(last, bytes),
+            _ => None,
+        }
+    }
+
+    fn of_text(last: i64, text: &str) -> Option<Row> {
+        let (text, chain, hash) = Chain::split(text)?;
+        Some(Row { last, chain, hash, records: vec![(text.to_owned(), check(&hash))] })
+    }
+
+    fn of_bytes(last: i64, bytes: &[u8]) -> Option<Row> {
+        let mut rest = Rest(bytes);
+        let [VERSION] = rest.array()? else { return None };
+        let chain = Chain::after(rest.text()?, rest.array()?);
+        let (mut forms, mut records, mut known) = (Vec::new(), Vec::new(), Last::default());
+        while rest.0.len() > size_of::<Hash>() {
+            let check = rest.array()?;
+            let number = rest.size()?;
+            if number == forms.len() {
+                forms.push(form(&mut rest)?);
+            }
+            records.push((record(&mut rest, forms.get(number)?, &mut known)?, check));
+        }
+        let hash = rest.array()?;
+        let is_whole = rest.0.is_empty() && !records.is_empty();
+        is_whole.then_some(Row { last, chain, hash, records })
+    }
+
+    /// The number of its first record.
+    pub(crate) fn first(&self) -> i64 {
+        let count = i64::try_from(self.records.len()).unwrap_or(i64::MAX);
+        self.last.saturating_sub(count - 1)
+    }
+
+    pub(crate) fn count(&self) -> u64 {
+        self.records.len() as u64
+    }
+
+    /// Its writer's chain, as it was before.
+    pub(crate) fn chain(&self) -> &Chain {
+        &self.chain
+    }
+
+    /// Its records, as JSON text without what chains them and without its end.
+    pub(crate) fn open_texts(&self) -> impl Iterator<Item = &str> {
+        self.records.iter().map(|(text, _)| text.as_str())
+    }
+
+    /// Its records with their numbers, complete.
+    pub(crate) fn into_records(self) -> impl Iterator<Item = (i64, String)> {
+        let first = self.first();
+        let mut chain = self.chain;
+        let texts = self.records.into_iter().map(move |(mut text, _)| {
+            chain.complete(&mut text);
+            text
+        });
+        (first..).zip(texts)
+    }
+
+    /// The first record that is not as it was written.
+    pub(crate) fn changed(&self) -> Option<i64> {
+        let mut chain = self.chain.clone();
+        let mut text = String::new();
+        for (number, (open, written)) in (self.first()..).zip(&self.records) {
+            text.clone_from(open);
+            chain.link(&mut text);
+            if check(&chain.last()) != *written {
+                return Some(number);
+            }
+        }
+        (chain.last() != self.hash).then_some(self.last)
+    }
+}
+
+fn form<'b>(rest: &mut Rest<'b>) -> Option<&'b str> {
+    let length = rest.0.iter().position(|byte| *byte == END)?;
+    let form = str::from_utf8(rest.take(length)?).ok()?;
+    rest.take(1)?;
+    Some(form)
+}
+
+/// A record's text: its form, with what that leaves open.
+fn record(rest: &mut Rest<'_>, form: &str, last: &mut Last) -> Option<String> {
+    let mut text = String::new();
+    let mut form = form;
+    while let Some(place) = form.bytes().position(|byte| byte < b' ') {
+        let (before, after) = form.split_at_checked(place)?;
+        text.push_str(before);
+        push_own(rest, *after.as_bytes().first()?, last, &mut text)?;
+        form = after.get(1..)?;
+    }
+    text.push_str(form);
+    Some(text)
+}
+
+fn push_own(rest: &mut Rest<'_>, sign: u8, last: &mut Last, text: &mut String) -> Option<()> {
+    match sign {
+        ID => last.id(rest)?.push(text),
+        MOMENT => moment::push(text, last.moment(rest)?),
+        DIGEST => push_hex(text, &rest.array::<32>()?),
+        NUMBER => push_number(text, u64::try_from(rest.number()?).ok()?),
+        TEXT => text.push_str(rest.text()?),
+        _ => return None,
+    }
+    Some(())
+}
