@@ -33,7 +33,7 @@ use crate::{chain::Verified, counter::Charge, key::Key, name::Name, record::Reco
 use checkpoint::Checkpoints;
 pub use open::OpenError;
 pub use queue::Health;
-use queue::{Command, Place, Queue, Reserve};
+use queue::{Command, CrewId, Place, Queue, Reserve};
 pub use read::Filter;
 use work::Task;
 use writer::Writer;
@@ -96,9 +96,12 @@ pub struct Store {
 /// Looks how many more come this many times before it writes.
 const LOOKS: u8 = 3;
 
-/// One who has promised to carry out what waits. If the caller goes away before
-/// that is done, the thread does it.
-struct Lead<'q>(&'q Queue);
+/// One who has promised to carry out what a crew has waiting. If the caller goes
+/// away before that is done, the thread does it.
+struct Lead<'q> {
+    queue: &'q Queue,
+    crew: CrewId,
+}
 
 impl Lead<'_> {
     /// Lets everybody who is ready now share the transaction.
@@ -106,7 +109,7 @@ impl Lead<'_> {
         let mut waiting = 1;
         for _ in 0..LOOKS {
             turn::give_way().await;
-            let now = self.0.waiting();
+            let now = self.queue.waiting(self.crew);
             if now <= waiting {
                 return;
             }
@@ -117,7 +120,7 @@ impl Lead<'_> {
 
 impl Drop for Lead<'_> {
     fn drop(&mut self) {
-        self.0.call_thread();
+        self.queue.hand_over(self.crew);
     }
 }
 
@@ -180,13 +183,13 @@ impl Store {
             self.push(command)?;
             return answer.await.map_err(|_| StoreError::Stopped)?;
         };
-        if let Place::Leads { is_busy } = self.queue.0.put(command)? {
-            let lead = Lead(&self.queue.0);
+        if let Place::Leads { crew, is_busy } = self.queue.0.put(command)? {
+            let lead = Lead { queue: &self.queue.0, crew };
             if is_busy {
                 lead.gather().await;
             }
             if let Some(writer) = writer.upgrade() {
-                writer::write_now(&writer, &self.queue.0);
+                writer::write_now(&writer, &self.queue.0, crew);
             }
             mem::forget(lead);
         }

@@ -2,8 +2,8 @@
 //!
 //! Each has a runtime of its own, and what is begun on one stays there: a call
 //! goes from the client's connection to an HTTP/1.1 server's and back without
-//! another thread taking part, unless a commit is shared. With one runtime for all,
-//! threads take work from each other, and with it the memory it uses.
+//! another thread taking part. With one runtime for all, threads take work from
+//! each other, and with it the memory it uses.
 
 use std::{
     io,
@@ -14,6 +14,7 @@ use std::{
         mpsc,
     },
     thread,
+    time::Duration,
 };
 
 use tokio::{
@@ -22,9 +23,12 @@ use tokio::{
 };
 
 /// Connections that share a thread before another one is used. One thread makes
-/// tens of thousands of calls a second, and several cost more for each: they wake
-/// one another, and fewer calls share a commit.
-const SHARING: usize = 64;
+/// tens of thousands of calls a second, and with fewer connections on each, fewer
+/// calls share a commit.
+const SHARING: usize = 32;
+/// How long a thread sleeps at most. The timers of calls are due later than that:
+/// one that is due before all others makes the runtime wake itself when it is set.
+const NAP: Duration = Duration::from_secs(10);
 
 /// See the module. When dropped, they end with all that still lives on them.
 #[derive(Debug, Default)]
@@ -100,8 +104,7 @@ impl Thread {
                 Err(error) => return drop(tell.send(Err(error))),
             };
             let _ = tell.send(Ok(runtime.handle().clone()));
-            // Nothing is ever sent: that the other end is dropped says it.
-            let _ = runtime.block_on(ended);
+            runtime.block_on(nap_until(ended));
             // A lookup of a name that takes long is not waited for.
             runtime.shutdown_background();
         };
@@ -113,6 +116,11 @@ impl Thread {
     fn taken(&self) -> usize {
         self.taken.load(Ordering::Relaxed)
     }
+}
+
+/// Sleeps in short naps until the other end is dropped; nothing is ever sent.
+async fn nap_until(mut ended: oneshot::Receiver<()>) {
+    while tokio::time::timeout(NAP, &mut ended).await.is_err() {}
 }
 
 impl Drop for Seat {

@@ -3,10 +3,18 @@
 //!
 //! A lock and a condition, because the writer must be able to doze: records on
 //! the pile wake it once, and are then left to gather for a while.
+//!
+//! Callers that write by themselves wait apart from those of other threads, and
+//! are written and answered by one of their own: to wake another thread costs
+//! more than a part in its transaction saves.
 
 use std::{
+    collections::BTreeMap,
     mem,
-    sync::{Condvar, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Condvar, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
@@ -19,6 +27,8 @@ use crate::{counter::Charge, record::Line};
 const MOST_COMMANDS: usize = 16_384;
 /// Records the pile holds; past that, more are dropped and counted.
 const MOST_PILED: usize = 100_000;
+/// Threads whose callers wait apart; if there are more, some share.
+const MOST_THREADS: usize = 64;
 /// Lines kept to be written on again.
 pub(super) const MOST_BLANKS: usize = 256;
 /// How long records on the pile wait for other work to go along with.
@@ -26,7 +36,7 @@ const DOZE: Duration = Duration::from_millis(20);
 /// How long after a failure it is tried again.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Something to do in the next transaction.
+/// Something to do in a transaction.
 pub(super) enum Command {
     /// The one every call needs, spelled out because it is worth being quick.
     Reserve(Reserve),
@@ -77,9 +87,18 @@ enum Sleep {
     Deep,
 }
 
+/// Those of one thread who wait.
+#[derive(Default)]
+struct Crew {
+    commands: Vec<Command>,
+    pace: Pace,
+}
+
 #[derive(Default)]
 struct State {
+    /// For the writer's thread.
     commands: Vec<Command>,
+    crews: BTreeMap<CrewId, Crew>,
     pile: Vec<Line>,
     /// Lines that were written, to be written on again: calls in flight make and
     /// drop so many at once that the allocator's own stock does not suffice.
@@ -95,15 +114,30 @@ struct State {
     end: Vec<oneshot::Sender<()>>,
     failure: Option<String>,
     dropped: u64,
-    pace: Pace,
+}
+
+/// Which thread's callers a command waits with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct CrewId(usize);
+
+impl CrewId {
+    /// Of the thread that asks.
+    fn here() -> CrewId {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        thread_local! {
+            static HERE: CrewId = CrewId(NEXT.fetch_add(1, Ordering::Relaxed) % MOST_THREADS);
+        }
+        HERE.with(|here| *here)
+    }
 }
 
 /// A command's place among those that wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
-    /// It is the first: whoever added it sees to it that all are carried out,
-    /// and in busy times waits a moment for more.
+    /// It is the first of its crew: whoever added it sees to it that all are
+    /// carried out, and in busy times waits a moment for more.
     Leads {
+        crew: CrewId,
         is_busy: bool,
     },
     Shares,
@@ -113,6 +147,8 @@ pub(super) enum Place {
 pub(super) struct Queue {
     state: Mutex<State>,
     wake: Condvar,
+    /// Whether the thread is at something that callers should not wait for.
+    is_engaged: AtomicBool,
 }
 
 impl Queue {
@@ -126,23 +162,32 @@ impl Queue {
 
     /// Adds a command without waking the thread.
     pub(super) fn put(&self, command: Command) -> Result<Place, StoreError> {
-        let mut state = self.put_in(command)?;
-        if state.commands.len() > 1 {
+        let mut state = self.open()?;
+        let crew = CrewId::here();
+        let Crew { commands, pace } = state.crews.entry(crew).or_default();
+        if commands.len() >= MOST_COMMANDS {
+            return Err(StoreError::Overloaded);
+        }
+        commands.push(command);
+        if commands.len() > 1 {
             return Ok(Place::Shares);
         }
-        Ok(Place::Leads { is_busy: state.pace.is_busy() })
+        Ok(Place::Leads { crew, is_busy: pace.is_busy() })
     }
 
     fn put_in(&self, command: Command) -> Result<MutexGuard<'_, State>, StoreError> {
-        let mut state = self.lock();
-        if state.is_closed || state.has_ended {
-            return Err(StoreError::Stopped);
-        }
+        let mut state = self.open()?;
         if state.commands.len() >= MOST_COMMANDS {
             return Err(StoreError::Overloaded);
         }
         state.commands.push(command);
         Ok(state)
+    }
+
+    /// The state, unless nobody would carry anything out.
+    fn open(&self) -> Result<MutexGuard<'_, State>, StoreError> {
+        let state = self.lock();
+        if state.is_closed || state.has_ended { Err(StoreError::Stopped) } else { Ok(state) }
     }
 
     fn rouse(&self, state: &mut State) {
@@ -151,14 +196,28 @@ impl Queue {
         }
     }
 
-    /// Wakes the thread, so that it carries out what waits.
-    pub(super) fn call_thread(&self) {
-        self.rouse(&mut self.lock());
+    /// Leaves to the thread what a crew has waiting.
+    pub(super) fn hand_over(&self, crew: CrewId) {
+        let mut state = self.lock();
+        let State { crews, commands, .. } = &mut *state;
+        if let Some(crew) = crews.get_mut(&crew) {
+            commands.append(&mut crew.commands);
+        }
+        self.rouse(&mut state);
     }
 
-    /// How many commands wait.
-    pub(super) fn waiting(&self) -> usize {
-        self.lock().commands.len()
+    /// How many commands of a crew wait.
+    pub(super) fn waiting(&self, crew: CrewId) -> usize {
+        self.lock().crews.get(&crew).map_or(0, |crew| crew.commands.len())
+    }
+
+    /// Whether the thread is at something that callers should not wait for.
+    pub(super) fn is_engaged(&self) -> bool {
+        self.is_engaged.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_engaged(&self, is_engaged: bool) {
+        self.is_engaged.store(is_engaged, Ordering::Relaxed);
     }
 
     /// Something to write a line on.
@@ -166,9 +225,10 @@ impl Queue {
         self.lock().blanks.pop().unwrap_or_default()
     }
 
-    /// Takes all that waits, without waiting for any, and gives lines back.
+    /// Takes all that a crew has waiting, and gives lines back.
     pub(super) fn take_waiting(
         &self,
+        crew: CrewId,
         commands: &mut Vec<Command>,
         pile: &mut Vec<Line>,
         blanks: &mut Vec<Line>,
@@ -176,9 +236,11 @@ impl Queue {
         let mut state = self.lock();
         let room = MOST_BLANKS.saturating_sub(state.blanks.len());
         state.blanks.extend(blanks.drain(..).take(room));
-        mem::swap(&mut state.commands, commands);
         mem::swap(&mut state.pile, pile);
-        state.pace.shared_by(commands.len());
+        if let Some(crew) = state.crews.get_mut(&crew) {
+            mem::swap(&mut crew.commands, commands);
+            crew.pace.shared_by(commands.len());
+        }
         state.is_nudged = true;
         if state.sleep == Sleep::Deep {
             self.rouse(&mut state);
@@ -240,7 +302,11 @@ impl Queue {
         }
         mem::swap(&mut state.commands, commands);
         mem::swap(&mut state.pile, pile);
-        if state.is_closed { Turn::End } else { Turn::Write }
+        if !state.is_closed {
+            return Turn::Write;
+        }
+        commands.extend(state.crews.values_mut().flat_map(|crew| crew.commands.drain(..)));
+        Turn::End
     }
 
     /// Sleeps; whether the time ran out.
@@ -284,7 +350,8 @@ impl Queue {
         Health {
             ok: last_error.is_none(),
             last_error,
-            queued: state.commands.len(),
+            queued: state.commands.len()
+                + state.crews.values().map(|crew| crew.commands.len()).sum::<usize>(),
             piled: state.pile.len(),
             dropped: state.dropped,
         }
@@ -314,7 +381,8 @@ impl Queue {
     pub(super) fn end(&self) {
         let mut state = self.lock();
         state.has_ended = true;
-        let unanswered = (mem::take(&mut state.commands), mem::take(&mut state.end));
+        let State { commands, crews, end, .. } = &mut *state;
+        let unanswered = (mem::take(commands), mem::take(crews), mem::take(end));
         drop(state);
         drop(unanswered);
     }

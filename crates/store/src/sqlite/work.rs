@@ -40,6 +40,10 @@ where
 }
 
 impl Command {
+    pub(super) fn is_task(&self) -> bool {
+        matches!(self, Command::Task(_))
+    }
+
     pub(super) fn refuse(self, error: &StoreError) {
         match self {
             Command::Reserve(reserve) => drop(reserve.reply.send(Err(error.clone()))),

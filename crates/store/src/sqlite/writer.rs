@@ -1,10 +1,10 @@
 //! Writing. Commands that have arrived together share one transaction, so that
 //! many calls cost one commit.
 //!
-//! Whoever waits for a commit makes it, if nobody else is at it: handing it to
-//! another thread and back would cost more than the commit itself. A thread does
-//! what callers cannot or should not wait for: it syncs, waits for other
-//! processes, writes what nobody waits for, and builds the index.
+//! Whoever waits for a commit makes it, for all who wait on the same thread:
+//! handing it to another thread and back would cost more than the commit itself. A
+//! thread does what callers cannot or should not wait for: it syncs, waits for
+//! other processes, writes what nobody waits for, and builds the index.
 
 use std::{
     io, mem,
@@ -22,7 +22,7 @@ use super::{
     checkpoint::{self, Checkpoints},
     counters::Counters,
     index, open,
-    queue::{Command, MOST_BLANKS, Queue, Reserve, Turn},
+    queue::{Command, CrewId, MOST_BLANKS, Queue, Reserve, Turn},
     steady::Steady,
     work::Done,
 };
@@ -92,12 +92,15 @@ fn run(writer: &Shared, queue: &Queue) {
     let _ = writer.lock().map(|writer| checkpoint::begin(&writer.connection));
     loop {
         let turn = queue.take(&mut commands, &mut pile, patience);
+        // A commit like theirs is soon done; anything else may take a while.
+        queue.set_engaged(turn != Turn::Write || commands.iter().any(Command::is_task));
         // Whoever broke the lock has left a transaction half done.
         let Ok(mut writer) = writer.lock() else { return };
         let was_used = mem::take(&mut writer.was_used);
         patience = match turn {
             Turn::Write => {
                 writer.commit(queue, &mut commands, &mut pile);
+                queue.set_engaged(true);
                 writer.keep_up();
                 Some(QUIET)
             }
@@ -111,22 +114,27 @@ fn run(writer: &Shared, queue: &Queue) {
         if writer.is_failing {
             patience = Some(PROBE);
         }
+        drop(writer);
+        queue.set_engaged(false);
     }
 }
 
-/// Writes what waits, here and now, unless somebody is at it already: they look
-/// again when they are done.
-pub(super) fn write_now(writer: &Shared, queue: &Queue) {
-    while queue.waiting() > 0 {
-        match writer.try_lock() {
-            Ok(mut writer) => {
-                if !writer.write_waiting(queue) {
-                    return queue.call_thread();
-                }
+/// Writes what a crew has waiting, here and now. If somebody else is at a commit,
+/// that is waited for; if the thread is at something longer, this is left to it.
+pub(super) fn write_now(writer: &Shared, queue: &Queue, crew: CrewId) {
+    let locked = match writer.try_lock() {
+        Err(TryLockError::WouldBlock) if queue.is_engaged() => return queue.hand_over(crew),
+        Err(TryLockError::WouldBlock) => writer.lock(),
+        Err(TryLockError::Poisoned(poisoned)) => Err(poisoned),
+        Ok(writer) => Ok(writer),
+    };
+    match locked {
+        Ok(mut writer) => {
+            if !writer.write_waiting(queue, crew) {
+                queue.hand_over(crew);
             }
-            Err(TryLockError::WouldBlock) => return,
-            Err(TryLockError::Poisoned(_)) => return queue.end(),
         }
+        Err(_) => queue.end(),
     }
 }
 
@@ -171,15 +179,15 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Carries out what waits, without waiting itself: `false` if that cannot be
-    /// done now, and the thread has to.
-    fn write_waiting(&mut self, queue: &Queue) -> bool {
+    /// Carries out what a crew has waiting, without waiting itself: `false` if that
+    /// cannot be done now, and the thread has to.
+    fn write_waiting(&mut self, queue: &Queue, crew: CrewId) -> bool {
         if self.is_failing || !self.begin_at_once() {
             return false;
         }
         self.was_used = true;
         let (mut commands, mut pile) = mem::take(&mut self.room);
-        queue.take_waiting(&mut commands, &mut pile, &mut self.blanks);
+        queue.take_waiting(crew, &mut commands, &mut pile, &mut self.blanks);
         self.commit_begun(queue, &mut commands, &mut pile, Ok(()));
         self.room = (commands, pile);
         true
