@@ -4,7 +4,7 @@
 mod in_place;
 mod threads;
 
-use std::{convert::Infallible, fs, io, net::SocketAddr, path::Path, sync::Arc, time::Duration};
+use std::{fs, io, net::SocketAddr, path::Path, sync::Arc, time::Duration};
 
 use hyper::{Request, body::Incoming, service::service_fn};
 use hyper_util::{
@@ -143,9 +143,7 @@ impl Gateway {
                 service_fn(move |request: Request<Incoming>| {
                     let gateway = Arc::clone(&gateway);
                     // Boxed, because a connection keeps room for it even while it is idle.
-                    Box::pin(async move {
-                        Ok::<_, Infallible>(plane::answer(gateway, request, peer).await)
-                    })
+                    Box::pin(plane::answer(gateway, request, peer))
                 })
             };
             match tls {

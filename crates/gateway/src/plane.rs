@@ -1,7 +1,7 @@
 //! The agents' plane: what each path is for, and the checks before any message,
 //! in their order.
 
-use std::{net::IpAddr, panic::AssertUnwindSafe, sync::Arc};
+use std::{convert::Infallible, net::IpAddr, panic::AssertUnwindSafe, pin::pin, sync::Arc};
 
 use futures_util::FutureExt as _;
 use http::{HeaderValue, Method, Request, Response, StatusCode, Version, header, request::Parts};
@@ -32,11 +32,12 @@ pub(crate) async fn answer(
     gateway: Arc<Inner>,
     request: Request<Incoming>,
     peer: Peer,
-) -> Response<ClientBody> {
+) -> Result<Response<ClientBody>, Infallible> {
     let in_flight = gateway.metrics.in_flight();
-    let answered = AssertUnwindSafe(dispatched(gateway, request, peer)).catch_unwind().await;
+    // Pinned where it is, because what is awaited is moved first.
+    let answered = pin!(AssertUnwindSafe(dispatched(gateway, request, peer)).catch_unwind()).await;
     drop(in_flight);
-    answered.unwrap_or_else(|_| Refusal::Internal.respond(None))
+    Ok(answered.unwrap_or_else(|_| Refusal::Internal.respond(None)))
 }
 
 async fn dispatched(
@@ -57,7 +58,9 @@ async fn dispatched(
                 .map_or_else(|refusal| refusal.respond(None), |()| metadata(&parts, peer))
         }
         "/mcp" => {
-            stacked(gateway, request, peer).await.unwrap_or_else(|refusal| refusal.respond(None))
+            // Boxed, so that calls of one server need not have room for it.
+            let answered = Box::pin(stacked(gateway, request, peer)).await;
+            answered.unwrap_or_else(|refusal| refusal.respond(None))
         }
         _ => called(gateway, request, peer).await.unwrap_or_else(|refusal| refusal.respond(None)),
     }

@@ -12,7 +12,7 @@ mod output;
 mod to_legacy;
 mod to_modern;
 
-use std::sync::Arc;
+use std::{pin::pin, sync::Arc};
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response, header};
@@ -112,7 +112,8 @@ impl Bridge {
         let speaks = self.link.eras.get(era);
         let passes = era == Era::Modern || !to_modern::is_own_session(&request);
         if speaks == Speaks::Yes && passes {
-            let answer = self.link.upstream.send(request).await?;
+            // Pinned where it is, because what is awaited is moved first.
+            let answer = pin!(self.link.upstream.send(request)).await?;
             if STRANGE.contains(&answer.status().as_u16()) {
                 // It may be another server by now.
                 self.link.eras.set(era, Speaks::Unknown);

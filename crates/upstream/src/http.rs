@@ -121,12 +121,12 @@ impl Upstream {
     ) -> Result<Response<AnswerBody>, SendError> {
         match self {
             Upstream::Http(server) => legacy_sse::send(server, request).await,
-            Upstream::Builtin(server) => Ok(server.answer(*request).await),
-            // Boxed, so that calls by HTTP need not have room for it.
+            // Boxed, so that calls by HTTP need not have room for them.
+            Upstream::Builtin(server) => Ok(Box::pin(server.answer(*request)).await),
             Upstream::Stdio(server) => Box::pin(server.send(*request)).await,
             Upstream::Only(child) => {
                 let (head, body) = request.into_parts();
-                child.send(head, body).await
+                Box::pin(child.send(head, body)).await
             }
         }
     }
