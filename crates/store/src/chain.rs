@@ -34,7 +34,7 @@ impl Chain {
     }
 
     /// A chain that has come to the record with this hash.
-    pub(crate) fn after(writer: &str, last: Hash) -> Chain {
+    fn after(writer: &str, last: Hash) -> Chain {
         Chain { writer: writer.into(), last }
     }
 
@@ -43,8 +43,8 @@ impl Chain {
     }
 
     /// The hash of its last record.
-    pub(crate) fn last(&self) -> Hash {
-        self.last
+    pub(crate) fn last(&self) -> &Hash {
+        &self.last
     }
 
     /// Links a record to the one before: adds to its text what its hash is over
@@ -58,23 +58,28 @@ impl Chain {
         self.last = sha256(text.as_bytes());
     }
 
-    /// The same, and closes the text.
-    pub(crate) fn complete(&mut self, text: &mut String) {
-        self.link(text);
-        text.push_str(r#","hash":""#);
-        push_hex(text, &self.last);
-        text.push_str("\"}");
-    }
-
-    /// Takes apart what [`complete`](Chain::complete) has put together: the text
-    /// as it was, the chain as it was, and the hash that is in the text. `None` if
-    /// it is not in that form.
+    /// Takes apart what [`link`](Chain::link) and [`close`] have put together: the
+    /// text as it was, the chain as it was, and the hash that is in the text. `None`
+    /// if it is not in that form.
     pub(crate) fn split(text: &str) -> Option<(&str, Chain, Hash)> {
         let (text, hash) = text.strip_suffix("\"}")?.rsplit_once(r#"","hash":""#)?;
         let (text, previous) = text.rsplit_once(r#"","prev":""#)?;
         let (text, writer) = text.rsplit_once(r#","chain":""#)?;
-        Some((text, Chain::after(writer, from_hex(previous)?), from_hex(hash)?))
+        Some((text, Chain::found(writer, from_hex(previous)?)?, from_hex(hash)?))
     }
+
+    /// A chain as a log names it; `None` if no writer was ever named so.
+    pub(crate) fn found(writer: &str, last: Hash) -> Option<Chain> {
+        let is_name = writer.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        is_name.then(|| Chain::after(writer, last))
+    }
+}
+
+/// Adds a record's hash to its text, which ends with that.
+pub(crate) fn close(text: &mut String, hash: &Hash) {
+    text.push_str(r#","hash":""#);
+    push_hex(text, hash);
+    text.push_str("\"}");
 }
 
 /// Where the chains go on after the oldest records were pruned.
@@ -86,8 +91,9 @@ pub(crate) struct Anchor {
     pub(crate) chains: BTreeMap<String, (i64, String)>,
 }
 
-/// How an anchor begins in a record's text. No string in a record can hold this,
-/// because its quotes would be escaped.
+/// How an anchor begins in a record's text, of which it is the last. No string in a
+/// record can hold this, because its quotes would be escaped; recorded values of
+/// arguments can, but are never the last to be closed.
 const ANCHOR: &str = r#","anchor":{"through":"#;
 
 impl Anchor {
@@ -105,10 +111,9 @@ impl Anchor {
 
     /// The anchor in a record's text, if it is one.
     fn of(text: &str) -> Option<Anchor> {
-        let (_, anchor) = text.split_once(ANCHOR)?;
+        let (_, anchor) = text.rsplit_once(ANCHOR)?;
         let member = format!(r#"{{"through":{anchor}"#);
-        let mut values = serde_json::Deserializer::from_str(&member).into_iter();
-        let anchor: serde_json::Value = values.next()?.ok()?;
+        let anchor: serde_json::Value = serde_json::from_str(&member).ok()?;
         let chain = |(writer, end): (&String, &serde_json::Value)| {
             let (sequence, hash) = (end.get("seq")?.as_i64()?, end.get("hash")?.as_str()?);
             Some((writer.clone(), (sequence, hash.to_owned())))

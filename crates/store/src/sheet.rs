@@ -22,8 +22,11 @@ use crate::{
 pub(crate) use row::Row;
 
 const VERSION: u8 = 1;
-/// Records a row may have, so that what is read for one of them is bounded.
+/// Records a row may have.
 pub(crate) const MOST_RECORDS: i64 = 256;
+/// Bytes of text after which it takes no more, so that what is read for one record
+/// is bounded.
+const MOST_TEXT: usize = 1 << 20;
 /// Forms a record's own is looked for among, the newest first.
 const MOST_COMPARED: usize = 16;
 
@@ -40,6 +43,25 @@ type Check = [u8; 2];
 
 fn check(hash: &Hash) -> Check {
     hash.first_chunk().copied().unwrap_or_default()
+}
+
+/// How much is in a row.
+#[derive(Debug, Default)]
+struct Size {
+    records: i64,
+    /// Bytes of their texts, without what chains them.
+    text: usize,
+}
+
+impl Size {
+    fn add(&mut self, text: usize) {
+        self.records += 1;
+        self.text = self.text.saturating_add(text);
+    }
+
+    fn is_full(&self) -> bool {
+        self.records >= MOST_RECORDS || self.text >= MOST_TEXT
+    }
 }
 
 /// A row that is being written.
@@ -62,20 +84,23 @@ impl Sheet {
         self.forms.clear();
         self.bytes.push(VERSION);
         push_text(&mut self.bytes, chain.writer());
-        self.bytes.extend_from_slice(&chain.last());
-        let (mut count, mut last) = (0, Last::default());
+        self.bytes.extend_from_slice(chain.last());
+        let (mut size, mut last) = (Size::default(), Last::default());
         let mut lines = lines;
-        while count < MOST_RECORDS
+        while !size.is_full()
             && let Some(line) = lines.next()
         {
-            line.lend(|text| chain.link(text));
-            self.bytes.extend_from_slice(&check(&chain.last()));
+            size.add(line.lend(|text| {
+                let length = text.len();
+                chain.link(text);
+                length
+            }));
+            self.bytes.extend_from_slice(&check(chain.last()));
             self.write_form(line);
             self.write_own(line, &mut last);
-            count += 1;
         }
-        self.bytes.extend_from_slice(&chain.last());
-        (count, &self.bytes)
+        self.bytes.extend_from_slice(chain.last());
+        (size.records, &self.bytes)
     }
 
     /// Writes a record's form, or the number of the same one before.
@@ -130,7 +155,7 @@ mod tests {
 
     use super::{MOST_RECORDS, Row, Sheet};
     use crate::{
-        chain::Chain,
+        chain::{Chain, close},
         id::new_id,
         record::{Kind, Line, Record, UpstreamRef},
     };
@@ -159,7 +184,8 @@ mod tests {
     fn texts(chain: &mut Chain, records: &[Record]) -> Vec<String> {
         let complete = |record: &Record| {
             record.line().lend(|text| {
-                chain.complete(text);
+                chain.link(text);
+                close(text, chain.last());
                 text.clone()
             })
         };
@@ -178,7 +204,7 @@ mod tests {
             let row = Row::read(1_000, ValueRef::Blob(body)).unwrap();
             assert_eq!((row.first(), row.changed()), (1_001 - count, None));
             let count = part.len();
-            assert_eq!(row.hash, chains[0].last());
+            assert_eq!(row.hash, *chains[0].last());
             let from = 100 - lines.len() - count;
             let expected = texts(&mut chains[1], &records[from..from + count]);
             let found: Vec<_> = row.into_records().collect();
@@ -196,6 +222,22 @@ mod tests {
         let (count, body) = sheet.write(&mut chain, &mut lines);
         assert_eq!(count, 300 - MOST_RECORDS);
         assert!(Row::read(300, ValueRef::Blob(body)).is_some());
+    }
+
+    #[test]
+    fn a_row_of_long_texts_ends_sooner_and_one_with_more_is_none() {
+        let mut records = records(5);
+        records[1].message = Some("x".repeat(1 << 20));
+        let mut lines: Vec<Line> = records.iter().map(Record::line).collect();
+        let mut lines = lines.iter_mut();
+        let (mut sheet, mut chain) = (Sheet::default(), Chain::new("one"));
+        assert_eq!(sheet.write(&mut chain, &mut lines).0, 2);
+        let (count, body) = sheet.write(&mut chain, &mut lines);
+        assert_eq!(count, 3);
+        // Many records of one form, each of a few bytes: far more than were written.
+        let number = body.len() - 32;
+        let more = [&body[..number], &[0, 0, 9].repeat(1_000), &body[number..]].concat();
+        assert!(Row::read(1_003, ValueRef::Blob(&more)).is_none());
     }
 
     #[test]

@@ -1,9 +1,10 @@
-//! The embedded store: one SQLite file, one thread that writes it.
+//! The embedded store: one SQLite file, and one writer at a time.
 
 mod approvals;
 mod checkpoint;
 mod counters;
 mod grants;
+mod hold;
 mod index;
 mod open;
 mod pace;
@@ -21,7 +22,7 @@ use std::{
     borrow::Borrow,
     fmt, mem,
     path::{Path, PathBuf},
-    sync::{Arc, Weak},
+    sync::Arc,
 };
 
 use rusqlite::types::Type;
@@ -89,7 +90,7 @@ pub struct Store {
     queue: Arc<Handle>,
     /// The writer, where callers may write by themselves: a commit that syncs
     /// takes too long for that.
-    writer: Option<Weak<writer::Shared>>,
+    writer: Option<Arc<hold::Shared>>,
     is_read_only: bool,
 }
 
@@ -188,9 +189,7 @@ impl Store {
             if is_busy {
                 lead.gather().await;
             }
-            if let Some(writer) = writer.upgrade() {
-                writer::write_now(&writer, &self.queue.0, crew);
-            }
+            writer::write_now(writer, &self.queue.0, crew);
             mem::forget(lead);
         }
         answer.await.map_err(|_| StoreError::Stopped)?

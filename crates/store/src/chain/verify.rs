@@ -80,7 +80,7 @@ impl Verifier {
 
     /// Whether the row follows the last one of its chain, as far as is known yet.
     fn follow(&mut self, row: &Row) -> bool {
-        let (writer, previous) = (row.chain().writer(), row.chain().last());
+        let (writer, previous) = (row.chain().writer(), *row.chain().last());
         if let Some(last) = self.last.get_mut(writer) {
             let expected = std::mem::replace(last, row.hash);
             return expected == previous;
@@ -211,6 +211,22 @@ mod tests {
         rows.remove(2);
         (1..).zip(&mut rows).for_each(|(number, row)| row.0 = 2 * number);
         assert_eq!(faults(&rows), [Fault::Missing(7)]);
+    }
+
+    /// Recorded values of arguments are a caller's own words.
+    #[test]
+    fn a_caller_cannot_lay_an_anchor() {
+        let forged = r#"{"args.x":{"y":1,"anchor":{"through":2,"chains":{}}}}"#;
+        let mut rows = log();
+        for micros in [None, Some(1)] {
+            let at = Timestamp::from_millis(22);
+            let mut record = Record::new(new_id(at), at, Kind::Decision);
+            (record.arg_values, record.micros) = (Some(forged.into()), micros);
+            rows.push((21, row(&mut Chain::new("third"), &mut [record.line()])));
+            assert_eq!(faults(&rows), []);
+            rows.pop();
+            assert!(Anchor::of(&record.line().lend(|text| text.clone())).is_none());
+        }
     }
 
     #[test]

@@ -3,12 +3,12 @@
 use rusqlite::types::ValueRef;
 
 use super::{
-    Check, DIGEST, END, ID, MOMENT, NUMBER, TEXT, VERSION,
+    Check, DIGEST, END, ID, MOMENT, NUMBER, Size, TEXT, VERSION,
     bytes::{Last, Rest},
     check,
 };
 use crate::{
-    chain::{Chain, Hash},
+    chain::{Chain, Hash, close},
     digest::push_hex,
     moment,
     record::push_number,
@@ -45,15 +45,21 @@ impl Row {
     fn of_bytes(last: i64, bytes: &[u8]) -> Option<Row> {
         let mut rest = Rest(bytes);
         let [VERSION] = rest.array()? else { return None };
-        let chain = Chain::after(rest.text()?, rest.array()?);
+        let chain = Chain::found(rest.text()?, rest.array()?)?;
         let (mut forms, mut records, mut known) = (Vec::new(), Vec::new(), Last::default());
+        let mut size = Size::default();
         while rest.0.len() > size_of::<Hash>() {
+            if size.is_full() {
+                return None;
+            }
             let check = rest.array()?;
             let number = rest.size()?;
             if number == forms.len() {
                 forms.push(form(&mut rest)?);
             }
-            records.push((record(&mut rest, forms.get(number)?, &mut known)?, check));
+            let text = record(&mut rest, forms.get(number)?, &mut known)?;
+            size.add(text.len());
+            records.push((text, check));
         }
         let hash = rest.array()?;
         let is_whole = rest.0.is_empty() && !records.is_empty();
@@ -80,29 +86,30 @@ impl Row {
         self.records.iter().map(|(text, _)| text.as_str())
     }
 
-    /// Its records with their numbers, complete.
+    /// Its records with their numbers, complete. The last has the hash that was
+    /// stored with it, so that whoever checks them sees if one was changed.
     pub(crate) fn into_records(self) -> impl Iterator<Item = (i64, String)> {
-        let first = self.first();
-        let mut chain = self.chain;
-        let texts = self.records.into_iter().map(move |(mut text, _)| {
-            chain.complete(&mut text);
-            text
-        });
-        (first..).zip(texts)
+        let numbers = self.first()..=self.last;
+        let Row { mut chain, hash, last, .. } = self;
+        numbers.zip(self.records).map(move |(number, (mut text, _))| {
+            chain.link(&mut text);
+            close(&mut text, if number == last { &hash } else { chain.last() });
+            (number, text)
+        })
     }
 
     /// The first record that is not as it was written.
     pub(crate) fn changed(&self) -> Option<i64> {
         let mut chain = self.chain.clone();
         let mut text = String::new();
-        for (number, (open, written)) in (self.first()..).zip(&self.records) {
+        for (number, (open, written)) in (self.first()..=self.last).zip(&self.records) {
             text.clone_from(open);
             chain.link(&mut text);
-            if check(&chain.last()) != *written {
+            if check(chain.last()) != *written {
                 return Some(number);
             }
         }
-        (chain.last() != self.hash).then_some(self.last)
+        (*chain.last() != self.hash).then_some(self.last)
     }
 }
 

@@ -3,8 +3,8 @@
 //! The log is kept in blocks of records, and the index says of each full block
 //! when its records were made and which servers, grants, tools and so on they
 //! name, each as one number. A filter reads the blocks that may hold what it asks
-//! for, and whatever is too new to be in the index. So the index is a thousand
-//! times smaller than the log, and nothing waits for it.
+//! for, and whatever is too new to be in the index. So the index is far
+//! smaller than the log, and nothing waits for it.
 
 use std::{collections::BTreeSet, mem};
 

@@ -189,7 +189,7 @@ fn renew(connection: &Connection) -> rusqlite::Result<()> {
 fn redeclare(connection: &Connection) -> rusqlite::Result<()> {
     let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
     // Another process may have been quicker.
-    if number("user_version")? == VERSION {
+    if number("user_version")? >= VERSION {
         return Ok(());
     }
     let sql = "UPDATE sqlite_schema SET sql = replace(sql, 'body TEXT', 'body ANY')

@@ -17,7 +17,6 @@ use crate::{
     digest::hex,
     id, moment,
     record::{Kind, Record},
-    sheet::Row,
 };
 
 /// Records that go in one step, or some more.
@@ -116,21 +115,24 @@ fn select(
 ) -> rusqlite::Result<Option<(i64, u64)>> {
     let mut note =
         connection.prepare("REPLACE INTO pruned (chain, seq, hash) VALUES (?1, ?2, ?3)")?;
-    let (mut through, mut count, mut noted) = (None, 0, Ok(0));
+    let (mut through, mut count, mut unreadable, mut noted) = (None, 0, 0, Ok(0));
     read::each_row(connection, 0, bounds.newest, false, |number, row| {
-        let is_old = |row: &Row| {
-            let is_old = |text| Seen::of(text).is_none_or(|seen| seen.at < bounds.oldest);
-            row.open_texts().all(is_old)
+        if number > bounds.newest {
+            return false;
+        }
+        let Some(row) = row else {
+            // It does not say how old it is, and goes with what comes after it. It
+            // leaves nothing to go on from.
+            unreadable += 1;
+            return true;
         };
-        if number > bounds.newest || !is_too_large && !row.as_ref().is_none_or(is_old) {
+        let is_old = |text| Seen::of(text).is_none_or(|seen| seen.at < bounds.oldest);
+        if !is_too_large && !row.open_texts().all(is_old) {
             return false;
         }
         through = Some(number);
-        count += row.as_ref().map_or(1, Row::count);
-        // What cannot be read leaves nothing to go on from.
-        if let Some(row) = row {
-            noted = note.execute(params![row.chain().writer(), number, hex(&row.hash)]);
-        }
+        count += row.count() + std::mem::take(&mut unreadable);
+        noted = note.execute(params![row.chain().writer(), number, hex(&row.hash)]);
         noted.is_ok() && count < STEP
     })?;
     noted?;

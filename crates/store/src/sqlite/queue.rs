@@ -13,7 +13,7 @@ use std::{
     mem,
     sync::{
         Condvar, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -147,8 +147,6 @@ pub(super) enum Place {
 pub(super) struct Queue {
     state: Mutex<State>,
     wake: Condvar,
-    /// Whether the thread is at something that callers should not wait for.
-    is_engaged: AtomicBool,
 }
 
 impl Queue {
@@ -164,8 +162,9 @@ impl Queue {
     pub(super) fn put(&self, command: Command) -> Result<Place, StoreError> {
         let mut state = self.open()?;
         let crew = CrewId::here();
+        let left_to_thread = state.commands.len();
         let Crew { commands, pace } = state.crews.entry(crew).or_default();
-        if commands.len() >= MOST_COMMANDS {
+        if left_to_thread + commands.len() >= MOST_COMMANDS {
             return Err(StoreError::Overloaded);
         }
         commands.push(command);
@@ -209,15 +208,6 @@ impl Queue {
     /// How many commands of a crew wait.
     pub(super) fn waiting(&self, crew: CrewId) -> usize {
         self.lock().crews.get(&crew).map_or(0, |crew| crew.commands.len())
-    }
-
-    /// Whether the thread is at something that callers should not wait for.
-    pub(super) fn is_engaged(&self) -> bool {
-        self.is_engaged.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn set_engaged(&self, is_engaged: bool) {
-        self.is_engaged.store(is_engaged, Ordering::Relaxed);
     }
 
     /// Something to write a line on.

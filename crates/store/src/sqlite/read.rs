@@ -150,16 +150,23 @@ impl<'f> Sieve<'f> {
         connection: &Transaction<'_>,
         first: i64,
         last: i64,
-    ) -> rusqlite::Result<()> {
+    ) -> Result<(), StoreError> {
         let from_newest = self.filter.newest_first;
+        let mut unreadable = None;
         each_row(connection, first, last, from_newest, |number, row| {
-            if let Some(row) = row {
-                self.sift(row, first, last);
-            } else {
-                tracing::warn!(number, "a row of the log cannot be read");
+            match row {
+                Some(row) => self.sift(row, first, last),
+                None => unreadable = Some(number),
             }
-            !self.is_full()
-        })
+            unreadable.is_none() && !self.is_full()
+        })?;
+        // Nobody is to take what was found for the whole.
+        let failed = |number| {
+            StoreError::Failed(format!(
+                "what was recorded up to {number} cannot be read\nhint: sluice log verify"
+            ))
+        };
+        unreadable.map_or(Ok(()), |number| Err(failed(number)))
     }
 
     /// Adds those records of a row that pass.

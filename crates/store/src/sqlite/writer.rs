@@ -6,13 +6,7 @@
 //! thread does what callers cannot or should not wait for: it syncs, waits for
 //! other processes, writes what nobody waits for, and builds the index.
 
-use std::{
-    io, mem,
-    panic::AssertUnwindSafe,
-    sync::{Arc, Mutex, TryLockError, Weak},
-    thread,
-    time::Duration,
-};
+use std::{io, mem, panic::AssertUnwindSafe, sync::Arc, thread, time::Duration};
 
 use rusqlite::{Connection, params};
 use sluice_policy::{Amount, Timestamp};
@@ -21,6 +15,7 @@ use super::{
     Reservation, StoreError,
     checkpoint::{self, Checkpoints},
     counters::Counters,
+    hold::{Offer, Shared},
     index, open,
     queue::{Command, CrewId, MOST_BLANKS, Queue, Reserve, Turn},
     steady::Steady,
@@ -41,19 +36,18 @@ const FORGET_AFTER: i64 = 3_600_000;
 const QUIET: Duration = Duration::from_millis(20);
 /// Blocks the index may be behind; past that it is built even in busy times.
 const MOST_BEHIND: i64 = 1_024;
+/// Records on the pile that callers do not wait for.
+const MANY_PILED: usize = 1_000;
 /// How often it is tried whether a failing store is well again.
 const PROBE: Duration = Duration::from_secs(1);
-
-/// The writer, for its thread and for callers that write by themselves.
-pub(super) type Shared = Mutex<Writer>;
 
 /// Starts the thread; it ends when the queue is closed.
 pub(super) fn start(
     connection: Connection,
     checkpoints: Checkpoints,
     queue: Arc<Queue>,
-) -> io::Result<Weak<Shared>> {
-    let writer = Arc::new(Mutex::new(Writer {
+) -> io::Result<Arc<Shared>> {
+    let writer = Arc::new(Shared::new(Writer {
         checkpoints,
         connection,
         chain: new_chain(),
@@ -70,12 +64,12 @@ pub(super) fn start(
         sheet: Sheet::default(),
         was_used: false,
     }));
-    let shared = Arc::downgrade(&writer);
+    let shared = Arc::clone(&writer);
     let run = move || {
         // A bug must not leave callers waiting: they are told the store has stopped.
         let ended = std::panic::catch_unwind(AssertUnwindSafe(|| run(&writer, &queue)));
-        // Closes the database, which whoever closes the store waits for.
-        drop(writer);
+        // Whoever closes the store waits for this.
+        writer.close();
         queue.end();
         if ended.is_err() {
             tracing::error!("the store's thread has ended by a fault of its own");
@@ -85,56 +79,30 @@ pub(super) fn start(
 }
 
 /// The thread: writes what nobody else does, and looks after the rest.
-fn run(writer: &Shared, queue: &Queue) {
+fn run(shared: &Shared, queue: &Queue) {
     let (mut commands, mut pile) = (Vec::new(), Vec::new());
     let mut patience = Some(QUIET);
     // If this fails, so will the first call, and tell.
-    let _ = writer.lock().map(|writer| checkpoint::begin(&writer.connection));
+    let _ = shared.with(|writer| checkpoint::begin(&writer.connection));
     loop {
         let turn = queue.take(&mut commands, &mut pile, patience);
-        // A commit like theirs is soon done; anything else may take a while.
-        queue.set_engaged(turn != Turn::Write || commands.iter().any(Command::is_task));
-        // Whoever broke the lock has left a transaction half done.
-        let Ok(mut writer) = writer.lock() else { return };
-        let was_used = mem::take(&mut writer.was_used);
-        patience = match turn {
-            Turn::Write => {
-                writer.commit(queue, &mut commands, &mut pile);
-                queue.set_engaged(true);
-                writer.keep_up();
-                Some(QUIET)
-            }
-            Turn::Idle if was_used => {
-                writer.keep_up();
-                Some(QUIET)
-            }
-            Turn::Idle => writer.idle(queue),
-            Turn::End => return writer.commit(queue, &mut commands, &mut pile),
-        };
-        if writer.is_failing {
-            patience = Some(PROBE);
+        let next =
+            shared.with(|writer| writer.take_turn(shared, queue, turn, &mut commands, &mut pile));
+        match next {
+            Some(next) if turn != Turn::End => patience = next,
+            // Whoever has ended all writing has left a transaction half done.
+            _ => return,
         }
-        drop(writer);
-        queue.set_engaged(false);
     }
 }
 
-/// Writes what a crew has waiting, here and now. If somebody else is at a commit,
-/// that is waited for; if the thread is at something longer, this is left to it.
-pub(super) fn write_now(writer: &Shared, queue: &Queue, crew: CrewId) {
-    let locked = match writer.try_lock() {
-        Err(TryLockError::WouldBlock) if queue.is_engaged() => return queue.hand_over(crew),
-        Err(TryLockError::WouldBlock) => writer.lock(),
-        Err(TryLockError::Poisoned(poisoned)) => Err(poisoned),
-        Ok(writer) => Ok(writer),
-    };
-    match locked {
-        Ok(mut writer) => {
-            if !writer.write_waiting(queue, crew) {
-                queue.hand_over(crew);
-            }
-        }
-        Err(_) => queue.end(),
+/// Writes what a crew has waiting, here and now. If somebody is at something that
+/// takes too long to be waited for, this is left to the thread.
+pub(super) fn write_now(shared: &Shared, queue: &Queue, crew: CrewId) {
+    match shared.offer(|writer| writer.write_waiting(queue, crew)) {
+        Offer::Done(true) => {}
+        Offer::Done(false) | Offer::Engaged => queue.hand_over(crew),
+        Offer::Over => queue.end(),
     }
 }
 
@@ -179,6 +147,45 @@ pub(super) struct Writer {
 }
 
 impl Writer {
+    /// Does what the thread is to do now; how long it may then be idle.
+    fn take_turn(
+        &mut self,
+        shared: &Shared,
+        queue: &Queue,
+        turn: Turn,
+        commands: &mut Vec<Command>,
+        pile: &mut Vec<Line>,
+    ) -> Option<Duration> {
+        // A commit like those of callers is soon done, and anything else is not.
+        let is_long = pile.len() > MANY_PILED || commands.iter().any(Command::is_task);
+        if turn != Turn::Write || is_long {
+            shared.engage();
+        }
+        let was_used = mem::take(&mut self.was_used);
+        let patience = match turn {
+            Turn::Write | Turn::End => {
+                let begun = if self.begin_at_once() {
+                    Ok(())
+                } else {
+                    shared.engage();
+                    self.execute("BEGIN IMMEDIATE").map_err(StoreError::from)
+                };
+                self.commit_begun(queue, commands, pile, begun);
+                if turn == Turn::Write {
+                    shared.engage();
+                    self.keep_up();
+                }
+                Some(QUIET)
+            }
+            Turn::Idle if was_used => {
+                self.keep_up();
+                Some(QUIET)
+            }
+            Turn::Idle => self.idle(queue),
+        };
+        if self.is_failing { Some(PROBE) } else { patience }
+    }
+
     /// Carries out what a crew has waiting, without waiting itself: `false` if that
     /// cannot be done now, and the thread has to.
     fn write_waiting(&mut self, queue: &Queue, crew: CrewId) -> bool {
@@ -212,7 +219,8 @@ impl Writer {
     /// Does what can wait; how long to be idle until the next of it.
     fn idle(&mut self, queue: &Queue) -> Option<Duration> {
         if self.is_failing {
-            self.commit(queue, &mut Vec::new(), &mut Vec::new());
+            let begun = self.execute("BEGIN IMMEDIATE").map_err(StoreError::from);
+            self.commit_begun(queue, &mut Vec::new(), &mut Vec::new(), begun);
             return Some(PROBE);
         }
         if self.next_block.is_none() {
@@ -253,12 +261,6 @@ impl Writer {
         let Some(block) = self.next_block else { return Ok(()) };
         self.next_block = Some(index::build(&self.connection, block)?);
         Ok(())
-    }
-
-    /// Carries a batch out in one transaction, and answers when it is on disk.
-    fn commit(&mut self, queue: &Queue, commands: &mut Vec<Command>, pile: &mut Vec<Line>) {
-        let begun = self.execute("BEGIN IMMEDIATE").map_err(StoreError::from);
-        self.commit_begun(queue, commands, pile, begun);
     }
 
     /// Carries a batch out in the transaction that has begun, if it has.
@@ -462,7 +464,9 @@ impl Writer {
                 self.connection.prepare_cached("INSERT INTO audit (seq, body) VALUES (?1, ?2)")?;
             while lines.peek().is_some() {
                 let (count, body) = self.sheet.write(&mut self.chain, &mut lines);
-                self.newest += count;
+                let newest = self.newest.checked_add(count);
+                self.newest =
+                    newest.ok_or_else(|| StoreError::Failed("its numbers are used up".into()))?;
                 insert.execute(params![self.newest, body])?;
             }
         }

@@ -1,5 +1,7 @@
 //! Reservations: all or none, and never one more than the limit.
 
+use std::cell::Cell;
+
 use sluice_policy::{Amount, Timestamp};
 use sluice_store::{Charge, Reservation, Store};
 
@@ -143,4 +145,29 @@ async fn a_locked_database_refuses_in_good_time() {
     assert!(failed.to_string().contains("locked"), "{failed}");
     other.execute_batch("ROLLBACK").unwrap();
     store.append(record("allow")).await.unwrap();
+}
+
+/// While another process writes, whoever calls waits, and the thread it runs on
+/// does not: here it is what lets the other one go on.
+#[tokio::test]
+async fn waiting_for_another_process_holds_no_thread_up() {
+    let folder = Folder::new();
+    let store = folder.store();
+    store.append(record("allow")).await.unwrap();
+    let other = rusqlite::Connection::open(folder.database()).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let has_begun = Cell::new(false);
+    let second = async {
+        // The first is with the store's thread by then, which waits for the lock.
+        wait_until(|| store.health().queued == 0).await;
+        has_begun.set(true);
+        store.append(record("allow")).await
+    };
+    let release = async {
+        wait_until(|| has_begun.get()).await;
+        tokio::task::yield_now().await;
+        other.execute_batch("COMMIT").unwrap();
+    };
+    let (first, second, ()) = tokio::join!(store.append(record("allow")), second, release);
+    assert_eq!((first, second), (Ok(()), Ok(())));
 }

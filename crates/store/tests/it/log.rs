@@ -26,8 +26,12 @@ async fn tampering_shows() {
     for _ in 0..4 {
         store.append(record("deny")).await.unwrap();
     }
+    let as_written = store.records(&Filter::default()).unwrap();
     folder.tamper(2, "deny", "hide");
     assert_eq!(store.verify().unwrap().faults, [Fault::Changed(2)]);
+    // Whoever has the text alone can tell too: it still has the hash it was given.
+    let as_found = store.records(&Filter::default()).unwrap();
+    assert_eq!(as_found[1].1, as_written[1].1.replace("deny", "hide"));
     let other = Connection::open(folder.database()).unwrap();
     other.execute("DELETE FROM audit WHERE seq = 2", []).unwrap();
     assert_eq!(store.verify().unwrap().faults, [Fault::Missing(3)]);
@@ -59,4 +63,21 @@ async fn records_written_together_are_found_one_by_one() {
     let rows = other.query_row("SELECT count(*) FROM audit", [], count).unwrap();
     assert!((4..100).contains(&rows), "{rows}");
     assert_eq!(store.verify().unwrap().faults, []);
+}
+
+/// A hole in a list could be taken for nothing having happened.
+#[tokio::test]
+async fn what_cannot_be_read_is_not_passed_over() {
+    let folder = Folder::new();
+    let store = folder.store();
+    for _ in 0..3 {
+        store.append(record("deny")).await.unwrap();
+    }
+    let other = Connection::open(folder.database()).unwrap();
+    other.execute("UPDATE audit SET body = x'01' WHERE seq = 2", []).unwrap();
+    let failed = store.records(&Filter::default()).unwrap_err().to_string();
+    assert!(failed.contains("up to 2") && failed.contains("sluice log verify"), "{failed}");
+    let newest = Filter { newest_first: true, limit: Some(1), ..Filter::default() };
+    assert_eq!(store.records(&newest).unwrap().len(), 1);
+    assert_eq!(store.verify().unwrap().faults, [Fault::Form(2), Fault::Missing(3)]);
 }

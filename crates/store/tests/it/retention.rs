@@ -114,3 +114,18 @@ async fn a_writer_that_was_pruned_to_its_end_begins_a_new_chain() {
     store.append(record(later(2 * COUNT))).await.unwrap();
     assert_eq!(store.verify().unwrap().faults, []);
 }
+
+/// Else whoever makes a record unreadable has it vouched for by an anchor.
+#[tokio::test]
+async fn what_cannot_be_read_goes_no_sooner_than_what_follows_it() {
+    let folder = Folder::new();
+    let store = filled(&folder).await;
+    let other = Connection::open(folder.database()).unwrap();
+    let sql = "UPDATE audit SET body = x'01' WHERE seq = (SELECT min(seq) FROM audit)";
+    assert_eq!(other.execute(sql, []), Ok(1));
+    let keep = Duration::from_secs(10_000);
+    assert_eq!(store.prune(keep, u64::MAX, later(COUNT)).await.unwrap(), 0);
+    assert!(matches!(store.verify().unwrap().faults[..], [Fault::Form(_), ..]));
+    assert!(store.prune(keep, u64::MAX, later(COUNT + 9_000)).await.unwrap() > 500);
+    assert_eq!(store.verify().unwrap().faults, []);
+}
