@@ -4,7 +4,6 @@ mod approvals;
 mod checkpoint;
 mod counters;
 mod grants;
-mod hold;
 mod index;
 mod open;
 mod pace;
@@ -13,6 +12,7 @@ mod prune;
 mod queue;
 mod read;
 mod servers;
+mod shared;
 mod steady;
 mod turn;
 mod work;
@@ -90,7 +90,7 @@ pub struct Store {
     queue: Arc<Handle>,
     /// The writer, where callers may write by themselves: a commit that syncs
     /// takes too long for that.
-    writer: Option<Arc<hold::Shared>>,
+    writer: Option<Arc<shared::Shared>>,
     is_read_only: bool,
 }
 

@@ -6,7 +6,7 @@
 //! for, and whatever is too new to be in the index. So the index is far
 //! smaller than the log, and nothing waits for it.
 
-use std::{collections::BTreeSet, mem};
+use std::collections::BTreeSet;
 
 use rusqlite::{Connection, params};
 use serde::Deserialize;
@@ -76,7 +76,7 @@ pub(super) struct Seen {
     pub(super) outcome: Option<String>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, PartialEq, Eq, Deserialize)]
 pub(super) struct SeenGrant {
     pub(super) id: String,
     pub(super) label: String,
@@ -86,6 +86,14 @@ impl Seen {
     /// `None` if the text, which has no end, is no record.
     pub(super) fn of(open: &str) -> Option<Seen> {
         serde_json::from_str(&format!("{open}}}")).ok()
+    }
+
+    /// Whether it has the same terms as another, which is told sooner than what
+    /// their numbers are.
+    fn is_like(&self, other: &Seen) -> bool {
+        let Seen { kind, server, grant, tool, outcome, .. } = self;
+        (kind, server, grant, tool, outcome)
+            == (&other.kind, &other.server, &other.grant, &other.tool, &other.outcome)
     }
 
     fn terms(&self) -> impl Iterator<Item = Term<'_>> {
@@ -126,17 +134,25 @@ pub(super) fn build(connection: &Connection, block: i64) -> rusqlite::Result<i64
     }
     let (mut first_at, mut last_at) = (String::new(), String::new());
     let mut terms = BTreeSet::new();
+    // A decision and an outcome: those that follow are mostly like them.
+    let mut recent: [Option<Seen>; 2] = [None, None];
     read::each_row(connection, start_of(block), start_of(block + 1) - 1, false, |_, row| {
         // What is no record cannot be asked for. Those of a row that are in the
         // next block do no harm.
         let Some(row) = row else { return true };
         terms.insert(Term::Chain(row.chain().writer()).number());
         for seen in row.open_texts().filter_map(Seen::of) {
-            terms.extend(seen.terms().map(Term::number));
             if first_at.is_empty() || seen.at < first_at {
                 first_at.clone_from(&seen.at);
             }
-            last_at = mem::take(&mut last_at).max(seen.at);
+            if seen.at > last_at {
+                last_at.clone_from(&seen.at);
+            }
+            if !recent.iter().flatten().any(|recent| recent.is_like(&seen)) {
+                terms.extend(seen.terms().map(Term::number));
+                recent.rotate_right(1);
+                recent[0] = Some(seen);
+            }
         }
         true
     })?;

@@ -15,9 +15,9 @@ use super::{
     Reservation, StoreError,
     checkpoint::{self, Checkpoints},
     counters::Counters,
-    hold::{Offer, Shared},
     index, open,
     queue::{Command, CrewId, MOST_BLANKS, Queue, Reserve, Turn},
+    shared::{Offer, Shared},
     steady::Steady,
     work::Done,
 };
