@@ -21,7 +21,7 @@ pub(crate) type Hash = [u8; 32];
 const START: Hash = [0; 32];
 
 /// The end of one writer's chain.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(crate) struct Chain {
     writer: Arc<str>,
     last: Hash,

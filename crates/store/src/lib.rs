@@ -2,8 +2,8 @@
 //! approvals.
 //!
 //! A call may leave only when its charges are reserved and its decision is on
-//! disk, and both happen in one transaction here: [`Store::reserve`]. One thread
-//! writes, and calls that arrive together share one commit. What was answered
+//! disk, and both happen in one transaction here: [`Store::reserve`]. One writes
+//! at a time, and calls that arrive together share one commit. What was answered
 //! survives `kill -9`, and power loss where [`Durability::Power`] is asked for.
 //! How a call came out follows by [`Store::append_later`], which nobody waits for.
 //!

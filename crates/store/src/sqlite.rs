@@ -15,6 +15,7 @@ mod servers;
 mod shared;
 mod steady;
 mod turn;
+mod wait;
 mod work;
 mod writer;
 
@@ -36,6 +37,7 @@ pub use open::OpenError;
 pub use queue::Health;
 use queue::{Command, CrewId, Place, Queue, Reserve};
 pub use read::Filter;
+use shared::Shared;
 use work::Task;
 use writer::Writer;
 
@@ -90,7 +92,7 @@ pub struct Store {
     queue: Arc<Handle>,
     /// The writer, where callers may write by themselves: a commit that syncs
     /// takes too long for that.
-    writer: Option<Arc<shared::Shared>>,
+    writer: Option<Arc<Shared<Writer>>>,
     is_read_only: bool,
 }
 

@@ -20,7 +20,7 @@ use std::{
 
 use tokio::sync::oneshot;
 
-use super::{Reservation, StoreError, pace::Pace, work::Work};
+use super::{Reservation, StoreError, pace::Pace, wait::wait, work::Work};
 use crate::{counter::Charge, record::Line};
 
 /// Commands that may wait; past that, more are refused.
@@ -307,14 +307,7 @@ impl Queue {
         time: Option<Duration>,
     ) -> (MutexGuard<'q, State>, bool) {
         state.sleep = sleep;
-        let (mut state, ran_out) = match time {
-            Some(time) => {
-                let woken = self.wake.wait_timeout(state, time);
-                let (state, timeout) = woken.unwrap_or_else(PoisonError::into_inner);
-                (state, timeout.timed_out())
-            }
-            None => (self.wake.wait(state).unwrap_or_else(PoisonError::into_inner), false),
-        };
+        let (mut state, ran_out) = wait(&self.wake, state, time);
         state.sleep = Sleep::Awake;
         (state, ran_out)
     }

@@ -10,20 +10,20 @@ use std::{
     time::Duration,
 };
 
-use super::writer::Writer;
+use super::wait::wait;
 
 /// How long a caller waits in any case: the disk may hold a commit up.
 const PATIENCE: Duration = Duration::from_millis(5);
 
 /// The writer, for its thread and for callers that write by themselves.
-pub(super) struct Shared {
-    state: Mutex<State>,
+pub(super) struct Shared<W> {
+    state: Mutex<State<W>>,
     is_free: Condvar,
 }
 
-struct State {
+struct State<W> {
     /// Not there while somebody has it, and when all is over.
-    writer: Option<Box<Writer>>,
+    writer: Option<Box<W>>,
     /// Whether whoever has it is at something that callers should not wait for.
     is_engaged: bool,
     is_over: bool,
@@ -41,14 +41,14 @@ pub(super) enum Offer<T> {
     Over,
 }
 
-impl fmt::Debug for Shared {
+impl<W> fmt::Debug for Shared<W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Shared").finish_non_exhaustive()
     }
 }
 
-impl Shared {
-    pub(super) fn new(writer: Writer) -> Shared {
+impl<W> Shared<W> {
+    pub(super) fn new(writer: W) -> Shared<W> {
         let writer = Some(Box::new(writer));
         let state = State { writer, is_engaged: false, is_over: false, waiting: 0 };
         Shared { state: Mutex::new(state), is_free: Condvar::new() }
@@ -56,7 +56,7 @@ impl Shared {
 
     /// Does something with the writer as soon as it is free; `None` if nobody
     /// writes any more. For the thread.
-    pub(super) fn with<T>(&self, work: impl FnOnce(&mut Writer) -> T) -> Option<T> {
+    pub(super) fn with<T>(&self, work: impl FnOnce(&mut W) -> T) -> Option<T> {
         let mut state = self.lock();
         loop {
             if let Some(writer) = state.writer.take() {
@@ -71,7 +71,7 @@ impl Shared {
     }
 
     /// The same for a caller, who does not wait for long.
-    pub(super) fn offer<T>(&self, work: impl FnOnce(&mut Writer) -> T) -> Offer<T> {
+    pub(super) fn offer<T>(&self, work: impl FnOnce(&mut W) -> T) -> Offer<T> {
         let mut state = self.lock();
         let mut has_waited = false;
         loop {
@@ -109,7 +109,7 @@ impl Shared {
         drop(writer);
     }
 
-    fn lend<T>(&self, mut writer: Box<Writer>, work: impl FnOnce(&mut Writer) -> T) -> T {
+    fn lend<T>(&self, mut writer: Box<W>, work: impl FnOnce(&mut W) -> T) -> T {
         let end = EndByPanic(self);
         let done = work(&mut writer);
         mem::forget(end);
@@ -122,30 +122,23 @@ impl Shared {
     /// Waits for a change; whether the time ran out.
     fn wait<'s>(
         &'s self,
-        mut state: MutexGuard<'s, State>,
+        mut state: MutexGuard<'s, State<W>>,
         time: Option<Duration>,
-    ) -> (MutexGuard<'s, State>, bool) {
+    ) -> (MutexGuard<'s, State<W>>, bool) {
         state.waiting += 1;
-        let (mut state, ran_out) = match time {
-            Some(time) => {
-                let woken = self.is_free.wait_timeout(state, time);
-                let (state, timeout) = woken.unwrap_or_else(PoisonError::into_inner);
-                (state, timeout.timed_out())
-            }
-            None => (self.is_free.wait(state).unwrap_or_else(PoisonError::into_inner), false),
-        };
+        let (mut state, ran_out) = wait(&self.is_free, state, time);
         state.waiting -= 1;
         (state, ran_out)
     }
 
     /// Wakes those who wait; without any, that would cost a system call for nothing.
-    fn tell(&self, state: &State) {
+    fn tell(&self, state: &State<W>) {
         if state.waiting > 0 {
             self.is_free.notify_all();
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, State<W>> {
         // Nothing is left half done while the lock is held.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -153,12 +146,84 @@ impl Shared {
 
 /// Ends all writing if it is dropped: whoever had the writer has left a
 /// transaction half done.
-struct EndByPanic<'s>(&'s Shared);
+struct EndByPanic<'s, W>(&'s Shared<W>);
 
-impl Drop for EndByPanic<'_> {
+impl<W> Drop for EndByPanic<'_, W> {
     fn drop(&mut self) {
         let mut state = self.0.lock();
         state.is_over = true;
         self.0.tell(&state);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{panic::AssertUnwindSafe, sync::mpsc, thread};
+
+    use super::{Offer, Shared};
+
+    /// Has somebody else at it, until the sender that is returned is used or dropped.
+    fn taken<'s>(
+        scope: &'s thread::Scope<'s, '_>,
+        shared: &'s Shared<u8>,
+        is_engaged: bool,
+    ) -> mpsc::Sender<()> {
+        let (release, released) = mpsc::channel();
+        let (tell, told) = mpsc::channel();
+        scope.spawn(move || {
+            shared.with(|count| {
+                *count += 1;
+                if is_engaged {
+                    shared.engage();
+                }
+                tell.send(()).unwrap();
+                let _ = released.recv();
+            })
+        });
+        told.recv().unwrap();
+        release
+    }
+
+    #[test]
+    fn a_caller_waits_for_another_and_not_for_long_work() {
+        let shared = Shared::new(0);
+        thread::scope(|scope| {
+            let release = taken(scope, &shared, true);
+            assert_eq!(shared.offer(|count| *count), Offer::Engaged);
+            drop(release);
+            // Once it is free nobody is engaged any more.
+            assert_eq!(shared.with(|count| *count), Some(1));
+            assert_eq!(shared.offer(|count| *count), Offer::Done(1));
+            // However short it was to be: after a while it is too long.
+            let release = taken(scope, &shared, false);
+            assert_eq!(shared.offer(|count| *count), Offer::Engaged);
+            drop(release);
+            assert_eq!(shared.with(|count| *count), Some(2));
+        });
+    }
+
+    #[test]
+    fn whoever_leaves_it_by_a_panic_ends_it_for_all() {
+        let shared = Shared::new(0);
+        let broken = std::panic::catch_unwind(AssertUnwindSafe(|| {
+            shared.with(|_| panic!("as a test has it"))
+        }));
+        assert!(broken.is_err());
+        assert_eq!(shared.offer(|count| *count), Offer::Over);
+        assert_eq!(shared.with(|count| *count), None);
+        shared.close();
+    }
+
+    #[test]
+    fn closing_waits_for_whoever_is_at_it() {
+        let shared = Shared::new(0);
+        thread::scope(|scope| {
+            let release = taken(scope, &shared, false);
+            let closing = scope.spawn(|| shared.close());
+            drop(release);
+            closing.join().unwrap();
+        });
+        assert_eq!(shared.offer(|count| *count), Offer::Over);
+        assert!(shared.lock().writer.is_none());
     }
 }

@@ -46,7 +46,7 @@ pub(super) fn start(
     connection: Connection,
     checkpoints: Checkpoints,
     queue: Arc<Queue>,
-) -> io::Result<Arc<Shared>> {
+) -> io::Result<Arc<Shared<Writer>>> {
     let writer = Arc::new(Shared::new(Writer {
         checkpoints,
         connection,
@@ -79,7 +79,7 @@ pub(super) fn start(
 }
 
 /// The thread: writes what nobody else does, and looks after the rest.
-fn run(shared: &Shared, queue: &Queue) {
+fn run(shared: &Shared<Writer>, queue: &Queue) {
     let (mut commands, mut pile) = (Vec::new(), Vec::new());
     let mut patience = Some(QUIET);
     // If this fails, so will the first call, and tell.
@@ -98,7 +98,7 @@ fn run(shared: &Shared, queue: &Queue) {
 
 /// Writes what a crew has waiting, here and now. If somebody is at something that
 /// takes too long to be waited for, this is left to the thread.
-pub(super) fn write_now(shared: &Shared, queue: &Queue, crew: CrewId) {
+pub(super) fn write_now(shared: &Shared<Writer>, queue: &Queue, crew: CrewId) {
     match shared.offer(|writer| writer.write_waiting(queue, crew)) {
         Offer::Done(true) => {}
         Offer::Done(false) | Offer::Engaged => queue.hand_over(crew),
@@ -150,7 +150,7 @@ impl Writer {
     /// Does what the thread is to do now; how long it may then be idle.
     fn take_turn(
         &mut self,
-        shared: &Shared,
+        shared: &Shared<Writer>,
         queue: &Queue,
         turn: Turn,
         commands: &mut Vec<Command>,
