@@ -22,6 +22,11 @@ impl CounterKey {
         CounterKey(text.into())
     }
 
+    /// One whose text is known.
+    pub(crate) fn from_text(text: &str) -> CounterKey {
+        CounterKey(text.into())
+    }
+
     pub(crate) fn text(&self) -> &str {
         &self.0
     }

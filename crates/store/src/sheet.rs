@@ -9,7 +9,7 @@
 //! its own. Last comes the hash of the last record. The first version of the store
 //! wrote a row for each record, as text; that can still be read.
 
-mod bytes;
+pub(crate) mod bytes;
 mod row;
 
 use bytes::{Last, push_number, push_text};

@@ -1,4 +1,4 @@
-//! What a row's bytes are made of: numbers, texts, and what is told by how it
+//! What rows are made of: numbers, texts, and what is told by how it
 //! differs from the last of its kind in the row.
 
 use sluice_policy::Timestamp;
@@ -7,7 +7,7 @@ use crate::id::Id;
 
 /// Appends a number in as many bytes as it needs: seven bits in each, the lowest
 /// first, and a bit that says whether another follows.
-pub(super) fn push_number(out: &mut Vec<u8>, number: u128) {
+pub(crate) fn push_number(out: &mut Vec<u8>, number: u128) {
     let mut rest = number;
     loop {
         let [low, ..] = rest.to_le_bytes();
@@ -19,7 +19,7 @@ pub(super) fn push_number(out: &mut Vec<u8>, number: u128) {
     }
 }
 
-pub(super) fn push_text(out: &mut Vec<u8>, text: &str) {
+pub(crate) fn push_text(out: &mut Vec<u8>, text: &str) {
     push_number(out, text.len() as u128);
     out.extend_from_slice(text.as_bytes());
 }
@@ -67,7 +67,7 @@ fn sum(from: u128, difference: u128) -> u128 {
 }
 
 /// What is still to be read of a row.
-pub(super) struct Rest<'b>(pub(super) &'b [u8]);
+pub(crate) struct Rest<'b>(pub(crate) &'b [u8]);
 
 impl<'b> Rest<'b> {
     pub(super) fn take(&mut self, count: usize) -> Option<&'b [u8]> {
@@ -82,7 +82,7 @@ impl<'b> Rest<'b> {
         Some(*taken)
     }
 
-    pub(super) fn number(&mut self) -> Option<u128> {
+    pub(crate) fn number(&mut self) -> Option<u128> {
         let mut number = 0;
         for place in 0..u128::BITS.div_ceil(7) {
             let [byte] = self.array()?;
@@ -98,7 +98,7 @@ impl<'b> Rest<'b> {
         usize::try_from(self.number()?).ok()
     }
 
-    pub(super) fn text(&mut self) -> Option<&'b str> {
+    pub(crate) fn text(&mut self) -> Option<&'b str> {
         let length = self.size()?;
         str::from_utf8(self.take(length)?).ok()
     }

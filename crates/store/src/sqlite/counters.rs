@@ -1,17 +1,39 @@
-//! What counters read, kept in memory for as long as the database shows that
-//! nobody else has written to it.
+//! What counters read.
+//!
+//! A row of the log says what the counters read that were charged with it, so that
+//! a commit writes to one place. Now and then what the log says is entered into a
+//! table, and the database notes up to which record that was done: what a counter
+//! reads is what the newest row after that record says of it, or else the table.
+//!
+//! All of it that was asked for, and all that the table does not have, is kept in
+//! memory too. When the database shows that somebody else has written to it, what
+//! their rows say is taken over first.
 
 use std::{collections::HashMap, fmt::Write as _};
 
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, OptionalExtension as _, params};
 use sluice_policy::{Amount, Decimal, Timestamp};
 use smallvec::SmallVec;
 
 use super::StoreError;
-use crate::counter::{Charge, CounterKey};
+use crate::{
+    counter::{Charge, CounterKey},
+    sheet::bytes::{Rest, push_number, push_text},
+};
+
+pub(super) const TABLES: &str = "
+    CREATE TABLE readings (
+        key TEXT NOT NULL, window_start INTEGER NOT NULL, window_end INTEGER NOT NULL, used TEXT NOT NULL,
+        PRIMARY KEY (key, window_start)
+    ) STRICT, WITHOUT ROWID;
+";
 
 /// Counters kept in memory; past that all are read again.
 const MOST_KNOWN: usize = 16_384;
+/// Rows of the log, and counters they speak of, that may not be entered yet. That
+/// much has to be read by whoever opens the database.
+const MOST_ROWS: u32 = 512;
+const MOST_LOGGED: usize = 1_024;
 
 /// One window of one counter.
 #[derive(Debug)]
@@ -19,8 +41,17 @@ struct Count {
     start: Timestamp,
     end: i64,
     reading: Amount,
-    /// Changed in this transaction and not yet written.
-    is_changed: bool,
+    place: Place,
+}
+
+/// Where in the database a reading is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Table,
+    /// In a row of the log.
+    Log,
+    /// Nowhere yet: it has changed in this transaction.
+    Nowhere,
 }
 
 /// What is known of counters without asking the database.
@@ -30,22 +61,71 @@ pub(super) struct Counters {
     known: HashMap<CounterKey, SmallVec<[Count; 2]>>,
     /// Those with a window that has changed in this transaction.
     changed: Vec<CounterKey>,
+    /// Those with a window that the table does not have as it is.
+    logged: Vec<CounterKey>,
     /// SQLite's mark of what other connections have written.
     version: Option<i64>,
+    /// The newest record of which it is known what its row says.
+    seen: i64,
+    /// Rows of the log that were not entered into the table.
+    rows: u32,
     /// Where readings are printed.
     text: String,
+    /// Where what a row is to say is put together.
+    said: Vec<u8>,
 }
 
 impl Counters {
-    /// Forgets what is known if anybody else has written since; whether that is so.
-    pub(super) fn trust(&mut self, connection: &Connection) -> rusqlite::Result<bool> {
+    /// Whether anybody else has written since this was last asked.
+    pub(super) fn is_behind(&mut self, connection: &Connection) -> rusqlite::Result<bool> {
         let version =
             connection.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))?;
-        let is_changed = self.version.replace(version) != Some(version);
-        if is_changed {
-            self.known.clear();
+        Ok(self.version.replace(version) != Some(version))
+    }
+
+    /// Takes over what rows say that others have written.
+    pub(super) fn catch_up(
+        &mut self,
+        connection: &Connection,
+        newest: i64,
+    ) -> Result<(), StoreError> {
+        let entered = entered(connection)?;
+        if self.seen < entered {
+            // Rows that were never seen may be gone: all they said is in the table.
+            self.forget();
+            (self.seen, self.rows) = (entered, 0);
         }
-        Ok(is_changed)
+        let sql = "SELECT seq, counts FROM audit WHERE seq > ?1 AND counts IS NOT NULL ORDER BY seq";
+        let mut statement = connection.prepare_cached(sql)?;
+        let mut rows = statement.query([self.seen])?;
+        while let Some(row) = rows.next()? {
+            let number: i64 = row.get(0)?;
+            let said = row.get_ref(1)?.as_blob().ok();
+            said.and_then(|said| self.take_over(said)).ok_or_else(|| {
+                StoreError::Failed(format!("what record {number} says of counters is damaged"))
+            })?;
+            self.rows += 1;
+        }
+        self.seen = newest;
+        Ok(())
+    }
+
+    fn take_over(&mut self, said: &[u8]) -> Option<()> {
+        let mut rest = Rest(said);
+        while !rest.0.is_empty() {
+            let key = CounterKey::from_text(rest.text()?);
+            let mut moment = || i64::try_from(rest.number()?.cast_signed()).ok();
+            let (start, end) = (Timestamp::from_millis(moment()?), moment()?);
+            let reading = amount(rest.text()?).ok()?;
+            let windows = self.known.entry(key.clone()).or_default();
+            let known = windows.iter().position(|count| count.start == start);
+            let was = known.map(|known| windows.swap_remove(known).place);
+            windows.push(Count { start, end, reading, place: Place::Log });
+            if was.is_none_or(|was| was == Place::Table) {
+                self.logged.push(key);
+            }
+        }
+        Some(())
     }
 
     /// What the counter of a charge reads in the charge's window.
@@ -62,7 +142,7 @@ impl Counters {
             start: charge.window_start,
             end: charge.window_end(),
             reading,
-            is_changed: false,
+            place: Place::Table,
         });
         Ok(reading)
     }
@@ -71,9 +151,12 @@ impl Counters {
     pub(super) fn set(&mut self, charge: &Charge, sum: Amount) {
         let Some(count) = self.known(charge) else { return };
         count.reading = sum;
-        if !std::mem::replace(&mut count.is_changed, true) {
-            self.changed.push(charge.key.clone());
+        match std::mem::replace(&mut count.place, Place::Nowhere) {
+            Place::Nowhere => return,
+            Place::Log => {}
+            Place::Table => self.logged.push(charge.key.clone()),
         }
+        self.changed.push(charge.key.clone());
     }
 
     fn known(&mut self, charge: &Charge) -> Option<&mut Count> {
@@ -81,56 +164,119 @@ impl Counters {
         windows.iter_mut().find(|count| count.start == charge.window_start)
     }
 
-    /// Writes what this transaction has changed, each counter once.
-    pub(super) fn write(&mut self, connection: &Connection) -> rusqlite::Result<()> {
+    /// What the next row of the log, of which `newest` is the last record, is to say:
+    /// each counter that has changed, once.
+    pub(super) fn say(&mut self, newest: i64) -> Option<&[u8]> {
+        self.seen = newest;
         if self.changed.is_empty() {
-            return Ok(());
+            return None;
         }
-        let mut statement = connection.prepare_cached(
-            "INSERT INTO counters (key, window_start, window_end, used) VALUES (?1, ?2, ?3, ?4)
-             ON CONFLICT DO UPDATE SET used = excluded.used",
-        )?;
+        self.said.clear();
         for key in self.changed.drain(..) {
             for count in self.known.get_mut(&key).into_iter().flatten() {
-                if !std::mem::take(&mut count.is_changed) {
+                if count.place != Place::Nowhere {
                     continue;
                 }
-                self.text.clear();
-                // Writing to a string cannot fail.
-                let _ = write!(self.text, "{}", count.reading);
-                let start = count.start.as_millis();
-                statement.execute(params![key.text(), start, count.end, self.text])?;
+                count.place = Place::Log;
+                push_text(&mut self.said, key.text());
+                for moment in [count.start.as_millis(), count.end] {
+                    push_number(&mut self.said, i128::from(moment).cast_unsigned());
+                }
+                push_text(&mut self.said, printed(&mut self.text, count.reading));
             }
         }
+        self.rows += 1;
+        Some(&self.said)
+    }
+
+    /// Whether it is time to enter what the log says into the table.
+    pub(super) fn is_much_logged(&self) -> bool {
+        self.rows >= MOST_ROWS || self.logged.len() >= MOST_LOGGED
+    }
+
+    /// Enters what the log says, up to its newest record, into the table.
+    pub(super) fn enter(&mut self, connection: &Connection) -> rusqlite::Result<()> {
+        let mut statement = connection.prepare_cached(
+            "INSERT INTO readings (key, window_start, window_end, used) VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT DO UPDATE SET used = excluded.used",
+        )?;
+        for key in self.logged.drain(..) {
+            for count in self.known.get_mut(&key).into_iter().flatten() {
+                if std::mem::replace(&mut count.place, Place::Table) == Place::Table {
+                    continue;
+                }
+                let start = count.start.as_millis();
+                let used = printed(&mut self.text, count.reading);
+                statement.execute(params![key.text(), start, count.end, used])?;
+            }
+        }
+        connection
+            .prepare_cached("REPLACE INTO meta (name, value) VALUES ('entered', ?1)")?
+            .execute([self.seen.to_be_bytes()])?;
+        self.rows = 0;
         if self.known.len() > MOST_KNOWN {
-            self.known.clear();
+            self.forget();
         }
         Ok(())
     }
 
-    /// Drops windows that ended before a moment.
-    pub(super) fn forget(&mut self, connection: &Connection, before: i64) -> rusqlite::Result<()> {
+    /// Drops windows that ended before a moment. What the log says must have been
+    /// entered.
+    pub(super) fn drop_ended(
+        &mut self,
+        connection: &Connection,
+        before: i64,
+    ) -> rusqlite::Result<()> {
         connection
-            .prepare_cached("DELETE FROM counters WHERE window_end < ?1")?
+            .prepare_cached("DELETE FROM readings WHERE window_end < ?1")?
             .execute([before])?;
-        // What changed in this transaction is not in the database yet; all else
-        // is read again when it is needed.
-        self.known.retain(|_, windows| {
-            windows.retain(|count| count.is_changed);
-            !windows.is_empty()
-        });
+        self.forget();
         Ok(())
     }
+
+    /// Forgets all that the database knows.
+    fn forget(&mut self) {
+        self.known.clear();
+        self.changed.clear();
+        self.logged.clear();
+    }
+}
+
+/// The last record of which the table has what its row says.
+fn entered(connection: &Connection) -> Result<i64, StoreError> {
+    let sql = "SELECT value FROM meta WHERE name = 'entered'";
+    let number: Option<[u8; 8]> =
+        connection.prepare_cached(sql)?.query_row([], |row| row.get(0)).optional()?;
+    Ok(number.map_or(0, i64::from_be_bytes))
+}
+
+/// Notes that the table has all there is, for a database whose log says nothing
+/// of counters.
+pub(super) fn note_all_entered(connection: &Connection) -> rusqlite::Result<()> {
+    let newest = super::index::newest(connection)?;
+    let sql = "REPLACE INTO meta (name, value) VALUES ('entered', ?1)";
+    connection.execute(sql, [newest.to_be_bytes()]).map(|_| ())
 }
 
 fn read(connection: &Connection, charge: &Charge) -> Result<Amount, StoreError> {
     let mut statement = connection
-        .prepare_cached("SELECT used FROM counters WHERE key = ?1 AND window_start = ?2")?;
+        .prepare_cached("SELECT used FROM readings WHERE key = ?1 AND window_start = ?2")?;
     let place = params![charge.key.text(), charge.window_start.as_millis()];
     match statement.query_row(place, |row| row.get::<_, String>(0)) {
-        Ok(text) => Amount::exactly(Decimal::read(&text))
-            .map_err(|error| StoreError::Failed(format!("a counter's reading {error}"))),
+        Ok(text) => amount(&text),
         Err(rusqlite::Error::QueryReturnedNoRows) => Ok(Amount::ZERO),
         Err(error) => Err(error.into()),
     }
+}
+
+fn amount(text: &str) -> Result<Amount, StoreError> {
+    Amount::exactly(Decimal::read(text))
+        .map_err(|error| StoreError::Failed(format!("a counter's reading {error}")))
+}
+
+fn printed(text: &mut String, amount: Amount) -> &str {
+    text.clear();
+    // Writing to a string cannot fail.
+    let _ = write!(text, "{amount}");
+    text
 }

@@ -11,13 +11,14 @@ use std::{
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension as _, params};
 
-use super::{Durability, approvals, grants, index, policies, read, servers};
+use super::{Durability, approvals, counters, grants, index, policies, read, servers};
 use crate::key::Key;
 
 /// Marks a file as ours: "Slui" in ASCII.
 const APPLICATION: i32 = 0x536c_7569;
-/// The layout of all tables. In the first one a row of the log was always text.
-const VERSION: i32 = 2;
+/// The layout of all tables. In the first one a row of the log was always text; in
+/// the second it said nothing of counters.
+const VERSION: i32 = 3;
 /// Records checked against their chain at start; the rest are checked on demand.
 const CHECKED_AT_START: u32 = 1_000;
 /// How long another process may keep the database to itself. Whoever waits may
@@ -32,12 +33,8 @@ const KEY_CHECK: &str = "the key of this database";
 /// The log has no index, so that appending to it costs the same at any size.
 const TABLES: &str = "
     CREATE TABLE meta (name TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID;
-    CREATE TABLE audit (seq INTEGER PRIMARY KEY, body ANY NOT NULL) STRICT;
+    CREATE TABLE audit (seq INTEGER PRIMARY KEY, body ANY NOT NULL, counts BLOB) STRICT;
     CREATE TABLE pruned (chain TEXT PRIMARY KEY, seq INTEGER NOT NULL, hash TEXT NOT NULL) STRICT, WITHOUT ROWID;
-    CREATE TABLE counters (
-        key TEXT NOT NULL, window_start INTEGER NOT NULL, window_end INTEGER NOT NULL, used TEXT NOT NULL,
-        PRIMARY KEY (key, window_start)
-    ) STRICT, WITHOUT ROWID;
 ";
 
 /// Why a database cannot be used.
@@ -173,7 +170,7 @@ fn prepare(connection: &Connection, path: &Path, key: &Key) -> Result<(), OpenEr
     if version < VERSION { renew(connection).map_err(failed) } else { Ok(()) }
 }
 
-/// Brings a database of the first layout to this one. What is in the log stays as
+/// Brings a database of an earlier layout to this one. What is in the log stays as
 /// it is, and only what the table may hold is said anew, so that this takes no
 /// longer for a long log.
 fn renew(connection: &Connection) -> rusqlite::Result<()> {
@@ -192,9 +189,15 @@ fn redeclare(connection: &Connection) -> rusqlite::Result<()> {
     if number("user_version")? >= VERSION {
         return Ok(());
     }
-    let sql = "UPDATE sqlite_schema SET sql = replace(sql, 'body TEXT', 'body ANY')
-        WHERE type = 'table' AND name = 'audit'";
+    let sql = "UPDATE sqlite_schema SET sql = replace(
+            replace(sql, 'body TEXT', 'body ANY'),
+            'body ANY NOT NULL)', 'body ANY NOT NULL, counts BLOB)'
+        ) WHERE type = 'table' AND name = 'audit'";
     connection.execute(sql, [])?;
+    // By another name: a process of an earlier version that is still at it shall
+    // fail, and not count by itself.
+    connection.execute_batch("ALTER TABLE counters RENAME TO readings")?;
+    counters::note_all_entered(connection)?;
     // Tells those who have it open that they know it no longer.
     connection.pragma_update(None, "schema_version", number("schema_version")? + 1)?;
     connection.pragma_update(None, "user_version", VERSION)
@@ -249,6 +252,7 @@ fn create(connection: &Connection, key_check: &[u8]) -> rusqlite::Result<()> {
         if is_new {
             let parts = [
                 TABLES,
+                counters::TABLES,
                 index::TABLES,
                 grants::TABLES,
                 servers::TABLES,

@@ -92,6 +92,7 @@ fn step(writer: &mut Writer, bounds: &Bounds) -> Result<u64, StoreError> {
     writer.leave_behind(through);
     // Written before the others go, because an empty log would count from one again.
     writer.append(&mut line)?;
+    writer.enter_counters()?;
     writer.connection.execute("DELETE FROM audit WHERE seq <= ?1", [through])?;
     index::drop_before(&writer.connection, index::block_of(through + 1))?;
     Ok(count)

@@ -317,8 +317,9 @@ impl Writer {
         pile: &mut [Line],
         done: &mut Vec<Done>,
     ) -> Result<(), StoreError> {
-        if self.counters.trust(&self.connection)? {
+        if self.counters.is_behind(&self.connection)? {
             self.newest = index::newest(&self.connection)?;
+            self.counters.catch_up(&self.connection, self.newest)?;
             if self.is_cut_off()? {
                 self.begin_chain();
             }
@@ -343,7 +344,6 @@ impl Writer {
         made.drain(..).for_each(|line| self.reuse(line));
         self.made = made;
         written?;
-        self.counters.write(&self.connection)?;
         if self.is_failing {
             // Only a write shows whether writing works.
             checkpoint::touch(&self.connection)?;
@@ -460,22 +460,31 @@ impl Writer {
         let mut lines = lines.peekable();
         let Some(at) = lines.peek().map(|line| line.at()) else { return Ok(()) };
         {
-            let mut insert =
-                self.connection.prepare_cached("INSERT INTO audit (seq, body) VALUES (?1, ?2)")?;
+            let sql = "INSERT INTO audit (seq, body, counts) VALUES (?1, ?2, ?3)";
+            let mut insert = self.connection.prepare_cached(sql)?;
             while lines.peek().is_some() {
                 let (count, body) = self.sheet.write(&mut self.chain, &mut lines);
                 let newest = self.newest.checked_add(count);
                 self.newest =
                     newest.ok_or_else(|| StoreError::Failed("its numbers are used up".into()))?;
-                insert.execute(params![self.newest, body])?;
+                insert.execute(params![self.newest, body, self.counters.say(self.newest)])?;
             }
         }
         self.chained = self.newest;
         let now = self.steady.now(at.as_millis());
-        if now.saturating_sub(self.forgotten) > FORGET_AFTER {
+        let is_time_to_forget = now.saturating_sub(self.forgotten) > FORGET_AFTER;
+        if is_time_to_forget || self.counters.is_much_logged() {
+            self.enter_counters()?;
+        }
+        if is_time_to_forget {
             self.forgotten = now;
-            self.counters.forget(&self.connection, now.saturating_sub(FORGET_AFTER))?;
+            self.counters.drop_ended(&self.connection, now.saturating_sub(FORGET_AFTER))?;
         }
         Ok(())
+    }
+
+    /// Sees to it that what counters read is not in the log alone.
+    pub(super) fn enter_counters(&mut self) -> rusqlite::Result<()> {
+        self.counters.enter(&self.connection)
     }
 }

@@ -3,6 +3,7 @@
 #![cfg(test)]
 
 mod checkpoints;
+mod counting;
 mod crash;
 mod filters;
 mod folder;

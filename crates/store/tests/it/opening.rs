@@ -3,9 +3,10 @@
 use std::{fs, os::unix::fs::PermissionsExt as _};
 
 use rusqlite::{Connection, params};
-use sluice_store::{Durability, Filter, Key, OpenError, Store};
+use sluice_policy::Amount;
+use sluice_store::{Durability, Filter, Key, OpenError, Reservation, Store};
 
-use crate::folder::{Folder, key, record};
+use crate::folder::{Folder, charge, key, record};
 
 fn refusal(folder: &Folder) -> String {
     Store::open(&folder.database(), Durability::Power, &key()).unwrap_err().to_string()
@@ -41,20 +42,21 @@ async fn a_damaged_log_is_not_written_on() {
     assert!(refusal(&folder).contains("was changed"), "{}", refusal(&folder));
 }
 
-/// A database as the first version left it: a row for each record, as text.
+/// A database as the first version left it: a row for each record, as text, and
+/// nothing in it of counters.
 #[tokio::test]
 async fn an_older_database_is_read_and_written_on() {
     let folder = Folder::new();
     let store = folder.store();
-    for outcome in ["allow", "deny"] {
-        store.append(record(outcome)).await.unwrap();
-    }
+    store.reserve(vec![charge("eval", 7, 10)], record("allow")).await.unwrap();
+    store.append(record("deny")).await.unwrap();
     let records = store.records(&Filter::default()).unwrap();
     store.close().await.unwrap();
     let other = Connection::open(folder.database()).unwrap();
     other
         .execute_batch(
-            "PRAGMA user_version = 1; DROP TABLE audit;
+            "PRAGMA user_version = 1; DROP TABLE audit; DELETE FROM meta WHERE name = 'entered';
+             ALTER TABLE readings RENAME TO counters;
              CREATE TABLE audit (seq INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT;",
         )
         .unwrap();
@@ -70,14 +72,45 @@ async fn an_older_database_is_read_and_written_on() {
         }
     });
     let store = folder.store();
+    let refused = store.reserve(vec![charge("eval", 7, 10)], record("limit")).await;
+    assert_eq!(refused, Ok(Reservation::Refused(vec![Amount::whole(7)])));
     store.append(record("hide")).await.unwrap();
     let found = store.records(&Filter::default()).unwrap();
     assert_eq!((found.len(), &found[..2]), (3, &records[..]));
     assert_eq!(store.verify().unwrap().faults, []);
     let version = |row: &rusqlite::Row<'_>| row.get::<_, i64>(0);
-    assert_eq!(other.pragma_query_value(None, "user_version", version), Ok(2));
+    assert_eq!(other.pragma_query_value(None, "user_version", version), Ok(3));
     let check = |row: &rusqlite::Row<'_>| row.get::<_, String>(0);
     assert_eq!(other.pragma_query_value(None, "integrity_check", check), Ok("ok".into()));
+}
+
+/// One as the second version left it, while a process of that version still runs.
+#[tokio::test]
+async fn an_older_process_does_not_count_by_itself() {
+    let folder = Folder::new();
+    let store = folder.store();
+    store.reserve(vec![charge("eval", 7, 10)], record("allow")).await.unwrap();
+    store.close().await.unwrap();
+    let old = Connection::open(folder.database()).unwrap();
+    old.execute_batch(
+        "PRAGMA user_version = 2; ALTER TABLE readings RENAME TO counters;
+         ALTER TABLE audit DROP COLUMN counts; DELETE FROM meta WHERE name = 'entered'",
+    )
+    .unwrap();
+    let mut write = old
+        .prepare("INSERT INTO counters VALUES ('k', 1, 2, '3') ON CONFLICT DO UPDATE SET used = 4")
+        .unwrap();
+    write.execute([]).unwrap();
+    let store = folder.store();
+    let refused = store.reserve(vec![charge("eval", 7, 10)], record("limit")).await;
+    assert_eq!(refused, Ok(Reservation::Refused(vec![Amount::whole(7)])));
+    let failed = write.execute([]).unwrap_err();
+    assert!(failed.to_string().contains("no such table"), "{failed}");
+    for _ in 0..3 {
+        store.reserve(vec![charge("eval", 1, 10)], record("allow")).await.unwrap();
+    }
+    let refused = folder.store().reserve(vec![charge("eval", 1, 10)], record("limit")).await;
+    assert_eq!(refused, Ok(Reservation::Refused(vec![Amount::whole(10)])));
 }
 
 #[test]
