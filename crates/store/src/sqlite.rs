@@ -4,6 +4,7 @@ mod approvals;
 mod checkpoint;
 mod counters;
 mod grants;
+mod hold;
 mod index;
 mod open;
 mod pace;

@@ -15,7 +15,7 @@ use super::{
     Reservation, StoreError,
     checkpoint::{self, Checkpoints},
     counters::Counters,
-    index, open,
+    hold, index, open,
     queue::{Command, CrewId, MOST_BLANKS, Queue, Reserve, Turn},
     shared::{Offer, Shared},
     steady::Steady,
@@ -62,6 +62,7 @@ pub(super) fn start(
         made: Vec::new(),
         room: Default::default(),
         sheet: Sheet::default(),
+        is_as_seen: false,
         was_used: false,
     }));
     let shared = Arc::clone(&writer);
@@ -142,6 +143,8 @@ pub(super) struct Writer {
     room: (Vec<Command>, Vec<Line>),
     /// Where rows of the log are put together.
     sheet: Sheet,
+    /// Whether nobody else has written since the last transaction.
+    is_as_seen: bool,
     /// Whether callers have written by themselves since the thread last looked.
     was_used: bool,
 }
@@ -162,6 +165,7 @@ impl Writer {
             shared.engage();
         }
         let was_used = mem::take(&mut self.was_used);
+        self.let_go();
         let patience = match turn {
             Turn::Write | Turn::End => {
                 let begun = if self.begin_at_once() {
@@ -189,15 +193,33 @@ impl Writer {
     /// Carries out what a crew has waiting, without waiting itself: `false` if that
     /// cannot be done now, and the thread has to.
     fn write_waiting(&mut self, queue: &Queue, crew: CrewId) -> bool {
-        if self.is_failing || !self.begin_at_once() {
+        if self.is_failing || !self.go_on() && !self.begin_at_once() {
             return false;
         }
         self.was_used = true;
         let (mut commands, mut pile) = mem::take(&mut self.room);
         queue.take_waiting(crew, &mut commands, &mut pile, &mut self.blanks);
-        self.commit_begun(queue, &mut commands, &mut pile, Ok(()));
+        let begun = if self.is_as_seen { Ok(()) } else { hold::hold_on(&self.connection) };
+        self.commit_begun(queue, &mut commands, &mut pile, begun.map_err(StoreError::from));
         self.room = (commands, pile);
         true
+    }
+
+    /// Begins a transaction if nobody else has written since the last one.
+    fn go_on(&mut self) -> bool {
+        let holds = hold::is_holding(&self.connection);
+        self.is_as_seen = holds && self.execute("BEGIN IMMEDIATE").is_ok();
+        if holds && !self.is_as_seen {
+            self.let_go();
+        }
+        self.is_as_seen
+    }
+
+    fn let_go(&mut self) {
+        self.is_as_seen = false;
+        if let Err(error) = hold::let_go(&self.connection) {
+            tracing::warn!(%error, "the database cannot be let go of: its write-ahead log grows");
+        }
     }
 
     /// Begins a transaction, unless another process writes just now.
@@ -278,6 +300,7 @@ impl Writer {
         if let Err(error) = &fate {
             // Nothing of it is on disk, so nothing of it has happened.
             let _ = self.connection.execute_batch("ROLLBACK");
+            self.let_go();
             (self.chain, self.chained) = (chain, chained);
             self.counters = Counters::default();
             self.next_block = None;
@@ -317,7 +340,7 @@ impl Writer {
         pile: &mut [Line],
         done: &mut Vec<Done>,
     ) -> Result<(), StoreError> {
-        if self.counters.is_behind(&self.connection)? {
+        if !self.is_as_seen && self.counters.is_behind(&self.connection)? {
             self.newest = index::newest(&self.connection)?;
             self.counters.catch_up(&self.connection, self.newest)?;
             if self.is_cut_off()? {

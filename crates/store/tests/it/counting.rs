@@ -1,7 +1,7 @@
 //! What counters read, whoever charges them and whatever comes between: compared
 //! with sums kept by the test.
 
-use std::{collections::HashMap, time::Duration};
+use std::{collections::BTreeMap, time::Duration};
 
 use rusqlite::Connection;
 use sluice_policy::{Amount, Timestamp};
@@ -38,7 +38,7 @@ async fn reading(store: &Store, (counter, window): (u64, u64)) -> Amount {
 }
 
 /// What each counter reads through each store is what was charged to it.
-async fn check(stores: &[Store], sums: &HashMap<(u64, u64), u64>) {
+async fn check(stores: &[Store], sums: &BTreeMap<(u64, u64), u64>) {
     for store in stores {
         for (place, sum) in sums {
             assert_eq!(reading(store, *place).await, Amount::whole(*sum), "{place:?}");
@@ -62,7 +62,7 @@ async fn all_see_what_anybody_has_charged() {
     let folder = Folder::new();
     let mut stores = [folder.store(), folder.store()];
     let mut numbers = Numbers(7);
-    let (mut sums, mut prunes) = (HashMap::new(), 0);
+    let (mut sums, mut prunes) = (BTreeMap::new(), 0);
     for step in 0..4_000_u64 {
         let which = usize::from(numbers.below(5) == 0);
         let place = (numbers.below(40).min(numbers.below(40)), numbers.below(2));
@@ -121,7 +121,7 @@ async fn what_the_log_says_is_entered_now_and_then() {
         store.reserve(many, record("allow")).await.unwrap();
         assert!(rows_ahead(&folder) <= 300, "{step}");
     }
-    check(&[store, folder.store()], &HashMap::from([((0, 0), 1_300), ((77, 1), 1)])).await;
+    check(&[store, folder.store()], &BTreeMap::from([((0, 0), 1_300), ((77, 1), 1)])).await;
 }
 
 #[tokio::test]
