@@ -33,6 +33,7 @@ mod seal;
 mod session;
 mod settings;
 mod settle;
+mod shelf;
 mod snapshot;
 mod spoken;
 mod stack;

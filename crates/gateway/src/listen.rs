@@ -23,6 +23,7 @@ use self::{in_place::InPlace, threads::Seat};
 use crate::{
     gateway::{Gateway, Standing},
     plane::{self, Peer},
+    shelf::Housed,
 };
 
 /// How long a client may take over a handshake, or over the headers of a request.
@@ -142,8 +143,8 @@ impl Gateway {
                 let gateway = Arc::clone(&gateway);
                 service_fn(move |request: Request<Incoming>| {
                     let gateway = Arc::clone(&gateway);
-                    // Boxed, because a connection keeps room for it even while it is idle.
-                    Box::pin(plane::answer(gateway, request, peer))
+                    // A connection would keep room for it even while it is idle.
+                    Housed::new(plane::answer(gateway, request, peer))
                 })
             };
             match tls {

@@ -25,6 +25,7 @@ use crate::{
     refusal::{self, Refusal},
     repair,
     session::Session,
+    shelf::Housed,
     spoken, subscriptions,
     visit::Visit,
 };
@@ -45,7 +46,7 @@ where
     F: Future + Send + 'static,
     F::Output: Send,
 {
-    Lasting { work: Some(Box::pin(work)), ends }
+    Lasting { work: Some(Housed::new(work)), ends }
 }
 
 async fn answer(visit: Arc<Visit>, bytes: Vec<u8>) -> Response<ClientBody> {
@@ -188,13 +189,13 @@ impl Ends {
     }
 }
 
-/// Work that may be finished even if nobody waits for it any more. Boxed, because
-/// it is large and the server moves what it is given.
+/// Work that may be finished even if nobody waits for it any more. In a room of its
+/// own, because it is large and the server moves what it is given.
 struct Lasting<F: Future + Send + 'static>
 where
     F::Output: Send,
 {
-    work: Option<Pin<Box<F>>>,
+    work: Option<Housed<F>>,
     ends: Ends,
 }
 
@@ -206,7 +207,7 @@ where
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
         let Some(work) = &mut self.work else { return Poll::Pending };
-        let done = work.as_mut().poll(context);
+        let done = Pin::new(work).poll(context);
         if done.is_ready() {
             self.work = None;
         }

@@ -6,19 +6,23 @@
 //! which was changed if one was; the number of its form, and the form itself if
 //! that is new; and what the form leaves open. A form is JSON text with a control
 //! character for each thing left open, and ends with one; JSON text has none of
-//! its own. Last comes the hash of the last record. The first version of the store
+//! its own. In place of a form there may be the number by which the database keeps
+//! it (`forms.rs`). Last comes the hash of the last record. The first version of the store
 //! wrote a row for each record, as text; that can still be read.
 
 pub(crate) mod bytes;
+mod forms;
 mod row;
 
 use bytes::{Last, push_number, push_text};
+use forms::Forms;
 
 use crate::{
     chain::{Chain, Hash},
     record::{Line, Own},
 };
 
+pub(crate) use forms::KEPT_FOR;
 pub(crate) use row::Row;
 
 const VERSION: u8 = 1;
@@ -37,6 +41,8 @@ const MOMENT: u8 = 2;
 const DIGEST: u8 = 3;
 const NUMBER: u8 = 4;
 const TEXT: u8 = 5;
+/// What stands before the number of a form that is kept.
+const KEPT: u8 = 6;
 
 /// The first bytes of a hash.
 type Check = [u8; 2];
@@ -68,19 +74,24 @@ impl Size {
 #[derive(Debug, Default)]
 pub(crate) struct Sheet {
     bytes: Vec<u8>,
-    /// Where in those each form begins and ends.
+    /// The forms in it, one after the other.
+    texts: String,
+    /// Where in those each begins and ends.
     forms: Vec<(usize, usize)>,
+    kept: Forms,
 }
 
 impl Sheet {
     /// Writes records that go on a chain, which moves on, until there are no more or
-    /// the row is full: how many, and the row's body.
+    /// the row is full: how many, and the row's body. They follow the record `newest`.
     pub(crate) fn write<'l>(
         &mut self,
         chain: &mut Chain,
+        newest: i64,
         lines: impl Iterator<Item = &'l mut Line>,
     ) -> (i64, &[u8]) {
         self.bytes.clear();
+        self.texts.clear();
         self.forms.clear();
         self.bytes.push(VERSION);
         push_text(&mut self.bytes, chain.writer());
@@ -96,31 +107,51 @@ impl Sheet {
                 length
             }));
             self.bytes.extend_from_slice(&check(chain.last()));
-            self.write_form(line);
+            self.write_form(line, newest);
             self.write_own(line, &mut last);
         }
         self.bytes.extend_from_slice(chain.last());
         (size.records, &self.bytes)
     }
 
+    /// Has the database keep forms that are worth it, now that the record `newest`
+    /// is the last.
+    pub(crate) fn keep_forms<E>(
+        &mut self,
+        newest: i64,
+        keep: impl FnMut(&str) -> Result<i64, E>,
+    ) -> Result<(), E> {
+        self.kept.keep(newest, keep)
+    }
+
+    /// Forgets what the database keeps.
+    pub(crate) fn forget_forms(&mut self) {
+        self.kept = Forms::default();
+    }
+
     /// Writes a record's form, or the number of the same one before.
-    fn write_form(&mut self, line: &Line) {
-        let number = self.bytes.len();
-        push_number(&mut self.bytes, self.forms.len() as u128);
-        let start = self.bytes.len();
+    fn write_form(&mut self, line: &Line, newest: i64) {
+        let start = self.texts.len();
         for (part, own) in line.parts() {
-            self.bytes.extend_from_slice(part.as_bytes());
-            self.bytes.push(own.map_or(END, sign));
+            self.texts.push_str(part);
+            self.texts.extend(own.map(|own| char::from(sign(own))));
         }
-        let form = self.bytes.get(start..);
-        let mut newest = self.forms.iter().enumerate().rev().take(MOST_COMPARED);
-        let known = newest.find(|(_, (start, end))| self.bytes.get(*start..*end) == form);
+        let form = self.texts.get(start..).unwrap_or_default();
+        let mut last = self.forms.iter().enumerate().rev().take(MOST_COMPARED);
+        let known = last.find(|(_, (start, end))| self.texts.get(*start..*end) == Some(form));
         if let Some((known, _)) = known {
-            self.bytes.truncate(number);
             push_number(&mut self.bytes, known as u128);
-        } else {
-            self.forms.push((start, self.bytes.len()));
+            return self.texts.truncate(start);
         }
+        push_number(&mut self.bytes, self.forms.len() as u128);
+        if let Some(number) = self.kept.number(form, newest) {
+            self.bytes.push(KEPT);
+            push_number(&mut self.bytes, i128::from(number).cast_unsigned());
+        } else {
+            self.bytes.extend_from_slice(form.as_bytes());
+            self.bytes.push(END);
+        }
+        self.forms.push((start, self.texts.len()));
     }
 
     /// Writes what a record's form leaves open.
@@ -180,6 +211,11 @@ mod tests {
         (0..count).map(one).collect()
     }
 
+    /// A row of a database that keeps no forms.
+    fn read(last: i64, body: ValueRef<'_>) -> Option<Row> {
+        Row::read(last, body, &mut |_| None)
+    }
+
     /// What a reader of the log is to see.
     fn texts(chain: &mut Chain, records: &[Record]) -> Vec<String> {
         let complete = |record: &Record| {
@@ -200,8 +236,8 @@ mod tests {
         for part in [1, 2, 7, 90] {
             let mut part: Vec<_> = lines.drain(..part).collect();
             let mut sheet = Sheet::default();
-            let (count, body) = sheet.write(&mut chains[0], part.iter_mut());
-            let row = Row::read(1_000, ValueRef::Blob(body)).unwrap();
+            let (count, body) = sheet.write(&mut chains[0], 0, part.iter_mut());
+            let row = read(1_000, ValueRef::Blob(body)).unwrap();
             assert_eq!((row.first(), row.changed()), (1_001 - count, None));
             let count = part.len();
             assert_eq!(row.hash, *chains[0].last());
@@ -218,10 +254,10 @@ mod tests {
         let mut lines: Vec<Line> = records(300).iter().map(Record::line).collect();
         let mut lines = lines.iter_mut();
         let (mut sheet, mut chain) = (Sheet::default(), Chain::new("one"));
-        assert_eq!(sheet.write(&mut chain, &mut lines).0, MOST_RECORDS);
-        let (count, body) = sheet.write(&mut chain, &mut lines);
+        assert_eq!(sheet.write(&mut chain, 0, &mut lines).0, MOST_RECORDS);
+        let (count, body) = sheet.write(&mut chain, 0, &mut lines);
         assert_eq!(count, 300 - MOST_RECORDS);
-        assert!(Row::read(300, ValueRef::Blob(body)).is_some());
+        assert!(read(300, ValueRef::Blob(body)).is_some());
     }
 
     #[test]
@@ -231,13 +267,13 @@ mod tests {
         let mut lines: Vec<Line> = records.iter().map(Record::line).collect();
         let mut lines = lines.iter_mut();
         let (mut sheet, mut chain) = (Sheet::default(), Chain::new("one"));
-        assert_eq!(sheet.write(&mut chain, &mut lines).0, 2);
-        let (count, body) = sheet.write(&mut chain, &mut lines);
+        assert_eq!(sheet.write(&mut chain, 0, &mut lines).0, 2);
+        let (count, body) = sheet.write(&mut chain, 0, &mut lines);
         assert_eq!(count, 3);
         // Many records of one form, each of a few bytes: far more than were written.
         let number = body.len() - 32;
         let more = [&body[..number], &[0, 0, 9].repeat(1_000), &body[number..]].concat();
-        assert!(Row::read(1_003, ValueRef::Blob(&more)).is_none());
+        assert!(read(1_003, ValueRef::Blob(&more)).is_none());
     }
 
     #[test]
@@ -250,14 +286,45 @@ mod tests {
         }
         let mut lines: Vec<Line> = records.iter().map(Record::line).collect();
         let (mut sheet, mut chain) = (Sheet::default(), Chain::new("one"));
-        let body = sheet.write(&mut chain, lines.iter_mut()).1.len();
+        let body = sheet.write(&mut chain, 0, lines.iter_mut()).1.len();
         assert!(body < 1_200, "{body}");
+    }
+
+    #[test]
+    fn what_comes_again_is_kept_apart() {
+        let records = records(4);
+        let mut chains = [Chain::new("one"), Chain::new("one")];
+        let (mut sheet, mut kept) = (Sheet::default(), Vec::new());
+        let mut sizes = Vec::new();
+        for last in 1..=3 {
+            let mut line = records[3].line();
+            let (_, body) = sheet.write(&mut chains[0], last - 1, [&mut line].into_iter());
+            let expected = texts(&mut chains[1], &records[3..]);
+            let row = Row::read(last, ValueRef::Blob(body), &mut |number| {
+                kept.get(usize::try_from(number).ok()?).cloned()
+            });
+            let found: Vec<_> = row.unwrap().into_records().map(|(_, text)| text).collect();
+            assert_eq!(found, expected);
+            sizes.push(body.len());
+            if last == 3 {
+                // Without the form nothing is made up.
+                assert!(read(last, ValueRef::Blob(body)).is_none());
+            }
+            sheet
+                .keep_forms(last, |form| {
+                    kept.push(form.to_owned());
+                    Ok::<_, ()>(i64::try_from(kept.len()).unwrap() - 1)
+                })
+                .unwrap();
+        }
+        assert_eq!((sizes[0], kept.len()), (sizes[1], 1));
+        assert!(sizes[2] + 100 < sizes[1], "{sizes:?}");
     }
 
     #[test]
     fn a_row_as_the_first_version_wrote_it_can_be_read() {
         let text = texts(&mut Chain::new("one"), &records(1)).remove(0);
-        let row = Row::read(7, ValueRef::Text(text.as_bytes())).unwrap();
+        let row = read(7, ValueRef::Text(text.as_bytes())).unwrap();
         assert_eq!((row.first(), row.changed()), (7, None));
         assert_eq!(row.into_records().collect::<Vec<_>>(), [(7, text)]);
     }
@@ -266,14 +333,14 @@ mod tests {
     fn what_is_no_row_is_refused() {
         let mut lines: Vec<Line> = records(20).iter().map(Record::line).collect();
         let (mut sheet, mut chain) = (Sheet::default(), Chain::new("one"));
-        let body = sheet.write(&mut chain, lines.iter_mut()).1;
+        let body = sheet.write(&mut chain, 0, lines.iter_mut()).1;
         for length in 0..body.len() {
             // Where it is cut by chance between records, the last hash gives it away.
-            let row = Row::read(20, ValueRef::Blob(&body[..length]));
+            let row = read(20, ValueRef::Blob(&body[..length]));
             assert!(row.is_none_or(|row| row.changed().is_some()), "{length}");
         }
         for bad in [ValueRef::Null, ValueRef::Text(b"{}"), ValueRef::Integer(1)] {
-            assert!(Row::read(20, bad).is_none(), "{bad:?}");
+            assert!(read(20, bad).is_none(), "{bad:?}");
         }
     }
 }

@@ -3,6 +3,7 @@
 mod approvals;
 mod checkpoint;
 mod counters;
+mod forms;
 mod grants;
 mod hold;
 mod index;

@@ -149,7 +149,11 @@ mod tests {
     }
 
     fn row(chain: &mut Chain, lines: &mut [Line]) -> Vec<u8> {
-        Sheet::default().write(chain, lines.iter_mut()).1.to_owned()
+        Sheet::default().write(chain, 0, lines.iter_mut()).1.to_owned()
+    }
+
+    fn read(number: i64, body: &[u8]) -> Option<Row> {
+        Row::read(number, ValueRef::Blob(body), &mut |_| None)
     }
 
     /// Two writers in turn, five rows each, of two records.
@@ -167,7 +171,7 @@ mod tests {
         let mut log = log();
         let mut anchor = Anchor::default();
         for (number, body) in log.drain(..count) {
-            let row = Row::read(number, ValueRef::Blob(&body)).unwrap();
+            let row = read(number, &body).unwrap();
             anchor.through = number;
             anchor.chains.insert(row.chain().writer().into(), (number, hex(&row.hash)));
         }
@@ -180,7 +184,7 @@ mod tests {
     fn faults(rows: &[(i64, Vec<u8>)]) -> Vec<Fault> {
         let mut verifier = Verifier::default();
         for (number, body) in rows {
-            verifier.check(*number, Row::read(*number, ValueRef::Blob(body)).as_ref());
+            verifier.check(*number, read(*number, body).as_ref());
         }
         verifier.finish().faults
     }

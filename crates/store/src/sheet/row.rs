@@ -1,9 +1,11 @@
 //! A row that is read.
 
+use std::borrow::Cow;
+
 use rusqlite::types::ValueRef;
 
 use super::{
-    Check, DIGEST, END, ID, MOMENT, NUMBER, Size, TEXT, VERSION,
+    Check, DIGEST, END, ID, KEPT, MOMENT, NUMBER, Size, TEXT, VERSION,
     bytes::{Last, Rest},
     check,
 };
@@ -27,12 +29,15 @@ pub(crate) struct Row {
     records: Vec<(String, Check)>,
 }
 
+/// Finds a form by the number under which the database keeps it.
+type Find<'f> = dyn FnMut(i64) -> Option<String> + 'f;
+
 impl Row {
-    /// `None` if it is not in a form that was ever written.
-    pub(crate) fn read(last: i64, body: ValueRef<'_>) -> Option<Row> {
+    /// `None` if it is not as any was ever written, or has a form that is not kept.
+    pub(crate) fn read(last: i64, body: ValueRef<'_>, find: &mut Find<'_>) -> Option<Row> {
         match body {
             ValueRef::Text(text) => Row::of_text(last, str::from_utf8(text).ok()?),
-            ValueRef::Blob(bytes) => Row::of_bytes(last, bytes),
+            ValueRef::Blob(bytes) => Row::of_bytes(last, bytes, find),
             _ => None,
         }
     }
@@ -42,7 +47,7 @@ impl Row {
         Some(Row { last, chain, hash, records: vec![(text.to_owned(), check(&hash))] })
     }
 
-    fn of_bytes(last: i64, bytes: &[u8]) -> Option<Row> {
+    fn of_bytes(last: i64, bytes: &[u8], find: &mut Find<'_>) -> Option<Row> {
         let mut rest = Rest(bytes);
         let [VERSION] = rest.array()? else { return None };
         let chain = Chain::found(rest.text()?, rest.array()?)?;
@@ -55,7 +60,7 @@ impl Row {
             let check = rest.array()?;
             let number = rest.size()?;
             if number == forms.len() {
-                forms.push(form(&mut rest)?);
+                forms.push(form(&mut rest, find)?);
             }
             let text = record(&mut rest, forms.get(number)?, &mut known)?;
             size.add(text.len());
@@ -113,11 +118,16 @@ impl Row {
     }
 }
 
-fn form<'b>(rest: &mut Rest<'b>) -> Option<&'b str> {
+fn form<'b>(rest: &mut Rest<'b>, find: &mut Find<'_>) -> Option<Cow<'b, str>> {
+    if rest.0.first() == Some(&KEPT) {
+        rest.take(1)?;
+        let number = i64::try_from(rest.number()?.cast_signed()).ok()?;
+        return find(number).map(Cow::Owned);
+    }
     let length = rest.0.iter().position(|byte| *byte == END)?;
     let form = str::from_utf8(rest.take(length)?).ok()?;
     rest.take(1)?;
-    Some(form)
+    Some(Cow::Borrowed(form))
 }
 
 /// A record's text: its form, with what that leaves open.

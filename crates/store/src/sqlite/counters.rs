@@ -95,7 +95,8 @@ impl Counters {
             self.forget();
             (self.seen, self.rows) = (entered, 0);
         }
-        let sql = "SELECT seq, counts FROM audit WHERE seq > ?1 AND counts IS NOT NULL ORDER BY seq";
+        let sql =
+            "SELECT seq, counts FROM audit WHERE seq > ?1 AND counts IS NOT NULL ORDER BY seq";
         let mut statement = connection.prepare_cached(sql)?;
         let mut rows = statement.query([self.seen])?;
         while let Some(row) = rows.next()? {

@@ -11,13 +11,13 @@ use std::{
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension as _, params};
 
-use super::{Durability, approvals, counters, grants, index, policies, read, servers};
+use super::{Durability, approvals, counters, forms, grants, index, policies, read, servers};
 use crate::key::Key;
 
 /// Marks a file as ours: "Slui" in ASCII.
 const APPLICATION: i32 = 0x536c_7569;
 /// The layout of all tables. In the first one a row of the log was always text; in
-/// the second it said nothing of counters.
+/// the second it said nothing of counters, and had all its forms in it.
 const VERSION: i32 = 3;
 /// Records checked against their chain at start; the rest are checked on demand.
 const CHECKED_AT_START: u32 = 1_000;
@@ -197,6 +197,7 @@ fn redeclare(connection: &Connection) -> rusqlite::Result<()> {
     // By another name: a process of an earlier version that is still at it shall
     // fail, and not count by itself.
     connection.execute_batch("ALTER TABLE counters RENAME TO readings")?;
+    connection.execute_batch(forms::TABLES)?;
     counters::note_all_entered(connection)?;
     // Tells those who have it open that they know it no longer.
     connection.pragma_update(None, "schema_version", number("schema_version")? + 1)?;
@@ -253,6 +254,7 @@ fn create(connection: &Connection, key_check: &[u8]) -> rusqlite::Result<()> {
             let parts = [
                 TABLES,
                 counters::TABLES,
+                forms::TABLES,
                 index::TABLES,
                 grants::TABLES,
                 servers::TABLES,

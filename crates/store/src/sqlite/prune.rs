@@ -7,7 +7,7 @@ use rusqlite::{Connection, params};
 use sluice_policy::Timestamp;
 
 use super::{
-    Store, StoreError,
+    Store, StoreError, forms,
     index::{self, Seen, Term},
     read,
     writer::Writer,
@@ -95,6 +95,7 @@ fn step(writer: &mut Writer, bounds: &Bounds) -> Result<u64, StoreError> {
     writer.enter_counters()?;
     writer.connection.execute("DELETE FROM audit WHERE seq <= ?1", [through])?;
     index::drop_before(&writer.connection, index::block_of(through + 1))?;
+    forms::drop_before(&writer.connection, through)?;
     Ok(count)
 }
 

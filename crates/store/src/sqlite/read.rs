@@ -1,12 +1,13 @@
 //! Reading the log, beside the writer and without holding it up.
 
-use std::{path::Path, time::Duration};
+use std::{mem, path::Path, time::Duration};
 
 use rusqlite::{Connection, OpenFlags, Transaction, types::Value};
 use sluice_policy::Timestamp;
 
 use super::{
     StoreError,
+    forms::Kept,
     index::{self, Seen, Term},
 };
 use crate::{
@@ -261,9 +262,11 @@ pub(super) fn each_row(
     // A row has the number of its last record.
     let end = last.saturating_add(MOST_RECORDS - 1);
     let mut rows = statement.query([first, end])?;
+    let mut kept = Kept::new(connection);
     while let Some(row) = rows.next()? {
         let number = row.get(0)?;
-        let row = Row::read(number, row.get_ref(1)?);
+        let row = Row::read(number, row.get_ref(1)?, &mut |number| kept.form(number));
+        mem::replace(&mut kept.failed, Ok(()))?;
         let is_beyond = row.as_ref().is_some_and(|row| row.first() > last);
         if !is_beyond && !read(number, row) {
             break;

@@ -15,7 +15,7 @@ use super::{
     Reservation, StoreError,
     checkpoint::{self, Checkpoints},
     counters::Counters,
-    hold, index, open,
+    forms, hold, index, open,
     queue::{Command, CrewId, MOST_BLANKS, Queue, Reserve, Turn},
     shared::{Offer, Shared},
     steady::Steady,
@@ -303,6 +303,7 @@ impl Writer {
             self.let_go();
             (self.chain, self.chained) = (chain, chained);
             self.counters = Counters::default();
+            self.sheet.forget_forms();
             self.next_block = None;
             queue.give_back(pile);
             batch.by_ref().for_each(|command| command.refuse(error));
@@ -486,7 +487,7 @@ impl Writer {
             let sql = "INSERT INTO audit (seq, body, counts) VALUES (?1, ?2, ?3)";
             let mut insert = self.connection.prepare_cached(sql)?;
             while lines.peek().is_some() {
-                let (count, body) = self.sheet.write(&mut self.chain, &mut lines);
+                let (count, body) = self.sheet.write(&mut self.chain, self.newest, &mut lines);
                 let newest = self.newest.checked_add(count);
                 self.newest =
                     newest.ok_or_else(|| StoreError::Failed("its numbers are used up".into()))?;
@@ -494,6 +495,7 @@ impl Writer {
             }
         }
         self.chained = self.newest;
+        forms::keep(&self.connection, &mut self.sheet, self.newest)?;
         let now = self.steady.now(at.as_millis());
         let is_time_to_forget = now.saturating_sub(self.forgotten) > FORGET_AFTER;
         if is_time_to_forget || self.counters.is_much_logged() {

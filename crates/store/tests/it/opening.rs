@@ -56,7 +56,7 @@ async fn an_older_database_is_read_and_written_on() {
     other
         .execute_batch(
             "PRAGMA user_version = 1; DROP TABLE audit; DELETE FROM meta WHERE name = 'entered';
-             ALTER TABLE readings RENAME TO counters;
+             ALTER TABLE readings RENAME TO counters; DROP TABLE forms;
              CREATE TABLE audit (seq INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT;",
         )
         .unwrap();
@@ -94,7 +94,7 @@ async fn an_older_process_does_not_count_by_itself() {
     let old = Connection::open(folder.database()).unwrap();
     old.execute_batch(
         "PRAGMA user_version = 2; ALTER TABLE readings RENAME TO counters;
-         ALTER TABLE audit DROP COLUMN counts; DELETE FROM meta WHERE name = 'entered'",
+         ALTER TABLE audit DROP COLUMN counts; DROP TABLE forms; DELETE FROM meta WHERE name = 'entered'",
     )
     .unwrap();
     let mut write = old

@@ -129,3 +129,58 @@ async fn what_cannot_be_read_goes_no_sooner_than_what_follows_it() {
     assert!(store.prune(keep, u64::MAX, later(COUNT + 9_000)).await.unwrap() > 500);
     assert_eq!(store.verify().unwrap().faults, []);
 }
+
+/// How many forms that the database keeps say this.
+fn forms(folder: &Folder, text: &str) -> i64 {
+    let database = Connection::open(folder.database()).unwrap();
+    let sql = "SELECT count(*) FROM forms WHERE instr(form, ?1) > 0";
+    database.query_row(sql, [text], |row| row.get(0)).unwrap()
+}
+
+/// Writes records one by one, each a second after the one before.
+async fn write(store: &Store, outcome: &'static str, seconds: std::ops::Range<i64>) {
+    for second in seconds {
+        let mut record = Record::new(new_id(later(second)), later(second), Kind::Decision);
+        record.outcome = Some(outcome);
+        store.append(record).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn what_records_had_in_common_goes_with_the_last_of_them() {
+    let folder = Folder::new();
+    let (store, other) = (folder.store(), folder.store());
+    write(&other, "first", 0..10).await;
+    write(&store, "second", 10..2_500).await;
+    assert_eq!((forms(&folder, "first"), forms(&folder, "second")), (1, 1));
+    let row = "SELECT max(length(body)) FROM audit WHERE seq > 100";
+    let database = Connection::open(folder.database()).unwrap();
+    let longest: i64 = database.query_row(row, [], |row| row.get(0)).unwrap();
+    assert!(longest < 200, "{longest}");
+    // Not yet: a form is kept for somewhat longer.
+    store.prune(Duration::from_secs(1_700), u64::MAX, later(2_500)).await.unwrap();
+    assert_eq!(forms(&folder, "first"), 1);
+    store.prune(Duration::from_secs(500), u64::MAX, later(2_500)).await.unwrap();
+    assert_eq!((forms(&folder, "first"), forms(&folder, "second")), (0, 1));
+    // One who knew it does not name it any more, until it is there again.
+    write(&other, "first", 2_500..2_504).await;
+    assert_eq!(forms(&folder, "first"), 1);
+    assert_eq!(store.verify().unwrap().faults, []);
+    let records = folder.store().records(&Filter::default()).unwrap();
+    let count = |text| records.iter().filter(|(_, record)| record.contains(text)).count();
+    assert_eq!((count(r#""second""#), count(r#""first""#)), (500, 4));
+}
+
+#[tokio::test]
+async fn what_records_have_in_common_cannot_be_changed_unseen() {
+    let folder = Folder::new();
+    let store = folder.store();
+    write(&store, "deny", 0..10).await;
+    let database = Connection::open(folder.database()).unwrap();
+    let changed = database.execute("UPDATE forms SET form = replace(form, 'deny', 'evil')", []);
+    assert_eq!(changed, Ok(1));
+    assert_eq!(store.verify().unwrap().faults.first(), Some(&Fault::Changed(3)));
+    database.execute("DELETE FROM forms", []).unwrap();
+    assert_ne!(store.verify().unwrap().faults, []);
+    assert!(store.records(&Filter::default()).is_err());
+}
