@@ -6,24 +6,26 @@
 //! thread does what callers cannot or should not wait for: it syncs, waits for
 //! other processes, writes what nobody waits for, and builds the index.
 
+mod reserve;
+
 use std::{io, mem, panic::AssertUnwindSafe, sync::Arc, thread, time::Duration};
 
 use rusqlite::{Connection, params};
-use sluice_policy::{Amount, Timestamp};
+use sluice_policy::Timestamp;
 
 use super::{
-    Reservation, StoreError,
+    StoreError,
     checkpoint::{self, Checkpoints},
     counters::Counters,
-    forms, hold, index, open,
-    queue::{Command, CrewId, MOST_BLANKS, Queue, Reserve, Turn},
+    forms, index, open,
+    queue::{Command, CrewId, MOST_BLANKS, Queue, Turn},
     shared::{Offer, Shared},
     steady::Steady,
+    view,
     work::Done,
 };
 use crate::{
     chain::Chain,
-    counter::Charge,
     id,
     record::{Line, Record},
     sheet::Sheet,
@@ -165,7 +167,7 @@ impl Writer {
             shared.engage();
         }
         let was_used = mem::take(&mut self.was_used);
-        self.let_go();
+        self.close_view();
         let patience = match turn {
             Turn::Write | Turn::End => {
                 let begun = if self.begin_at_once() {
@@ -199,7 +201,7 @@ impl Writer {
         self.was_used = true;
         let (mut commands, mut pile) = mem::take(&mut self.room);
         queue.take_waiting(crew, &mut commands, &mut pile, &mut self.blanks);
-        let begun = if self.is_as_seen { Ok(()) } else { hold::hold_on(&self.connection) };
+        let begun = if self.is_as_seen { Ok(()) } else { view::open(&self.connection) };
         self.commit_begun(queue, &mut commands, &mut pile, begun.map_err(StoreError::from));
         self.room = (commands, pile);
         true
@@ -207,18 +209,18 @@ impl Writer {
 
     /// Begins a transaction if nobody else has written since the last one.
     fn go_on(&mut self) -> bool {
-        let holds = hold::is_holding(&self.connection);
-        self.is_as_seen = holds && self.execute("BEGIN IMMEDIATE").is_ok();
-        if holds && !self.is_as_seen {
-            self.let_go();
+        let is_open = view::is_open(&self.connection);
+        self.is_as_seen = is_open && self.execute("BEGIN IMMEDIATE").is_ok();
+        if is_open && !self.is_as_seen {
+            self.close_view();
         }
         self.is_as_seen
     }
 
-    fn let_go(&mut self) {
+    fn close_view(&mut self) {
         self.is_as_seen = false;
-        if let Err(error) = hold::let_go(&self.connection) {
-            tracing::warn!(%error, "the database cannot be let go of: its write-ahead log grows");
+        if let Err(error) = view::close(&self.connection) {
+            tracing::warn!(%error, "the writer cannot stop reading: the write-ahead log grows");
         }
     }
 
@@ -300,7 +302,7 @@ impl Writer {
         if let Err(error) = &fate {
             // Nothing of it is on disk, so nothing of it has happened.
             let _ = self.connection.execute_batch("ROLLBACK");
-            self.let_go();
+            self.close_view();
             (self.chain, self.chained) = (chain, chained);
             self.counters = Counters::default();
             self.sheet.forget_forms();
@@ -397,64 +399,6 @@ impl Writer {
 
     fn execute(&self, sql: &str) -> rusqlite::Result<()> {
         self.connection.prepare_cached(sql)?.execute([]).map(|_| ())
-    }
-
-    /// Makes a reservation, unless nobody waits for it any more: then the call
-    /// it is for will never leave.
-    fn carry_out(
-        &mut self,
-        reserve: Reserve,
-        made: &mut Vec<Line>,
-        done: &mut Vec<Done>,
-    ) -> Result<(), StoreError> {
-        let Reserve { charges, line, reply } = reserve;
-        if reply.is_closed() {
-            return Ok(());
-        }
-        let found = self.reserve(&charges);
-        if let Ok(Reservation::Made) = &found {
-            made.push(line);
-        }
-        let went = found.as_ref().map(|_| ()).map_err(StoreError::clone);
-        done.push(Done::Reserve(reply, found));
-        went
-    }
-
-    /// Makes all charges, or none.
-    fn reserve(&mut self, charges: &[Charge]) -> Result<Reservation, StoreError> {
-        // One charge to a counter may leave no room for the next one, so they
-        // are made one after the other and taken back if one does not fit.
-        for (made, charge) in charges.iter().enumerate() {
-            let reading = self.counters.reading(&self.connection, charge)?;
-            if let Some(sum) = charge.fits(reading) {
-                self.counters.set(charge, sum);
-                continue;
-            }
-            self.take_back(charges.iter().take(made))?;
-            return Ok(Reservation::Refused(self.readings(charges)?));
-        }
-        Ok(Reservation::Made)
-    }
-
-    fn readings(&mut self, charges: &[Charge]) -> Result<Vec<Amount>, StoreError> {
-        charges.iter().map(|charge| self.counters.reading(&self.connection, charge)).collect()
-    }
-
-    fn take_back<'c>(
-        &mut self,
-        charges: impl Iterator<Item = &'c Charge>,
-    ) -> Result<(), StoreError> {
-        for charge in charges {
-            let reading = self.counters.reading(&self.connection, charge)?;
-            self.counters.set(charge, reading.checked_sub(charge.amount).unwrap_or_default());
-        }
-        Ok(())
-    }
-
-    /// Gives charges back, with the record that says so.
-    pub(super) fn refund(&mut self, charges: &[Charge], record: &Record) -> Result<(), StoreError> {
-        self.take_back(charges.iter())?;
-        self.append(&mut record.line())
     }
 
     /// Changes something else, with the record that says so. If there was
