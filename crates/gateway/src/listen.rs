@@ -1,6 +1,7 @@
 //! Taking connections: in the clear or by TLS, HTTP/1.1 or 2, and ending in
 //! good order.
 
+mod in_one;
 mod in_place;
 mod threads;
 
@@ -19,7 +20,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
 pub use self::threads::Threads;
-use self::{in_place::InPlace, threads::Seat};
+use self::{in_one::InOne, in_place::InPlace, threads::Seat};
 use crate::{
     gateway::{Gateway, Standing},
     plane::{self, Peer},
@@ -150,7 +151,7 @@ impl Gateway {
             match tls {
                 None => {
                     let builder = builder();
-                    let connection = builder.serve_connection(TokioIo::new(stream), service);
+                    let connection = builder.serve_connection(InOne(TokioIo::new(stream)), service);
                     let connection = connection.into_owned();
                     drop(builder);
                     let _ = watcher.watch(connection).await;
