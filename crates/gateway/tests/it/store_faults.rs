@@ -68,8 +68,8 @@ async fn check(break_it: impl FnOnce(&Connection), mend_it: impl FnOnce(&Connect
 #[tokio::test]
 async fn a_database_without_its_log() {
     check(
-        |other| other.execute_batch("ALTER TABLE audit RENAME TO gone").unwrap(),
-        |other| other.execute_batch("ALTER TABLE gone RENAME TO audit").unwrap(),
+        |other| other.execute_batch("ALTER TABLE log RENAME TO gone").unwrap(),
+        |other| other.execute_batch("ALTER TABLE gone RENAME TO log").unwrap(),
     )
     .await;
 }

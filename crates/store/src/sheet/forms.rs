@@ -1,10 +1,10 @@
 //! Forms that come again and again: the database keeps them apart from the log, so
 //! that a row need only name them by their number.
 //!
-//! A form goes when the last record that has it was pruned. So that not every row has
-//! to note that it uses one, that is noted now and then, and a form is kept for some
-//! more records than were noted. Whoever wants to name it after those has to see
-//! first that it is still there.
+//! A form goes with the pruning of the records that have it, some records later: so
+//! that not every row has to note that it uses one, that is noted now and then, and a
+//! form is kept for some more records than were noted. Whoever wants to name it after
+//! those has to see first that it is still there.
 
 use super::MOST_RECORDS;
 

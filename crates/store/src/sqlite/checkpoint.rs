@@ -34,7 +34,7 @@ const SOME: i64 = 1_000;
 const LARGE: i64 = 40_000;
 /// How many more there must be before it tries again, if it could not.
 const AGAIN: i64 = 10_000;
-/// Transactions between looks at the size.
+/// Turns of the writer's thread between looks at the size.
 const LOOK_EVERY: u32 = 16;
 
 /// How much there is in the write-ahead log, in pages.
@@ -50,8 +50,10 @@ pub(super) struct Checkpoints {
     /// Gone when the thread is to end.
     nudge: Option<SyncSender<()>>,
     thread: Option<JoinHandle<()>>,
-    /// Transactions since the size was last looked at.
+    /// Turns since the size was last looked at.
     unseen: u32,
+    /// How large it was then.
+    seen: i64,
     /// The size when it was last checkpointed because nothing else was to be done.
     tidied: i64,
     /// The size at which the writer makes the write-ahead log start over, if
@@ -69,10 +71,18 @@ impl Checkpoints {
         let run = move || run(&connection, &nudges, &queue);
         let thread = thread::Builder::new().name("checkpoints".into()).spawn(run)?;
         let (nudge, thread) = (Some(nudge), Some(thread));
-        Ok(Checkpoints { nudge, thread, unseen: 0, tidied: 0, large: LARGE, finish_at: LARGE })
+        Ok(Checkpoints {
+            nudge,
+            thread,
+            unseen: 0,
+            seen: 0,
+            tidied: 0,
+            large: LARGE,
+            finish_at: LARGE,
+        })
     }
 
-    /// Has the log checkpointed if much was written; called after each transaction.
+    /// Has the log checkpointed if much was written; called in each turn of the thread.
     pub(super) fn keep_up(&mut self, connection: &Connection) -> rusqlite::Result<()> {
         self.unseen += 1;
         if self.unseen < LOOK_EVERY {
@@ -80,6 +90,7 @@ impl Checkpoints {
         }
         self.unseen = 0;
         let size = size(connection)?;
+        self.seen = size.all;
         if self.is_time_to_finish(size) {
             return self.finish(connection, size);
         }
@@ -87,6 +98,11 @@ impl Checkpoints {
             self.nudge();
         }
         Ok(())
+    }
+
+    /// Whether it will soon have to start over, which it cannot while somebody reads.
+    pub(super) fn is_nearly_large(&self) -> bool {
+        self.seen >= self.large - self.large / 10
     }
 
     /// Calls wait for as long as finishing takes, so it is put off until there is
@@ -115,7 +131,8 @@ impl Checkpoints {
             return Ok(());
         }
         touch(connection)?;
-        let is_shorter = size(connection)?.all < before.all;
+        self.seen = size(connection)?.all;
+        let is_shorter = self.seen < before.all;
         self.finish_at = if is_shorter { self.large } else { before.all + AGAIN };
         Ok(())
     }
@@ -223,6 +240,7 @@ mod tests {
             nudge: None,
             thread: None,
             unseen: 0,
+            seen: 0,
             tidied: 0,
             large: SMALL,
             finish_at: SMALL,

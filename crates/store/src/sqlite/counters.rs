@@ -30,6 +30,9 @@ pub(super) const TABLES: &str = "
 
 /// Counters kept in memory; past that all are read again.
 const MOST_KNOWN: usize = 16_384;
+/// Windows of one counter kept in memory; past that those are read again that the
+/// table has.
+const MOST_WINDOWS: usize = 8;
 /// Rows of the log, and counters they speak of, that may not be entered yet. That
 /// much has to be read by whoever opens the database.
 const MOST_ROWS: u32 = 512;
@@ -57,12 +60,12 @@ enum Place {
 /// What is known of counters without asking the database.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
-    /// Hardly ever more than the window that runs and the one before.
-    known: HashMap<CounterKey, SmallVec<[Count; 2]>>,
-    /// Those with a window that has changed in this transaction.
-    changed: Vec<CounterKey>,
-    /// Those with a window that the table does not have as it is.
-    logged: Vec<CounterKey>,
+    /// Mostly the window that runs and the one before.
+    known: Known,
+    /// Windows that have changed in this transaction.
+    changed: Vec<(CounterKey, Timestamp)>,
+    /// Windows that the table does not have as they are.
+    logged: Vec<(CounterKey, Timestamp)>,
     /// SQLite's mark of what other connections have written.
     version: Option<i64>,
     /// The newest record of which it is known what its row says.
@@ -95,14 +98,14 @@ impl Counters {
             self.forget();
             (self.seen, self.rows) = (entered, 0);
         }
-        let sql =
-            "SELECT seq, counts FROM audit WHERE seq > ?1 AND counts IS NOT NULL ORDER BY seq";
+        let sql = "SELECT seq, counts FROM log WHERE seq > ?1 ORDER BY seq";
         let mut statement = connection.prepare_cached(sql)?;
         let mut rows = statement.query([self.seen])?;
         while let Some(row) = rows.next()? {
             let number: i64 = row.get(0)?;
-            let said = row.get_ref(1)?.as_blob().ok();
-            said.and_then(|said| self.take_over(said)).ok_or_else(|| {
+            let said = row.get_ref(1)?.as_blob_or_null();
+            let taken = said.ok().and_then(|said| self.take_over(said.unwrap_or_default()));
+            taken.ok_or_else(|| {
                 StoreError::Failed(format!("what record {number} says of counters is damaged"))
             })?;
             self.rows += 1;
@@ -118,12 +121,15 @@ impl Counters {
             let mut moment = || i64::try_from(rest.number()?.cast_signed()).ok();
             let (start, end) = (Timestamp::from_millis(moment()?), moment()?);
             let reading = amount(rest.text()?).ok()?;
-            let windows = self.known.entry(key.clone()).or_default();
-            let known = windows.iter().position(|count| count.start == start);
-            let was = known.map(|known| windows.swap_remove(known).place);
-            windows.push(Count { start, end, reading, place: Place::Log });
-            if was.is_none_or(|was| was == Place::Table) {
-                self.logged.push(key);
+            let said = Count { start, end, reading, place: Place::Log };
+            let was = if let Some(known) = window(&mut self.known, &key, start) {
+                std::mem::replace(known, said).place
+            } else {
+                self.add(&key, said);
+                Place::Table
+            };
+            if was == Place::Table {
+                self.logged.push((key, start));
             }
         }
         Some(())
@@ -135,58 +141,70 @@ impl Counters {
         connection: &Connection,
         charge: &Charge,
     ) -> Result<Amount, StoreError> {
-        if let Some(count) = self.known(charge) {
-            return Ok(count.reading);
+        let end = charge.window_end();
+        if let Some(count) = window(&mut self.known, &charge.key, charge.window_start) {
+            let reading = count.reading;
+            if count.end < end {
+                // The policy has a longer window now, which began at the same time.
+                count.end = end;
+                self.set(charge, reading);
+            }
+            return Ok(reading);
         }
-        let reading = read(connection, charge)?;
-        self.known.entry(charge.key.clone()).or_default().push(Count {
-            start: charge.window_start,
-            end: charge.window_end(),
-            reading,
-            place: Place::Table,
-        });
+        let (reading, known_end) = read(connection, charge)?;
+        let start = charge.window_start;
+        let place = Place::Table;
+        self.add(&charge.key, Count { start, end: end.max(known_end), reading, place });
+        if known_end < end && reading > Amount::ZERO {
+            self.set(charge, reading);
+        }
         Ok(reading)
+    }
+
+    /// Adds a window that is not known yet.
+    fn add(&mut self, key: &CounterKey, count: Count) {
+        let windows = self.known.entry(key.clone()).or_default();
+        if windows.len() >= MOST_WINDOWS {
+            windows.retain(|count| count.place != Place::Table);
+        }
+        windows.push(count);
     }
 
     /// Sets what was read before.
     pub(super) fn set(&mut self, charge: &Charge, sum: Amount) {
-        let Some(count) = self.known(charge) else { return };
+        let start = charge.window_start;
+        let Some(count) = window(&mut self.known, &charge.key, start) else { return };
         count.reading = sum;
         match std::mem::replace(&mut count.place, Place::Nowhere) {
             Place::Nowhere => return,
             Place::Log => {}
-            Place::Table => self.logged.push(charge.key.clone()),
+            Place::Table => self.logged.push((charge.key.clone(), start)),
         }
-        self.changed.push(charge.key.clone());
-    }
-
-    fn known(&mut self, charge: &Charge) -> Option<&mut Count> {
-        let windows = self.known.get_mut(&charge.key)?;
-        windows.iter_mut().find(|count| count.start == charge.window_start)
+        self.changed.push((charge.key.clone(), start));
     }
 
     /// What the next row of the log, of which `newest` is the last record, is to say:
     /// each counter that has changed, once.
     pub(super) fn say(&mut self, newest: i64) -> Option<&[u8]> {
         self.seen = newest;
+        // Also those that say nothing have to be gone through by whoever catches up.
+        self.rows += 1;
         if self.changed.is_empty() {
             return None;
         }
         self.said.clear();
-        for key in self.changed.drain(..) {
-            for count in self.known.get_mut(&key).into_iter().flatten() {
-                if count.place != Place::Nowhere {
-                    continue;
-                }
-                count.place = Place::Log;
-                push_text(&mut self.said, key.text());
-                for moment in [count.start.as_millis(), count.end] {
-                    push_number(&mut self.said, i128::from(moment).cast_unsigned());
-                }
-                push_text(&mut self.said, printed(&mut self.text, count.reading));
+        for (key, start) in self.changed.drain(..) {
+            let changed = window(&mut self.known, &key, start);
+            let Some(count) = changed.filter(|count| count.place == Place::Nowhere) else {
+                continue;
+            };
+            count.place = Place::Log;
+            push_text(&mut self.said, key.text());
+            for moment in [count.start.as_millis(), count.end] {
+                push_number(&mut self.said, i128::from(moment).cast_unsigned());
             }
+            push_text(&mut self.said, printed(&mut self.text, count.reading));
         }
-        self.rows += 1;
         Some(&self.said)
     }
 
@@ -199,16 +217,13 @@ impl Counters {
     pub(super) fn enter(&mut self, connection: &Connection) -> rusqlite::Result<()> {
         let mut statement = connection.prepare_cached(
             "INSERT INTO readings (key, window_start, window_end, used) VALUES (?1, ?2, ?3, ?4)
-             ON CONFLICT DO UPDATE SET used = excluded.used",
+             ON CONFLICT DO UPDATE SET window_end = excluded.window_end, used = excluded.used",
         )?;
-        for key in self.logged.drain(..) {
-            for count in self.known.get_mut(&key).into_iter().flatten() {
-                if std::mem::replace(&mut count.place, Place::Table) == Place::Table {
-                    continue;
-                }
-                let start = count.start.as_millis();
+        for (key, start) in self.logged.drain(..) {
+            let Some(count) = window(&mut self.known, &key, start) else { continue };
+            if std::mem::replace(&mut count.place, Place::Table) != Place::Table {
                 let used = printed(&mut self.text, count.reading);
-                statement.execute(params![key.text(), start, count.end, used])?;
+                statement.execute(params![key.text(), start.as_millis(), count.end, used])?;
             }
         }
         connection
@@ -259,15 +274,23 @@ pub(super) fn note_all_entered(connection: &Connection) -> rusqlite::Result<()> 
     connection.execute(sql, [newest.to_be_bytes()]).map(|_| ())
 }
 
-fn read(connection: &Connection, charge: &Charge) -> Result<Amount, StoreError> {
-    let mut statement = connection
-        .prepare_cached("SELECT used FROM readings WHERE key = ?1 AND window_start = ?2")?;
+/// What the table says of a charge's window: the reading, and when it ends.
+fn read(connection: &Connection, charge: &Charge) -> Result<(Amount, i64), StoreError> {
+    let sql = "SELECT used, window_end FROM readings WHERE key = ?1 AND window_start = ?2";
     let place = params![charge.key.text(), charge.window_start.as_millis()];
-    match statement.query_row(place, |row| row.get::<_, String>(0)) {
-        Ok(text) => amount(&text),
-        Err(rusqlite::Error::QueryReturnedNoRows) => Ok(Amount::ZERO),
-        Err(error) => Err(error.into()),
-    }
+    let found = connection
+        .prepare_cached(sql)?
+        .query_row(place, |row| Ok((row.get::<_, String>(0)?, row.get(1)?)))
+        .optional()?;
+    found.map_or(Ok((Amount::ZERO, i64::MIN)), |(text, end)| Ok((amount(&text)?, end)))
+}
+
+type Known = HashMap<CounterKey, SmallVec<[Count; 2]>>;
+
+/// The window of a counter that began at a moment, if it is known. The newest are
+/// asked for most.
+fn window<'k>(known: &'k mut Known, key: &CounterKey, start: Timestamp) -> Option<&'k mut Count> {
+    known.get_mut(key)?.iter_mut().rev().find(|count| count.start == start)
 }
 
 fn amount(text: &str) -> Result<Amount, StoreError> {

@@ -116,13 +116,13 @@ pub(super) fn next(connection: &Connection) -> rusqlite::Result<(i64, i64)> {
     let number = |sql| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
     let built = number("SELECT coalesce(max(block) + 1, 0) FROM blocks")?;
     // A row has the number of its last record; its first may be in the block before.
-    let oldest = number("SELECT coalesce(min(seq), 0) FROM audit")? - (MOST_RECORDS - 1);
+    let oldest = number("SELECT coalesce(min(seq), 0) FROM log")? - (MOST_RECORDS - 1);
     Ok((built.max(block_of(oldest.max(0))), newest(connection)?))
 }
 
 /// The newest record.
 pub(super) fn newest(connection: &Connection) -> rusqlite::Result<i64> {
-    let sql = "SELECT coalesce(max(seq), 0) FROM audit";
+    let sql = "SELECT coalesce(max(seq), 0) FROM log";
     connection.prepare_cached(sql)?.query_row([], |row| row.get(0))
 }
 

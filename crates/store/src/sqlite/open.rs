@@ -17,8 +17,9 @@ use crate::key::Key;
 /// Marks a file as ours: "Slui" in ASCII.
 const APPLICATION: i32 = 0x536c_7569;
 /// The layout of all tables. In the first one a row of the log was always text; in
-/// the second it said nothing of counters, and had all its forms in it.
-const VERSION: i32 = 3;
+/// the second it said nothing of counters, and had all its forms in it. In both the
+/// log was a table named `audit`.
+pub(super) const VERSION: i32 = 3;
 /// Records checked against their chain at start; the rest are checked on demand.
 const CHECKED_AT_START: u32 = 1_000;
 /// How long another process may keep the database to itself. Whoever waits may
@@ -33,7 +34,7 @@ const KEY_CHECK: &str = "the key of this database";
 /// The log has no index, so that appending to it costs the same at any size.
 const TABLES: &str = "
     CREATE TABLE meta (name TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID;
-    CREATE TABLE audit (seq INTEGER PRIMARY KEY, body ANY NOT NULL, counts BLOB) STRICT;
+    CREATE TABLE log (seq INTEGER PRIMARY KEY, body ANY NOT NULL, counts BLOB) STRICT;
     CREATE TABLE pruned (chain TEXT PRIMARY KEY, seq INTEGER NOT NULL, hash TEXT NOT NULL) STRICT, WITHOUT ROWID;
 ";
 
@@ -189,14 +190,15 @@ fn redeclare(connection: &Connection) -> rusqlite::Result<()> {
     if number("user_version")? >= VERSION {
         return Ok(());
     }
+    // By other names: a process of an earlier version that is still at it shall fail,
+    // and not count by itself or take rows it cannot read for damaged ones.
+    let sql = "ALTER TABLE audit RENAME TO log; ALTER TABLE counters RENAME TO readings";
+    connection.execute_batch(sql)?;
     let sql = "UPDATE sqlite_schema SET sql = replace(
             replace(sql, 'body TEXT', 'body ANY'),
             'body ANY NOT NULL)', 'body ANY NOT NULL, counts BLOB)'
-        ) WHERE type = 'table' AND name = 'audit'";
+        ) WHERE type = 'table' AND name = 'log'";
     connection.execute(sql, [])?;
-    // By another name: a process of an earlier version that is still at it shall
-    // fail, and not count by itself.
-    connection.execute_batch("ALTER TABLE counters RENAME TO readings")?;
     connection.execute_batch(forms::TABLES)?;
     counters::note_all_entered(connection)?;
     // Tells those who have it open that they know it no longer.

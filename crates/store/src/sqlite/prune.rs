@@ -93,7 +93,7 @@ fn step(writer: &mut Writer, bounds: &Bounds) -> Result<u64, StoreError> {
     // Written before the others go, because an empty log would count from one again.
     writer.append(&mut line)?;
     writer.enter_counters()?;
-    writer.connection.execute("DELETE FROM audit WHERE seq <= ?1", [through])?;
+    writer.connection.execute("DELETE FROM log WHERE seq <= ?1", [through])?;
     index::drop_before(&writer.connection, index::block_of(through + 1))?;
     forms::drop_before(&writer.connection, through)?;
     Ok(count)

@@ -9,6 +9,7 @@ use super::{
     StoreError,
     forms::Kept,
     index::{self, Seen, Term},
+    open::VERSION,
 };
 use crate::{
     chain::{Verified, Verifier},
@@ -256,8 +257,7 @@ pub(super) fn each_row(
     mut read: impl FnMut(i64, Option<Row>) -> bool,
 ) -> rusqlite::Result<()> {
     let order = if from_newest { "DESC" } else { "ASC" };
-    let sql =
-        format!("SELECT seq, body FROM audit WHERE seq BETWEEN ?1 AND ?2 ORDER BY seq {order}");
+    let sql = format!("SELECT seq, body FROM log WHERE seq BETWEEN ?1 AND ?2 ORDER BY seq {order}");
     let mut statement = connection.prepare_cached(&sql)?;
     // A row has the number of its last record.
     let end = last.saturating_add(MOST_RECORDS - 1);
@@ -281,5 +281,9 @@ pub(super) fn reader(path: &Path) -> rusqlite::Result<Connection> {
         OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX,
     )?;
     connection.busy_timeout(Duration::from_secs(2))?;
+    if connection.pragma_query_value(None, "user_version", |row| row.get::<_, i32>(0))? < VERSION {
+        // Whoever only reads an earlier layout does not change it.
+        connection.execute_batch("CREATE TEMP VIEW log AS SELECT seq, body FROM audit")?;
+    }
     Ok(connection)
 }

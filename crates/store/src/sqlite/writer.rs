@@ -40,6 +40,11 @@ const QUIET: Duration = Duration::from_millis(20);
 const MOST_BEHIND: i64 = 1_024;
 /// Records on the pile that callers do not wait for.
 const MANY_PILED: usize = 1_000;
+/// Transactions of callers, since the thread last looked, from which on they keep a
+/// view open; and for how many it may stay open if the thread does not come to
+/// close it.
+const OFTEN: u32 = 3;
+const LONGEST_VIEW: u32 = 1_024;
 /// How often it is tried whether a failing store is well again.
 const PROBE: Duration = Duration::from_secs(1);
 
@@ -65,7 +70,7 @@ pub(super) fn start(
         room: Default::default(),
         sheet: Sheet::default(),
         is_as_seen: false,
-        was_used: false,
+        made_by_callers: 0,
     }));
     let shared = Arc::clone(&writer);
     let run = move || {
@@ -147,8 +152,8 @@ pub(super) struct Writer {
     sheet: Sheet,
     /// Whether nobody else has written since the last transaction.
     is_as_seen: bool,
-    /// Whether callers have written by themselves since the thread last looked.
-    was_used: bool,
+    /// Transactions that callers have made since the thread last looked.
+    made_by_callers: u32,
 }
 
 impl Writer {
@@ -166,7 +171,7 @@ impl Writer {
         if turn != Turn::Write || is_long {
             shared.engage();
         }
-        let was_used = mem::take(&mut self.was_used);
+        let was_used = mem::take(&mut self.made_by_callers) > 0;
         self.close_view();
         let patience = match turn {
             Turn::Write | Turn::End => {
@@ -198,11 +203,15 @@ impl Writer {
         if self.is_failing || !self.go_on() && !self.begin_at_once() {
             return false;
         }
-        self.was_used = true;
+        self.made_by_callers = self.made_by_callers.saturating_add(1);
         let (mut commands, mut pile) = mem::take(&mut self.room);
         queue.take_waiting(crew, &mut commands, &mut pile, &mut self.blanks);
-        let begun = if self.is_as_seen { Ok(()) } else { view::open(&self.connection) };
-        self.commit_begun(queue, &mut commands, &mut pile, begun.map_err(StoreError::from));
+        let begun = if self.is_as_seen || !self.is_view_worthwhile() {
+            Ok(())
+        } else {
+            view::open(&self.connection).map_err(StoreError::from)
+        };
+        self.commit_begun(queue, &mut commands, &mut pile, begun);
         self.room = (commands, pile);
         true
     }
@@ -210,15 +219,26 @@ impl Writer {
     /// Begins a transaction if nobody else has written since the last one.
     fn go_on(&mut self) -> bool {
         let is_open = view::is_open(&self.connection);
-        self.is_as_seen = is_open && self.execute("BEGIN IMMEDIATE").is_ok();
-        if is_open && !self.is_as_seen {
+        self.is_as_seen = is_open
+            && self.made_by_callers < LONGEST_VIEW
+            && self.execute("BEGIN IMMEDIATE").is_ok();
+        if !self.is_as_seen {
             self.close_view();
         }
         self.is_as_seen
     }
 
+    /// Whether more transactions will follow soon, and the write-ahead log need not
+    /// start over: that takes a moment in which nobody has a view of it open.
+    fn is_view_worthwhile(&self) -> bool {
+        (OFTEN..LONGEST_VIEW).contains(&self.made_by_callers) && !self.checkpoints.is_nearly_large()
+    }
+
     fn close_view(&mut self) {
         self.is_as_seen = false;
+        if !view::is_open(&self.connection) {
+            return;
+        }
         if let Err(error) = view::close(&self.connection) {
             tracing::warn!(%error, "the writer cannot stop reading: the write-ahead log grows");
         }
@@ -379,9 +399,11 @@ impl Writer {
 
     /// Whether another process has pruned the last record of the chain.
     fn is_cut_off(&self) -> rusqlite::Result<bool> {
-        let sql = "SELECT NOT EXISTS (SELECT 1 FROM audit WHERE seq = ?1)";
-        let is_gone = || self.connection.query_row(sql, [self.chained], |row| row.get(0));
-        if self.chained == 0 { Ok(false) } else { is_gone() }
+        let sql = "SELECT NOT EXISTS (SELECT 1 FROM log WHERE seq = ?1)";
+        if self.chained == 0 {
+            return Ok(false);
+        }
+        self.connection.prepare_cached(sql)?.query_row([self.chained], |row| row.get(0))
     }
 
     /// Begins another chain. One that was pruned to its end is not gone on with,
@@ -428,7 +450,7 @@ impl Writer {
         let mut lines = lines.peekable();
         let Some(at) = lines.peek().map(|line| line.at()) else { return Ok(()) };
         {
-            let sql = "INSERT INTO audit (seq, body, counts) VALUES (?1, ?2, ?3)";
+            let sql = "INSERT INTO log (seq, body, counts) VALUES (?1, ?2, ?3)";
             let mut insert = self.connection.prepare_cached(sql)?;
             while lines.peek().is_some() {
                 let (count, body) = self.sheet.write(&mut self.chain, self.newest, &mut lines);

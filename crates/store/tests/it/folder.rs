@@ -38,11 +38,11 @@ impl Folder {
     /// Changes a row of the log behind the store's back, by another text as long.
     pub(crate) fn tamper(&self, row: i64, text: &str, other: &str) {
         let connection = Connection::open(self.database()).unwrap();
-        let sql = "SELECT body FROM audit WHERE seq = ?1";
+        let sql = "SELECT body FROM log WHERE seq = ?1";
         let mut body: Vec<u8> = connection.query_row(sql, [row], |row| row.get(0)).unwrap();
         let place = body.windows(text.len()).position(|part| part == text.as_bytes()).unwrap();
         body[place..place + text.len()].copy_from_slice(other.as_bytes());
-        let sql = "UPDATE audit SET body = ?2 WHERE seq = ?1";
+        let sql = "UPDATE log SET body = ?2 WHERE seq = ?1";
         assert_eq!(connection.execute(sql, params![row, body]), Ok(1));
     }
 

@@ -112,12 +112,12 @@ async fn a_store_that_fails_refuses_and_says_why() {
     let folder = Folder::new();
     let store = folder.store();
     let other = rusqlite::Connection::open(folder.database()).unwrap();
-    other.execute_batch("ALTER TABLE audit RENAME TO gone").unwrap();
+    other.execute_batch("ALTER TABLE log RENAME TO gone").unwrap();
     let failed = store.reserve(vec![charge("eval", 1, 1)], record("allow")).await.unwrap_err();
     assert!(failed.to_string().contains("no such table"), "{failed}");
     assert!(store.health().last_error.unwrap().contains("no such table"));
     // Nothing was charged, and once the store is well it goes on.
-    other.execute_batch("ALTER TABLE gone RENAME TO audit").unwrap();
+    other.execute_batch("ALTER TABLE gone RENAME TO log").unwrap();
     assert_eq!(reserve(&store, vec![charge("eval", 1, 1)]).await, Reservation::Made);
     assert!(store.health().ok);
 }
@@ -128,10 +128,10 @@ async fn a_store_finds_out_by_itself_that_it_is_well_again() {
     let folder = Folder::new();
     let store = folder.store();
     let other = rusqlite::Connection::open(folder.database()).unwrap();
-    other.execute_batch("ALTER TABLE audit RENAME TO gone").unwrap();
+    other.execute_batch("ALTER TABLE log RENAME TO gone").unwrap();
     store.append(record("allow")).await.unwrap_err();
     assert!(!store.health().ok);
-    other.execute_batch("ALTER TABLE gone RENAME TO audit").unwrap();
+    other.execute_batch("ALTER TABLE gone RENAME TO log").unwrap();
     wait_until(|| store.health().ok).await;
 }
 

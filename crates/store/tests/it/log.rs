@@ -33,7 +33,7 @@ async fn tampering_shows() {
     let as_found = store.records(&Filter::default()).unwrap();
     assert_eq!(as_found[1].1, as_written[1].1.replace("deny", "hide"));
     let other = Connection::open(folder.database()).unwrap();
-    other.execute("DELETE FROM audit WHERE seq = 2", []).unwrap();
+    other.execute("DELETE FROM log WHERE seq = 2", []).unwrap();
     assert_eq!(store.verify().unwrap().faults, [Fault::Missing(3)]);
 }
 
@@ -60,7 +60,7 @@ async fn records_written_together_are_found_one_by_one() {
     assert_eq!(places(&newest), expected.into_iter().rev().take(7).collect::<Vec<_>>());
     let other = Connection::open(folder.database()).unwrap();
     let count = |row: &rusqlite::Row<'_>| row.get::<_, i64>(0);
-    let rows = other.query_row("SELECT count(*) FROM audit", [], count).unwrap();
+    let rows = other.query_row("SELECT count(*) FROM log", [], count).unwrap();
     assert!((4..100).contains(&rows), "{rows}");
     assert_eq!(store.verify().unwrap().faults, []);
 }
@@ -74,7 +74,7 @@ async fn what_cannot_be_read_is_not_passed_over() {
         store.append(record("deny")).await.unwrap();
     }
     let other = Connection::open(folder.database()).unwrap();
-    other.execute("UPDATE audit SET body = x'01' WHERE seq = 2", []).unwrap();
+    other.execute("UPDATE log SET body = x'01' WHERE seq = 2", []).unwrap();
     let failed = store.records(&Filter::default()).unwrap_err().to_string();
     assert!(failed.contains("up to 2") && failed.contains("sluice log verify"), "{failed}");
     let newest = Filter { newest_first: true, limit: Some(1), ..Filter::default() };

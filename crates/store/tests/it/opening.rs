@@ -55,7 +55,7 @@ async fn an_older_database_is_read_and_written_on() {
     let other = Connection::open(folder.database()).unwrap();
     other
         .execute_batch(
-            "PRAGMA user_version = 1; DROP TABLE audit; DELETE FROM meta WHERE name = 'entered';
+            "PRAGMA user_version = 1; DROP TABLE log; DELETE FROM meta WHERE name = 'entered';
              ALTER TABLE readings RENAME TO counters; DROP TABLE forms;
              CREATE TABLE audit (seq INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT;",
         )
@@ -94,7 +94,7 @@ async fn an_older_process_does_not_count_by_itself() {
     let old = Connection::open(folder.database()).unwrap();
     old.execute_batch(
         "PRAGMA user_version = 2; ALTER TABLE readings RENAME TO counters;
-         ALTER TABLE audit DROP COLUMN counts; DROP TABLE forms; DELETE FROM meta WHERE name = 'entered'",
+         ALTER TABLE log DROP COLUMN counts; ALTER TABLE log RENAME TO audit; DROP TABLE forms; DELETE FROM meta WHERE name = 'entered'",
     )
     .unwrap();
     let mut write = old
@@ -105,6 +105,8 @@ async fn an_older_process_does_not_count_by_itself() {
     let refused = store.reserve(vec![charge("eval", 7, 10)], record("limit")).await;
     assert_eq!(refused, Ok(Reservation::Refused(vec![Amount::whole(7)])));
     let failed = write.execute([]).unwrap_err();
+    assert!(failed.to_string().contains("no such table"), "{failed}");
+    let failed = old.execute("INSERT INTO audit VALUES (9, 'text')", []).unwrap_err();
     assert!(failed.to_string().contains("no such table"), "{failed}");
     for _ in 0..3 {
         store.reserve(vec![charge("eval", 1, 10)], record("allow")).await.unwrap();

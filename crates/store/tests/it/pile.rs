@@ -58,14 +58,14 @@ async fn a_failed_transaction_loses_none() {
     let folder = Folder::new();
     let store = folder.store();
     let other = rusqlite::Connection::open(folder.database()).unwrap();
-    other.execute_batch("ALTER TABLE audit RENAME TO gone").unwrap();
+    other.execute_batch("ALTER TABLE log RENAME TO gone").unwrap();
     store.append_later(&record("allow"));
     store.append_later(&record("allow"));
     store.flush().await.unwrap_err();
     store.append_later(&record("allow"));
     store.flush().await.unwrap_err();
     assert_eq!(store.health().piled, 3);
-    other.execute_batch("ALTER TABLE gone RENAME TO audit").unwrap();
+    other.execute_batch("ALTER TABLE gone RENAME TO log").unwrap();
     store.flush().await.unwrap();
     assert_eq!(count(&folder), 3);
     assert_eq!(store.verify().unwrap().faults, []);
@@ -76,12 +76,12 @@ async fn a_full_pile_drops_and_counts() {
     let folder = Folder::new();
     let store = folder.store();
     let other = rusqlite::Connection::open(folder.database()).unwrap();
-    other.execute_batch("ALTER TABLE audit RENAME TO gone").unwrap();
+    other.execute_batch("ALTER TABLE log RENAME TO gone").unwrap();
     let one = record("allow");
     while store.health().dropped == 0 {
         (0..1000).for_each(|_| store.append_later(&one));
     }
-    other.execute_batch("ALTER TABLE gone RENAME TO audit").unwrap();
+    other.execute_batch("ALTER TABLE gone RENAME TO log").unwrap();
     store.flush().await.unwrap();
     assert!(count(&folder) >= 100_000, "{}", count(&folder));
 }

@@ -60,7 +60,7 @@ async fn what_is_taken_out_after_pruning_shows() {
     let store = filled(&folder).await;
     store.prune(Duration::from_secs(700), u64::MAX, later(COUNT)).await.unwrap();
     let other = Connection::open(folder.database()).unwrap();
-    let sql = "DELETE FROM audit WHERE seq = (SELECT min(seq) FROM audit) RETURNING seq";
+    let sql = "DELETE FROM log WHERE seq = (SELECT min(seq) FROM log) RETURNING seq";
     let gone: i64 = other.query_row(sql, [], |row| row.get(0)).unwrap();
     let faults = store.verify().unwrap().faults;
     assert!(faults.contains(&Fault::Missing(gone + 1)), "{faults:?}");
@@ -121,7 +121,7 @@ async fn what_cannot_be_read_goes_no_sooner_than_what_follows_it() {
     let folder = Folder::new();
     let store = filled(&folder).await;
     let other = Connection::open(folder.database()).unwrap();
-    let sql = "UPDATE audit SET body = x'01' WHERE seq = (SELECT min(seq) FROM audit)";
+    let sql = "UPDATE log SET body = x'01' WHERE seq = (SELECT min(seq) FROM log)";
     assert_eq!(other.execute(sql, []), Ok(1));
     let keep = Duration::from_secs(10_000);
     assert_eq!(store.prune(keep, u64::MAX, later(COUNT)).await.unwrap(), 0);
@@ -153,7 +153,7 @@ async fn what_records_had_in_common_goes_with_the_last_of_them() {
     write(&other, "first", 0..10).await;
     write(&store, "second", 10..2_500).await;
     assert_eq!((forms(&folder, "first"), forms(&folder, "second")), (1, 1));
-    let row = "SELECT max(length(body)) FROM audit WHERE seq > 100";
+    let row = "SELECT max(length(body)) FROM log WHERE seq > 100";
     let database = Connection::open(folder.database()).unwrap();
     let longest: i64 = database.query_row(row, [], |row| row.get(0)).unwrap();
     assert!(longest < 200, "{longest}");
