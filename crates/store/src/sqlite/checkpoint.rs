@@ -15,12 +15,14 @@ use std::{
         mpsc::{self, Receiver, SyncSender},
     },
     thread::{self, JoinHandle},
+    time::Duration,
 };
 
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use super::{
+    open,
     queue::{Command, Queue},
     work::Task,
     writer::Writer,
@@ -34,6 +36,8 @@ const SOME: i64 = 1_000;
 const LARGE: i64 = 40_000;
 /// How many more there must be before it tries again, if it could not.
 const AGAIN: i64 = 10_000;
+/// How long it waits for others who read.
+const PATIENCE: Duration = Duration::from_millis(100);
 /// Turns of the writer's thread between looks at the size.
 const LOOK_EVERY: u32 = 16;
 
@@ -125,12 +129,15 @@ impl Checkpoints {
     }
 
     /// Brings in what is left and makes the write-ahead log start over, unless
-    /// somebody reads it.
+    /// somebody reads it for longer. No process writes meanwhile.
     fn finish(&mut self, connection: &Connection, before: Size) -> rusqlite::Result<()> {
-        if checkpoint(connection)?.is_none() {
-            return Ok(());
+        connection.busy_timeout(PATIENCE)?;
+        let finished = ask(connection, "PRAGMA wal_checkpoint(RESTART)");
+        connection.busy_timeout(open::PATIENCE)?;
+        let (is_busy, _) = finished?;
+        if !is_busy {
+            touch(connection)?;
         }
-        touch(connection)?;
         self.seen = size(connection)?.all;
         let is_shorter = self.seen < before.all;
         self.finish_at = if is_shorter { self.large } else { before.all + AGAIN };
@@ -201,7 +208,12 @@ fn ask(connection: &Connection, sql: &str) -> rusqlite::Result<(bool, Size)> {
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
+    use std::{
+        path::PathBuf,
+        sync::atomic::{AtomicBool, Ordering},
+        thread,
+        time::Duration,
+    };
 
     use rusqlite::Connection;
 
@@ -265,6 +277,32 @@ mod tests {
         let mut checkpoints = alone();
         let most = write(&connection, &mut checkpoints);
         assert!((2 * SMALL..2 * SMALL + 100).contains(&most), "{most}");
+    }
+
+    #[test]
+    fn it_stays_bounded_while_another_process_writes_too() {
+        let file = File::new("shared");
+        let connection = file.connect();
+        let is_done = AtomicBool::new(false);
+        let most = thread::scope(|scope| {
+            scope.spawn(|| {
+                let other = file.connect();
+                other.busy_timeout(Duration::from_secs(10)).unwrap();
+                for _ in 0..50_000 {
+                    if is_done.load(Ordering::Relaxed) {
+                        break;
+                    }
+                    other.execute("INSERT INTO log VALUES ('other')", []).unwrap();
+                    // SQLite's locks are not fair: it may not always be at it.
+                    thread::sleep(Duration::from_micros(50));
+                }
+            });
+            connection.busy_timeout(Duration::from_secs(10)).unwrap();
+            let most = write(&connection, &mut alone());
+            is_done.store(true, Ordering::Relaxed);
+            most
+        });
+        assert!((SMALL..5 * SMALL).contains(&most), "{most}");
     }
 
     #[test]
