@@ -79,7 +79,7 @@ async fn a_database_that_refuses_to_be_written() {
     check(
         |other| {
             other
-                .execute_batch("CREATE TRIGGER stop BEFORE INSERT ON audit BEGIN SELECT RAISE(ABORT, 'disk I/O error'); END")
+                .execute_batch("CREATE TRIGGER stop BEFORE INSERT ON log BEGIN SELECT RAISE(ABORT, 'disk I/O error'); END")
                 .unwrap();
         },
         |other| other.execute_batch("DROP TRIGGER stop").unwrap(),
