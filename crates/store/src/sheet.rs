@@ -343,4 +343,22 @@ mod tests {
             assert!(read(20, bad).is_none(), "{bad:?}");
         }
     }
+
+    #[test]
+    fn no_byte_of_a_row_can_be_changed_unseen() {
+        let mut lines: Vec<Line> = records(5).iter().map(Record::line).collect();
+        let (mut sheet, mut chain) = (Sheet::default(), Chain::new("one"));
+        let body = sheet.write(&mut chain, 0, lines.iter_mut()).1.to_owned();
+        let texts = |row: Row| row.into_records().collect::<Vec<_>>();
+        let written = texts(read(5, ValueRef::Blob(&body)).unwrap());
+        for place in 0..body.len() {
+            for change in [1, 0x80, 0xff, body[place] ^ b'{', body[place] ^ super::KEPT] {
+                let mut changed = body.clone();
+                changed[place] ^= change;
+                let row = read(5, ValueRef::Blob(&changed));
+                let is_seen = |row: Row| row.changed().is_some() || texts(row) == written;
+                assert!(row.is_none_or(is_seen), "{place} {change}");
+            }
+        }
+    }
 }

@@ -304,3 +304,60 @@ fn printed(text: &mut String, amount: Amount) -> &str {
     let _ = write!(text, "{amount}");
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use sluice_policy::{Amount, Scope, Timestamp};
+
+    use super::{Counters, Place};
+    use crate::counter::{Charge, CounterKey};
+
+    fn charge(owner: &str, start: i64) -> Charge {
+        Charge {
+            key: CounterKey::new("demo", Scope::Grant, owner, "eval"),
+            window_start: Timestamp::from_millis(start),
+            window_seconds: 60,
+            amount: Amount::ZERO,
+            max: Amount::MAX,
+        }
+    }
+
+    #[test]
+    fn what_a_row_says_is_taken_over_and_damage_is_not() {
+        let connection = rusqlite::Connection::open_in_memory().unwrap();
+        connection.execute_batch(super::TABLES).unwrap();
+        let charges = [charge("alice", -60_000), charge("alice", 0), charge("böb", i64::MAX)];
+        let (mut one, mut other) = (Counters::default(), Counters::default());
+        for (charge, sum) in charges.iter().zip([1, 200, 30_000]) {
+            one.reading(&connection, charge).unwrap();
+            one.set(charge, Amount::whole(sum));
+        }
+        let said = one.say(7).unwrap().to_owned();
+        assert_eq!(one.say(8), None);
+        assert_eq!(other.take_over(&said), Some(()));
+        for (charge, sum) in charges.iter().zip([1, 200, 30_000]) {
+            assert_eq!(other.reading(&connection, charge), Ok(Amount::whole(sum)));
+        }
+        assert_eq!(other.logged.len(), 3);
+        // Cut between two counters it says less; anywhere else it is refused.
+        let is_whole = |length: &usize| Counters::default().take_over(&said[..*length]).is_some();
+        assert_eq!((1..said.len()).filter(is_whole).count(), 2);
+    }
+
+    #[test]
+    fn of_many_windows_those_are_forgotten_that_the_table_has() {
+        let connection = rusqlite::Connection::open_in_memory().unwrap();
+        connection.execute_batch(super::TABLES).unwrap();
+        let mut counters = Counters::default();
+        let charged = charge("alice", -1);
+        counters.reading(&connection, &charged).unwrap();
+        counters.set(&charged, Amount::whole(5));
+        for start in 0..100 {
+            counters.reading(&connection, &charge("alice", start)).unwrap();
+        }
+        let windows = counters.known.get(&charged.key).unwrap();
+        assert!(windows.len() <= super::MOST_WINDOWS + 1, "{}", windows.len());
+        assert_eq!(windows.first().map(|count| count.place), Some(Place::Nowhere));
+        assert_eq!(counters.reading(&connection, &charged), Ok(Amount::whole(5)));
+    }
+}
