@@ -88,7 +88,7 @@ pub(crate) async fn run(start: Start) -> anyhow::Result<()> {
     pruning.abort();
     drop(watching);
     drop(run_file);
-    store.flush().await?;
+    store.close().await?;
     Ok(())
 }
 

@@ -71,7 +71,7 @@ pub(crate) async fn run(start: Start) -> anyhow::Result<Done> {
     let server = server(&name, place);
     let wrapped = gateway.wrap(sluice_gateway::Wrap { server, upstream, policy })?;
     let done = converse(&wrapped, child.as_deref()).await;
-    store.flush().await?;
+    store.close().await?;
     done
 }
 

@@ -24,6 +24,8 @@ fn the_demo_allows_denies_hides_limits_and_holds() {
     let log = up.run(&["log", "--json", "--tool", "delete_note"]).exits(0);
     assert!(log.out.contains("(hidden)") && !log.out.contains("note-1"), "{log:?}");
     assert_eq!(up.end(), 0);
+    // All of it is in the one file, as whoever copies that would expect.
+    assert!(!folder.path().join("data/sluice.db-wal").exists());
 }
 
 #[test]

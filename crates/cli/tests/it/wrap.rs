@@ -32,6 +32,8 @@ fn calls_are_judged_and_the_rest_passes() {
     assert_eq!(list["result"]["tools"][0]["name"], "echo", "{list}");
     assert_eq!(client.call("echo")["result"]["content"][0]["text"], pid, "there is one child");
     assert_eq!(client.end(), 0);
+    let data = folder.path().join("data");
+    assert!(data.join("sluice.db").exists() && !data.join("sluice.db-wal").exists());
 }
 
 #[test]
