@@ -134,7 +134,11 @@ impl Checkpoints {
         connection.busy_timeout(PATIENCE)?;
         let finished = ask(connection, "PRAGMA wal_checkpoint(RESTART)");
         connection.busy_timeout(open::PATIENCE)?;
-        let (is_busy, _) = finished?;
+        let (is_busy, found) = finished?;
+        if is_busy && found.all < 0 {
+            // Somebody else is at a checkpoint, so it was not even looked at.
+            return Ok(());
+        }
         if !is_busy {
             touch(connection)?;
         }
@@ -217,7 +221,7 @@ mod tests {
 
     use rusqlite::Connection;
 
-    use super::{AGAIN, Checkpoints, size};
+    use super::{AGAIN, Checkpoints, ask, checkpoint, size};
 
     /// A write-ahead log of this many pages is large here.
     const SMALL: i64 = 200;
@@ -303,6 +307,29 @@ mod tests {
             most
         });
         assert!((SMALL..5 * SMALL).contains(&most), "{most}");
+    }
+
+    #[test]
+    fn what_somebody_else_is_at_is_tried_again_soon() {
+        let file = File::new("engaged");
+        let (connection, reader, other) = (file.connect(), file.connect(), file.connect());
+        connection.execute("INSERT INTO log VALUES ('first')", []).unwrap();
+        // Somebody reads, so that the other's checkpoint lasts.
+        reader.execute_batch("BEGIN; SELECT count(*) FROM log").unwrap();
+        connection.execute("INSERT INTO log VALUES ('second')", []).unwrap();
+        other.busy_timeout(Duration::from_secs(20)).unwrap();
+        thread::scope(|scope| {
+            let restart = "PRAGMA wal_checkpoint(RESTART)";
+            scope.spawn(move || while ask(&other, restart).unwrap().1.all < 0 {});
+            while checkpoint(&connection).unwrap().is_some() {
+                thread::yield_now();
+            }
+            let mut checkpoints = alone();
+            let before = size(&connection).unwrap();
+            checkpoints.finish(&connection, before).unwrap();
+            assert_eq!(checkpoints.finish_at, SMALL);
+            reader.execute_batch("COMMIT").unwrap();
+        });
     }
 
     #[test]
