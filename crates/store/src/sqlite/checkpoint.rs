@@ -58,7 +58,8 @@ pub(super) struct Checkpoints {
     unseen: u32,
     /// How large it was then.
     seen: i64,
-    /// The size when it was last checkpointed because nothing else was to be done.
+    /// The size when it was last checkpointed because nothing else was to be done;
+    /// zero if it has started over since.
     tidied: i64,
     /// The size at which the writer makes the write-ahead log start over, if
     /// nothing is in the way.
@@ -92,9 +93,7 @@ impl Checkpoints {
         if self.unseen < LOOK_EVERY {
             return Ok(());
         }
-        self.unseen = 0;
-        let size = size(connection)?;
-        self.seen = size.all;
+        let size = self.look(connection)?;
         if self.is_time_to_finish(size) {
             return self.finish(connection, size);
         }
@@ -102,6 +101,20 @@ impl Checkpoints {
             self.nudge();
         }
         Ok(())
+    }
+
+    /// Has the size looked at in the next turn.
+    fn look_soon(&mut self) {
+        self.unseen = LOOK_EVERY;
+    }
+
+    fn look(&mut self, connection: &Connection) -> rusqlite::Result<Size> {
+        let size = size(connection)?;
+        (self.unseen, self.seen) = (0, size.all);
+        if size.all < self.tidied {
+            self.tidied = 0;
+        }
+        Ok(size)
     }
 
     /// Whether it will soon have to start over, which it cannot while somebody reads.
@@ -118,10 +131,9 @@ impl Checkpoints {
 
     /// Has the log checkpointed if that is worth it; called when nothing else is to be done.
     pub(super) fn tidy(&mut self, connection: &Connection) -> rusqlite::Result<()> {
-        let all = size(connection)?.all;
+        let all = self.look(connection)?.all;
         // If somebody reads, it is not tried again and again.
-        let grown = if all < self.tidied { all } else { all - self.tidied };
-        if grown >= SOME {
+        if all - self.tidied >= SOME {
             self.tidied = all;
             self.nudge();
         }
@@ -142,8 +154,7 @@ impl Checkpoints {
         if !is_busy {
             touch(connection)?;
         }
-        self.seen = size(connection)?.all;
-        let is_shorter = self.seen < before.all;
+        let is_shorter = self.look(connection)?.all < before.all;
         self.finish_at = if is_shorter { self.large } else { before.all + AGAIN };
         Ok(())
     }
@@ -175,7 +186,10 @@ fn run(connection: &Connection, nudges: &Receiver<()>, queue: &Queue) {
 
 /// Has the writer write something, which starts the write-ahead log over.
 fn start_over(queue: &Queue) {
-    let work = |writer: &mut Writer| Ok(touch(&writer.connection)?);
+    let work = |writer: &mut Writer| {
+        writer.checkpoints.look_soon();
+        Ok(touch(&writer.connection)?)
+    };
     // Nobody waits for it, and a writer that has ended need not do it.
     let _ = queue.push(Command::Task(Box::new(Task { work, reply: oneshot::channel().0 })));
 }
@@ -214,14 +228,17 @@ fn ask(connection: &Connection, sql: &str) -> rusqlite::Result<(bool, Size)> {
 mod tests {
     use std::{
         path::PathBuf,
-        sync::atomic::{AtomicBool, Ordering},
+        sync::{
+            atomic::{AtomicBool, Ordering},
+            mpsc,
+        },
         thread,
         time::Duration,
     };
 
     use rusqlite::Connection;
 
-    use super::{AGAIN, Checkpoints, ask, checkpoint, size};
+    use super::{AGAIN, Checkpoints, SOME, ask, checkpoint, size, touch};
 
     /// A write-ahead log of this many pages is large here.
     const SMALL: i64 = 200;
@@ -307,6 +324,28 @@ mod tests {
             most
         });
         assert!((SMALL..5 * SMALL).contains(&most), "{most}");
+    }
+
+    #[test]
+    fn what_has_started_over_is_brought_in_again_when_it_has_grown_a_little_larger() {
+        let file = File::new("tidied");
+        let connection = file.connect();
+        let (nudge, nudges) = mpsc::sync_channel(1);
+        let mut checkpoints = alone();
+        checkpoints.nudge = Some(nudge);
+        for pages in [SOME + 100, SOME + 200] {
+            while size(&connection).unwrap().all < pages {
+                connection.execute("INSERT INTO log VALUES ('text')", []).unwrap();
+            }
+            checkpoints.tidy(&connection).unwrap();
+            assert_eq!(nudges.try_recv(), Ok(()), "at {pages} pages");
+            // What the thread does then, and what it has the writer do.
+            assert_eq!(checkpoint(&connection).unwrap().map(|size| size.left), Some(0));
+            checkpoints.look_soon();
+            touch(&connection).unwrap();
+            checkpoints.keep_up(&connection).unwrap();
+        }
+        assert!(size(&connection).unwrap().all < 10);
     }
 
     #[test]

@@ -128,7 +128,7 @@ fn warn_of_log(kept_up: rusqlite::Result<()>) {
 /// The one who writes.
 pub(super) struct Writer {
     /// Before the connection, because it must end before that closes.
-    checkpoints: Checkpoints,
+    pub(super) checkpoints: Checkpoints,
     pub(super) connection: Connection,
     chain: Chain,
     /// The last record of the chain, or zero.
