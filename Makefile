@@ -17,7 +17,7 @@ COMPAT ?=
 FUZZ_TARGETS = $(notdir $(basename $(wildcard fuzz/fuzz_targets/*.rs)))
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint bench eval catalog fuzz audit setup fmt clippy tests docs replay compat
+.PHONY: help run test lint bench eval catalog order fuzz audit setup fmt clippy tests docs replay compat
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' $(MAKEFILE_LIST)
@@ -93,6 +93,13 @@ eval: setup ## how well tools are classified, on labelled ones
 catalog: setup ## the index of known servers and tools, built anew from their definitions
 	$(CARGO) build --locked --bin sluice
 	$(CARGO_TARGET_DIR)/debug/sluice catalog build $(SHARED)/catalog-seed catalog/index.bin
+
+order: setup ## functions that the linker is to put side by side, for less memory; needs valgrind
+	$(CARGO) build --release --locked --bin sluice
+	$(CARGO) build --release --locked --manifest-path bench/Cargo.toml
+	python3 -B scripts/order $(CARGO_TARGET_DIR)/release/sluice $(CARGO_TARGET_DIR)/release/sluice-bench \
+		> $(CARGO_TARGET_DIR)/functions.ld
+	mv $(CARGO_TARGET_DIR)/functions.ld crates/cli/functions.ld
 
 fuzz: setup ## hostile input, and two evaluators compared; needs the nightly toolchain
 	scripts/tool cargo-fuzz 0.13.2
