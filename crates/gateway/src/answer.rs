@@ -6,7 +6,7 @@ mod json;
 mod rewrite;
 mod server_request;
 
-use std::sync::Arc;
+use std::{pin::pin, sync::Arc};
 
 use http::{HeaderName, HeaderValue, Response, StatusCode, header};
 use sluice_upstream::AnswerBody;
@@ -76,7 +76,9 @@ pub(crate) async fn relay(
     let session = begun.and_then(|upstream| Session::begin(visit, upstream));
     let status = parts.status;
     let relayed = match (status.as_u16(), media_type(&parts.headers)) {
-        (200..=201, MediaType::Json) => json::relay(visit, expected, body, settlement.take()).await,
+        (200..=201, MediaType::Json) => {
+            pin!(json::relay(visit, expected, body, settlement.take())).await
+        }
         (200..=201, MediaType::Events) => {
             Box::pin(EventStream::relay(visit, expected, body, settlement.take())).await
         }

@@ -145,7 +145,7 @@ impl Gateway {
                 service_fn(move |request: Request<Incoming>| {
                     let gateway = Arc::clone(&gateway);
                     // A connection would keep room for it even while it is idle.
-                    Housed::new(plane::answer(gateway, request, peer))
+                    Housed::new(|| plane::answer(gateway, request, peer))
                 })
             };
             match tls {

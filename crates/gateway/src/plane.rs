@@ -62,7 +62,10 @@ async fn dispatched(
             let answered = Box::pin(stacked(gateway, request, peer)).await;
             answered.unwrap_or_else(|refusal| refusal.respond(None))
         }
-        _ => called(gateway, request, peer).await.unwrap_or_else(|refusal| refusal.respond(None)),
+        _ => {
+            let answered = pin!(called(gateway, request, peer)).await;
+            answered.unwrap_or_else(|refusal| refusal.respond(None))
+        }
     }
 }
 

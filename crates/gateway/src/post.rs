@@ -4,7 +4,7 @@
 mod plan;
 
 use std::{
-    pin::Pin,
+    pin::{Pin, pin},
     sync::Arc,
     task::{Context, Poll},
 };
@@ -37,16 +37,21 @@ pub(crate) fn post(
     bytes: Vec<u8>,
 ) -> impl Future<Output = Response<ClientBody>> + Send {
     let ends = Ends::of(&visit.headers);
-    lasting(ends, answer(Arc::new(visit), bytes))
+    let visit = Arc::new(visit);
+    lasting(ends, move || answer(visit, bytes))
 }
 
 /// Does work that ends as its client's era has it.
-pub(crate) fn lasting<F>(ends: Ends, work: F) -> impl Future<Output = F::Output> + Send
+#[inline]
+pub(crate) fn lasting<F>(
+    ends: Ends,
+    begin: impl FnOnce() -> F,
+) -> impl Future<Output = F::Output> + Send
 where
     F: Future + Send + 'static,
     F::Output: Send,
 {
-    Lasting { work: Some(Housed::new(work)), ends }
+    Lasting { work: Some(Housed::new(begin)), ends }
 }
 
 async fn answer(visit: Arc<Visit>, bytes: Vec<u8>) -> Response<ClientBody> {
@@ -54,7 +59,7 @@ async fn answer(visit: Arc<Visit>, bytes: Vec<u8>) -> Response<ClientBody> {
         Ok(document) => document,
         Err(refusal) => return refusal.respond(None),
     };
-    answer_read(visit, document).await
+    pin!(answer_read(visit, document)).await
 }
 
 /// Answers a message that was read.
@@ -66,6 +71,7 @@ pub(crate) fn read(
 }
 
 /// The visit is shared from the start: it is large, and handed on several times.
+/// What is awaited is pinned where it is, because it would be moved otherwise.
 async fn answer_read(visit: Arc<Visit>, document: Document) -> Response<ClientBody> {
     let message = match Message::read(&document) {
         Ok(message) => message,
@@ -75,11 +81,14 @@ async fn answer_read(visit: Arc<Visit>, document: Document) -> Response<ClientBo
     };
     let id = message.request_id().cloned();
     let planned = match settled(visit, &message) {
-        Ok(visit) => plan::plan(&visit, &document, message).await.map(|plan| (visit, plan)),
+        Ok(visit) => {
+            let plan = pin!(plan::plan(&visit, &document, message)).await;
+            plan.map(|plan| (visit, plan))
+        }
         Err(refusal) => Err(refusal),
     };
     let answered = match planned {
-        Ok((visit, plan)) => carried_out(&visit, plan, document, id.as_ref()).await,
+        Ok((visit, plan)) => pin!(carried_out(&visit, plan, document, id.as_ref())).await,
         Err(refusal) => Err(refusal),
     };
     answered.unwrap_or_else(|refusal| refusal.respond(id.as_ref()))
@@ -131,7 +140,7 @@ async fn carried_out(
         && expected.as_ref().is_some_and(|expected| expected.shape == Shape::Introduction);
     // A body is shared, not copied.
     let again = (is_hello || visit.session.is_some()).then(|| outgoing.clone());
-    let answered = forward(visit, permit, outgoing).await?;
+    let answered = pin!(forward(visit, permit, outgoing)).await?;
     let is_suspicious = repair::is_suspicious(visit, answered.answer.status());
     match (expected, again) {
         (Some(expected), Some(outgoing)) if is_suspicious => {
@@ -144,7 +153,7 @@ async fn carried_out(
             repair::remember(visit, &answer, outgoing.body);
             Ok(answer)
         }
-        (Some(expected), _) => relay(visit, expected, answered).await,
+        (Some(expected), _) => pin!(relay(visit, expected, answered)).await,
         (None, _) if is_suspicious => {
             Box::pin(repair::replaced(visit, answered.answer)).await?;
             Ok(refusal::empty(StatusCode::ACCEPTED))

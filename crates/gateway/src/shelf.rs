@@ -40,10 +40,12 @@ fn with_rooms<F: 'static, T>(see: impl FnOnce(&mut Vec<Room<F>>) -> T) -> Option
 pub(crate) struct Housed<F: Future + 'static>(Option<Room<F>>);
 
 impl<F: Future + 'static> Housed<F> {
-    pub(crate) fn new(work: F) -> Housed<F> {
+    /// Work that is begun in its room: it is large, and would be moved there whole.
+    #[inline]
+    pub(crate) fn new(begin: impl FnOnce() -> F) -> Housed<F> {
         let room = with_rooms(Vec::pop).flatten();
-        let Some(mut room) = room else { return Housed(Some(Box::pin(Some(work)))) };
-        room.set(Some(work));
+        let mut room = room.unwrap_or_else(|| Box::pin(None));
+        room.set(Some(begin()));
         Housed(Some(room))
     }
 
@@ -111,11 +113,11 @@ mod tests {
     #[test]
     fn what_is_done_or_given_up_lets_go_of_what_it_held_and_leaves_its_room() {
         let held = Arc::new(());
-        let mut done = Housed::new(work(Arc::clone(&held), false));
+        let mut done = Housed::new(|| work(Arc::clone(&held), false));
         assert_eq!(poll(pin!(&mut done)), Poll::Ready(2));
         assert_eq!((Arc::strong_count(&held), kept(&done)), (1, 1));
         // The room is used again, and not kept twice.
-        let mut endless = Housed::new(work(Arc::clone(&held), true));
+        let mut endless = Housed::new(|| work(Arc::clone(&held), true));
         assert_eq!((poll(pin!(&mut endless)), kept(&done)), (Poll::Pending, 0));
         drop(endless);
         assert_eq!((Arc::strong_count(&held), kept(&done)), (1, 1));
@@ -125,9 +127,9 @@ mod tests {
     fn no_more_are_kept_than_are_of_use() {
         let held = Arc::new(());
         let many: Vec<_> =
-            (0..MOST + 5).map(|_| Housed::new(work(Arc::clone(&held), true))).collect();
+            (0..MOST + 5).map(|_| Housed::new(|| work(Arc::clone(&held), true))).collect();
         drop(many);
         assert_eq!(Arc::strong_count(&held), 1);
-        assert_eq!(kept(&Housed::new(work(held, true))), MOST - 1);
+        assert_eq!(kept(&Housed::new(|| work(held, true))), MOST - 1);
     }
 }

@@ -1,6 +1,6 @@
 //! The decision on a tool call.
 
-use std::{borrow::Cow, fmt, fmt::Write as _, sync::Arc};
+use std::{borrow::Cow, fmt, fmt::Write as _, pin::pin, sync::Arc};
 
 use ring::hmac;
 use sluice_policy::{
@@ -53,7 +53,7 @@ pub(crate) async fn tool_call(
             };
             Box::pin(held(visit, record, call, list.or(learnt.as_deref()), &terms)).await
         }
-        Decision::Allow(allow) => allowed(visit, record, &allow).await,
+        Decision::Allow(allow) => pin!(allowed(visit, record, &allow)).await,
     }
 }
 
@@ -121,7 +121,7 @@ async fn shadowed(visit: &Visit, mut record: Record) -> Result<Permit, Stop> {
 async fn allowed(visit: &Visit, mut record: Record, allow: &Allow<'_>) -> Result<Permit, Stop> {
     let charges: Vec<_> = allow.charges().map(|charge| owned(visit, &charge)).collect();
     record.outcome = Some("allow");
-    let reserved = visit.gateway.store.reserve(charges.clone(), &record).await;
+    let reserved = pin!(visit.gateway.store.reserve(charges.clone(), &record)).await;
     match reserved {
         Ok(Reservation::Made) => {
             announce(visit, &record);

@@ -1,7 +1,10 @@
 //! What is to be done with a message: judged through its door, and made ready to
 //! be sent.
 
-use std::sync::{Arc, LazyLock};
+use std::{
+    pin::pin,
+    sync::{Arc, LazyLock},
+};
 
 use http::{Response, StatusCode};
 use sluice_policy::{Policy, ServerRequest};
@@ -76,7 +79,7 @@ pub(super) async fn plan<'d>(
 ) -> Result<Plan, Refusal> {
     match message {
         Message::Request { id, method, params } => {
-            request(visit, document, id, method, params).await
+            pin!(request(visit, document, id, method, params)).await
         }
         Message::Notification { method, .. } => Box::pin(notification(visit, method)).await,
         Message::Response { id, .. } => reply(visit, document, &id),
@@ -113,7 +116,7 @@ async fn request<'d>(
         Target::read(known.door, params).map_err(|error| Refusal::Params(error.to_string()))?;
     match (known.door, target) {
         (Door::ToolCall, Target::Tool { name, arguments }) => {
-            tool_call(visit, asked, name, arguments).await
+            pin!(tool_call(visit, asked, name, arguments)).await
         }
         (Door::Task, Target::Task(task)) => Box::pin(task_request(visit, asked, task)).await,
         (Door::Resource | Door::Completion, Target::Resource(uri)) => {
@@ -250,7 +253,8 @@ async fn tool_call(
     let list = definitions(visit, tool).await;
     check_mirrored(visit, list.as_deref(), tool, arguments)?;
     let state = opened_state(visit, &asked, tool)?;
-    match decide::tool_call(visit, ToolCall { tool, arguments }, list.as_deref()).await {
+    let call = ToolCall { tool, arguments };
+    match pin!(decide::tool_call(visit, call, list.as_deref())).await {
         Ok(permit) => {
             let shape = Shape::Call { method: asked.method, target: tool.to_owned() };
             step(visit, asked, permit, shape, state.as_ref())

@@ -132,16 +132,9 @@ impl Line {
     }
 }
 
-/// Nearly all texts need no escapes and can be copied.
 pub(super) fn push_string(out: &mut String, text: &str) {
-    if text.bytes().any(|byte| byte < b' ' || byte == b'"' || byte == b'\\') {
-        // Writing to a string cannot fail.
-        let _ = json::write_string(out, text);
-    } else {
-        out.push('"');
-        out.push_str(text);
-        out.push('"');
-    }
+    // Writing to a string cannot fail.
+    let _ = json::write_string(out, text);
 }
 
 pub(crate) fn push_number(out: &mut String, number: u64) {

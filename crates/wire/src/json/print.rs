@@ -2,7 +2,10 @@
 
 use std::fmt;
 
-use super::tape::{Kind, Value};
+use super::{
+    read::plain_prefix,
+    tape::{Kind, Value},
+};
 
 impl fmt::Display for Value<'_> {
     /// Compact JSON that reads back as the same tree.
@@ -39,7 +42,10 @@ impl fmt::Display for Value<'_> {
 /// Writes `text` as a JSON string, escaping only what must be.
 pub fn write_string(out: &mut dyn fmt::Write, text: &str) -> fmt::Result {
     out.write_char('"')?;
-    for character in text.chars() {
+    // Nearly all texts need no escapes and can be copied.
+    let (plain, rest) = text.split_at_checked(plain_prefix(text.as_bytes())).unwrap_or(("", text));
+    out.write_str(plain)?;
+    for character in rest.chars() {
         match character {
             '"' => out.write_str("\\\"")?,
             '\\' => out.write_str("\\\\")?,

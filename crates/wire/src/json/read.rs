@@ -6,6 +6,8 @@
 mod keys;
 mod string;
 
+pub(super) use string::plain_prefix;
+
 use super::{
     bounds::Bounds,
     refusal::{Reason, Refusal},

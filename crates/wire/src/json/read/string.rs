@@ -114,7 +114,7 @@ impl Reader<'_> {
 ///
 /// Eight bytes at a time: each of the three tests leaves the top bit set in the
 /// lowest byte that passes it, and bytes above that one do not matter.
-fn plain_prefix(bytes: &[u8]) -> usize {
+pub(in crate::json) fn plain_prefix(bytes: &[u8]) -> usize {
     const LOW: u64 = u64::from_ne_bytes([0x01; 8]);
     const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
     let (chunks, tail) = bytes.as_chunks::<8>();
