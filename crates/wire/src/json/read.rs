@@ -46,7 +46,7 @@ pub(crate) fn document(
         bounds,
         repeated,
         values: 0,
-        nodes: Vec::with_capacity((text.len() / 16).clamp(8, 4096)),
+        nodes: Vec::with_capacity((text.len() / 8).clamp(8, 4096)),
         decoded: String::new(),
         open: Vec::with_capacity(8),
         keys: OpenKeys::new(),
