@@ -17,7 +17,7 @@ COMPAT ?=
 FUZZ_TARGETS = $(notdir $(basename $(wildcard fuzz/fuzz_targets/*.rs)))
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint bench eval catalog order fuzz audit setup fmt clippy tests docs replay compat
+.PHONY: help run test lint bench eval catalog profile order fuzz audit setup fmt clippy tests docs replay compat
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' $(MAKEFILE_LIST)
@@ -93,6 +93,12 @@ eval: setup ## how well tools are classified, on labelled ones
 catalog: setup ## the index of known servers and tools, built anew from their definitions
 	$(CARGO) build --locked --bin sluice
 	$(CARGO_TARGET_DIR)/debug/sluice catalog build $(SHARED)/catalog-seed catalog/index.bin
+
+profile: setup ## what runs often, for the compiler; needs llvm-profdata, and `make order` after it
+	$(CARGO) build --release --locked --manifest-path bench/Cargo.toml
+	scripts/profile $(CARGO_TARGET_DIR)/release/sluice-bench
+	# Cargo does not notice that dependencies would be built otherwise now.
+	$(CARGO) clean --release
 
 order: setup ## functions that the linker is to put side by side, for less memory; needs valgrind
 	$(CARGO) build --release --locked --bin sluice

@@ -87,6 +87,13 @@ impl Process {
 
     /// Asks the process to end, and waits until it has.
     pub(crate) fn stop(mut self) -> anyhow::Result<()> {
+        self.ask_to_end()
+    }
+
+    fn ask_to_end(&mut self) -> anyhow::Result<()> {
+        if self.child.try_wait()?.is_some() {
+            return Ok(());
+        }
         let pid = i32::try_from(self.id()).ok().and_then(Pid::from_raw).context("no process id")?;
         kill_process(pid, Signal::TERM)?;
         let asked = clock::now();
@@ -102,9 +109,11 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It may have ended already, which is as good.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        // What a process has counted (see scripts/profile) it writes when it ends by itself.
+        if self.ask_to_end().is_err() {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
     }
 }
 

@@ -6,6 +6,7 @@ use std::{
     collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
+    process::Command,
 };
 
 /// Which of our crates each crate may use. A new arrow is a change of its own.
@@ -116,6 +117,22 @@ fn links_in_documents_lead_somewhere() {
         }
     }
     assert!(wrong.is_empty(), "links that lead nowhere:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn only_builds_that_optimise_are_given_the_profile_and_it_is_there() {
+    // In the compiler's place, `echo` says what the compiler would be told.
+    let told = |arguments: &[&str]| {
+        let mut command = Command::new(root().join("scripts/rustc"));
+        command.env_remove("SLUICE_PROFILE_INTO").arg("echo").args(arguments);
+        String::from_utf8(command.output().unwrap().stdout).unwrap()
+    };
+    let tests = ["--crate-name", "it", "-C", "embed-bitcode=no", "a b"];
+    assert_eq!(told(&tests).trim_end(), tests.join(" "));
+    let release = told(&["--crate-name", "wire", "-C", "opt-level=3", "-C", "linker-plugin-lto"]);
+    let profile = release.split_once(" -Cprofile-use=").unwrap().1.split(' ').next().unwrap();
+    let begin = fs::read(profile).unwrap();
+    assert!(begin.starts_with(b"\xfflprofi\x81"), "not a profile: {profile}");
 }
 
 /// The targets of relative links, outside of code.
