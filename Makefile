@@ -94,10 +94,10 @@ catalog: setup ## the index of known servers and tools, built anew from their de
 	$(CARGO) build --locked --bin sluice
 	$(CARGO_TARGET_DIR)/debug/sluice catalog build $(SHARED)/catalog-seed catalog/index.bin
 
+# Cargo does not notice that dependencies would be built otherwise now, so it is cleaned.
 profile: setup ## what runs often, for the compiler; needs llvm-profdata, and `make order` after it
 	$(CARGO) build --release --locked --manifest-path bench/Cargo.toml
 	scripts/profile $(CARGO_TARGET_DIR)/release/sluice-bench
-	# Cargo does not notice that dependencies would be built otherwise now.
 	$(CARGO) clean --release
 
 order: setup ## functions that the linker is to put side by side, for less memory; needs valgrind

@@ -14,8 +14,8 @@ use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, se
 
 use crate::{clock, listen::READY};
 
-/// How long a process may take to end by itself.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// How long a process may take to end by itself: a gateway gives calls half a minute.
+const PATIENCE: Duration = Duration::from_secs(40);
 
 /// A process of ours; it ends with this value.
 #[derive(Debug)]
@@ -99,6 +99,7 @@ impl Process {
         let asked = clock::now();
         while self.child.try_wait()?.is_none() {
             if asked.elapsed() > PATIENCE {
+                self.child.kill()?;
                 bail!("the process does not end when asked to");
             }
             thread::sleep(Duration::from_millis(5));
@@ -110,7 +111,8 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         // What a process has counted (see scripts/profile) it writes when it ends by itself.
-        if self.ask_to_end().is_err() {
+        if let Err(error) = self.ask_to_end() {
+            eprintln!("{error:#}");
             let _ = self.child.kill();
             let _ = self.child.wait();
         }
