@@ -1,9 +1,13 @@
 //! Running a gateway: trying the demo, editing files under it, and what keeps it
 //! from starting.
 
-use std::fs;
+use std::{fs, net::TcpStream, time::Duration};
+
+use sluice_testkit::{RawClient, Reply, Upstream, mcp_server};
 
 use crate::sluice::Folder;
+
+const TOKEN: &str = "sg_a_token_for_operating_tests";
 
 #[test]
 fn the_demo_allows_denies_hides_limits_and_holds() {
@@ -79,4 +83,52 @@ fn what_cannot_be_started_says_why() {
     assert!(ran.err.contains("sluice.db"), "{ran:?}");
     let ran = folder.run(&["--data", "gone", "server", "list"]).exits(2);
     assert!(ran.err.contains("no gateway is running"), "{ran:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_is_under_way_finishes_before_the_gateway_ends() {
+    let (reply, say) = Reply::later();
+    let others = mcp_server("[]");
+    let upstream = Upstream::start(move |request| match request.rpc_method().as_deref() {
+        Some("tools/call") => reply.clone(),
+        _ => others(request),
+    });
+    let upstream = upstream.await.unwrap();
+    let folder = Folder::with("policy.json", r#"{"version":"1","default":"allow"}"#);
+    folder.write(
+        "sluice.toml",
+        &format!(
+            "[servers.slow]\nurl = \"{}\"\n\
+             [policies.p]\nserver = \"slow\"\nfile = \"policy.json\"\n\
+             [grants.g]\nservers = [\"slow\"]\npolicy = \"p\"\ntoken = \"{TOKEN}\"\n",
+            upstream.url(),
+        ),
+    );
+    let up = tokio::task::block_in_place(|| folder.up(&[]));
+    let listen = up.listen;
+    let mut client = RawClient::connect(listen).await.unwrap();
+    let body = r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"slow"}}"#;
+    let request = format!(
+        "POST /mcp/slow HTTP/1.1\r\nhost: {listen}\r\nauthorization: Bearer {TOKEN}\r\n\
+         content-type: application/json\r\naccept: application/json, text/event-stream\r\n\
+         content-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    client.send(request.as_bytes()).await.unwrap();
+    tokio::task::block_in_place(|| {
+        up.wait_until("the server has the call", || !upstream.bodies_of("tools/call").is_empty());
+    });
+    let ended = tokio::task::spawn_blocking(|| up.end());
+    // Nobody new is let in, and the call is waited for.
+    while TcpStream::connect(listen).is_ok() {
+        assert!(!ended.is_finished(), "it ends without its last call");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert!(!ended.is_finished(), "it ends without its last call");
+    say.send(r#"{"jsonrpc":"2.0","id":7,"result":{"content":[]}}"#.into()).unwrap();
+    let answer = client.answer().await.unwrap().unwrap();
+    assert_eq!((answer.status, answer.is_whole), (200, true), "{answer:?}");
+    assert!(answer.text().contains(r#""id":7"#), "{answer:?}");
+    assert_eq!(ended.await.unwrap(), 0);
 }

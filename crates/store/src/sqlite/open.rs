@@ -297,7 +297,7 @@ mod tests {
 
     use rusqlite::{Connection, OpenFlags};
 
-    use super::{OpenError, prepare};
+    use super::{Durability, OpenError, prepare, settle};
     use crate::key::Key;
 
     #[test]
@@ -306,6 +306,20 @@ mod tests {
         let connection = Connection::open_with_flags(":memory:", flags).unwrap();
         let refused = prepare(&connection, Path::new("x.db"), &Key::from_bytes([0; 32]));
         assert!(matches!(refused, Err(OpenError::ReadOnly { .. })), "{refused:?}");
+    }
+
+    /// SQLite syncs each commit if this is 2 (`FULL`), and checkpoints alone if it is 1.
+    #[test]
+    fn only_what_is_to_survive_a_power_loss_is_synced_with_each_commit() {
+        let path = std::env::temp_dir().join(format!("sluice-durable-{}.db", std::process::id()));
+        for (durability, expected) in [(Durability::Process, 1), (Durability::Power, 2)] {
+            let connection = Connection::open(&path).unwrap();
+            settle(&connection, durability).unwrap();
+            let found: i64 =
+                connection.pragma_query_value(None, "synchronous", |row| row.get(0)).unwrap();
+            assert_eq!(found, expected, "{durability:?}");
+        }
+        std::fs::remove_file(&path).unwrap();
     }
 
     /// Older ones can damage a log that several processes write.
