@@ -15,7 +15,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import cases
 from harness import conformance, matrix, peers, table
+from harness.case import Case
 from harness.gateway import Configuration, http_server, started
 from harness.processes import Failed, indented
 from harness.report import Report
@@ -33,7 +35,7 @@ class Run:
     """One run: a folder of its own, the table, and the report."""
 
     def __init__(self, sluice: Path, rust_peers: Path, folder: Path):
-        self.sluice, self.folder, self.report = sluice, folder, Report()
+        self.sluice, self.rust_peers, self.folder, self.report = sluice, rust_peers, folder, Report()
         self.compat_server = (str(rust_peers / "compat-server"), "PORT")
         self.servers = table.servers(folder, rust_peers)
         self.clients = table.clients(rust_peers / "compat-client")
@@ -61,6 +63,8 @@ class Run:
             with ThreadPoolExecutor(2) as pool:
                 cells = list(pool.map(lambda pair, token: self.cell(*pair, gateway, token), pairs, tokens))
             wrapped = [self.wrapped(client, urls["pharo"]) for client in table.starters()]
+        with ThreadPoolExecutor(2) as pool:
+            held = list(pool.map(self.case, cases.ALL, range(len(cases.ALL))))
         words = iter(cells)
         client_rows = [self.client_row(client, [next(words) for _ in common(client)]) for client in self.clients]
         server_rows = [self.server_row(server, next(words)) for server in self.servers]
@@ -70,6 +74,7 @@ class Run:
             clients="\n".join(client_rows),
             servers="\n".join(server_rows),
             wrapped="\n".join(wrapped),
+            cases="\n".join(held),
             conformance="\n".join(checked),
         )
 
@@ -125,6 +130,15 @@ class Run:
             return self.report.fail(what, error)
         self.report.say(f"passed: {what}")
         return matrix.row(client.name, self.versions[client.package], client.mode, result)
+
+    def case(self, case: Case, number: int) -> str:
+        """One behaviour, as a line of the matrix."""
+        try:
+            case.run(self.sluice, self.rust_peers, self.folder / f"case-{number}")
+        except Failed as error:
+            return f"- {self.report.fail(case.title, error)}: {case.title}"
+        self.report.say(f"passed: {case.title}")
+        return f"- {case.title}"
 
     def client_row(self, client: table.Client, cells: list[str]) -> str:
         return matrix.row(client.name, self.versions[client.package], client.mode, *cells)

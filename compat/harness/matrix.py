@@ -40,6 +40,12 @@ Clients that start a command: `sluice wrap`, which starts `sluice pharo` and jud
 | --- | --- | --- | --- |
 {wrapped}
 
+## Cases
+
+Each of these once broke with a real client or server, and is checked against the real binary.
+
+{cases}
+
 ## Conformance
 
 The public suite `@modelcontextprotocol/conformance` {suite} is run on a server without the gateway, and again through the gateway with a policy that allows everything.
