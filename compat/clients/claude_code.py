@@ -4,11 +4,14 @@ import json
 import os
 import sys
 
-from health import check
+from health import check, said
 
 job = json.loads(sys.argv[1])
 claude = ["node", f"{os.environ['COMPAT_MODULES']}/@anthropic-ai/claude-code/cli-wrapper.cjs"]
-header = f"Authorization: Bearer {job['token']}"
 os.chdir(os.environ["HOME"])
-add = [*claude, "mcp", "add", "--transport", "http", "gate", job["url"], "--header", header]
-check(add, [*claude, "mcp", "list"], "Connected")
+if "command" in job:
+    server = ["gate", "--", *job["command"]]
+else:
+    server = ["--transport", "http", "gate", job["url"], "--header", f"Authorization: Bearer {job['token']}"]
+said([*claude, "mcp", "add", *server])
+check([*claude, "mcp", "list"], "Connected")

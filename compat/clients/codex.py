@@ -9,11 +9,17 @@ from lines import Lines
 job = json.loads(sys.argv[1])
 codex = ["node", os.path.realpath(f"{os.environ['COMPAT_MODULES']}/.bin/codex")]
 os.chdir(os.environ["HOME"])
-# As `sluice grant create` prints it.
 os.makedirs(".codex", exist_ok=True)
 with open(".codex/config.toml", "w") as file:
-    headers = f'http_headers = {{ Authorization = "Bearer {job["token"]}" }}'
-    file.write(f'[mcp_servers.gate]\nurl = "{job["url"]}"\n{headers}\n')
+    file.write("[mcp_servers.gate]\n")
+    if "command" in job:
+        # JSON is TOML, for texts and lists of texts.
+        command, *arguments = job["command"]
+        file.write(f"command = {json.dumps(command)}\nargs = {json.dumps(arguments)}\n")
+    else:
+        # As `sluice grant create` prints it.
+        headers = f'http_headers = {{ Authorization = "Bearer {job["token"]}" }}'
+        file.write(f'url = "{job["url"]}"\n{headers}\n')
 lines = Lines([*codex, "app-server"])
 lines.ask("initialize", {"clientInfo": {"name": "sluice-compat", "title": "sluice-compat", "version": "1"}})
 lines.say(method="initialized")
