@@ -1,10 +1,10 @@
-"""Claude Code: adds the server, and says whether it reaches it."""
+"""Claude Code: adds the server, and calls its tools as a double of the model asks it to."""
 
 import json
 import os
 import sys
 
-from health import check, said
+from model import Anthropic, Model, said
 
 job = json.loads(sys.argv[1])
 claude = ["node", f"{os.environ['COMPAT_MODULES']}/@anthropic-ai/claude-code/cli-wrapper.cjs"]
@@ -14,4 +14,9 @@ if "command" in job:
 else:
     server = ["--transport", "http", "gate", job["url"], "--header", f"Authorization: Bearer {job['token']}"]
 said([*claude, "mcp", "add", *server])
-check([*claude, "mcp", "list"], "Connected")
+with Model(Anthropic(), job["calls"]) as model:
+    # All tools are to be in each request, instead of being searched for.
+    env = {"ANTHROPIC_BASE_URL": model.url, "ANTHROPIC_API_KEY": "compat", "ENABLE_TOOL_SEARCH": "false"}
+    prompt = ["--print", "Do your work.", "--model", "compat", "--allowedTools", "mcp__gate"]
+    said([*claude, *prompt], **env)
+    print(json.dumps(model.said()))

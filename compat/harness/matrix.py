@@ -21,10 +21,12 @@ In mode *modern*, servers that speak only the legacy era have `bridge = "modern"
 *Judged*: the client lists the tools that its policy shows and none that it hides; an allowed call passes; a denied call is answered with the reason that the policy gives; the call after the last that a limit allows is refused.
 *Notified*: a log message and progress that the server sends before its answer arrive before it, in their order and without delay.
 *Asked*: a tool that asks the client a question (elicitation) gets its answer.
-*Listed* and *connected*: the client does no more than this without a person or a model.
 In brackets is the revision of the protocol that was agreed on, where the client says so.
 
 {clients}
+
+Claude Code, Gemini CLI and Codex call tools when a model tells them to.
+The model is a double, on this machine, that asks for the calls and is shown their answers; the clients are the real ones.
 
 ## Servers
 

@@ -80,14 +80,17 @@ class Client:
     package: str
     command: tuple[str, ...]
     mode: str = "its own"
-    # What it can be made to do without a person or a model.
-    lists: bool = True
-    calls: bool = True
     # Whether it shows the notifications that it gets, and answers questions of servers.
     hears: bool = True
     answers: bool = True
     # Whether it can start a command.
     starts: bool = True
+    # Whether it shows `-` in names of tools as `_`.
+    underscores: bool = False
+
+    def shows(self, tool: str) -> str:
+        """A tool's name as this client shows it."""
+        return tool.replace("-", "_") if self.underscores else tool
 
 
 def script(name: str) -> tuple[str, ...]:
@@ -116,7 +119,7 @@ DEMO = Server(
     transport="built in",
     allowed=Call("ping_demo"),
     says="",
-    denied=Call("delete_note", {"id": 1}),
+    denied=Call("delete_note", {"id": "note-1"}),
     limited=Call("list_notes"),
     hidden="pay_invoice",
 )
@@ -301,9 +304,7 @@ def clients(rust_client: Path) -> list[Client]:
         Client("Rust SDK", "rmcp", rust, "modern"),
         Client("Inspector", "@modelcontextprotocol/inspector", script("inspector.py"), **silent),
         Client("mcp-remote", "mcp-remote", script("mcp_remote.py"), starts=False),
-        Client(
-            "Claude Code", "@anthropic-ai/claude-code", script("claude_code.py"), lists=False, calls=False, **silent
-        ),
-        Client("Gemini CLI", "@google/gemini-cli", script("gemini.py"), lists=False, calls=False, **silent),
-        Client("Codex", "@openai/codex", script("codex.py"), calls=False, **silent),
+        Client("Claude Code", "@anthropic-ai/claude-code", script("claude_code.py"), **silent),
+        Client("Gemini CLI", "@google/gemini-cli", script("gemini.py"), **silent),
+        Client("Codex", "@openai/codex", script("codex.py"), underscores=True, **silent),
     ]

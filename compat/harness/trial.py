@@ -50,8 +50,6 @@ def tried(client: Client, server: Server, reached: dict, folder: Path) -> Result
 
 def words(client: Client, server: Server) -> str:
     """What a client did with a server, where nothing went wrong."""
-    if not client.calls:
-        return "listed" if client.lists else "connected"
     did = ["judged"]
     if client.hears and server.notifies:
         did.append("notified")
@@ -62,13 +60,10 @@ def words(client: Client, server: Server) -> str:
 
 def wrong(client: Client, server: Server, said: dict):
     """What is not as it must be."""
-    if client.lists:
-        named = {server.allowed.tool, server.denied.tool, server.limited.tool}
-        yield from (f"expected `{tool}` in the list" for tool in sorted(named - set(said["tools"])))
-        if server.hidden in said["tools"]:
-            yield f"expected `{server.hidden}` to be hidden"
-    if not client.calls:
-        return
+    named = {server.allowed.tool, server.denied.tool, server.limited.tool}
+    yield from (f"expected `{tool}` in the list" for tool in sorted(named) if client.shows(tool) not in said["tools"])
+    if server.hidden and client.shows(server.hidden) in said["tools"]:
+        yield f"expected `{server.hidden}` to be hidden"
     allowed, denied, first, second, *asked = said["answers"]
     for what, answer in (("the allowed call", allowed), ("the first limited call", first)):
         if answer["error"]:
