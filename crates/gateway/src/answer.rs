@@ -26,7 +26,7 @@ use crate::{
     visit::Visit,
 };
 
-pub(crate) use events::{EventStream, answer_in, block, event_in};
+pub(crate) use events::{EventStream, answer_in, event_in};
 pub(crate) use rewrite::sealed_task;
 pub(crate) use server_request::opened_id;
 

@@ -14,11 +14,14 @@ use std::{
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response};
 use sluice_store::new_id;
-use sluice_upstream::headers::{REVISION, SESSION};
+use sluice_upstream::{
+    headers::{REVISION, SESSION},
+    sse::Event,
+};
 use tokio::sync::{Notify, Semaphore, mpsc};
 
 use crate::{
-    answer::{block, event_stream},
+    answer::{event_in, event_stream},
     body::{ClientBody, Cut},
     gateway::Standing,
     refusal::Refusal,
@@ -93,6 +96,17 @@ impl Client {
     /// Tells the client something, if it is still there.
     pub(crate) async fn say(&self, message: Bytes) {
         let _ = self.sender.send(message).await;
+    }
+
+    /// Passes on the message in a piece of a stream, if the client is still there.
+    /// Events without one, which say where a stream can be taken up again, mean
+    /// nothing on this transport.
+    pub(crate) async fn pass_on(&self, piece: &[u8]) -> Option<()> {
+        let message = event_in(piece).and_then(Event::into_message);
+        match message {
+            Some(message) => self.sender.send(said(&message)).await.ok(),
+            None => Some(()),
+        }
     }
 
     /// Ends its session at the server, if it has one.
@@ -208,9 +222,5 @@ impl Drop for Connected {
 
 /// A message as an event of this transport.
 pub(crate) fn said(message: &str) -> Bytes {
-    block(Some(&MESSAGE), message)
+    Event::message(message).encode()
 }
-
-static MESSAGE: std::sync::LazyLock<sluice_upstream::sse::Event> = std::sync::LazyLock::new(|| {
-    sluice_upstream::sse::Event { name: Some("message".into()), ..Default::default() }
-});

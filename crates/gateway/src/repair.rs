@@ -15,7 +15,7 @@ use bytes::Bytes;
 use http::{Response, StatusCode, header};
 use http_body_util::{BodyExt as _, Full};
 use sluice_upstream::headers::{REVISION, SESSION};
-use sluice_upstream::{AnswerBody, sse::Splitter};
+use sluice_upstream::{AnswerBody, sse::Decoder};
 use sluice_wire::{
     json::{Document, Value},
     mcp::Door,
@@ -215,13 +215,13 @@ async fn agreed(visit: &Visit, answer: Response<AnswerBody>) -> Option<String> {
 
 async fn streamed(visit: &Visit, mut body: AnswerBody) -> Option<String> {
     let bounds = visit.gateway.settings.answer_bounds();
-    let mut splitter = Splitter::new(bounds.bytes);
+    let mut decoder = Decoder::new(bounds.bytes);
     while let Some(frame) = body.frame().await {
         let Ok(data) = frame.ok()?.into_data() else { continue };
         let mut found = None;
-        splitter
-            .push(&data, |block| {
-                let data = block.read().ok().and_then(|event| event.data);
+        decoder
+            .push(&data, |event| {
+                let data = event.into_message();
                 let document = data.and_then(|data| Document::parse(data, &bounds).ok());
                 found = found.take().or_else(|| revision(&document?));
             })

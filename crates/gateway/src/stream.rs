@@ -12,12 +12,12 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, Response, StatusCode, header};
 use http_body::{Body, Frame};
 use http_body_util::BodyExt as _;
-use sluice_upstream::headers::SESSION;
+use sluice_upstream::{headers::SESSION, sse::encode_message};
 use sluice_wire::mcp::Door;
 use tokio::sync::mpsc;
 
 use crate::{
-    answer::{EventStream, block, event_stream},
+    answer::{EventStream, event_stream},
     body::{ClientBody, Cut},
     decide,
     forward::{LAST_EVENT, Outgoing, forward},
@@ -182,7 +182,7 @@ async fn pump(
 
 /// Says that a client sees other tools now.
 pub(crate) fn list_changed() -> Bytes {
-    block(None, &format!(r#"{{"jsonrpc":"2.0","method":"{LIST_CHANGED}"}}"#))
+    encode_message(&format!(r#"{{"jsonrpc":"2.0","method":"{LIST_CHANGED}"}}"#))
 }
 
 /// Sends a client what there is to send; whether the stream goes on.

@@ -10,7 +10,7 @@ use std::{
 
 use bytes::Bytes;
 use http::Response;
-use sluice_upstream::Upstream;
+use sluice_upstream::{Upstream, sse::encode_message};
 use sluice_wire::{
     edit::{self, Fate, quoted},
     json::{Document, Value},
@@ -20,7 +20,7 @@ use sluice_wire::{
 use tokio::sync::{broadcast, mpsc};
 
 use crate::{
-    answer::{block, event_stream, sealed_task},
+    answer::{event_stream, sealed_task},
     body::{ClientBody, Cut},
     decide::{self, Permit},
     refusal::Refusal,
@@ -90,7 +90,7 @@ pub(crate) async fn listen(
     let visit = Arc::new(visit.renewed().ok_or(Refusal::Internal)?);
     let listener = Listener { id, feed, heard, watcher: Watcher::new(Arc::clone(&visit)), visit };
     tokio::spawn(async move {
-        if sender.send(Ok(block(None, &first))).await.is_ok() {
+        if sender.send(Ok(encode_message(&first))).await.is_ok() {
             listener.run(&sender).await;
         }
     });
@@ -190,7 +190,7 @@ impl Listener {
                     Ok(Heard::News { method, params }) => self.news(&method, &params).map(Ok),
                     Ok(Heard::End) => {
                         let end = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{"resultType":"complete","_meta":{{"{META_SUBSCRIPTION}":{}}}}}}}"#, self.id, self.id);
-                        let _ = sender.send(Ok(block(None, &end))).await;
+                        let _ = sender.send(Ok(encode_message(&end))).await;
                         break;
                     }
                     // The feed broke off, or this client reads too slowly to
@@ -244,7 +244,7 @@ impl Listener {
     }
 
     fn tagged(&self, method: &str, params: &str) -> Option<Bytes> {
-        tagged(method, params, &self.id).map(|message| block(None, &message))
+        tagged(method, params, &self.id).map(|message| encode_message(&message))
     }
 }
 

@@ -11,10 +11,13 @@ use sluice_wire::{
     edit::quoted,
     json::{Bounds, Document, Value},
     mcp::Revision,
-    rpc::{Id, Message},
+    rpc::{Id, Message, resembles_message},
 };
 
-use crate::{AnswerBody, SendError, Upstream, sse::Splitter};
+use crate::{
+    AnswerBody, SendError, Upstream,
+    sse::{Decoder, Event},
+};
 
 const NAME: &str = "sluicegate";
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -232,18 +235,18 @@ impl Client<'_> {
     }
 
     async fn streamed(&self, mut body: AnswerBody, id: &Id) -> Result<Document, String> {
-        let mut splitter = Splitter::new(self.bounds.bytes);
+        let mut decoder = Decoder::new(self.bounds.bytes);
         while let Some(frame) = body.frame().await {
             let Ok(data) = frame.map_err(|_| "it broke off".to_owned())?.into_data() else {
                 continue;
             };
-            let mut blocks = Vec::new();
-            splitter.push(&data, |block| blocks.push(block)).map_err(|error| error.to_string())?;
-            for block in blocks {
-                let event = block.read().map_err(|error| error.to_string())?;
-                let Some(data) = event.data.filter(|data| !data.is_empty()) else { continue };
-                let document =
-                    Document::parse(data, &self.bounds).map_err(|refusal| refusal.to_string())?;
+            let mut events = Vec::new();
+            decoder.push(&data, |event| events.push(event)).map_err(|error| error.to_string())?;
+            for data in events.into_iter().filter_map(Event::into_message) {
+                let document = match Document::parse(data.as_str(), &self.bounds) {
+                    Err(_) if !resembles_message(&data) => continue,
+                    read => read.map_err(|refusal| refusal.to_string())?,
+                };
                 if is_answer(&document, id) {
                     return Ok(document);
                 }

@@ -1,164 +1,117 @@
-//! Server-sent events: cutting a stream into blocks, and reading a block.
+//! Server-sent events: reading a stream of them, and writing one event.
 //!
-//! A block is kept byte for byte, so that what is not changed can be passed on
-//! as it came. Lines may end in LF, CR or CRLF, also when a chunk ends between
-//! the two; a reader that minds only one of them could be shown another event
-//! than its client sees.
+//! Events are read as the standard has it (lines end in LF, CR or CRLF) and are
+//! written in one canonical form, whatever form they came in: lines end in LF,
+//! and there is nothing in them but the four known fields. Readers disagree about
+//! what ends a line, so an event that is passed on as it came could show a client
+//! other messages than the gateway has looked at.
 
-/// One block of a stream: an event, or comments alone, up to and including the
-/// blank line that ends it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Block {
-    bytes: Vec<u8>,
-    /// Only the first block of a stream may begin with a byte order mark that
-    /// says nothing.
-    is_first: bool,
-}
+mod decoder;
 
-/// What a block says.
+use bytes::Bytes;
+use memchr::memchr2_iter;
+
+pub use decoder::{Decoder, SseError};
+
+/// One event; without any field, the comments that keep a stream alive.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Event {
     /// The event's type; `message` unless given.
     pub name: Option<String>,
-    /// The data lines, joined by line feeds; none in a block of comments.
+    /// The data lines, joined by line feeds.
     pub data: Option<String>,
     pub id: Option<String>,
+    /// How long a client waits before it connects again, in milliseconds.
     pub retry: Option<u64>,
 }
 
-/// Why a stream cannot be followed further.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum SseError {
-    #[error("an event is longer than {0} bytes")]
-    TooLong(usize),
-    #[error("an event is not valid UTF-8")]
-    Utf8,
-}
-
-/// Where in a block the next byte stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
-    /// No line of it has had anything in it yet.
-    BeforeContent,
-    InLine,
-    /// After a line with something in it: another line end ends the block.
-    AtLineStart,
-}
-
-/// Cuts a stream into blocks.
-#[derive(Debug)]
-pub struct Splitter {
-    most: usize,
-    /// The block being read.
-    open: Vec<u8>,
-    place: Place,
-    /// Whether the last byte was a CR, to which an LF may still belong.
-    after_cr: bool,
-    /// Whether no block has been handed over yet.
-    is_first: bool,
-}
-
-impl Splitter {
-    /// A splitter that refuses blocks of more than `most` bytes.
-    pub fn new(most: usize) -> Splitter {
-        Splitter {
-            most,
-            open: Vec::new(),
-            place: Place::BeforeContent,
-            after_cr: false,
-            is_first: true,
-        }
-    }
-
-    /// Reads the next bytes of the stream and hands over the blocks they complete.
-    ///
-    /// What follows the last blank line is kept for the next call; if the stream
-    /// ends there, it was no event.
-    pub fn push(&mut self, chunk: &[u8], mut each: impl FnMut(Block)) -> Result<(), SseError> {
-        for &byte in chunk {
-            if self.open.len() >= self.most {
-                return Err(SseError::TooLong(self.most));
-            }
-            let ends_crlf = self.after_cr && byte == b'\n';
-            self.after_cr = byte == b'\r';
-            self.open.push(byte);
-            if ends_crlf {
-                // The line ended with the CR before; this LF goes to whatever
-                // block is open now, where it says nothing.
-                continue;
-            }
-            let ends_line = matches!(byte, b'\n' | b'\r');
-            self.place = match self.place {
-                _ if !ends_line => Place::InLine,
-                Place::InLine => Place::AtLineStart,
-                // Blank lines before any content belong to the block that follows.
-                Place::BeforeContent => Place::BeforeContent,
-                Place::AtLineStart => {
-                    let bytes = std::mem::take(&mut self.open);
-                    each(Block { bytes, is_first: self.is_first });
-                    self.is_first = false;
-                    Place::BeforeContent
-                }
-            };
-        }
-        Ok(())
-    }
-}
-
-impl Block {
-    /// The block as it came.
-    pub fn bytes(&self) -> &[u8] {
-        &self.bytes
-    }
-
-    /// Gives the bytes back without copying them.
-    pub fn into_bytes(self) -> Vec<u8> {
-        self.bytes
-    }
-
-    /// What the block says.
-    pub fn read(&self) -> Result<Event, SseError> {
-        let text = std::str::from_utf8(&self.bytes).map_err(|_| SseError::Utf8)?;
-        let mark = if self.is_first { "\u{feff}" } else { "" };
-        let text = text.strip_prefix(mark).unwrap_or(text);
-        let mut event = Event::default();
-        for line in lines(text) {
-            // A comment has an empty field name.
-            let (field, value) = line.split_once(':').unwrap_or((line, ""));
-            event.take(field, value.strip_prefix(' ').unwrap_or(value));
-        }
-        Ok(event)
-    }
-}
-
 impl Event {
-    fn take(&mut self, field: &str, value: &str) {
-        match field {
-            "event" => self.name = Some(value.to_owned()),
-            "data" => match &mut self.data {
-                Some(data) => {
-                    data.push('\n');
-                    data.push_str(value);
-                }
-                none => *none = Some(value.to_owned()),
-            },
-            "id" if !value.contains('\0') => self.id = Some(value.to_owned()),
-            "retry" if value.bytes().all(|byte| byte.is_ascii_digit()) => {
-                self.retry = value.parse().ok();
-            }
-            _ => {}
-        }
+    /// The event as a message of the 2024-11-05 transport, which names its events.
+    pub fn message(data: impl Into<String>) -> Event {
+        Event { name: Some("message".into()), data: Some(data.into()), ..Event::default() }
+    }
+
+    /// The text that this event carries, if it is one that carries messages.
+    pub fn into_message(self) -> Option<String> {
+        let is_message = self.is_message();
+        self.data.filter(|data| is_message && !data.is_empty())
+    }
+
+    /// Whether the event's type is the one that carries messages.
+    pub fn is_message(&self) -> bool {
+        self.name.as_deref().is_none_or(|name| name == "message")
+    }
+
+    /// The event in canonical form. Data must be JSON text, or empty: where some
+    /// reader would end a line in it, that character is written as an escape.
+    pub fn encode(&self) -> Bytes {
+        encode(self, self.data.as_deref())
+    }
+
+    /// The same event with other data.
+    pub fn encode_with(&self, data: &str) -> Bytes {
+        encode(self, Some(data))
     }
 }
 
-/// The lines of a text, each ended by CRLF, LF or CR.
-fn lines(text: &str) -> impl Iterator<Item = &str> {
-    let mut rest = text;
-    std::iter::from_fn(move || {
-        let end = rest.find(['\n', '\r'])?;
-        let (line, after) = rest.split_at_checked(end)?;
-        rest = after.strip_prefix("\r\n").or_else(|| after.get(1..))?;
-        Some(line)
+/// A message as an event of its own.
+pub fn encode_message(message: &str) -> Bytes {
+    Event::default().encode_with(message)
+}
+
+fn encode(event: &Event, data: Option<&str>) -> Bytes {
+    let mut text = String::with_capacity(data.map_or(0, str::len) + 64);
+    if let Some(name) = event.name.as_deref().filter(|name| is_printable(name)) {
+        text.extend(["event: ", name, "\n"]);
+    }
+    if let Some(id) = event.id.as_deref().filter(|id| is_printable(id)) {
+        text.extend(["id: ", id, "\n"]);
+    }
+    if let Some(retry) = event.retry {
+        text.extend(["retry: ", &retry.to_string(), "\n"]);
+    }
+    if let Some(data) = data {
+        write_data(&mut text, data);
+    }
+    if text.is_empty() {
+        text.push_str(":\n");
+    }
+    text.push('\n');
+    text.into()
+}
+
+/// Whether a text holds nothing that some reader takes for the end of a line, and
+/// can be sent back in a header.
+fn is_printable(text: &str) -> bool {
+    text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
+}
+
+/// Writes one `data` line for each line of the data.
+fn write_data(text: &mut String, data: &str) {
+    for line in data.split(['\n', '\r']) {
+        text.push_str("data: ");
+        let mut rest = line;
+        while let Some((before, separator, after)) = split_at_separator(rest) {
+            text.extend([before, separator]);
+            rest = after;
+        }
+        text.extend([rest, "\n"]);
+    }
+}
+
+/// Characters beyond ASCII at which some readers end a line, and their escapes.
+const SEPARATORS: [(char, &str); 3] =
+    [('\u{85}', "\\u0085"), ('\u{2028}', "\\u2028"), ('\u{2029}', "\\u2029")];
+
+/// The text before the first separator, the separator as a JSON escape, and the
+/// text after it.
+fn split_at_separator(text: &str) -> Option<(&str, &'static str, &str)> {
+    // The first bytes of the separators in UTF-8.
+    memchr2_iter(0xc2, 0xe2, text.as_bytes()).find_map(|place| {
+        let (before, after) = text.split_at_checked(place)?;
+        let strip = |(separator, escape)| Some((escape, after.strip_prefix(separator)?));
+        let (escape, rest) = SEPARATORS.into_iter().find_map(strip)?;
+        Some((before, escape, rest))
     })
 }
 

@@ -43,6 +43,13 @@ pub enum Message<'d> {
     },
 }
 
+/// Whether a text that is no message was probably meant as one. This decides only
+/// whether its sender is given up at once or the text is ignored.
+pub fn resembles_message(text: &str) -> bool {
+    let members = ["\"jsonrpc\"", "\"id\"", "\"method\"", "\"result\"", "\"error\""];
+    members.iter().any(|member| text.contains(member))
+}
+
 /// Why a document is not one JSON-RPC message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EnvelopeError {

@@ -12,12 +12,12 @@ use http::Response;
 use http_body::{Body, Frame};
 use sluice_upstream::{
     AnswerBody,
-    sse::{Block, Event, Splitter},
+    sse::{Decoder, Event, SseError},
 };
 use sluice_wire::{
     json::{Bounds, Document, Value},
     look_alike::Governed,
-    rpc::{Id, Message},
+    rpc::{Id, Message, resembles_message},
 };
 use tokio::time::{Instant, Sleep};
 
@@ -29,7 +29,7 @@ use crate::{
     visit::Visit,
 };
 
-type Rewriting = Pin<Box<dyn Future<Output = Result<Option<String>, Refusal>> + Send>>;
+type Rewriting = Pin<Box<dyn Future<Output = Result<String, Refusal>> + Send>>;
 
 /// A stream on its way to a client.
 pub(crate) struct EventStream {
@@ -39,10 +39,10 @@ pub(crate) struct EventStream {
     /// Whether the stream may repeat answers to earlier requests.
     replays: bool,
     body: AnswerBody,
-    splitter: Splitter,
-    blocks: VecDeque<Block>,
-    /// A block whose message is being changed.
-    rewriting: Option<(Event, Block, Rewriting, Option<bool>)>,
+    decoder: Decoder,
+    events: VecDeque<Result<Event, SseError>>,
+    /// An event whose message is being changed.
+    rewriting: Option<(Event, Rewriting, Option<bool>)>,
     /// When the upstream has been silent for too long; never on a stream of its own.
     silence: Option<Pin<Box<Sleep>>>,
     settlement: Option<Settlement>,
@@ -50,11 +50,13 @@ pub(crate) struct EventStream {
     first: Option<Bytes>,
     is_answered: bool,
     has_ended: bool,
+    /// Events that were skipped because they are no messages.
+    skipped: u64,
 }
 
-/// What becomes of one block.
+/// What becomes of one event.
 enum Passing {
-    /// It passes as it came, or changed.
+    /// It passes, in canonical form.
     Bytes(Bytes),
     /// It does not pass.
     Nothing,
@@ -63,7 +65,7 @@ enum Passing {
 }
 
 impl EventStream {
-    /// Passes on the stream that answers a request, once its first block is good.
+    /// Passes on the stream that answers a request, once its first event is good.
     pub(super) async fn relay(
         visit: &Arc<Visit>,
         expected: Expected,
@@ -102,14 +104,15 @@ impl EventStream {
             expected: None,
             replays: false,
             body,
-            splitter: Splitter::new(visit.gateway.settings.answer),
-            blocks: VecDeque::new(),
+            decoder: Decoder::new(visit.gateway.settings.answer),
+            events: VecDeque::new(),
             rewriting: None,
             silence: None,
             settlement: None,
             first: None,
             is_answered: false,
             has_ended: false,
+            skipped: 0,
         }
     }
 
@@ -128,8 +131,8 @@ impl EventStream {
                 Poll::Ready(Some(bytes)) => return Poll::Ready(Some(bytes)),
                 Poll::Ready(None) => {}
             }
-            if let Some(block) = self.blocks.pop_front() {
-                match self.pass(block) {
+            if let Some(event) = self.events.pop_front() {
+                match event.map_err(|error| error.to_string()).and_then(|event| self.pass(event)) {
                     Ok(Passing::Bytes(bytes)) => return Poll::Ready(Some(Ok(bytes))),
                     Ok(Passing::Nothing | Passing::Waiting) => continue,
                     Err(why) => return Poll::Ready(Some(Err(why))),
@@ -150,9 +153,10 @@ impl EventStream {
                 }
                 Poll::Ready(Some(Ok(frame))) => {
                     let Ok(data) = frame.into_data() else { continue };
-                    let blocks = &mut self.blocks;
-                    if let Err(error) = self.splitter.push(&data, |block| blocks.push_back(block)) {
-                        return Poll::Ready(Some(Err(error.to_string())));
+                    let events = &mut self.events;
+                    let pushed = self.decoder.push(&data, |event| events.push_back(Ok(event)));
+                    if let Err(error) = pushed {
+                        events.push_back(Err(error));
                     }
                 }
             }
@@ -166,18 +170,15 @@ impl EventStream {
 
     /// Goes on with a message that is being changed; `None` if there is none.
     fn poll_rewriting(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, String>>> {
-        let Some((_, _, rewriting, _)) = &mut self.rewriting else { return Poll::Ready(None) };
+        let Some((_, rewriting, _)) = &mut self.rewriting else { return Poll::Ready(None) };
         let Poll::Ready(rewritten) = rewriting.as_mut().poll(context) else { return Poll::Pending };
-        let Some((event, unchanged, _, is_error)) = self.rewriting.take() else {
+        let Some((event, _, is_error)) = self.rewriting.take() else {
             return Poll::Ready(None);
         };
         Poll::Ready(Some(match rewritten {
-            Ok(changed) => {
+            Ok(message) => {
                 self.answered(is_error);
-                Ok(changed.map_or_else(
-                    || unchanged.into_bytes().into(),
-                    |message| block(Some(&event), &message),
-                ))
+                Ok(event.encode_with(&message))
             }
             Err(refusal) => Err(format!("{refusal:?}")),
         }))
@@ -206,37 +207,48 @@ impl EventStream {
         }
     }
 
-    /// Looks at one block.
-    fn pass(&mut self, block: Block) -> Result<Passing, String> {
-        let event = block.read().map_err(|error| error.to_string())?;
-        let Some(data) = event.data.as_deref().filter(|data| !data.is_empty()) else {
-            return Ok(Passing::Bytes(block.into_bytes().into()));
+    /// Looks at one event.
+    fn pass(&mut self, mut event: Event) -> Result<Passing, String> {
+        let Some(data) = event.data.take_if(|data| !data.is_empty()) else {
+            // What is left of it keeps the stream alive, for which any event will
+            // do, or tells the client where to take the stream up again.
+            let left = Event { name: None, ..event };
+            let is_needed = self.events.is_empty() || left != Event::default();
+            return Ok(if is_needed { Passing::Bytes(left.encode()) } else { Passing::Nothing });
         };
-        if event.name.as_deref().is_some_and(|name| !name.is_empty() && name != "message") {
+        if !event.is_message() {
             return Ok(Passing::Nothing);
         }
         if let Some(silence) = &mut self.silence {
             silence.as_mut().reset(Instant::now() + self.visit.server.link.timeout);
         }
         let bounds = self.visit.gateway.settings.answer_bounds();
-        let document = Document::parse(data, &bounds)
-            .map_err(|refusal| format!("an event is not valid JSON: {refusal}"))?;
-        let message = Message::read(&document)
-            .map_err(|error| format!("an event is no JSON-RPC message: {error}"))?;
+        let document = match Document::parse(data.as_str(), &bounds) {
+            Ok(document) => document,
+            Err(refusal) => {
+                return self.skip(&data, &format!("an event is not valid JSON: {refusal}"));
+            }
+        };
+        let message = match Message::read(&document) {
+            Ok(message) => message,
+            Err(error) => {
+                return self.skip(&data, &format!("an event is no JSON-RPC message: {error}"));
+            }
+        };
         match message {
             Message::Response { id, result } => {
                 let is_error = result.get("isError").and_then(Value::as_bool);
                 let expected =
                     self.expects(&id, Some(result)).ok_or("an answer to another request")?;
                 drop(id);
-                self.rewrite(event, block, expected, document, is_error);
+                self.rewrite(event, expected, document, is_error);
                 Ok(Passing::Waiting)
             }
             Message::Failure { id, .. } => {
                 let id = id.ok_or("an error without the id of its request")?;
                 self.expects(&id, None).ok_or("an answer to another request")?;
                 self.answered(Some(true));
-                Ok(Passing::Bytes(block.into_bytes().into()))
+                Ok(Passing::Bytes(event.encode_with(document.text())))
             }
             Message::Request { .. } if self.visit.is_modern() => {
                 Err("a request of the server on a stream".into())
@@ -244,13 +256,31 @@ impl EventStream {
             Message::Request { id, method, .. } => {
                 let passed = server_request::pass(&self.visit, &document, &id, method);
                 Ok(passed.map_or(Passing::Nothing, |message| {
-                    Passing::Bytes(self::block(Some(&event), &message))
+                    Passing::Bytes(event.encode_with(&message))
                 }))
             }
             Message::Notification { method, params } => {
-                self.notification(&event, &document, method, params, &block)
+                self.notification(&event, &document, method, params)
             }
         }
+    }
+
+    /// Leaves out an event that is no message. Where an answer is waited for, one
+    /// that may have been meant as the answer ends the stream: another may never come.
+    fn skip(&mut self, data: &str, why: &str) -> Result<Passing, String> {
+        if self.expected.is_some() && resembles_message(data) {
+            return Err(why.to_owned());
+        }
+        self.skipped += 1;
+        if self.skipped == 1 {
+            tracing::warn!(
+                server = self.visit.server_name(),
+                request = %self.visit.request,
+                why,
+                "skipped an event of the server; further ones on this stream are not logged"
+            );
+        }
+        Ok(Passing::Nothing)
     }
 
     /// What an answer on this stream must look like, if it may be here.
@@ -267,7 +297,6 @@ impl EventStream {
     fn rewrite(
         &mut self,
         event: Event,
-        block: Block,
         expected: Expected,
         document: Document,
         is_error: Option<bool>,
@@ -275,9 +304,10 @@ impl EventStream {
         let visit = Arc::clone(&self.visit);
         let rewriting = Box::pin(async move {
             let result = document.root().get("result").ok_or(Refusal::Internal)?;
-            rewrite::result(&visit, &expected, &document, result).await
+            let changed = rewrite::result(&visit, &expected, &document, result).await?;
+            Ok(changed.unwrap_or_else(|| document.into_text()))
         });
-        self.rewriting = Some((event, block, rewriting, is_error));
+        self.rewriting = Some((event, rewriting, is_error));
     }
 
     fn notification(
@@ -286,7 +316,6 @@ impl EventStream {
         document: &Document,
         method: &str,
         params: Option<Value<'_>>,
-        unchanged: &Block,
     ) -> Result<Passing, String> {
         let link = &self.visit.server.link;
         let named = |name: &str| params.and_then(|params| params.get(name));
@@ -319,10 +348,7 @@ impl EventStream {
             }
             _ => None,
         };
-        Ok(Passing::Bytes(match changed {
-            Some(message) => block(Some(event), &message),
-            None => Bytes::copy_from_slice(unchanged.bytes()),
-        }))
+        Ok(Passing::Bytes(event.encode_with(changed.as_deref().unwrap_or(document.text()))))
     }
 }
 
@@ -357,42 +383,21 @@ fn guessed(result: Option<Value<'_>>) -> Shape {
     }
 }
 
-/// What one block of a stream says.
-pub(crate) fn event_in(block: &[u8]) -> Option<Event> {
+/// Reads one event in canonical form.
+pub(crate) fn event_in(piece: &[u8]) -> Option<Event> {
     let mut event = None;
-    let read = |block: Block| event = event.take().or_else(|| block.read().ok());
-    Splitter::new(block.len() + 1).push(block, read).ok()?;
+    Decoder::new(piece.len()).push(piece, |read| event = Some(read)).ok()?;
     event
 }
 
-/// The answer to a request, if one block of a stream is it.
-pub(crate) fn answer_in(block: &[u8], own: &Id, bounds: &Bounds) -> Option<Document> {
-    let document = Document::parse(event_in(block)?.data?, bounds).ok()?;
+/// The answer to a request, if a piece of a stream is it.
+pub(crate) fn answer_in(piece: &[u8], own: &Id, bounds: &Bounds) -> Option<Document> {
+    let document = Document::parse(event_in(piece)?.data?, bounds).ok()?;
     let is_answer = match Message::read(&document) {
         Ok(Message::Response { id, .. } | Message::Failure { id: Some(id), .. }) => id == *own,
         _ => false,
     };
     is_answer.then_some(document)
-}
-
-/// A message as a block, with what its event said besides.
-pub(crate) fn block(event: Option<&Event>, message: &str) -> Bytes {
-    let mut text = String::with_capacity(message.len() + 64);
-    if let Some(name) = event.and_then(|event| event.name.as_deref()) {
-        text.extend(["event: ", name, "\n"]);
-    }
-    if let Some(id) = event.and_then(|event| event.id.as_deref()) {
-        text.extend(["id: ", id, "\n"]);
-    }
-    if let Some(retry) = event.and_then(|event| event.retry) {
-        text.extend(["retry: ", &retry.to_string(), "\n"]);
-    }
-    // A message may be spread over lines; each is a line of data.
-    for line in message.split(['\n', '\r']) {
-        text.extend(["data: ", line, "\n"]);
-    }
-    text.push('\n');
-    text.into()
 }
 
 impl Body for EventStream {

@@ -72,7 +72,7 @@ async fn passed_on(
             frame = stream.frame() => match frame {
                 Some(Ok(frame)) => {
                     if let Ok(data) = frame.into_data() {
-                        client.sender.send(data).await.ok()?;
+                        client.pass_on(&data).await?;
                     }
                 }
                 Some(Err(_)) | None => return Some(visit),

@@ -146,7 +146,8 @@ impl Delivery<'_> {
             if let Some(answer) = answer_in(&data, &self.id, &self.bounds) {
                 return Some(answer);
             }
-            self.client.say(data).await;
+            // A client that has gone has not cancelled its request.
+            let _ = self.client.pass_on(&data).await;
         }
         None
     }

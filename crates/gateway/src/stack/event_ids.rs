@@ -15,7 +15,7 @@ use http_body::{Body, Frame};
 use sluice_upstream::sse::Event;
 
 use crate::{
-    answer::{block, event_in},
+    answer::event_in,
     body::{ClientBody, Cut},
 };
 
@@ -72,10 +72,7 @@ fn renamed(bytes: Bytes, id: impl FnOnce(&str) -> Option<String>) -> Bytes {
     let Some(event) = event_in(&bytes) else { return bytes };
     match event.id.as_deref() {
         None | Some("") => bytes,
-        Some(own) => {
-            let event = Event { id: id(own), ..event };
-            block(Some(&event), event.data.as_deref().unwrap_or_default())
-        }
+        Some(own) => Event { id: id(own), ..event }.encode(),
     }
 }
 
@@ -151,7 +148,7 @@ mod tests {
         let both = [(mail, HeaderValue::from_static("9")), (notes.clone(), id7)];
         let expected = LastEvent::OfAll(both.into_iter().collect());
         assert_eq!(LastEvent::read(&event.id.unwrap()), Some(expected));
-        let plain = Bytes::from_static(b": hello\n\ndata: 1\n\n");
+        let plain = Bytes::from_static(b"data: 1\n\n");
         assert_eq!(seen.labelled(&notes, plain.clone()), plain);
         for wrong in ["", "7", "!", "YWxsAGE"] {
             assert_eq!(LastEvent::read(wrong), None, "{wrong}");

@@ -6,6 +6,7 @@ use std::{collections::HashMap, sync::Arc};
 use bytes::Bytes;
 use http::{Response, StatusCode, header};
 use http_body_util::BodyExt as _;
+use sluice_upstream::sse::encode_message;
 use sluice_wire::{
     edit::{Edits, quoted},
     json::{Document, Value},
@@ -23,13 +24,8 @@ use super::{
     visit,
 };
 use crate::{
-    answer::{block, event_in},
-    body::ClientBody,
-    post, receive,
-    refusal::Refusal,
-    snapshot::ServerState,
-    subscriptions::tagged,
-    visit::Visit,
+    answer::event_in, body::ClientBody, post, receive, refusal::Refusal, snapshot::ServerState,
+    subscriptions::tagged, visit::Visit,
 };
 
 const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
@@ -125,7 +121,7 @@ async fn agreed(pump: &mut Pump, count: usize, own: &str, id: &str) -> Bytes {
         said.iter().filter_map(|text| Document::parse(&**text, &bounds).ok()).collect();
     let values: Vec<_> = read.iter().map(Document::root).collect();
     let params = format!(r#"{{"notifications":{}}}"#, merged(&values));
-    let first = tagged(ACKNOWLEDGED, &params, id).map(|message| block(None, &message));
+    let first = tagged(ACKNOWLEDGED, &params, id).map(|message| encode_message(&message));
     let all: Vec<_> = first.into_iter().chain(early).collect();
     all.concat().into()
 }

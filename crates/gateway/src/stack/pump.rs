@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use sluice_upstream::sse::encode_message;
 use tokio::{
     sync::{broadcast, mpsc},
     task::JoinSet,
@@ -11,7 +12,7 @@ use tokio::{
 
 use super::{Stack, event_ids::Seen, servers};
 use crate::{
-    answer::{block, event_stream},
+    answer::event_stream,
     body::{ClientBody, Cut},
     gateway::CLOSING,
     spoken::META_SUBSCRIPTION,
@@ -79,12 +80,12 @@ impl Form {
             Form::Legacy(_) => LISTS
                 .iter()
                 .map(|(method, _)| format!(r#"{{"jsonrpc":"2.0","method":"{method}"}}"#))
-                .map(|message| block(None, &message))
+                .map(|message| encode_message(&message))
                 .collect(),
             Form::Modern { id, methods } => methods
                 .iter()
                 .filter_map(|method| tagged(method, "{}", id))
-                .map(|message| block(None, &message))
+                .map(|message| encode_message(&message))
                 .collect(),
         };
         blocks.concat().into()
@@ -96,7 +97,7 @@ impl Form {
         let end = format!(
             r#"{{"jsonrpc":"2.0","id":{id},"result":{{"resultType":"complete","_meta":{{"{META_SUBSCRIPTION}":{id}}}}}}}"#
         );
-        Some(block(None, &end))
+        Some(encode_message(&end))
     }
 }
 

@@ -11,12 +11,12 @@ use http_body_util::BodyExt as _;
 use sluice_upstream::{
     AnswerBody,
     bridge::Caller,
-    sse::{Block, Splitter},
+    sse::{Decoder, Event},
 };
 use sluice_wire::{
     json::{Bounds, Document},
     mcp::{Era, Revision},
-    rpc::Message,
+    rpc::{Message, resembles_message},
 };
 use tokio::sync::{broadcast, watch};
 
@@ -146,13 +146,13 @@ impl Task {
     }
 
     async fn read(&self, mut body: AnswerBody) -> Result<(), Refusal> {
-        let mut splitter = Splitter::new(self.bounds.bytes);
+        let mut decoder = Decoder::new(self.bounds.bytes);
         while let Some(frame) = body.frame().await {
             let Ok(data) = frame.map_err(|_| super::bad())?.into_data() else { continue };
-            let mut blocks = Vec::new();
-            splitter.push(&data, |block| blocks.push(block)).map_err(|_| super::bad())?;
-            for block in blocks {
-                if self.take(&block)? {
+            let mut events = Vec::new();
+            decoder.push(&data, |event| events.push(event)).map_err(|_| super::bad())?;
+            for message in events.into_iter().filter_map(Event::into_message) {
+                if self.take(&message)? {
                     return Ok(());
                 }
             }
@@ -160,12 +160,12 @@ impl Task {
         Err(super::bad())
     }
 
-    /// Takes in one block; whether it was the last.
-    fn take(&self, block: &Block) -> Result<bool, Refusal> {
-        let event = block.read().map_err(|_| super::bad())?;
-        let Some(data) = event.data.filter(|data| !data.is_empty()) else { return Ok(false) };
-        let document = Document::parse(data, &self.bounds).map_err(|_| super::bad())?;
-        match Message::read(&document).map_err(|_| super::bad())? {
+    /// Takes in the text of one event; whether it was the last.
+    fn take(&self, text: &str) -> Result<bool, Refusal> {
+        let unreadable = || if resembles_message(text) { Err(super::bad()) } else { Ok(false) };
+        let Ok(document) = Document::parse(text, &self.bounds) else { return unreadable() };
+        let Ok(message) = Message::read(&document) else { return unreadable() };
+        match message {
             Message::Notification { method, params } => {
                 let params: Arc<str> = params.map_or("{}", |params| params.raw()).into();
                 self.news(method, params);

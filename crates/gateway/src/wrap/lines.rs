@@ -1,7 +1,7 @@
 //! Writing what a client is told: one message, one line.
 
 use bytes::Bytes;
-use sluice_upstream::{sse::Splitter, stdio::single_line};
+use sluice_upstream::{sse::Decoder, stdio::single_line};
 use tokio::{
     io::{AsyncWrite, AsyncWriteExt as _},
     sync::{mpsc, oneshot},
@@ -36,10 +36,8 @@ pub(super) async fn write(
 /// stream alive.
 fn line(event: &[u8]) -> Option<String> {
     let mut data = None;
-    let pushed = Splitter::new(event.len() + 1)
-        .push(event, |block| data = block.read().ok().and_then(|event| event.data));
-    pushed.ok()?;
-    let mut line = single_line(data.filter(|data| !data.is_empty())?);
+    Decoder::new(event.len()).push(event, |event| data = event.into_message()).ok()?;
+    let mut line = single_line(data?);
     line.push('\n');
     Some(line)
 }
@@ -47,14 +45,14 @@ fn line(event: &[u8]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::line;
-    use crate::answer::block;
+    use sluice_upstream::sse::Event;
 
     #[test]
     fn a_message_is_one_line() {
         let check = |event: &[u8], expected: Option<&str>| {
             assert_eq!(line(event).as_deref(), expected);
         };
-        check(&block(None, "{\"a\":\n 1}"), Some("{\"a\":  1}\n"));
+        check(&Event::message("{\"a\":\n 1}").encode(), Some("{\"a\":  1}\n"));
         check(b"event: message\ndata: {}\n\n", Some("{}\n"));
         check(b":\n\n", None);
         check(b"id: 1\ndata:\n\n", None);

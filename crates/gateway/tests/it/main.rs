@@ -12,6 +12,7 @@ mod call;
 mod doors;
 mod envelope;
 mod eras;
+mod event_streams;
 mod framing;
 mod harness;
 mod headers;

@@ -36,7 +36,7 @@ fn restarting(
                 reply.with_header("mcp-session-id", &now)
             }
             (_, _, Some(session)) if session != now => gone(request),
-            ("GET", ..) => Reply::events(format!(": {now}\n\n")).ending(End::Never),
+            ("GET", ..) => Reply::events(format!("id: {now}\n\n")).ending(End::Never),
             (_, Some("resources/subscribe" | "logging/setLevel"), _) => {
                 Reply::result(request, "{}")
             }

@@ -83,7 +83,7 @@ async fn a_policy_that_changes_what_is_seen_is_told_on_both_kinds_of_stream() {
     let session = harness.session(TOKEN).await;
     let mut client = harness.begun("GET", &[("mcp-session-id", &session)], b"").await;
     client.head().await.unwrap();
-    hear(&mut client, "hello").await;
+    hear(&mut client, ":\n\n").await;
     put(&harness, HIDING);
     hear(&mut client, CHANGED).await;
     let harness = Harness::start(OPEN, subscription("")).await;
@@ -103,7 +103,7 @@ async fn a_revoked_grant_has_no_streams() {
     let session = harness.session(TOKEN).await;
     let mut client = harness.begun("GET", &[("mcp-session-id", &session)], b"").await;
     client.head().await.unwrap();
-    hear(&mut client, "hello").await;
+    hear(&mut client, ":\n\n").await;
     harness.gateway.set_grant(&TokenHash::of(TOKEN), None);
     while client.chunk().await.unwrap().is_some_and(|chunk| !chunk.is_empty()) {}
     let harness = Harness::start(OPEN, subscription("")).await;
@@ -287,7 +287,7 @@ async fn there_are_no_more_streams_than_descriptors() {
     let headers = [("mcp-session-id", session.as_str())];
     let mut first = harness.begun("GET", &headers, b"").await;
     first.head().await.unwrap();
-    hear(&mut first, "hello").await;
+    hear(&mut first, ":\n\n").await;
     let mut second = None;
     until("the first connections are gone", || harness.gateway.metrics().contains("sluice_")).await;
     for _ in 0..200 {

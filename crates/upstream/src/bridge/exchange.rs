@@ -8,10 +8,13 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Status
 use http_body_util::BodyExt as _;
 use sluice_wire::{
     json::{Bounds, Document},
-    rpc::{Id, Message},
+    rpc::{Id, Message, resembles_message},
 };
 
-use crate::{AnswerBody, SendError, Upstream, sse::Block, sse::Splitter};
+use crate::{
+    AnswerBody, SendError, Upstream,
+    sse::{Decoder, Event},
+};
 
 /// Reads the messages of an answer.
 #[derive(Debug)]
@@ -31,14 +34,14 @@ const LONGEST_RETRY: u64 = 10_000;
 #[derive(Debug)]
 enum Form {
     Json(Vec<u8>),
-    Events { splitter: Splitter, blocks: VecDeque<Block> },
+    Events { decoder: Box<Decoder>, events: VecDeque<Event> },
     Over,
 }
 
 impl Reader {
     pub(super) fn new(answer: Response<AnswerBody>, bounds: Bounds) -> Reader {
         let form = if is_events(answer.headers()) {
-            Form::Events { splitter: Splitter::new(bounds.bytes), blocks: VecDeque::new() }
+            Form::Events { decoder: Box::new(Decoder::new(bounds.bytes)), events: VecDeque::new() }
         } else {
             Form::Json(Vec::new())
         };
@@ -63,8 +66,8 @@ impl Reader {
                     return Err(format!("it is longer than {} bytes", self.bounds.bytes));
                 }
                 Form::Json(bytes) => bytes.extend_from_slice(&data),
-                Form::Events { splitter, blocks } => splitter
-                    .push(&data, |block| blocks.push_back(block))
+                Form::Events { decoder, events } => decoder
+                    .push(&data, |event| events.push_back(event))
                     .map_err(|error| error.to_string())?,
                 Form::Over => return Ok(None),
             }
@@ -73,16 +76,14 @@ impl Reader {
 
     /// A message that is here already, without waiting.
     pub(super) fn arrived(&mut self) -> Result<Option<Document>, String> {
-        let Form::Events { blocks, .. } = &mut self.form else { return Ok(None) };
-        while let Some(block) = blocks.pop_front() {
-            let event = block.read().map_err(|error| error.to_string())?;
-            self.last_event = event.id.or(self.last_event.take());
+        let Form::Events { events, .. } = &mut self.form else { return Ok(None) };
+        while let Some(mut event) = events.pop_front() {
+            self.last_event = event.id.take().or(self.last_event.take());
             self.retry = event.retry.map_or(self.retry, |retry| retry.min(LONGEST_RETRY));
-            if event.name.is_some_and(|name| !name.is_empty() && name != "message") {
-                continue;
-            }
-            if let Some(data) = event.data.filter(|data| !data.is_empty()) {
-                return self.parsed(data.into_bytes()).map(Some);
+            let Some(data) = event.into_message() else { continue };
+            match Document::parse(data.as_str(), &self.bounds) {
+                Err(_) if !resembles_message(&data) => {}
+                read => return read.map(Some).map_err(|_| NOT_JSON.to_owned()),
             }
         }
         Ok(None)
@@ -95,16 +96,16 @@ impl Reader {
 
     fn last(&mut self) -> Result<Option<Document>, String> {
         match std::mem::replace(&mut self.form, Form::Over) {
-            Form::Json(bytes) if !bytes.is_empty() => self.parsed(bytes).map(Some),
+            Form::Json(bytes) if !bytes.is_empty() => {
+                Document::parse(bytes, &self.bounds).map(Some).map_err(|_| NOT_JSON.to_owned())
+            }
             _ => Ok(None),
         }
     }
-
-    /// What is wrong with a text is told in no words of its own.
-    fn parsed(&self, bytes: Vec<u8>) -> Result<Document, String> {
-        Document::parse(bytes, &self.bounds).map_err(|_| "it is not valid JSON".to_owned())
-    }
 }
+
+/// What is wrong with a text is told in no words of its own.
+const NOT_JSON: &str = "it is not valid JSON";
 
 /// Whether an answer is an event stream.
 pub(super) fn is_events(headers: &HeaderMap) -> bool {

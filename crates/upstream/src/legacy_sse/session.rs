@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     AnswerBody, HttpUpstream, SendError,
-    sse::{Event, Splitter},
+    sse::{Decoder, Event},
 };
 
 /// Bytes of one message. What a client may be sent is bounded again, by settings.
@@ -56,7 +56,7 @@ impl Drop for Session {
 /// A stream whose messages are still to be read.
 struct Incoming {
     body: AnswerBody,
-    splitter: Splitter,
+    decoder: Decoder,
     /// What came together with the first event.
     ahead: Vec<Event>,
 }
@@ -126,7 +126,7 @@ async fn opened(
     }
     let mut incoming = Incoming {
         body: answer.into_body(),
-        splitter: Splitter::new(MOST_MESSAGE),
+        decoder: Decoder::new(MOST_MESSAGE),
         ahead: Vec::new(),
     };
     loop {
@@ -149,13 +149,12 @@ impl Incoming {
         }
         let Some(frame) = self.body.frame().await else { return Ok(None) };
         let frame = frame.map_err(|_| "the stream broke off".to_owned())?;
-        let mut blocks = Vec::new();
+        let mut events = Vec::new();
         if let Ok(data) = frame.into_data() {
-            let pushed = self.splitter.push(&data, |block| blocks.push(block));
+            let pushed = self.decoder.push(&data, |event| events.push(event));
             pushed.map_err(|error| error.to_string())?;
         }
-        let events = blocks.iter().map(|block| block.read().map_err(|error| error.to_string()));
-        events.collect::<Result<_, _>>().map(Some)
+        Ok(Some(events))
     }
 }
 
@@ -192,24 +191,15 @@ async fn heard(
     events: Vec<Event>,
     bounds: &Bounds,
 ) -> Result<(), String> {
-    for event in events {
-        let is_message = event.name.as_deref().is_none_or(|name| matches!(name, "" | "message"));
-        if let Some(data) = event.data.filter(|data| is_message && !data.is_empty()) {
-            switchboard.take(data, bounds).await?;
-        }
+    for data in events.into_iter().filter_map(Event::into_message) {
+        switchboard.take(data, bounds).await?;
     }
     Ok(())
 }
 
 /// A message as an event.
 pub(super) fn event(text: &str) -> Bytes {
-    let mut block = String::with_capacity(text.len() + 32);
-    block.push_str("event: message\n");
-    for line in text.split('\n') {
-        block.extend(["data: ", line, "\n"]);
-    }
-    block.push('\n');
-    block.into()
+    Event::message(text).encode()
 }
 
 impl Said {
