@@ -15,8 +15,15 @@ else:
     server = ["--transport", "http", "gate", job["url"], "--header", f"Authorization: Bearer {job['token']}"]
 said([*claude, "mcp", "add", *server])
 with Model(Anthropic(), job["calls"]) as model:
-    # All tools are to be in each request, instead of being searched for.
-    env = {"ANTHROPIC_BASE_URL": model.url, "ANTHROPIC_API_KEY": "compat", "ENABLE_TOOL_SEARCH": "false"}
+    env = {
+        "ANTHROPIC_BASE_URL": model.url,
+        "ANTHROPIC_API_KEY": "compat",
+        # All tools are to be in each request, instead of being searched for.
+        "ENABLE_TOOL_SEARCH": "false",
+        # It waits for the server before its first request.
+        "MCP_CONNECTION_NONBLOCKING": "false",
+        "MCP_CONNECT_TIMEOUT_MS": "30000",
+    }
     prompt = ["--print", "Do your work.", "--model", "compat", "--allowedTools", "mcp__gate"]
     said([*claude, *prompt], **env)
     print(json.dumps(model.said()))

@@ -18,6 +18,8 @@ wire_api = "responses"
 
 [mcp_servers.gate]
 default_tools_approval_mode = "approve"
+required = true
+startup_timeout_sec = 30
 """
 
 
