@@ -92,9 +92,7 @@ pub(crate) async fn relay(
             Err(Refusal::LegacyServer)
         }
         (404, _) if visit.session.is_some() => Err(Refusal::Session),
-        (status, _) => {
-            Err(Refusal::bad_gateway(format!("the server answered with status {status}")))
-        }
+        _ => Err(Refusal::answered_with(status)),
     };
     if let (Err(refusal), Some(mut settlement)) = (&relayed, settlement) {
         settlement.fail(&format!("{refusal:?}"));
@@ -168,15 +166,32 @@ async fn failure(
         Ok(document) if is_failure(&document) => Ok(refusal::json(status, document.into_text())),
         _ if is_discovery && LEGACY.contains(&status.as_u16()) => Err(Refusal::LegacyServer),
         _ if status == StatusCode::NOT_FOUND && visit.session.is_some() => Err(Refusal::Session),
-        _ => Err(Refusal::bad_gateway(format!(
-            "the server answered with status {}",
-            status.as_u16()
-        ))),
+        _ => Err(Refusal::answered_with(status)),
     };
     if let Some(mut settlement) = settlement {
         settlement.fail(&format!("the server answered with status {}", status.as_u16()));
     }
     passed
+}
+
+/// The refusal of a request without a message: the server's own JSON-RPC error, or
+/// one of ours.
+pub(crate) async fn refused(
+    visit: &Visit,
+    parts: &http::response::Parts,
+    body: AnswerBody,
+) -> Refusal {
+    let status = parts.status;
+    let is_readable = status.is_client_error() && !matches!(status.as_u16(), 401 | 407);
+    if is_readable && let MediaType::Json = media_type(&parts.headers) {
+        let read = whole(visit, body).await;
+        if let Ok(document) = read
+            && let Ok(Message::Failure { id: None, .. }) = Message::read(&document)
+        {
+            return Refusal::Passed { status, text: document.into_text() };
+        }
+    }
+    Refusal::answered_with(status)
 }
 
 /// Reads an answer whole, within its bounds.

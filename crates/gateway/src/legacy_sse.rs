@@ -5,6 +5,7 @@
 
 mod follow;
 mod message;
+mod target;
 
 use std::{
     collections::HashMap,
@@ -16,23 +17,19 @@ use http::{HeaderMap, HeaderValue, Response};
 use sluice_store::new_id;
 use sluice_upstream::{
     headers::{REVISION, SESSION},
-    sse::Event,
+    sse::{Decoder, Event},
 };
 use tokio::sync::{Notify, Semaphore, mpsc};
 
 use crate::{
-    answer::{event_in, event_stream},
+    answer::event_stream,
     body::{ClientBody, Cut},
     gateway::Standing,
     refusal::Refusal,
     seal::Purpose,
-    session::Session,
-    stream::{
-        Channel, KEEP_ALIVE, News, WAITING, Watcher, accepts_events, end_session, handed_over,
-        list_changed,
-    },
-    visit::Visit,
+    stream::{Channel, KEEP_ALIVE, WAITING, accepts_events, handed_over, list_changed},
 };
+use target::{Target, Watch};
 
 pub(crate) use message::{Delivery, begin_following, message};
 
@@ -74,10 +71,10 @@ impl Clients {
     }
 
     /// The client that `sealed` was handed out to, if it is this grant's.
-    fn find(visit: &Visit, sealed: &str) -> Option<Arc<Client>> {
-        let [grant, server, id] = visit.gateway.seal.open(Purpose::LegacyStream, sealed)?;
-        let is_own = grant == visit.holder.id() && server == visit.server_name();
-        let connected = visit.gateway.legacy_clients.connected();
+    fn find(target: &Target, sealed: &str) -> Option<Arc<Client>> {
+        let [grant, server, id] = target.gateway().seal.open(Purpose::LegacyStream, sealed)?;
+        let is_own = grant == target.holder().id() && server == target.name();
+        let connected = target.gateway().legacy_clients.connected();
         connected.get(&*id).filter(|_| is_own).cloned()
     }
 }
@@ -98,31 +95,24 @@ impl Client {
         let _ = self.sender.send(message).await;
     }
 
-    /// Passes on the message in a piece of a stream, if the client is still there.
+    /// Passes on the messages in a piece of a stream; `None` if the client is gone.
     /// Events without one, which say where a stream can be taken up again, mean
     /// nothing on this transport.
     pub(crate) async fn pass_on(&self, piece: &[u8]) -> Option<()> {
-        let message = event_in(piece).and_then(Event::into_message);
-        match message {
-            Some(message) => self.sender.send(said(&message)).await.ok(),
-            None => Some(()),
+        let mut messages = Vec::new();
+        Decoder::new(piece.len())
+            .push(piece, |event| messages.extend(event.into_message()))
+            .ok()?;
+        for message in messages {
+            self.sender.send(said(&message)).await.ok()?;
         }
+        Some(())
     }
 
     /// Ends its session at the server, if it has one.
-    pub(crate) fn ending(&self, mut visit: Visit) -> Option<impl Future<Output = ()> + use<>> {
-        let Agreed { session, revision, .. } = self.agreed().clone();
-        let session = session?;
-        visit.headers.extend(revision.map(|value| (REVISION, value)));
-        Some(async move {
-            let sealed = session.to_str().unwrap_or_default();
-            let own = Session::open(&visit.gateway, &visit.holder, visit.server_name(), sealed);
-            visit.session = own.ok();
-            // Nothing depends on it: a session that nobody uses expires.
-            if visit.session.is_some() {
-                let _ = end_session(&visit).await;
-            }
-        })
+    pub(crate) fn ending(&self, target: Target) -> Option<impl Future<Output = ()> + use<>> {
+        let agreed = self.agreed().clone();
+        target.end(agreed)
     }
 
     fn agreed(&self) -> MutexGuard<'_, Agreed> {
@@ -143,23 +133,24 @@ impl Client {
 }
 
 /// Opens a client's stream.
-pub(crate) fn open(mut visit: Visit) -> Result<Response<ClientBody>, Refusal> {
-    if !accepts_events(&visit.headers) {
+pub(crate) fn open(target: impl Into<Target>) -> Result<Response<ClientBody>, Refusal> {
+    let mut target = target.into();
+    if !accepts_events(target.headers()) {
         return Err(Refusal::NotAcceptable);
     }
-    let standing = visit.gateway.standing()?;
+    let gateway = Arc::clone(target.gateway());
+    let standing = gateway.standing()?;
     // Of the request itself nothing is needed any more, and streams are many.
-    visit.headers = HeaderMap::new();
-    let visit = Arc::new(visit);
-    let id = new_id(visit.at).to_string();
-    let name = visit.server_name();
-    let sealed = visit.gateway.seal.seal(Purpose::LegacyStream, &[visit.holder.id(), name, &id]);
-    let sealed = sealed.ok_or(Refusal::Internal)?;
-    let first = format!("event: endpoint\ndata: /mcp/{name}/messages?session={sealed}\n\n");
+    *target.headers_mut() = HeaderMap::new();
+    let id = new_id(target.at()).to_string();
+    let parts = [target.holder().id(), target.name(), &id];
+    let sealed = gateway.seal.seal(Purpose::LegacyStream, &parts).ok_or(Refusal::Internal)?;
+    let path = target.messages_path();
+    let first = format!("event: endpoint\ndata: {path}?session={sealed}\n\n");
     let (sender, messages) = mpsc::channel(WAITING);
     let client = Arc::new(Client::new(sender, MOST_REQUESTS));
-    let connected = Connected { id: id.into(), visit, client: Arc::clone(&client) };
-    connected.visit.gateway.legacy_clients.connected().insert(connected.id.clone(), client);
+    let connected = Connected { id: id.into(), target, client: Arc::clone(&client) };
+    gateway.legacy_clients.connected().insert(connected.id.clone(), client);
     let (body, receiver) = mpsc::channel(WAITING);
     tokio::spawn(async move {
         if body.send(Ok(first.into())).await.is_ok() {
@@ -173,7 +164,7 @@ pub(crate) fn open(mut visit: Visit) -> Result<Response<ClientBody>, Refusal> {
 /// its session is over.
 struct Connected {
     id: Box<str>,
-    visit: Arc<Visit>,
+    target: Target,
     client: Arc<Client>,
 }
 
@@ -184,12 +175,12 @@ impl Connected {
         body: &mpsc::Sender<Result<Bytes, Cut>>,
         standing: Standing,
     ) {
-        let mut watcher = Watcher::new(Arc::clone(&self.visit));
+        let mut watch = Watch::new(&self.target);
         loop {
             let send = tokio::select! {
                 message = messages.recv() => message.map(Ok),
-                news = watcher.news() => match news {
-                    Some(News { is_changed, .. }) => is_changed.then(|| Ok(list_changed())),
+                change = watch.change() => match change {
+                    Some(()) => Some(Ok(list_changed())),
                     None => break,
                 },
                 () = tokio::time::sleep(KEEP_ALIVE) => Some(Ok(Bytes::from_static(b":\n\n"))),
@@ -212,8 +203,8 @@ impl Connected {
 
 impl Drop for Connected {
     fn drop(&mut self) {
-        self.visit.gateway.legacy_clients.connected().remove(&self.id);
-        let ending = self.client.ending(Visit::clone(&self.visit));
+        self.target.gateway().legacy_clients.connected().remove(&self.id);
+        let ending = self.client.ending(self.target.clone());
         if let (Some(ending), Ok(runtime)) = (ending, tokio::runtime::Handle::try_current()) {
             runtime.spawn(ending);
         }

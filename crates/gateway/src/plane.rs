@@ -57,13 +57,12 @@ async fn dispatched(
             identify::check_names(&gateway, &parts)
                 .map_or_else(|refusal| refusal.respond(None), |()| metadata(&parts, peer))
         }
-        "/mcp" => {
-            // Boxed, so that calls of one server need not have room for it.
-            let answered = Box::pin(stacked(gateway, request, peer)).await;
-            answered.unwrap_or_else(|refusal| refusal.respond(None))
-        }
-        _ => {
-            let answered = pin!(called(gateway, request, peer)).await;
+        path => {
+            let answered = match Place::of_all(&gateway, path) {
+                // Boxed, so that calls of one server need not have room for it.
+                Some(place) => Box::pin(stacked(gateway, request, place, peer)).await,
+                None => pin!(called(gateway, request, peer)).await,
+            };
             answered.unwrap_or_else(|refusal| refusal.respond(None))
         }
     }
@@ -106,7 +105,7 @@ fn metadata(parts: &Parts, peer: Peer) -> Response<ClientBody> {
     )
 }
 
-/// What a path below a server's name is for.
+/// What a path is for, below a server's name or for all servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     Endpoint,
@@ -123,6 +122,18 @@ impl Place {
             Some((name, "messages")) => (name, Place::LegacyMessages),
             _ => (path, Place::Endpoint),
         }
+    }
+
+    /// What is wanted of all servers of a grant, if a path is for them. A server
+    /// may have the name that a path for all ends in, and comes first.
+    fn of_all(gateway: &Inner, path: &str) -> Option<Place> {
+        let (name, place) = match path {
+            "/mcp" => return Some(Place::Endpoint),
+            "/mcp/sse" => ("sse", Place::LegacyStream),
+            "/mcp/messages" => ("messages", Place::LegacyMessages),
+            _ => return None,
+        };
+        gateway.snapshot.load().server(name).is_none().then_some(place)
     }
 }
 
@@ -176,21 +187,30 @@ async fn called(
 async fn stacked(
     gateway: Arc<Inner>,
     request: Request<Incoming>,
+    place: Place,
     peer: Peer,
 ) -> Result<Response<ClientBody>, Refusal> {
     let (parts, body) = request.into_parts();
     identify::check_names(&gateway, &parts)?;
     let caller = identified(&gateway, &parts, None, "", peer)?;
     identify::check_headers(&parts.headers)?;
-    match parts.method {
-        Method::POST => {
-            receive::check_media_type(&parts.headers)?;
+    let stack = Stack::new(Arc::clone(&gateway), caller, parts.headers);
+    match (place, parts.method) {
+        (Place::Endpoint, Method::POST) => {
+            receive::check_media_type(&stack.headers)?;
             let bytes = receive::body(&gateway, body).await?;
-            Ok(stack::post(Stack::new(gateway, caller, parts.headers), bytes).await)
+            Ok(stack::post(stack, bytes).await)
         }
-        Method::GET => Box::pin(stack::get(Stack::new(gateway, caller, parts.headers))).await,
-        Method::DELETE => stack::delete(Stack::new(gateway, caller, parts.headers)).await,
-        _ => Err(Refusal::MethodNotAllowed),
+        (Place::Endpoint, Method::GET) => Box::pin(stack::get(stack)).await,
+        (Place::Endpoint, Method::DELETE) => stack::delete(stack).await,
+        (Place::LegacyStream, Method::GET) => legacy_sse::open(stack),
+        (Place::LegacyMessages, Method::POST) => {
+            let query = parts.uri.query().unwrap_or_default();
+            legacy_sse::message(stack, query, body).await
+        }
+        (Place::Endpoint, _) => Err(Refusal::MethodNotAllowed),
+        (Place::LegacyStream, _) => Ok(not_allowed("GET")),
+        (Place::LegacyMessages, _) => Ok(not_allowed("POST")),
     }
 }
 

@@ -31,6 +31,8 @@ use crate::{
 };
 use plan::{Plan, Step};
 
+pub(crate) use plan::{is_notification, needs_id};
+
 /// Answers a posted message.
 pub(crate) fn post(
     visit: Visit,
@@ -161,10 +163,7 @@ async fn carried_out(
         (None, _) if answered.answer.status().is_success() => {
             Ok(refusal::empty(StatusCode::ACCEPTED))
         }
-        (None, _) => {
-            let status = answered.answer.status().as_u16();
-            Err(Refusal::bad_gateway(format!("the server answered with status {status}")))
-        }
+        (None, _) => Err(Refusal::answered_with(answered.answer.status())),
     }
 }
 

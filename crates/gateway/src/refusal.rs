@@ -2,7 +2,8 @@
 //! that maps what went wrong to JSON-RPC and HTTP.
 //!
 //! Each has a text for the outside; details for the log are written where they
-//! are known. Neither holds secrets, nor anything an upstream wrote.
+//! are known. Neither holds secrets, nor anything an upstream wrote but a JSON-RPC
+//! error, which passes as the protocol has it.
 
 use http::{HeaderValue, Response, StatusCode, header};
 use sluice_wire::{edit::quoted, mcp::Revision, rpc::Id};
@@ -60,6 +61,11 @@ pub(crate) enum Refusal {
         reason: String,
         status: StatusCode,
     },
+    /// The upstream's own refusal of a request without a message: a JSON-RPC error.
+    Passed {
+        status: StatusCode,
+        text: String,
+    },
 }
 
 /// JSON-RPC codes of our own, outside of what the protocol reserves.
@@ -72,6 +78,15 @@ impl Refusal {
     /// The upstream did something it must not.
     pub(crate) fn bad_gateway(reason: impl Into<String>) -> Refusal {
         Refusal::Upstream { reason: reason.into(), status: StatusCode::BAD_GATEWAY }
+    }
+
+    /// The upstream answered with a status that is no answer. One about the request
+    /// is passed on; one about the gateway's own credential means nothing to a client.
+    pub(crate) fn answered_with(status: StatusCode) -> Refusal {
+        let reason = format!("the server answered with status {}", status.as_u16());
+        let is_passed = status.is_client_error() && !matches!(status.as_u16(), 401 | 403 | 407);
+        let status = if is_passed { status } else { StatusCode::BAD_GATEWAY };
+        Refusal::Upstream { reason, status }
     }
 
     /// The upstream took too long.
@@ -103,7 +118,7 @@ impl Refusal {
             Refusal::NotAcceptable => StatusCode::NOT_ACCEPTABLE,
             Refusal::Store | Refusal::Busy => StatusCode::SERVICE_UNAVAILABLE,
             Refusal::Internal => StatusCode::INTERNAL_SERVER_ERROR,
-            Refusal::Upstream { status, .. } => *status,
+            Refusal::Upstream { status, .. } | Refusal::Passed { status, .. } => *status,
         }
     }
 
@@ -126,7 +141,11 @@ impl Refusal {
             Refusal::UnsupportedVersion(_) => -32022,
             // What SDKs of the legacy era say, and expect.
             Refusal::Session => -32001,
-            Refusal::Store | Refusal::Busy | Refusal::Internal | Refusal::Upstream { .. } => -32603,
+            Refusal::Store
+            | Refusal::Busy
+            | Refusal::Internal
+            | Refusal::Upstream { .. }
+            | Refusal::Passed { .. } => -32603,
         }
     }
 
@@ -159,13 +178,16 @@ impl Refusal {
             Refusal::Busy => "too many connections: try again later".into(),
             Refusal::Internal => "the gateway failed, and the request was not sent".into(),
             Refusal::Upstream { reason, .. } => format!("upstream: {reason}"),
+            Refusal::Passed { status, .. } => Refusal::answered_with(*status).message(),
         }
     }
 
     fn data(&self) -> Option<String> {
         match self {
             Refusal::Denied { decision, .. } => Some(decision.clone()),
-            Refusal::Upstream { .. } => Some(r#"{"side":"upstream"}"#.into()),
+            Refusal::Upstream { .. } | Refusal::Passed { .. } => {
+                Some(r#"{"side":"upstream"}"#.into())
+            }
             Refusal::Store | Refusal::Busy | Refusal::Internal => {
                 Some(r#"{"side":"gateway"}"#.into())
             }
@@ -197,7 +219,11 @@ impl Refusal {
 
     /// The whole answer.
     pub(crate) fn respond(&self, id: Option<&Id>) -> Response<ClientBody> {
-        let mut answer = json(self.status(), self.to_json(id));
+        let text = match self {
+            Refusal::Passed { text, .. } => text.clone(),
+            _ => self.to_json(id),
+        };
+        let mut answer = json(self.status(), text);
         if let Refusal::Token { metadata, .. } = self
             && let Ok(value) =
                 HeaderValue::try_from(format!("Bearer resource_metadata=\"{metadata}\""))

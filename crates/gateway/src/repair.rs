@@ -103,10 +103,10 @@ pub(crate) async fn resent(
 /// Takes the place of a lost session for what needs no answer, and was about
 /// what is lost with it; whether there was one to take.
 pub(crate) async fn replaced(visit: &Visit, answer: Response<AnswerBody>) -> Result<(), Refusal> {
-    let status = answer.status().as_u16();
+    let status = answer.status();
     let (_, is_lost) = examined(visit, answer, None).await;
     if !is_lost {
-        return Err(Refusal::bad_gateway(format!("the server answered with status {status}")));
+        return Err(Refusal::answered_with(status));
     }
     repaired(visit).await.map(drop).ok_or(Refusal::Session)
 }

@@ -34,7 +34,7 @@ use tokio::time::Instant;
 use crate::{
     body::ClientBody,
     forward::LAST_EVENT,
-    gateway::Inner,
+    gateway::{CLOSING, Inner},
     grants::Holder,
     identify::Caller,
     post::{self, Ends, lasting, readable_id},
@@ -57,7 +57,7 @@ pub(crate) struct Stack {
     servers: Vec<Arc<ServerState>>,
     pub(crate) session: Option<Arc<kept::Session>>,
     pub(crate) revision: Revision,
-    headers: HeaderMap,
+    pub(crate) headers: HeaderMap,
     token: Option<TokenHash>,
     pub(crate) request: Id,
     pub(crate) at: Timestamp,
@@ -91,6 +91,30 @@ impl Stack {
         self.servers.iter().find(|server| *server.link.name == *name)
     }
 
+    /// The same request under what is in force now; `None` if the grant is gone.
+    pub(crate) fn renew(&self) -> Option<Stack> {
+        let token = self.token?;
+        let holder = self.gateway.grants.find(&token)?;
+        let now = self.gateway.settings.clock.now();
+        let is_same = holder.id() == self.holder.id() && holder.is_valid(now);
+        let caller = Caller { holder, token: Some(token) };
+        is_same.then(|| Stack::new(Arc::clone(&self.gateway), caller, self.headers.clone()))
+    }
+
+    /// Waits until nobody may use this grant any more, or the gateway ends.
+    pub(crate) async fn until_gone(&self) {
+        let mut changes = self.gateway.changes.subscribe();
+        loop {
+            if *changes.borrow_and_update() == CLOSING || self.renew().is_none() {
+                return;
+            }
+            tokio::select! {
+                next = changes.changed() => if next.is_err() { return },
+                () = stream::expired(&self.gateway, &self.holder) => {}
+            }
+        }
+    }
+
     /// The session that the client names.
     fn named_session(&self) -> Result<Option<Arc<kept::Session>>, Refusal> {
         let Some(sealed) = self.headers.get(SESSION).and_then(|value| value.to_str().ok()) else {
@@ -112,10 +136,14 @@ pub(crate) async fn post(stack: Stack, bytes: Vec<u8>) -> Response<ClientBody> {
 }
 
 async fn answer(stack: Stack, bytes: Vec<u8>) -> Response<ClientBody> {
-    let document = match receive::parse(&stack.gateway, bytes) {
-        Ok(document) => document,
-        Err(refusal) => return refusal.respond(None),
-    };
+    match receive::parse(&stack.gateway, bytes) {
+        Ok(document) => read(stack, document).await,
+        Err(refusal) => refusal.respond(None),
+    }
+}
+
+/// Answers a message that was read.
+pub(crate) async fn read(stack: Stack, document: Document) -> Response<ClientBody> {
     let message = match Message::read(&document) {
         Ok(message) => message,
         Err(error) => {

@@ -17,7 +17,7 @@ use sluice_wire::mcp::Door;
 use tokio::sync::mpsc;
 
 use crate::{
-    answer::{EventStream, event_stream},
+    answer::{EventStream, event_stream, refused},
     body::{ClientBody, Cut},
     decide,
     forward::{LAST_EVENT, Outgoing, forward},
@@ -101,10 +101,7 @@ async fn asked(visit: &Arc<Visit>, replays: bool) -> Result<EventStream, Refusal
     match parts.status {
         StatusCode::OK if is_stream => Ok(EventStream::standing(visit, body, replays)),
         StatusCode::METHOD_NOT_ALLOWED => Err(Refusal::MethodNotAllowed),
-        status => Err(Refusal::bad_gateway(format!(
-            "the server answered with status {}",
-            status.as_u16()
-        ))),
+        _ => Err(refused(visit, &parts, body).await),
     }
 }
 
@@ -130,15 +127,12 @@ pub(crate) async fn end_session(visit: &Visit) -> Result<Response<ClientBody>, R
     if let Some(session) = &visit.session {
         visit.gateway.repairs.forget(&session.id);
     }
-    let status = forward(visit, permit, outgoing).await?.answer.status();
-    match status {
+    let (parts, body) = forward(visit, permit, outgoing).await?.answer.into_parts();
+    match parts.status {
         StatusCode::METHOD_NOT_ALLOWED => Err(Refusal::MethodNotAllowed),
         StatusCode::NOT_FOUND => Err(Refusal::Session),
         status if status.is_success() => Ok(refusal::empty(status)),
-        status => Err(Refusal::bad_gateway(format!(
-            "the server answered with status {}",
-            status.as_u16()
-        ))),
+        _ => Err(refused(visit, &parts, body).await),
     }
 }
 

@@ -177,7 +177,7 @@ impl Conversation<'_> {
     }
 
     async fn end_session(&self) {
-        if let Some(ending) = self.client.ending(self.wrapped.visit(HeaderMap::new())) {
+        if let Some(ending) = self.client.ending(self.wrapped.visit(HeaderMap::new()).into()) {
             // Nothing depends on it: a session that nobody uses expires.
             let _ = tokio::time::timeout(HASTE, ending).await;
         }

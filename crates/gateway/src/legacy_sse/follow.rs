@@ -16,8 +16,8 @@ use crate::{
 };
 
 /// Pauses before a stream that ended is opened again.
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+pub(super) const FIRST_PAUSE: Duration = Duration::from_secs(1);
+pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// Passes on what a server says besides its answers, as long as client and
 /// session are there.

@@ -4,7 +4,7 @@
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
 use futures_util::FutureExt as _;
-use http::{HeaderValue, Response, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use sluice_upstream::headers::{REVISION, SESSION};
@@ -14,49 +14,50 @@ use sluice_wire::{
     rpc::{Id, Message},
 };
 
-use super::{Client, Clients, follow::follow, said};
+use super::{Client, Clients, said, target::Target};
 use crate::{
     answer::answer_in,
     body::ClientBody,
     forward::LAST_EVENT,
-    post, receive,
+    receive,
     refusal::{self, Refusal},
-    visit::Visit,
 };
 
 /// Takes a message in. What is wrong with the request itself is answered here;
 /// whatever becomes of the message comes on the stream.
 pub(crate) async fn message(
-    mut visit: Visit,
+    target: impl Into<Target>,
     query: &str,
     body: Incoming,
 ) -> Result<Response<ClientBody>, Refusal> {
+    let mut target = target.into();
+    let gateway = Arc::clone(target.gateway());
     let sealed = query.split('&').find_map(|pair| pair.strip_prefix("session="));
-    let client = sealed.and_then(|sealed| Clients::find(&visit, sealed)).ok_or(Refusal::Session)?;
-    receive::check_media_type(&visit.headers)?;
-    let bytes = receive::body(&visit.gateway, body).await?;
-    let document = receive::parse(&visit.gateway, bytes)?;
+    let client =
+        sealed.and_then(|sealed| Clients::find(&target, sealed)).ok_or(Refusal::Session)?;
+    receive::check_media_type(target.headers())?;
+    let bytes = receive::body(&gateway, body).await?;
+    let document = receive::parse(&gateway, bytes)?;
     let message = Message::read(&document).map_err(|error| Refusal::Request(error.to_string()))?;
-    as_later_transport(&client, &mut visit);
+    as_later_transport(&client, target.headers_mut());
     let (id, is_ready) = match message {
         Message::Request { id, method, .. } => (Some((id, method == "initialize")), false),
         Message::Notification { method, .. } => (None, method == "notifications/initialized"),
         _ => (None, false),
     };
     let Some((id, is_hello)) = id else {
-        let waiting = is_ready.then(|| visit.clone());
-        let answer = post::read(visit, document).await;
-        if let Some(visit) = waiting.filter(|_| answer.status().is_success()) {
-            begin_following(&client, visit);
+        let waiting = is_ready.then(|| target.clone());
+        let answer = target.answer(document).await;
+        if let Some(target) = waiting.filter(|_| answer.status().is_success()) {
+            begin_following(&client, target);
         }
         return Ok(answer);
     };
     let room = Arc::clone(&client.room).try_acquire_owned().map_err(|_| Refusal::Busy)?;
     tokio::spawn(async move {
-        let gateway = Arc::clone(&visit.gateway);
         let in_flight = gateway.metrics.in_flight();
-        let bounds = visit.gateway.settings.answer_bounds();
-        let answered = AssertUnwindSafe(post::read(visit, document)).catch_unwind().await;
+        let bounds = gateway.settings.answer_bounds();
+        let answered = AssertUnwindSafe(target.answer(document)).catch_unwind().await;
         let answer = answered.unwrap_or_else(|_| Refusal::Internal.respond(Some(&id)));
         drop(in_flight);
         let delivery = Delivery { client: &client, id, is_hello, has_session: true, bounds };
@@ -67,8 +68,7 @@ pub(crate) async fn message(
 }
 
 /// Makes the headers those that a client of the later transport would send.
-fn as_later_transport(client: &Client, visit: &mut Visit) {
-    let headers = &mut visit.headers;
+fn as_later_transport(client: &Client, headers: &mut HeaderMap) {
     let stated = headers.get(&REVISION).and_then(|value| value.to_str().ok());
     // There is no modern era on this transport.
     if stated.and_then(Revision::from_name).is_some_and(|stated| stated.era() == Era::Modern) {
@@ -80,10 +80,10 @@ fn as_later_transport(client: &Client, visit: &mut Visit) {
 }
 
 /// Has the server's own stream followed, once for a client.
-pub(crate) fn begin_following(client: &Arc<Client>, visit: Visit) {
+pub(crate) fn begin_following(client: &Arc<Client>, target: impl Into<Target>) {
     let mut agreed = client.agreed();
     if agreed.session.is_some() && !std::mem::replace(&mut agreed.is_followed, true) {
-        tokio::spawn(follow(Arc::clone(client), visit));
+        tokio::spawn(target.into().follow(Arc::clone(client)));
     }
 }
 

@@ -98,7 +98,7 @@ async fn request<'d>(
     method: &'d str,
     params: Option<Value<'d>>,
 ) -> Result<Plan, Refusal> {
-    if method.starts_with("notifications/") {
+    if is_notification(method) {
         return Err(Refusal::Request(format!("`{method}` is a notification and has no id")));
     }
     refuse_look_alikes(params)?;
@@ -379,22 +379,20 @@ fn without_denied(visit: &Visit, declared: Value<'_>) -> Option<String> {
 
 async fn notification(visit: &Visit, method: &str) -> Result<Plan, Refusal> {
     let Some(known) = Method::find(method, visit.revision) else {
-        let permit =
-            decide::unknown_method(visit, method).await.map_err(|refusal| match refusal {
-                Refusal::UnknownMethod { method, is_modern: false } => {
-                    Refusal::Request(format!("notification `{method}` is not available"))
-                }
-                other => other,
-            })?;
-        return Ok(announced(visit, permit, method));
+        return match decide::unknown_method(visit, method).await {
+            Ok(permit) => Ok(announced(visit, permit, method)),
+            Err(Refusal::UnknownMethod { .. }) if is_notification(method) => Ok(ignored()),
+            Err(Refusal::UnknownMethod { method, is_modern: false }) => Err(needs_id(&method)),
+            Err(other) => Err(other),
+        };
     };
-    if !method.starts_with("notifications/") {
-        return Err(Refusal::Request(format!("`{method}` is a request and needs an id")));
+    if !is_notification(method) {
+        return Err(needs_id(method));
     }
     // These name a request by an id, which means something only within a session.
     let is_of_session = matches!(known.name, "notifications/cancelled" | "notifications/progress");
     if is_of_session && visit.session.is_none() {
-        return Ok(Plan::Answer(refusal::empty(StatusCode::ACCEPTED)));
+        return Ok(ignored());
     }
     let permit = decide::open(known.door).ok_or(Refusal::Internal)?;
     Ok(announced(visit, permit, method))
@@ -406,15 +404,28 @@ fn announced(visit: &Visit, permit: Permit, method: &str) -> Plan {
     Plan::Forward(Box::new(Step { permit, outgoing, edited: None, expected: None }))
 }
 
-/// A client's answer to a request of the server.
+/// Whether a method is named as notifications are. A receiver ignores those that
+/// it does not know; any other method was meant as a request.
+pub(crate) fn is_notification(method: &str) -> bool {
+    method.starts_with("notifications/")
+}
+
+pub(crate) fn needs_id(method: &str) -> Refusal {
+    Refusal::Request(format!("`{method}` is a request and needs an id"))
+}
+
+/// A message that is taken and goes no further.
+fn ignored() -> Plan {
+    Plan::Answer(refusal::empty(StatusCode::ACCEPTED))
+}
+
+/// A client's answer to a request of the server. One that nobody waits for, because
+/// it is late or of another session, is ignored, as the protocol has it.
 fn reply(visit: &Visit, document: &Document, id: &Id) -> Result<Plan, Refusal> {
-    let unknown = || Refusal::Request("this answers no request of the server".into());
-    if visit.is_modern() {
-        return Err(unknown());
-    }
-    let own = opened_id(visit, id).ok_or_else(unknown)?;
+    let own = opened_id(visit, id).filter(|_| !visit.is_modern());
+    let Some(own) = own else { return Ok(ignored()) };
     let mut edits = Edits::new(document);
-    edits.replace(document.root().get("id").ok_or_else(unknown)?, own);
+    edits.replace(document.root().get("id").ok_or(Refusal::Internal)?, own);
     let permit = decide::open(Door::Always).ok_or(Refusal::Internal)?;
     let edited = Some(edits.finish());
     Ok(Plan::Forward(Box::new(Step {

@@ -10,7 +10,7 @@ use tokio::{
     task::JoinSet,
 };
 
-use super::{Stack, event_ids::Seen, servers};
+use super::{Stack, event_ids::Seen};
 use crate::{
     answer::event_stream,
     body::{ClientBody, Cut},
@@ -201,13 +201,7 @@ impl Pump {
         if *stack.gateway.changes.borrow() == CLOSING {
             return Now::Gone;
         }
-        let holder = stack.token.and_then(|token| stack.gateway.grants.find(&token));
-        let at = stack.gateway.settings.clock.now();
-        let Some(holder) = holder.filter(|holder| holder.is_valid(at)) else { return Now::Gone };
-        if holder.id() != stack.holder.id() {
-            return Now::Gone;
-        }
-        let there = servers(&stack.gateway, &holder);
+        let Some(Stack { servers: there, .. }) = stack.renew() else { return Now::Gone };
         let is_same = there.len() == stack.servers.len()
             && there.iter().zip(&stack.servers).all(|(a, b)| Arc::ptr_eq(&a.link, &b.link));
         if is_same { Now::Same } else { Now::Other }

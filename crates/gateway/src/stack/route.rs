@@ -19,6 +19,7 @@ use super::{
 };
 use crate::{
     decide::{self, Unserved},
+    post::{is_notification, needs_id},
     refusal::Refusal,
     seal::Purpose,
     snapshot::ServerState,
@@ -60,7 +61,9 @@ pub(super) async fn route<'d>(
     match message {
         Message::Request { method, params, .. } => request(stack, document, method, *params).await,
         Message::Notification { method, .. } => notification(stack, method).await,
-        Message::Response { id, .. } | Message::Failure { id: Some(id), .. } => reply(stack, id),
+        Message::Response { id, .. } | Message::Failure { id: Some(id), .. } => {
+            Ok(reply(stack, id))
+        }
         Message::Failure { id: None, .. } => {
             Err(Refusal::Request("an answer needs the id of its request".into()))
         }
@@ -154,15 +157,14 @@ fn spliced(
 
 async fn notification(stack: &Stack, method: &str) -> Result<Route, Refusal> {
     let Some(known) = Method::find(method, stack.revision) else {
-        return Err(match unknown_method(stack, method).await {
-            Refusal::UnknownMethod { method, is_modern: false } => {
-                Refusal::Request(format!("notification `{method}` is not available"))
-            }
-            other => other,
-        });
+        return match unknown_method(stack, method).await {
+            Refusal::UnknownMethod { .. } if is_notification(method) => Ok(Route::Nobody),
+            Refusal::UnknownMethod { method, is_modern: false } => Err(needs_id(&method)),
+            other => Err(other),
+        };
     };
-    if !method.starts_with("notifications/") {
-        return Err(Refusal::Request(format!("`{method}` is a request and needs an id")));
+    if !is_notification(method) {
+        return Err(needs_id(method));
     }
     Ok(match known.name {
         // Ids of a client's requests are its own, so only the server that has
@@ -175,19 +177,19 @@ async fn notification(stack: &Stack, method: &str) -> Result<Route, Refusal> {
     })
 }
 
-/// A client's answer to a request of some server, which its id tells.
-fn reply(stack: &Stack, id: &Id) -> Result<Route, Refusal> {
-    let unknown = || Refusal::Request("this answers no request of a server".into());
-    let Id::String(sealed) = id else { return Err(unknown()) };
-    if stack.is_modern() {
-        return Err(unknown());
-    }
+/// A client's answer to a request of some server, which its id tells. One that
+/// nobody waits for is ignored.
+fn reply(stack: &Stack, id: &Id) -> Route {
     // Whether it was handed out in this session is seen where it is used.
-    let [grant, server, _, _] =
-        stack.gateway.seal.open(Purpose::ServerRequest, sealed).ok_or_else(unknown)?;
-    let server = stack.server(&server).filter(|_| grant == stack.holder.id());
-    let server = server.cloned().ok_or_else(unknown)?;
-    Ok(Route::Here { server, spliced: None, own: None })
+    let opened = match id {
+        Id::String(sealed) => stack.gateway.seal.open::<4>(Purpose::ServerRequest, sealed),
+        Id::Integer(_) => None,
+    };
+    let own = opened.filter(|[grant, ..]| grant == stack.holder.id() && !stack.is_modern());
+    match own.and_then(|[_, server, ..]| stack.server(&server).cloned()) {
+        Some(server) => Route::Here { server, spliced: None, own: None },
+        None => Route::Nobody,
+    }
 }
 
 /// Denies what no server of the grant is there for.

@@ -137,10 +137,7 @@ impl Task {
             });
         }
         if answer.status() != StatusCode::OK {
-            return Err(Refusal::bad_gateway(format!(
-                "the server answered with status {}",
-                answer.status().as_u16()
-            )));
+            return Err(Refusal::answered_with(answer.status()));
         }
         self.read(answer.into_body()).await
     }

@@ -112,7 +112,7 @@ async fn a_bad_request_of_one_client_does_not_change_what_a_server_speaks() {
         .await;
     let bad = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"bad":1}}"#;
     for _ in 0..2 {
-        assert_eq!(harness.post(bad).await.status, 502);
+        assert_eq!(harness.post(bad).await.status, 400);
         let session = harness.session(TOKEN).await;
         let call = r#"{"jsonrpc":"2.0","id":1,"method":"prompts/list"}"#;
         let answer = harness.post_with(&[("mcp-session-id", &session)], call.as_bytes()).await;

@@ -153,8 +153,6 @@ async fn what_is_not_one_message_is_refused() {
         r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read"},"error":{}}"#,
         r#"{"jsonrpc":"2.0","id":1,"result":{},"error":{}}"#,
         r#"{"jsonrpc":"2.0","id":1,"result":{},"params":{}}"#,
-        r#"{"jsonrpc":"2.0","id":1,"result":{}}"#,
-        r#"{"jsonrpc":"2.0","id":"x","error":{"code":1,"message":""}}"#,
         r#"{"jsonrpc":"2.0","error":{"code":1,"message":""}}"#,
         r#"{"jsonrpc":"2.0","result":{}}"#,
     ]

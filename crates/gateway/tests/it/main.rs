@@ -23,6 +23,7 @@ mod limits;
 mod lists;
 mod mutations;
 mod old_clients;
+mod old_clients_stack;
 mod old_servers;
 mod repair;
 mod server_requests;

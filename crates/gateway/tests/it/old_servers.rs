@@ -208,7 +208,8 @@ async fn an_endpoint_elsewhere_is_not_called() {
     let old = OldServer::at(&format!("{}?", trap.url()), mcp_server(TOOLS)).await.unwrap();
     let harness = in_front_of(&old, OPEN).await;
     let answer = harness.call("read", "{}").await;
-    assert_eq!(answer.status, 502, "{}", answer.text());
+    // What it said to the request itself: it is no server of the newer transport.
+    assert_eq!(answer.status, 405, "{}", answer.text());
     assert!(trap.recorded().is_empty());
 }
 

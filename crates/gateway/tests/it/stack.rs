@@ -278,7 +278,7 @@ async fn what_is_no_message_of_this_path_is_refused() {
         (&[], r#"{"jsonrpc":"2.0","id":1,"method":"notifications/initialized"}"#, 400),
         (&[], r#"{"jsonrpc":"2.0","method":"tools/list"}"#, 400),
         (&[("mcp-session-id", "nonsense")], LIST, 404),
-        (&[], r#"{"jsonrpc":"2.0","id":"x","result":{}}"#, 400),
+        (&[], r#"{"jsonrpc":"2.0","id":"x","result":{}}"#, 202),
     ] {
         let answer = stack.post_with(headers, body).await;
         assert_eq!(answer.status, status, "{headers:?} {body}: {}", answer.text());

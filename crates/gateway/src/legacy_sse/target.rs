@@ -1,0 +1,201 @@
+//! What a client of this transport is connected to: one server, or all servers of
+//! its grant.
+
+use std::sync::Arc;
+
+use http::{HeaderMap, Response, header};
+use http_body_util::BodyExt as _;
+use sluice_policy::Timestamp;
+use sluice_upstream::headers::{REVISION, SESSION};
+use sluice_wire::json::Document;
+use tokio::time::sleep;
+
+use super::{
+    Agreed, Client,
+    follow::{FIRST_PAUSE, LONGEST_PAUSE, follow},
+};
+use crate::{
+    body::ClientBody,
+    gateway::Inner,
+    grants::Holder,
+    post,
+    refusal::Refusal,
+    session::Session,
+    stack::{self, Stack},
+    stream::{News, Watcher, end_session},
+    visit::Visit,
+};
+
+/// A connection's other end, with the headers of the request at hand.
+#[derive(Debug, Clone)]
+pub(crate) enum Target {
+    One(Box<Visit>),
+    All(Box<Stack>),
+}
+
+impl From<Visit> for Target {
+    fn from(visit: Visit) -> Target {
+        Target::One(Box::new(visit))
+    }
+}
+
+impl From<Stack> for Target {
+    fn from(stack: Stack) -> Target {
+        Target::All(Box::new(stack))
+    }
+}
+
+impl Target {
+    pub(super) fn gateway(&self) -> &Arc<Inner> {
+        match self {
+            Target::One(visit) => &visit.gateway,
+            Target::All(stack) => &stack.gateway,
+        }
+    }
+
+    pub(super) fn holder(&self) -> &Holder {
+        match self {
+            Target::One(visit) => &visit.holder,
+            Target::All(stack) => &stack.holder,
+        }
+    }
+
+    /// The server's name; empty for all servers, which no name is.
+    pub(super) fn name(&self) -> &str {
+        match self {
+            Target::One(visit) => visit.server_name(),
+            Target::All(_) => "",
+        }
+    }
+
+    /// Where the client posts its messages.
+    pub(super) fn messages_path(&self) -> String {
+        match self {
+            Target::One(visit) => format!("/mcp/{}/messages", visit.server_name()),
+            Target::All(_) => "/mcp/messages".into(),
+        }
+    }
+
+    pub(super) fn at(&self) -> Timestamp {
+        match self {
+            Target::One(visit) => visit.at,
+            Target::All(stack) => stack.at,
+        }
+    }
+
+    pub(super) fn headers(&self) -> &HeaderMap {
+        match self {
+            Target::One(visit) => &visit.headers,
+            Target::All(stack) => &stack.headers,
+        }
+    }
+
+    pub(super) fn headers_mut(&mut self) -> &mut HeaderMap {
+        match self {
+            Target::One(visit) => &mut visit.headers,
+            Target::All(stack) => &mut stack.headers,
+        }
+    }
+
+    /// Answers a message as if it was posted on the later transport.
+    pub(super) async fn answer(self, document: Document) -> Response<ClientBody> {
+        match self {
+            Target::One(visit) => post::read(*visit, document).await,
+            Target::All(stack) => Box::pin(stack::read(*stack, document)).await,
+        }
+    }
+
+    /// Passes on what is said besides answers, as long as client and session are there.
+    pub(super) async fn follow(self, client: Arc<Client>) {
+        match self {
+            Target::One(visit) => follow(client, *visit).await,
+            Target::All(stack) => follow_all(&client, *stack).await,
+        }
+    }
+
+    /// Ends the session that was agreed on, if there is one.
+    pub(super) fn end(mut self, agreed: Agreed) -> Option<impl Future<Output = ()> + use<>> {
+        let session = agreed.session?;
+        self.headers_mut().extend(agreed.revision.map(|value| (REVISION, value)));
+        Some(async move {
+            // Nothing depends on it: a session that nobody uses expires.
+            match self {
+                Target::One(mut visit) => {
+                    let sealed = session.to_str().unwrap_or_default();
+                    let (holder, name) = (&visit.holder, visit.server_name());
+                    visit.session = Session::open(&visit.gateway, holder, name, sealed).ok();
+                    if visit.session.is_some() {
+                        let _ = end_session(&visit).await;
+                    }
+                }
+                Target::All(mut stack) => {
+                    stack.headers.insert(SESSION, session);
+                    let _ = stack::delete(*stack).await;
+                }
+            }
+        })
+    }
+}
+
+/// Notices when a connection must end, and when what its client sees has changed.
+#[derive(Debug)]
+pub(super) enum Watch {
+    One(Watcher),
+    /// Changes are told on the stream of the session, which is followed.
+    All(Box<Stack>),
+}
+
+impl Watch {
+    pub(super) fn new(target: &Target) -> Watch {
+        match target {
+            Target::One(visit) => Watch::One(Watcher::new(Arc::new(Visit::clone(visit)))),
+            Target::All(stack) => Watch::All(stack.clone()),
+        }
+    }
+
+    /// Waits until the client is to look again; `None` once it may no longer be here.
+    pub(super) async fn change(&mut self) -> Option<()> {
+        match self {
+            Watch::One(watcher) => loop {
+                let News { is_changed, .. } = watcher.news().await?;
+                if is_changed {
+                    return Some(());
+                }
+            },
+            Watch::All(stack) => {
+                stack.until_gone().await;
+                None
+            }
+        }
+    }
+}
+
+/// Follows the stream of all servers. It ends when the grant has other servers, and
+/// is then opened again.
+async fn follow_all(client: &Client, mut stack: Stack) {
+    let events = http::HeaderValue::from_static("text/event-stream");
+    stack.headers.insert(header::ACCEPT, events);
+    let mut pause = FIRST_PAUSE;
+    loop {
+        match stack::get(stack.clone()).await {
+            Ok(answer) => {
+                let mut body = answer.into_body();
+                while let Some(Ok(frame)) = body.frame().await {
+                    let Ok(data) = frame.into_data() else { continue };
+                    if client.pass_on(&data).await.is_none() {
+                        return;
+                    }
+                }
+            }
+            Err(Refusal::Session) => return client.ended.notify_one(),
+            Err(_) => {}
+        }
+        tokio::select! {
+            () = sleep(pause) => {}
+            () = client.sender.closed() => return,
+        }
+        pause = (pause * 2).min(LONGEST_PAUSE);
+        let Some(renewed) = stack.renew() else { return };
+        stack = renewed;
+    }
+}
