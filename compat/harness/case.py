@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from .peers import environment
+from .processes import Failed
 
 
 @dataclass(frozen=True)
@@ -30,5 +31,11 @@ class Case:
 
     def run(self, sluice: Path, peers: Path, folder: Path) -> None:
         folder.mkdir(parents=True)
-        self.check(Context(sluice, peers, folder))
+        try:
+            self.check(Context(sluice, peers, folder))
+        except Failed:
+            raise
+        except Exception as error:
+            # Whatever a peer did, the other cases go on.
+            raise Failed(f"{type(error).__name__}: {error}") from error
         shutil.rmtree(folder, ignore_errors=True)
