@@ -44,7 +44,7 @@ pub use reply::Events;
 
 use self::{
     chatter::Chatter,
-    child::AskError,
+    child::{AskError, Asker},
     introduce::Core,
     own::{OwnSessions, sent},
     reply::failure,
@@ -52,7 +52,7 @@ use self::{
     shared::Shared,
     slot::{Slot, StartError, Started},
 };
-use crate::{AnswerBody, SendError, headers::SESSION};
+use crate::{AnswerBody, SendError, client::Inquiry, headers::SESSION};
 
 const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 
@@ -134,7 +134,10 @@ impl StdioServer {
         let (head, body) = request.into_parts();
         let session = head.headers.get(SESSION).and_then(|value| value.to_str().ok());
         match (head.method, session) {
-            (Method::POST, session) => self.post(&head.headers, session, body).await,
+            (Method::POST, session) => {
+                let is_ours = head.extensions.get::<Inquiry>().is_some();
+                self.post(&head.headers, session, body, is_ours).await
+            }
             (Method::GET, Some(session)) => Ok(self.open(session)),
             (Method::DELETE, Some(session)) => {
                 let is_there = match self.instances {
@@ -164,6 +167,7 @@ impl StdioServer {
         headers: &HeaderMap,
         session: Option<&str>,
         body: Bytes,
+        is_ours: bool,
     ) -> Result<Response<AnswerBody>, SendError> {
         let Some(document) = judged(body) else { return Ok(no_message()) };
         let Ok(message) = Message::read(&document) else { return Ok(no_message()) };
@@ -178,16 +182,19 @@ impl StdioServer {
             let session = new_id()?;
             return match self.instances {
                 Instances::Shared => self.shared.begin(session, id, *params).await,
-                Instances::Session => self.own.begin(&self.shared.core, session, &document).await,
+                Instances::Session => {
+                    self.own.begin(&self.shared.core, session, &document, is_ours).await
+                }
             };
         }
-        self.post_legacy(session, document).await
+        self.post_legacy(session, document, is_ours).await
     }
 
     async fn post_legacy(
         &self,
         session: Option<&str>,
         document: Document,
+        is_ours: bool,
     ) -> Result<Response<AnswerBody>, SendError> {
         let accepted = reply::empty(StatusCode::ACCEPTED);
         let unknown = || Ok(reply::empty(StatusCode::NOT_FOUND));
@@ -200,7 +207,7 @@ impl StdioServer {
                 }
             }
             (Some(session), Instances::Session) => match self.own.use_one(session) {
-                Some(own) => own.post(document, accepted).await,
+                Some(own) => own.post(document, is_ours, accepted).await,
                 None => unknown(),
             },
         }
@@ -222,7 +229,7 @@ impl StdioServer {
                     return Ok(reply::json(StatusCode::BAD_REQUEST, failure(&id, -32000, why)));
                 }
             };
-            match child.ask(document, None).await {
+            match child.ask(document, Asker::Client(None)).await {
                 Ok(asking) => return reply::answer(asking, id, true).await,
                 // It has just ended: another one takes its place, if it may.
                 Err(AskError::Over(_)) if is_first => is_first = false,

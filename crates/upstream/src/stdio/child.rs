@@ -10,6 +10,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak},
 };
 
+use bytes::Bytes;
 use sluice_wire::{
     edit::{Edits, quoted},
     json::{Bounds, Document, Value},
@@ -75,6 +76,50 @@ struct State {
     over: Option<(Arc<str>, Instant)>,
 }
 
+/// Who makes a request.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Asker<'s> {
+    /// A client, in this session if it has one.
+    Client(Option<&'s Arc<str>>),
+    /// The gateway itself, which answers no question of the child.
+    Gateway,
+}
+
+impl<'s> Asker<'s> {
+    fn session(self) -> Option<&'s Arc<str>> {
+        match self {
+            Asker::Client(session) => session,
+            Asker::Gateway => None,
+        }
+    }
+}
+
+/// How well a request fits a message of the child that does not say which request it
+/// belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fit {
+    /// A call of a client, during which servers ask and report.
+    Call,
+    /// Another request of a client.
+    Other,
+    /// A request of the gateway's own: none of the client's messages may go there.
+    Never,
+}
+
+/// Methods during which a server may have to ask its client something.
+const CALLS: [&str; 5] =
+    ["tools/call", "prompts/get", "resources/read", "completion/complete", "tasks/result"];
+
+impl Fit {
+    fn of(asker: Asker<'_>, method: Option<&str>) -> Fit {
+        match asker {
+            Asker::Gateway => Fit::Never,
+            Asker::Client(_) if method.is_some_and(|method| CALLS.contains(&method)) => Fit::Call,
+            Asker::Client(_) => Fit::Other,
+        }
+    }
+}
+
 /// Somebody who waits for an answer.
 #[derive(Debug)]
 struct Waiting {
@@ -82,6 +127,7 @@ struct Waiting {
     id: String,
     token: Option<String>,
     session: Option<Arc<str>>,
+    fit: Fit,
     to: Caller,
 }
 
@@ -163,7 +209,7 @@ impl Child {
     pub(super) async fn ask(
         self: &Arc<Child>,
         request: &Document,
-        session: Option<&Arc<str>>,
+        asker: Asker<'_>,
     ) -> Result<Asking, AskError> {
         let root = request.root();
         let id = root.get("id");
@@ -175,7 +221,8 @@ impl Child {
         let waiting = Waiting {
             id: id.map_or_else(|| "null".into(), |id| id.raw().to_owned()),
             token: token.map(|token| token.raw().to_owned()),
-            session: session.cloned(),
+            session: asker.session().cloned(),
+            fit: Fit::of(asker, root.get("method").and_then(Value::as_str)),
             to,
         };
         let number = self.register(waiting)?;
@@ -288,14 +335,13 @@ impl Child {
         }
     }
 
-    /// Hands a message to the newest request that waits; whether there is one.
-    pub(super) fn to_newest(&self, message: &str) -> bool {
+    /// Hands a message to the newest request that fits as `fit` says and whose caller
+    /// still listens; whether there is one.
+    pub(super) fn to_newest(&self, fit: Fit, message: &str) -> bool {
+        let message = Bytes::from(single_line(message.to_owned()));
         let state = self.state();
-        let newest = state.waiting.last_key_value();
-        newest.is_some_and(|(_, waiting)| {
-            let message = single_line(message.to_owned()).into();
-            waiting.to.tell(Said::Aside(message), self.most)
-        })
+        let mut fitting = state.waiting.values().rev().filter(|waiting| waiting.fit == fit);
+        fitting.any(|waiting| waiting.to.tell(Said::Aside(message.clone()), self.most))
     }
 
     /// The answer to one request cannot be read.

@@ -18,7 +18,7 @@ use tokio::sync::Mutex;
 
 use super::{
     chatter::Chatter,
-    child::{AskError, Asking, Audience, Child, Introduction},
+    child::{AskError, Asker, Asking, Audience, Child, Introduction},
     launch::{self, Launch, Program},
     queue::{Answer, Said},
     sessions::Sessions,
@@ -108,7 +108,7 @@ pub(super) async fn legacy(core: Arc<Core>) -> Started {
         let params = format!(r#""uri":{}"#, quoted(&uri));
         if let Some(request) = request("resources/subscribe", &params) {
             // Nobody waits for the answer.
-            let _ = child.ask(&request, None).await;
+            let _ = child.ask(&request, Asker::Gateway).await;
         }
     }
     Ok(child)
@@ -243,7 +243,7 @@ async fn initialise(child: &Arc<Child>) -> Result<(), Arc<str>> {
 
 async fn ask(child: &Arc<Child>, method: &str, params: &str) -> Result<Asking, Arc<str>> {
     let request = request(method, params).ok_or("the request cannot be made")?;
-    child.ask(&request, None).await.map_err(|error| match error {
+    child.ask(&request, Asker::Gateway).await.map_err(|error| match error {
         AskError::Full => "the server does not read its input".into(),
         AskError::Over(why) => why,
     })

@@ -21,7 +21,7 @@ use tokio::sync::watch;
 
 use super::{
     chatter::Chatter,
-    child::{Audience, Child, Introduction},
+    child::{Asker, Audience, Child, Introduction},
     introduce::result_of,
     is_modern, judged,
     launch::{self, Launch, Program},
@@ -31,7 +31,7 @@ use super::{
     reply::{self, failure},
     sessions::Mailbox,
 };
-use crate::{AnswerBody, SendError, headers::SESSION};
+use crate::{AnswerBody, SendError, client::Inquiry, headers::SESSION};
 
 /// A child, its client, and its guests.
 #[derive(Debug)]
@@ -106,7 +106,10 @@ impl OnlyChild {
         let session = head.headers.get(SESSION).and_then(|value| value.to_str().ok());
         let is_guest = session.is_some_and(|session| self.guests().contains(session));
         match head.method {
-            Method::POST => self.post(&head.headers, is_guest, body).await,
+            Method::POST => {
+                let is_ours = is_guest || head.extensions.get::<Inquiry>().is_some();
+                self.post(&head.headers, is_guest, is_ours, body).await
+            }
             Method::GET if !is_guest => Ok(self.own()?.open()),
             Method::DELETE if is_guest => {
                 self.guests().remove(session.unwrap_or_default());
@@ -124,6 +127,7 @@ impl OnlyChild {
         &self,
         headers: &HeaderMap,
         is_guest: bool,
+        is_ours: bool,
         body: Bytes,
     ) -> Result<Response<AnswerBody>, SendError> {
         let Some(document) = judged(body) else { return Ok(no_message()) };
@@ -131,19 +135,26 @@ impl OnlyChild {
         let accepted = reply::empty(StatusCode::ACCEPTED);
         match &message {
             Message::Request { id, .. } if is_modern(headers, &message) => {
-                self.ask_modern(&document, id).await
+                self.ask_modern(&document, id, is_ours).await
             }
-            Message::Request { id, method: "initialize", .. } => self.begin(&document, id).await,
+            Message::Request { id, method: "initialize", .. } => {
+                self.begin(&document, id, is_ours).await
+            }
             // It has been told so by its client.
             Message::Notification { method: "notifications/initialized", .. } if is_guest => {
                 Ok(accepted)
             }
-            _ => self.own()?.post(document, accepted).await,
+            _ => self.own()?.post(document, is_ours, accepted).await,
         }
     }
 
     /// Introduces its client to the child, and everybody else to what it said then.
-    async fn begin(&self, document: &Document, id: &Id) -> Result<Response<AnswerBody>, SendError> {
+    async fn begin(
+        &self,
+        document: &Document,
+        id: &Id,
+        is_ours: bool,
+    ) -> Result<Response<AnswerBody>, SendError> {
         let id = id.to_json();
         if let Some(hello) = self.hello.get() {
             let guest = new_id()?;
@@ -151,7 +162,11 @@ impl OnlyChild {
             return Ok(reply::in_session(reply::result(&id, hello), &guest));
         }
         let own = self.own()?;
-        let mut asking = own.child.ask(document, None).await.map_err(sent)?;
+        if is_ours {
+            // Nobody but the gateway is there, for example to list the tools.
+            own.mailbox.keep_nothing();
+        }
+        let mut asking = own.child.ask(document, Asker::Gateway).await.map_err(sent)?;
         let first = asking.inbox.next().await;
         let result = match &first {
             Some(Said::Answer(answer)) => result_of(&own.child, answer),
@@ -168,6 +183,7 @@ impl OnlyChild {
         &self,
         document: &Document,
         id: &Id,
+        is_ours: bool,
     ) -> Result<Response<AnswerBody>, SendError> {
         let id = id.to_json();
         if self.hello.get().is_some() {
@@ -175,7 +191,8 @@ impl OnlyChild {
             return Ok(reply::json(StatusCode::BAD_REQUEST, failure(&id, -32000, why)));
         }
         let own = self.own()?;
-        let mut asking = own.child.ask(document, None).await.map_err(sent)?;
+        let asker = if is_ours { Asker::Gateway } else { Asker::Client(None) };
+        let mut asking = own.child.ask(document, asker).await.map_err(sent)?;
         asking.always_cancels = true;
         let first = asking.inbox.next().await;
         if let Some(Said::Answer(answer)) = &first

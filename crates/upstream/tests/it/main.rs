@@ -6,5 +6,6 @@ mod client;
 mod faults;
 mod lifetime;
 mod modern;
+mod only;
 mod own;
 mod shared;
