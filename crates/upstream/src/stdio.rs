@@ -7,6 +7,7 @@
 
 mod chatter;
 mod child;
+mod health;
 mod hear;
 mod introduce;
 mod launch;
@@ -35,7 +36,7 @@ use sluice_wire::{
 use tokio::sync::Mutex;
 
 pub use hear::NOBODY_ASKED;
-pub use launch::{Errors, Launch, Program, Supervisor};
+pub use launch::{Errors, Launch, Limits, Program, Supervisor};
 pub use lines::{Line, Lines};
 pub use only::{NotStarted, OnlyChild};
 pub use overheard::Overheard;
@@ -82,20 +83,19 @@ impl fmt::Debug for StdioServer {
 }
 
 impl StdioServer {
-    /// A server of this name, of whose messages none may be longer than `most`
-    /// bytes. Nothing is started yet.
+    /// A server of this name. Nothing is started yet.
     pub fn new(
         name: &str,
         launch: Launch,
         program: Program,
         instances: Instances,
-        most: usize,
+        limits: Limits,
     ) -> StdioServer {
         let core = Core {
             chatter: Chatter::read_by(name, &launch.errors),
             launch,
             program,
-            most,
+            limits,
             sessions: Arc::new(Sessions::default()),
             is_legacy: AtomicBool::new(false),
             is_shared: instances == Instances::Shared,
@@ -155,7 +155,7 @@ impl StdioServer {
         let opened = match self.instances {
             Instances::Shared => {
                 let sessions = &self.shared.core.sessions;
-                sessions.open(session, self.shared.core.most).map(reply::standing)
+                sessions.open(session, self.shared.core.limits.message).map(reply::standing)
             }
             Instances::Session => self.own.use_one(session).map(|own| own.open()),
         };

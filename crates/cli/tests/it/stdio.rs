@@ -185,6 +185,29 @@ fn a_supervisor_ends_as_its_command_does() {
     until("it has ended", || !runs(pid.trim()));
 }
 
+/// A process in a session of its own, whose parent has ended, as a daemon is.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_supervisor_ends_what_has_left_the_group_of_its_command() {
+    let folder = Folder::new();
+    // What has ended meanwhile is no longer there, not even as a number.
+    let script = "
+        (setsid sleep 1000 > /dev/null 2>&1 & echo $!)
+        (setsid sh -c 'exit 0' > /dev/null 2>&1 & echo $!)
+        read line";
+    let mut command = folder.command(BINARY);
+    command.args(["supervise", "--", "sh", "-c", script]);
+    let mut supervisor = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(supervisor.stdout.take().unwrap()).lines();
+    let mut pid = || lines.next().unwrap().unwrap();
+    let (daemon, short) = (pid(), pid());
+    until("the short one is waited for", || !Path::new("/proc").join(&short).exists());
+    assert!(runs(&daemon));
+    drop(supervisor.stdin.take());
+    supervisor.wait().unwrap();
+    until("the daemon has ended", || !runs(&daemon));
+}
+
 /// Posts a message to the gateway as an agent, in a session unless that is empty.
 async fn post(url: &str, session: &str, body: String) -> http::Response<AnswerBody> {
     let reach = Reach { allowed: Vec::new(), loopback: true };

@@ -76,6 +76,11 @@ impl Chatter {
         tracing::info!(server = &*self.server, line, "{what}");
     }
 
+    /// Puts something about the server into the log that its operator should know.
+    pub(super) fn warn(&self, what: &'static str) {
+        tracing::warn!(server = &*self.server, "{what}");
+    }
+
     /// Nothing more comes.
     pub(super) fn close(&self) {
         if let Some(reader) = &self.reader {

@@ -21,6 +21,8 @@ use tokio::{sync::watch, time::Instant};
 
 use super::{
     chatter::Chatter,
+    health::{Health, Verdict},
+    launch::Limits,
     queue::{Answer, Caller, Full, Inbox, Outbox, Said, caller, single_line},
     sessions::{Mailbox, Sessions},
 };
@@ -46,8 +48,8 @@ pub(super) struct Child {
     state: Mutex<State>,
     /// How its process ended, once it has.
     pub(super) exited: watch::Receiver<Option<ExitStatus>>,
-    /// Closed when this is dropped, which whoever keeps the process notices.
-    _held: watch::Sender<()>,
+    /// Dropped with this or when it is over, which whoever keeps the process notices.
+    held: Mutex<Option<watch::Sender<()>>>,
 }
 
 /// Who hears what the child says to nobody in particular.
@@ -67,12 +69,13 @@ pub(super) struct Introduction {
     pub(super) result: String,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
     next: u64,
     waiting: BTreeMap<u64, Waiting>,
     /// Ids, as JSON, of the child's requests that were passed on.
     asked: HashSet<String>,
+    health: Health,
     over: Option<(Arc<str>, Instant)>,
 }
 
@@ -144,6 +147,7 @@ pub(super) enum AskError {
 pub(super) struct Asking {
     child: Arc<Child>,
     number: u64,
+    asked: Instant,
     /// Whether the child is told in either era.
     pub(super) always_cancels: bool,
     pub(super) inbox: Inbox,
@@ -152,12 +156,20 @@ pub(super) struct Asking {
 impl Child {
     pub(super) fn new(
         outbox: Outbox,
-        most: usize,
+        limits: Limits,
         chatter: Chatter,
         audience: Audience,
         held: watch::Sender<()>,
         exited: watch::Receiver<Option<ExitStatus>>,
     ) -> Child {
+        let Limits { message: most, patience } = limits;
+        let state = State {
+            next: 0,
+            waiting: BTreeMap::new(),
+            asked: HashSet::new(),
+            health: Health::new(patience),
+            over: None,
+        };
         Child {
             outbox,
             most,
@@ -165,9 +177,9 @@ impl Child {
             audience,
             introduction: OnceLock::new(),
             began: Instant::now(),
-            state: Mutex::default(),
+            state: Mutex::new(state),
             exited,
-            _held: held,
+            held: Mutex::new(Some(held)),
         }
     }
 
@@ -226,7 +238,8 @@ impl Child {
             to,
         };
         let number = self.register(waiting)?;
-        let asking = Asking { child: Arc::clone(self), number, always_cancels: false, inbox };
+        let (child, now) = (Arc::clone(self), Instant::now());
+        let asking = Asking { child, number, asked: now, always_cancels: false, inbox };
         let mut edits = Edits::new(request);
         for place in id.into_iter().chain(token) {
             edits.replace(place, number.to_string());
@@ -235,7 +248,12 @@ impl Child {
             return Ok(asking);
         }
         // It was never sent, so there is nothing to cancel.
-        self.state().waiting.remove(&number);
+        let verdict = {
+            let mut state = self.state();
+            state.waiting.remove(&number);
+            state.health.refuse()
+        };
+        self.follow(verdict);
         Err(self.over().map_or(AskError::Full, |(why, _)| AskError::Over(why)))
     }
 
@@ -351,7 +369,33 @@ impl Child {
         }
     }
 
-    /// It has ended: nobody waits any longer.
+    /// It has sent a message.
+    pub(super) fn heard(&self) {
+        self.state().health.hear();
+    }
+
+    /// Does what follows from a request that was given up on.
+    fn follow(&self, verdict: Verdict) {
+        match verdict {
+            Verdict::Fine => {}
+            Verdict::Doubtful => {
+                let number = {
+                    let mut state = self.state();
+                    state.next += 1;
+                    state.next
+                };
+                // Whatever it answers, also that it knows no `ping`, is a sign of life.
+                let ping = format!(r#"{{"jsonrpc":"2.0","id":{number},"method":"ping"}}"#);
+                let _ = self.tell_now(ping);
+            }
+            Verdict::Dead => {
+                self.chatter.warn("it does not answer any more, and is replaced");
+                self.finish("the server has not answered several calls in a row, and was ended");
+            }
+        }
+    }
+
+    /// It has ended, or is to end now: nobody waits any longer.
     pub(super) fn finish(&self, why: &str) {
         let why: Arc<str> = why.into();
         let waiting = {
@@ -365,6 +409,7 @@ impl Child {
         if let Audience::One(mailbox) = &self.audience {
             mailbox.close();
         }
+        drop(self.held.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 }
 
@@ -385,7 +430,12 @@ fn number(id: &Id) -> Option<u64> {
 
 impl Drop for Asking {
     fn drop(&mut self) {
-        let was_waiting = self.child.state().waiting.remove(&self.number).is_some();
+        let (was_waiting, verdict) = {
+            let mut state = self.child.state();
+            let was_waiting = state.waiting.remove(&self.number).is_some();
+            let verdict = was_waiting.then(|| state.health.give_up(self.asked));
+            (was_waiting, verdict.unwrap_or(Verdict::Fine))
+        };
         if was_waiting && (self.always_cancels || self.child.is_modern()) {
             let number = self.number;
             let reason = quoted("the client went away");
@@ -393,5 +443,6 @@ impl Drop for Asking {
                 r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{number},"reason":{reason}}}}}"#
             ));
         }
+        self.child.follow(verdict);
     }
 }

@@ -77,7 +77,11 @@ fn hear(child: &Arc<Child>, line: Vec<u8>) {
             );
         }
     };
-    match Message::read(&document) {
+    let message = Message::read(&document);
+    if message.is_ok() {
+        child.heard();
+    }
+    match message {
         Ok(Message::Response { id, .. }) => child.answered(&id, &document, None),
         Ok(Message::Failure { id: Some(id), error }) => {
             let code = error.get("code").map(Value::raw);

@@ -19,7 +19,7 @@ use tokio::sync::Mutex;
 use super::{
     chatter::Chatter,
     child::{AskError, Asker, Asking, Audience, Child, Introduction},
-    launch::{self, Launch, Program},
+    launch::{self, Launch, Limits, Program},
     queue::{Answer, Said},
     sessions::Sessions,
     slot::{StartError, Started},
@@ -39,7 +39,7 @@ const READY: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 pub(super) struct Core {
     pub(super) launch: Launch,
     pub(super) program: Program,
-    pub(super) most: usize,
+    pub(super) limits: Limits,
     pub(super) chatter: Chatter,
     pub(super) sessions: Arc<Sessions>,
     /// Whether the server is known to speak only the legacy era.
@@ -62,7 +62,7 @@ pub(super) struct Kept {
 impl Core {
     /// Starts a child for whoever is its audience.
     pub(super) fn start(&self, audience: Audience) -> Result<Arc<Child>, Arc<str>> {
-        launch::launch(&self.launch, &self.program, self.most, &self.chatter, audience)
+        launch::launch(&self.launch, &self.program, self.limits, &self.chatter, audience)
             .map_err(|error| error.to_string().into())
     }
 

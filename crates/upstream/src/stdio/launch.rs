@@ -79,6 +79,16 @@ pub struct Program {
     pub env: Vec<(String, String)>,
 }
 
+/// What a child may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of one message from it, and that may wait for one caller.
+    pub message: usize,
+    /// How long its answers are waited for. After several time-outs in a row, with
+    /// nothing heard from it in between, it is ended; without such a time it never is.
+    pub patience: Option<Duration>,
+}
+
 /// Why a command cannot be started.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum LaunchError {
@@ -96,7 +106,7 @@ pub(super) enum LaunchError {
 pub(super) fn launch(
     launch: &Launch,
     program: &Program,
-    most: usize,
+    limits: Limits,
     chatter: &Chatter,
     audience: Audience,
 ) -> Result<Arc<Child>, LaunchError> {
@@ -111,7 +121,7 @@ pub(super) fn launch(
     let (outbox, outgoing) = Outbox::new();
     let (held, is_held) = watch::channel(());
     let (exit, exited) = watch::channel(None);
-    let child = Arc::new(Child::new(outbox, most, chatter.clone(), audience, held, exited));
+    let child = Arc::new(Child::new(outbox, limits, chatter.clone(), audience, held, exited));
     let writer = tokio::spawn(write(input, outgoing)).abort_handle();
     if let Some(errors) = errors {
         tokio::spawn(log(errors, chatter.clone()));
@@ -120,7 +130,7 @@ pub(super) fn launch(
     let weak = Arc::downgrade(&child);
     let hearer = Arc::downgrade(&child);
     tokio::spawn(async move {
-        let _ = silent.send(hear::listen(hearer, output, most).await);
+        let _ = silent.send(hear::listen(hearer, output, limits.message).await);
     });
     let group = process.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
     let keeper = Keeper { process, writer, group, is_supervised: launch.supervisor.is_some() };

@@ -24,7 +24,7 @@ use super::{
     child::{Asker, Audience, Child, Introduction},
     introduce::result_of,
     is_modern, judged,
-    launch::{self, Launch, Program},
+    launch::{self, Launch, Limits, Program},
     new_id, no_message,
     own::{Own, sent},
     queue::Said,
@@ -61,7 +61,9 @@ impl OnlyChild {
         let mailbox = Arc::new(Mailbox::holding());
         let audience = Audience::One(Arc::clone(&mailbox));
         let chatter = Chatter::read_by(name, &launch.errors);
-        let child = launch::launch(launch, program, most, &chatter, audience)
+        // Its client has its own child, and starts it anew if need be.
+        let limits = Limits { message: most, patience: None };
+        let child = launch::launch(launch, program, limits, &chatter, audience)
             .map_err(|error| failed(error.to_string()))?;
         let exited = child.exited.clone();
         let id = new_id().map_err(|error| failed(error.to_string()))?;

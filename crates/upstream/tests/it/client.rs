@@ -8,7 +8,7 @@ use http_body_util::BodyExt as _;
 use sluice_testkit::Folder;
 use sluice_upstream::{
     AnswerBody, SendError, Upstream,
-    stdio::{Instances, Launch, OnlyChild, Program, StdioServer},
+    stdio::{Instances, Launch, Limits, OnlyChild, Program, StdioServer},
 };
 
 /// Bytes of one message.
@@ -78,11 +78,21 @@ impl Server {
         Server::of(vec![script(), mode.into()], instances)
     }
 
+    /// A server whose answers are waited for so long.
+    pub(crate) fn impatient(mode: &str, instances: Instances, patience: Duration) -> Server {
+        Server::made(vec![script(), mode.into()], instances, patience)
+    }
+
     pub(crate) fn of(command: Vec<String>, instances: Instances) -> Server {
+        Server::made(command, instances, Duration::from_mins(1))
+    }
+
+    fn made(command: Vec<String>, instances: Instances, patience: Duration) -> Server {
         let folder = Folder::new().unwrap();
         let record = folder.join("record").display().to_string();
         let program = Program { command, env: vec![("RECORD".into(), record)] };
-        let server = StdioServer::new("test", launch(), program, instances, MOST);
+        let limits = Limits { message: MOST, patience: Some(patience) };
+        let server = StdioServer::new("test", launch(), program, instances, limits);
         Server { upstream: Upstream::Stdio(server.into()), folder }
     }
 

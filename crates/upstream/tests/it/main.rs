@@ -4,6 +4,7 @@
 
 mod client;
 mod faults;
+mod health;
 mod lifetime;
 mod modern;
 mod only;
