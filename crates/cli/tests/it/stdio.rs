@@ -57,11 +57,19 @@ pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
 #[test]
 fn a_command_is_called_like_any_server() {
     let folder = folder(&format!("{}\nenv = {{ KEY = \"hushed\" }}", command()));
-    let up = folder.up_with(&[("SECRET_OF_GATEWAY", "x")], &[]);
+    let variables = [
+        ("SECRET_OF_GATEWAY", "x"),
+        ("NODE_EXTRA_CA_CERTS", "/ca.pem"),
+        ("https_proxy", "http://proxy.example.com"),
+        ("ALL_PROXY", "http://me:hidden@proxy.example.com"),
+    ];
+    let up = folder.up_with(&variables, &[]);
     up.run(&["call", "s", "echo", "--token", TOKEN]).exits(0);
     let env = up.run(&["call", "s", "env", "--token", TOKEN]).exits(0).out;
     assert!(env.contains("KEY=hushed") && env.contains("PATH="), "{env}");
-    assert!(!env.contains("SECRET_OF_GATEWAY"), "{env}");
+    assert!(env.contains("NODE_EXTRA_CA_CERTS=/ca.pem"), "{env}");
+    assert!(env.contains("https_proxy=http://proxy.example.com"), "{env}");
+    assert!(!env.contains("SECRET_OF_GATEWAY") && !env.contains("hidden"), "{env}");
     let tools = up.run(&["server", "tools", "s"]).exits(0).out;
     assert!(tools.contains("echo"), "{tools}");
     up.run(&["server", "refresh", "s"]).exits(0);
