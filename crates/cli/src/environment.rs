@@ -3,7 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     ffi::{OsStr, OsString},
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
@@ -135,6 +135,19 @@ impl Environment {
     /// that the client has set, except what is addressed to us.
     pub(crate) fn for_wrapped(&self) -> Vec<(OsString, OsString)> {
         self.passed(|name, _| !name.as_encoded_bytes().starts_with(b"SLUICE_"))
+    }
+
+    /// Values that a wrapped command knows and messages about it must not repeat: those
+    /// of all variables that are not known to be harmless, unless they name a file.
+    pub(crate) fn secret_values(&self) -> Vec<String> {
+        let harmless = ["PWD", "OLDPWD", "SHLVL", "_"];
+        let is_secret = |name: &OsStr, value: &OsStr| {
+            let is_harmless = listed(name).is_some() || harmless.iter().any(|known| name == *known);
+            let is_file = || Path::new(value).is_absolute() && Path::new(value).exists();
+            !is_harmless && !is_file() || has_credential(value)
+        };
+        let secret = self.passed(is_secret).into_iter();
+        secret.filter_map(|(_, value)| value.into_string().ok()).collect()
     }
 
     fn passed(&self, is_passed: impl Fn(&OsStr, &OsStr) -> bool) -> Vec<(OsString, OsString)> {

@@ -2,7 +2,8 @@
 //! that maps what went wrong to JSON-RPC and HTTP.
 //!
 //! Each has a text for the outside; details for the log are written where they
-//! are known. Neither holds secrets, nor anything an upstream wrote.
+//! are known. Neither holds secrets, nor anything an upstream wrote, except the last
+//! lines of a command that could not be started: only they say what is wrong with it.
 
 use http::{HeaderValue, Response, StatusCode, header};
 use sluice_wire::{edit::quoted, mcp::Revision, rpc::Id};
@@ -76,7 +77,12 @@ impl Refusal {
 
     /// The upstream took too long.
     pub(crate) fn timeout() -> Refusal {
-        let reason = "the server did not answer in time".into();
+        Refusal::late("the server did not answer in time")
+    }
+
+    /// The same, for a reason that is known.
+    pub(crate) fn late(reason: impl Into<String>) -> Refusal {
+        let reason = reason.into();
         Refusal::Upstream { reason, status: StatusCode::GATEWAY_TIMEOUT }
     }
 

@@ -115,6 +115,26 @@ impl Upstream {
         self.send_boxed(request.into())
     }
 
+    /// The last that a command wrote to its standard error, as one line: for those who
+    /// run the gateway, because it may be about anybody's calls.
+    pub fn last_words(&self) -> Option<String> {
+        self.words(false)
+    }
+
+    /// The same of a command that has not introduced itself yet, so that nothing of any
+    /// client's can be in it.
+    pub fn words_at_start(&self) -> Option<String> {
+        self.words(true)
+    }
+
+    fn words(&self, at_start: bool) -> Option<String> {
+        match self {
+            Upstream::Http(_) | Upstream::Builtin(_) => None,
+            Upstream::Stdio(server) => server.last_words(at_start),
+            Upstream::Only(child) => child.last_words(at_start),
+        }
+    }
+
     async fn send_boxed(
         &self,
         request: Box<Request<Bytes>>,

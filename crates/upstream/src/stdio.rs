@@ -16,6 +16,7 @@ mod only;
 mod overheard;
 mod own;
 mod queue;
+mod repeat;
 mod reply;
 mod sessions;
 mod shared;
@@ -100,6 +101,7 @@ impl StdioServer {
             is_legacy: AtomicBool::new(false),
             is_shared: instances == Instances::Shared,
             kept: Mutex::default(),
+            newest: std::sync::Mutex::default(),
         };
         StdioServer {
             instances,
@@ -119,6 +121,12 @@ impl StdioServer {
             let command = self.shared.core.program.command.first();
             tracing::warn!(command, %why, "a server could not be started");
         }
+    }
+
+    /// The last that the newest child wrote for people; if `at_start`, only of one that
+    /// is still to introduce itself.
+    pub(crate) fn last_words(&self, at_start: bool) -> Option<String> {
+        self.shared.core.last_words(at_start)
     }
 
     async fn modern_child(&self) -> Started {

@@ -99,6 +99,35 @@ fn what_cannot_be_started_is_said_to_the_caller() {
     assert!(failed.err.contains("hint"), "{failed:?}");
 }
 
+/// What a command says of its failure reaches whoever asks for its tools or calls it.
+#[test]
+fn a_command_that_fails_is_told_with_its_last_words() {
+    let ends = "echo 'npm error E404 hushed-key' >&2; exit 1";
+    let hangs = "echo 'waiting for the registry' >&2; exec sleep 1000";
+    let command = |line: &str| format!("command = [\"sh\", \"-c\", \"{line}\"]");
+    let folder = folder(&format!(
+        "{}\nenv = {{ KEY = \"hushed-key\" }}\n[servers.t]\n{}\ntimeout = \"1s\"\n\
+         [policies.q]\nserver = \"t\"\nfile = \"policy.json\"\n\
+         [grants.h]\nservers = [\"t\"]\npolicy = \"q\"\ntoken = \"{TOKEN}t\"",
+        command(ends),
+        command(hangs)
+    ));
+    let up = folder.up(&[]);
+    let listed = up.run(&["server", "tools", "s"]).exits(1);
+    assert!(listed.err.contains("cannot list the tools of `s`: "), "{listed:?}");
+    let called = up.run(&["call", "s", "echo", "--token", TOKEN]);
+    let suggested = up.run(&["policy", "suggest", "s"]);
+    for failed in [&listed, &called, &suggested] {
+        assert!(failed.err.contains("npm error E404 …"), "{failed:?}");
+    }
+    let waited = up.run(&["server", "tools", "t"]).exits(1);
+    assert!(waited.err.contains("in time: \"waiting for the registry\""), "{waited:?}");
+    let called = up.run(&["call", "t", "echo", "--token", &format!("{TOKEN}t")]);
+    assert!(called.err.contains("waiting for the registry"), "{called:?}");
+    let log = up.log();
+    assert!(log.contains("tools could not be learnt") && log.contains("E404 …"), "{log}");
+}
+
 #[test]
 fn nothing_is_left_of_a_gateway_that_is_killed() {
     // The second neither minds that its input closes nor that it is told to end.

@@ -42,7 +42,7 @@ impl Chatter {
     pub(super) fn read_by(server: &str, errors: &Errors) -> Chatter {
         let reader = match errors {
             Errors::Keep(overheard) => Some(overheard.clone()),
-            Errors::Log | Errors::Inherit => None,
+            Errors::Log | Errors::Repeat => None,
         };
         Chatter { reader, ..Chatter::new(server) }
     }

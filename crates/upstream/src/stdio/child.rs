@@ -23,6 +23,7 @@ use super::{
     chatter::Chatter,
     health::{Health, Verdict},
     launch::Limits,
+    overheard::LastWords,
     queue::{Answer, Caller, Full, Inbox, Outbox, Said, caller, single_line},
     sessions::{Mailbox, Sessions},
 };
@@ -41,6 +42,8 @@ pub(super) struct Child {
     /// Bytes of one message from it, and that may wait for one caller.
     pub(super) most: usize,
     pub(super) chatter: Chatter,
+    /// The last that it wrote for people, unless somebody else tells that.
+    pub(super) words: Option<LastWords>,
     pub(super) audience: Audience,
     /// How it introduced itself: the result of `initialize` or `server/discover`.
     pub(super) introduction: OnceLock<Introduction>,
@@ -161,6 +164,7 @@ impl Child {
         audience: Audience,
         held: watch::Sender<()>,
         exited: watch::Receiver<Option<ExitStatus>>,
+        words: Option<LastWords>,
     ) -> Child {
         let Limits { message: most, patience } = limits;
         let state = State {
@@ -174,6 +178,7 @@ impl Child {
             outbox,
             most,
             chatter,
+            words,
             audience,
             introduction: OnceLock::new(),
             began: Instant::now(),
@@ -198,6 +203,20 @@ impl Child {
 
     pub(super) fn is_introduced(&self) -> bool {
         self.introduction.get().is_some()
+    }
+
+    /// Why it is of no use, although it was started, with the last that it wrote.
+    /// Nothing of any client's is in that before it has introduced itself.
+    pub(super) fn explain(&self, why: &str) -> String {
+        match &self.words {
+            Some(words) => match words.text() {
+                Some(text) => format!("{why}: \"{text}\""),
+                None => format!(
+                    "{why}\nhint: it wrote nothing that says why: try the command by itself"
+                ),
+            },
+            None => why.to_owned(),
+        }
     }
 
     /// Whether nobody waits for it.
@@ -425,6 +444,12 @@ fn number(id: &Id) -> Option<u64> {
     match id {
         Id::Integer(text) => text.parse().ok(),
         Id::String(_) => None,
+    }
+}
+
+impl Asking {
+    pub(super) fn child(&self) -> &Child {
+        &self.child
     }
 }
 

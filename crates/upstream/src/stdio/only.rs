@@ -82,6 +82,13 @@ impl OnlyChild {
         exited.wait_for(Option::is_some).await.ok().and_then(|status| *status)
     }
 
+    /// The last that it wrote for people; if `at_start`, only while it is still to
+    /// introduce itself.
+    pub(crate) fn last_words(&self, at_start: bool) -> Option<String> {
+        let child = &self.own().ok()?.child;
+        child.words.as_ref().filter(|_| !at_start || !child.is_introduced())?.text()
+    }
+
     /// Ends it: its input closes, and it is told to end if that does not help.
     pub fn close(&self) {
         let own = self.own.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -170,6 +177,9 @@ impl OnlyChild {
         }
         let mut asking = own.child.ask(document, Asker::Gateway).await.map_err(sent)?;
         let first = asking.inbox.next().await;
+        if let Some(error) = not_introduced(&own.child, first.as_ref()) {
+            return Err(error);
+        }
         let result = match &first {
             Some(Said::Answer(answer)) => result_of(&own.child, answer),
             _ => None,
@@ -197,12 +207,27 @@ impl OnlyChild {
         let mut asking = own.child.ask(document, asker).await.map_err(sent)?;
         asking.always_cancels = true;
         let first = asking.inbox.next().await;
+        if let Some(error) = not_introduced(&own.child, first.as_ref()) {
+            return Err(error);
+        }
         if let Some(Said::Answer(answer)) = &first
             && answer.code.is_none()
         {
             introduced(&own.child, Era::Modern);
         }
         reply::begun(first, asking, id, true)
+    }
+}
+
+/// Why there is no answer, if the child has ended before it introduced itself and
+/// nobody else says so.
+fn not_introduced(child: &Child, first: Option<&Said>) -> Option<SendError> {
+    match first {
+        Some(Said::Failed(why)) if child.words.is_some() && !child.is_introduced() => {
+            let why = format!("{why} before it introduced itself");
+            Some(SendError::NotStarted(child.explain(&why)))
+        }
+        _ => None,
     }
 }
 
