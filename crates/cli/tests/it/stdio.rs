@@ -284,6 +284,91 @@ async fn a_command_of_a_sessions_own_can_ask_its_client() {
     assert!(last.contains("answered") && last.contains(r#""id":"a""#), "{last}");
 }
 
+/// A call that is cancelled ends quietly: its client expects no answer.
+async fn cancelled(server: &str) {
+    let folder = folder(server);
+    let up = tokio::task::block_in_place(|| folder.up(&[]));
+    let url = format!("http://{}/mcp/s", up.listen);
+    let begun = post(&url, "", HELLO.into()).await;
+    let session = begun.headers()["mcp-session-id"].to_str().unwrap().to_owned();
+    let call = |id: u8, tool: &str| {
+        let params = format!(r#"{{"name":"{tool}","_meta":{{"progressToken":1}}}}"#);
+        format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{params}}}"#)
+    };
+    let cancel = async |id: u8| {
+        let params = format!(r#"{{"requestId":{id}}}"#);
+        let cancel = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":"#;
+        assert_eq!(post(&url, &session, format!("{cancel}{params}}}")).await.status(), 202);
+    };
+    let (answer, ()) = tokio::join!(post(&url, &session, call(7, "hang")), async {
+        let record = folder.path().join("record");
+        while !fs::read_to_string(&record).is_ok_and(|text| text.contains("hang")) {
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+        cancel(7).await;
+    });
+    assert_eq!(answer.status(), 200);
+    assert_eq!(answer.headers()["content-type"], "text/event-stream");
+    assert_eq!(answer.into_body().collect().await.unwrap().to_bytes(), "");
+    // The second has said something before it is cancelled.
+    let mut answer = post(&url, &session, call(8, "progress-hang")).await.into_body();
+    let progress = event(&mut answer).await;
+    assert!(progress.contains("notifications/progress"), "{progress}");
+    cancel(8).await;
+    assert_eq!(answer.collect().await.unwrap().to_bytes(), "");
+    tokio::task::block_in_place(|| {
+        let said = "the client cancelled the call";
+        up.wait_until("it is recorded", || {
+            let log = up.run(&["log", "export"]).exits(0).out;
+            log.matches(said).count() == 2
+        });
+        let log = up.log();
+        assert!(!log.contains("WARN") && !log.contains("no answer"), "{log}");
+    });
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cancelled_call_ends_without_an_answer_or_a_warning() {
+    let record = "env = { RECORD = \"record\" }";
+    let strict = format!("command = [\"{SERVER}\", \"strict\"]");
+    cancelled(&format!("{}\n{record}", command())).await;
+    cancelled(&format!("{}\n{record}\ninstances = \"session\"", command())).await;
+    // Bridged to the modern era, where the server is told all the same.
+    cancelled(&format!("{strict}\n{record}")).await;
+}
+
+/// The same for a client of the oldest transport.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_old_client_hears_nothing_of_a_call_that_it_cancelled() {
+    let folder = folder(&command());
+    let up = tokio::task::block_in_place(|| folder.up(&[]));
+    let base = format!("http://{}", up.listen);
+    let reach = Reach { allowed: Vec::new(), loopback: true };
+    let sse = HttpUpstream::new(&format!("{base}/mcp/s/sse"), reach).unwrap();
+    let get = http::Request::get("/")
+        .header("authorization", format!("Bearer {TOKEN}"))
+        .header("accept", "text/event-stream")
+        .body(bytes::Bytes::new())
+        .unwrap();
+    let place = format!("{base}/mcp/s/sse").parse().unwrap();
+    let mut stream = sse.send_to(&place, &get).await.unwrap().into_body();
+    let endpoint = event(&mut stream).await;
+    let (_, path) = endpoint.trim().split_once("data: ").unwrap();
+    let url = format!("{base}{path}");
+    assert_eq!(post(&url, "", HELLO.into()).await.status(), 202);
+    assert!(event(&mut stream).await.contains("protocolVersion"));
+    let say = async |message: &str| {
+        assert_eq!(post(&url, "", message.to_owned()).await.status(), 202);
+    };
+    say(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
+    say(r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"progress-hang","_meta":{"progressToken":1}}}"#).await;
+    assert!(event(&mut stream).await.contains("notifications/progress"));
+    say(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}"#).await;
+    say(r#"{"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"name":"echo"}}"#).await;
+    let next = event(&mut stream).await;
+    assert!(next.contains("\"id\":8"), "{next}");
+}
+
 /// A client of the legacy era, and a command that speaks only the modern one.
 async fn legacy_client_of_a_modern_command(instances: &str) {
     let command = format!("command = [\"{SERVER}\", \"strict\"]\ninstances = \"{instances}\"");

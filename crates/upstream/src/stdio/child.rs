@@ -317,7 +317,7 @@ impl Child {
         edits.replace(place, number.to_string());
         // Servers do not answer what was cancelled, so that its caller would
         // wait in vain.
-        waiting.to.tell(Said::Failed("the request was cancelled".into()), self.most);
+        waiting.to.tell(Said::Cancelled, self.most);
         let _ = self.tell(edits.finish()).await;
     }
 

@@ -286,6 +286,7 @@ pub(super) async fn answer_of(asking: &mut Asking) -> Result<Answer, Arc<str>> {
                 let why = format!("{why} before it introduced itself");
                 return Err(asking.child().explain(&why).into());
             }
+            Some(Said::Cancelled) => return Err("the request was cancelled".into()),
             None => return Err("the server says too much before it introduces itself".into()),
         }
     }

@@ -19,6 +19,8 @@ call() {
     *'"name":"hold"'*) held=$id ;;
     *'"name":"release"'*) text "$id" second; text "$held" first ;;
     *'"name":"hang"'*) ;;
+    *'"name":"progress-hang"'*)
+      notify notifications/progress "\"progressToken\":$(value progressToken),\"progress\":1" ;;
     *'"name":"die"'*) echo 'about to die' >&2; exit 3 ;;
     *'"name":"dielate"'*)
       notify notifications/progress "\"progressToken\":$(value progressToken),\"progress\":1"
