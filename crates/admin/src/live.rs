@@ -25,8 +25,12 @@ pub trait Live: Send + Sync + 'static {
     /// still is.
     fn problems(&self) -> Vec<FileProblem>;
 
-    /// A server's tools, asked for anew if `fresh`.
-    fn tools<'a>(&'a self, server: &'a Name, fresh: bool) -> Eventual<'a, Option<Vec<Tool>>>;
+    /// A server's tools, asked for anew if `fresh`, or why they are not to be had.
+    fn tools<'a>(
+        &'a self,
+        server: &'a Name,
+        fresh: bool,
+    ) -> Eventual<'a, Result<Vec<Tool>, String>>;
 
     /// Metrics in the text format of Prometheus.
     fn metrics(&self) -> String;

@@ -11,7 +11,7 @@ use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 use anyhow::anyhow;
 use sluice_gateway::{Builtins, Clock, Gateway, Settings, Threads, Tls};
 use sluice_policy::ArgPath;
-use sluice_store::{Key, Store};
+use sluice_store::{Key, Server, Store, Transport};
 use sluice_upstream::{
     address::Reach,
     stdio::{Launch, Supervisor},
@@ -52,6 +52,7 @@ pub(crate) async fn run(start: Start) -> anyhow::Result<()> {
     let people = bind(config.admin, "--admin").await?;
     let (listen, admin) = (agents.local_addr()?, people.local_addr()?);
     data.servers()?;
+    warn_of_withheld(&config, &environment);
     let settings =
         Settings { launch: launch(&environment)?, ..settings(&config, listen, admin, key) };
     let gateway = Gateway::new(settings, store.clone(), builtins())
@@ -183,6 +184,20 @@ pub(crate) fn launch(environment: &Environment) -> io::Result<Launch> {
     let supervisor = Supervisor { program, arguments: vec!["supervise".into()] };
     let environment = environment.for_children();
     Ok(Launch { supervisor: Some(supervisor), environment, ..Launch::default() })
+}
+
+/// Says which variables commands may miss, because they are not given them.
+fn warn_of_withheld(config: &Config, environment: &Environment) {
+    let is_command = |server: &Server| matches!(server.transport, Transport::Command { .. });
+    if !config.servers.iter().any(is_command) {
+        return;
+    }
+    for variable in environment.withheld() {
+        tracing::warn!(
+            variable,
+            "it holds a credential, so commands are not given it; name it in the `env` of a server that needs it: `env = {{ {variable} = \"env:{variable}\" }}`"
+        );
+    }
 }
 
 /// The servers of our own.

@@ -136,7 +136,8 @@ fn reached(
         Place::Command(command) => {
             let launch = Launch {
                 environment: environment.for_wrapped(),
-                errors: Errors::Inherit,
+                secrets: environment.secret_values(),
+                errors: Errors::Repeat,
                 ..up::launch(environment)?
             };
             let program = Program { command: command.clone(), env: Vec::new() };

@@ -75,7 +75,10 @@ pub(crate) async fn forward(
             if let Some(mut settlement) = settlement {
                 settlement.fail("the server did not answer in time");
             }
-            Err(Refusal::timeout())
+            let words = link.upstream.words_at_start();
+            Err(words.map_or_else(Refusal::timeout, |words| {
+                Refusal::late(format!("the server has not started in time: \"{words}\""))
+            }))
         }
     }
 }

@@ -3,7 +3,8 @@
 //!
 //! Each has a text for the outside; details for the log are written where they
 //! are known. Neither holds secrets, nor anything an upstream wrote but a JSON-RPC
-//! error, which passes as the protocol has it.
+//! error, which passes as the protocol has it, and the last lines of a command that
+//! could not be started: only they say what is wrong with it.
 
 use http::{HeaderValue, Response, StatusCode, header};
 use sluice_wire::{edit::quoted, mcp::Revision, rpc::Id};
@@ -91,7 +92,12 @@ impl Refusal {
 
     /// The upstream took too long.
     pub(crate) fn timeout() -> Refusal {
-        let reason = "the server did not answer in time".into();
+        Refusal::late("the server did not answer in time")
+    }
+
+    /// The same, for a reason that is known.
+    pub(crate) fn late(reason: impl Into<String>) -> Refusal {
+        let reason = reason.into();
         Refusal::Upstream { reason, status: StatusCode::GATEWAY_TIMEOUT }
     }
 

@@ -110,7 +110,11 @@ impl Live for Fake {
         }]
     }
 
-    fn tools<'a>(&'a self, server: &'a Name, fresh: bool) -> Eventual<'a, Option<Vec<Tool>>> {
+    fn tools<'a>(
+        &'a self,
+        server: &'a Name,
+        fresh: bool,
+    ) -> Eventual<'a, Result<Vec<Tool>, String>> {
         *self.asked_anew.lock().unwrap() |= fresh;
         let is_up = server.as_str() == "files";
         let definition = r#"{"name":"read","inputSchema":{"maximum":1.50}}"#;
@@ -122,7 +126,7 @@ impl Live for Fake {
             assessment: assessment.clone(),
             definition: definition.into(),
         };
-        let tools = is_up.then(|| vec![tool()]);
+        let tools = is_up.then(|| vec![tool()]).ok_or("it ended: \"no key\"".to_owned());
         Box::pin(async move { tools })
     }
 

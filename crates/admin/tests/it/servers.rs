@@ -110,7 +110,9 @@ async fn tools_come_as_the_server_defines_them() {
     plane.get("/api/v1/servers/nobody/tools").await.expect(404);
     let new = json!({"name": "down", "url": "https://a.example.com/"});
     plane.post("/api/v1/servers", &new).await.expect(201);
-    plane.get("/api/v1/servers/down/tools").await.expect(502);
+    let failed = plane.get("/api/v1/servers/down/tools").await.expect(502);
+    let detail = failed["detail"].as_str().unwrap();
+    assert_eq!(detail, "cannot list the tools of `down`: it ended: \"no key\"");
 }
 
 #[tokio::test]

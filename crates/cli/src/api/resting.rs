@@ -71,8 +71,8 @@ impl Live for Nobody {
         Vec::new()
     }
 
-    fn tools<'a>(&'a self, _: &'a Name, _: bool) -> Eventual<'a, Option<Vec<Tool>>> {
-        Box::pin(async { None })
+    fn tools<'a>(&'a self, _: &'a Name, _: bool) -> Eventual<'a, Result<Vec<Tool>, String>> {
+        Box::pin(async { Err("no gateway is running".into()) })
     }
 
     fn metrics(&self) -> String {

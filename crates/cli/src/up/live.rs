@@ -145,7 +145,11 @@ impl Live for LiveGateway {
         self.problems.lock().map(|problems| problems.clone()).unwrap_or_default()
     }
 
-    fn tools<'a>(&'a self, server: &'a Name, fresh: bool) -> Eventual<'a, Option<Vec<Tool>>> {
+    fn tools<'a>(
+        &'a self,
+        server: &'a Name,
+        fresh: bool,
+    ) -> Eventual<'a, Result<Vec<Tool>, String>> {
         Box::pin(async move {
             let tools = self.gateway.tools(server, fresh).await?;
             let shown = tools.into_iter().map(|tool| Tool {
@@ -153,7 +157,7 @@ impl Live for LiveGateway {
                 assessment: tool.assessment,
                 definition: tool.definition,
             });
-            Some(shown.collect())
+            Ok(shown.collect())
         })
     }
 

@@ -90,6 +90,16 @@ impl Output {
         }
     }
 
+    /// Ends without an answer, because the client has cancelled its request.
+    pub(super) async fn cancel(&mut self) {
+        if self.head.is_some() {
+            return self.answer(AnswerBody::cancelled());
+        }
+        if let Some(sender) = self.sender.take() {
+            let _ = sender.send(Bytes::new()).await;
+        }
+    }
+
     /// Gives up before anything was said.
     pub(super) fn fail(&mut self, error: SendError) {
         self.whole(Err(error));

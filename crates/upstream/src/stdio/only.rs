@@ -21,17 +21,17 @@ use tokio::sync::watch;
 
 use super::{
     chatter::Chatter,
-    child::{Audience, Child, Introduction},
+    child::{Asker, Audience, Child, Introduction},
     introduce::result_of,
     is_modern, judged,
-    launch::{self, Launch, Program},
+    launch::{self, Launch, Limits, Program},
     new_id, no_message,
     own::{Own, sent},
     queue::Said,
     reply::{self, failure},
     sessions::Mailbox,
 };
-use crate::{AnswerBody, SendError, headers::SESSION};
+use crate::{AnswerBody, SendError, client::Inquiry, headers::SESSION};
 
 /// A child, its client, and its guests.
 #[derive(Debug)]
@@ -61,7 +61,9 @@ impl OnlyChild {
         let mailbox = Arc::new(Mailbox::holding());
         let audience = Audience::One(Arc::clone(&mailbox));
         let chatter = Chatter::read_by(name, &launch.errors);
-        let child = launch::launch(launch, program, most, &chatter, audience)
+        // Its client has its own child, and starts it anew if need be.
+        let limits = Limits { message: most, patience: None };
+        let child = launch::launch(launch, program, limits, &chatter, audience)
             .map_err(|error| failed(error.to_string()))?;
         let exited = child.exited.clone();
         let id = new_id().map_err(|error| failed(error.to_string()))?;
@@ -78,6 +80,13 @@ impl OnlyChild {
     pub async fn exited(&self) -> Option<ExitStatus> {
         let mut exited = self.exited.clone();
         exited.wait_for(Option::is_some).await.ok().and_then(|status| *status)
+    }
+
+    /// The last that it wrote for people; if `at_start`, only while it is still to
+    /// introduce itself.
+    pub(crate) fn last_words(&self, at_start: bool) -> Option<String> {
+        let child = &self.own().ok()?.child;
+        child.words.as_ref().filter(|_| !at_start || !child.is_introduced())?.text()
     }
 
     /// Ends it: its input closes, and it is told to end if that does not help.
@@ -106,7 +115,10 @@ impl OnlyChild {
         let session = head.headers.get(SESSION).and_then(|value| value.to_str().ok());
         let is_guest = session.is_some_and(|session| self.guests().contains(session));
         match head.method {
-            Method::POST => self.post(&head.headers, is_guest, body).await,
+            Method::POST => {
+                let is_ours = is_guest || head.extensions.get::<Inquiry>().is_some();
+                self.post(&head.headers, is_guest, is_ours, body).await
+            }
             Method::GET if !is_guest => Ok(self.own()?.open()),
             Method::DELETE if is_guest => {
                 self.guests().remove(session.unwrap_or_default());
@@ -124,6 +136,7 @@ impl OnlyChild {
         &self,
         headers: &HeaderMap,
         is_guest: bool,
+        is_ours: bool,
         body: Bytes,
     ) -> Result<Response<AnswerBody>, SendError> {
         let Some(document) = judged(body) else { return Ok(no_message()) };
@@ -131,19 +144,26 @@ impl OnlyChild {
         let accepted = reply::empty(StatusCode::ACCEPTED);
         match &message {
             Message::Request { id, .. } if is_modern(headers, &message) => {
-                self.ask_modern(&document, id).await
+                self.ask_modern(&document, id, is_ours).await
             }
-            Message::Request { id, method: "initialize", .. } => self.begin(&document, id).await,
+            Message::Request { id, method: "initialize", .. } => {
+                self.begin(&document, id, is_ours).await
+            }
             // It has been told so by its client.
             Message::Notification { method: "notifications/initialized", .. } if is_guest => {
                 Ok(accepted)
             }
-            _ => self.own()?.post(document, accepted).await,
+            _ => self.own()?.post(document, is_ours, accepted).await,
         }
     }
 
     /// Introduces its client to the child, and everybody else to what it said then.
-    async fn begin(&self, document: &Document, id: &Id) -> Result<Response<AnswerBody>, SendError> {
+    async fn begin(
+        &self,
+        document: &Document,
+        id: &Id,
+        is_ours: bool,
+    ) -> Result<Response<AnswerBody>, SendError> {
         let id = id.to_json();
         if let Some(hello) = self.hello.get() {
             let guest = new_id()?;
@@ -151,8 +171,15 @@ impl OnlyChild {
             return Ok(reply::in_session(reply::result(&id, hello), &guest));
         }
         let own = self.own()?;
-        let mut asking = own.child.ask(document, None).await.map_err(sent)?;
+        if is_ours {
+            // Nobody but the gateway is there, for example to list the tools.
+            own.mailbox.keep_nothing();
+        }
+        let mut asking = own.child.ask(document, Asker::Gateway).await.map_err(sent)?;
         let first = asking.inbox.next().await;
+        if let Some(error) = not_introduced(&own.child, first.as_ref()) {
+            return Err(error);
+        }
         let result = match &first {
             Some(Said::Answer(answer)) => result_of(&own.child, answer),
             _ => None,
@@ -168,6 +195,7 @@ impl OnlyChild {
         &self,
         document: &Document,
         id: &Id,
+        is_ours: bool,
     ) -> Result<Response<AnswerBody>, SendError> {
         let id = id.to_json();
         if self.hello.get().is_some() {
@@ -175,15 +203,31 @@ impl OnlyChild {
             return Ok(reply::json(StatusCode::BAD_REQUEST, failure(&id, -32000, why)));
         }
         let own = self.own()?;
-        let mut asking = own.child.ask(document, None).await.map_err(sent)?;
+        let asker = if is_ours { Asker::Gateway } else { Asker::Client(None) };
+        let mut asking = own.child.ask(document, asker).await.map_err(sent)?;
         asking.always_cancels = true;
         let first = asking.inbox.next().await;
+        if let Some(error) = not_introduced(&own.child, first.as_ref()) {
+            return Err(error);
+        }
         if let Some(Said::Answer(answer)) = &first
             && answer.code.is_none()
         {
             introduced(&own.child, Era::Modern);
         }
         reply::begun(first, asking, id, true)
+    }
+}
+
+/// Why there is no answer, if the child has ended before it introduced itself and
+/// nobody else says so.
+fn not_introduced(child: &Child, first: Option<&Said>) -> Option<SendError> {
+    match first {
+        Some(Said::Failed(why)) if child.words.is_some() && !child.is_introduced() => {
+            let why = format!("{why} before it introduced itself");
+            Some(SendError::NotStarted(child.explain(&why)))
+        }
+        _ => None,
     }
 }
 

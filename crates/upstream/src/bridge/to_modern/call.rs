@@ -58,12 +58,13 @@ impl ToModern {
             let id = asked.id.to_json();
             let mut running = this.memory.run(&asked.caller.key, &id);
             let gone = output.gone();
-            let ended = tokio::select! {
+            tokio::select! {
                 () = this.rounds(&asked, &id, &mut output) => return,
-                () = running.cancelled() => "the client has cancelled the request",
+                () = running.cancelled() => {}
                 () = abandoned(gone) => return,
-            };
-            output.finish(StatusCode::OK, error(&id, INTERNAL, ended)).await;
+            }
+            // Its client expects no answer, and the stream ends without one.
+            output.cancel().await;
         });
         begun.answer().await
     }
