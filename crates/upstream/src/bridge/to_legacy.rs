@@ -6,8 +6,10 @@
 mod call;
 mod calling;
 mod listen;
+mod question;
 mod session;
 mod side;
+mod stream;
 mod suspended;
 
 use std::sync::Arc;

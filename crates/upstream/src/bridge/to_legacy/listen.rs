@@ -10,13 +10,13 @@ use sluice_wire::{
 };
 
 use super::{
-    Asked, ToLegacy, nobody, refused,
+    Asked, ToLegacy, refused,
     session::Session,
-    side::{opened, reopened},
+    stream::{opened, reopened},
 };
 use crate::bridge::{
     exchange::Reader,
-    message::{Declared, META_SUBSCRIPTION, response, tagged},
+    message::{Declared, META_SUBSCRIPTION, tagged},
     output::{Answer, Output},
 };
 
@@ -109,9 +109,8 @@ impl Listening {
                 continue;
             }
             tries += 1;
-            let session = Arc::downgrade(&self.session);
             let reopened = tokio::select! {
-                next = reopened(&session, &mut reader, tries, self.bounds) => next,
+                next = reopened(&self.session, &mut reader, tries, self.bounds) => next,
                 () = output.gone() => return,
             };
             match reopened {
@@ -138,10 +137,7 @@ impl Listening {
                 }
             }
             Ok(Message::Request { id, method, .. }) => {
-                let id = id.to_json();
-                let answer =
-                    if method == "ping" { response(&id, "{}") } else { nobody(&id, method) };
-                self.session.tell(answer).await;
+                self.session.put_off(&id, method).await;
             }
             _ => {}
         }

@@ -1,0 +1,78 @@
+"""Clients and servers that speak different eras of MCP."""
+
+import json
+from collections import Counter
+
+from harness import gateway
+from harness.case import Case, Context
+from harness.peers import MODULES, NODE, SCRIPTS
+from harness.processes import Failed, run
+
+OPEN = {"version": "1", "default": "allow"}
+TOKEN = "sg_compat_bridge"
+
+
+def bridged(context: Context, url: str) -> gateway.Configuration:
+    """A gateway in front of a server that clients are told is a modern one."""
+    configuration = gateway.Configuration(context.folder / "gateway")
+    configuration.section("servers", "asking", url=url, bridge="modern")
+    configuration.policy("asking", "open", OPEN)
+    configuration.section("grants", "agent", servers=["asking"], policy="open", token=TOKEN)
+    return configuration
+
+
+def asked(context: Context, url: str, calls: list[dict], seconds: float) -> dict:
+    """What came of these calls, each begun a little after the one before."""
+    job = {"url": url, "token": TOKEN, "calls": calls, "milliseconds": int(seconds * 1000)}
+    command = [str(NODE), str(SCRIPTS / "asking_client.mjs"), json.dumps(job)]
+    outcome = run(command, seconds + 30, env=context.environment())
+    if outcome.code != 0:
+        raise Failed(f"the client failed: {outcome.last_words()}")
+    return json.loads(outcome.stdout.splitlines()[-1])
+
+
+def every_question_is_asked_or_refused(context: Context, command, path, tools: dict) -> None:
+    calls = [{"tool": tool, "arguments": arguments} for tool, arguments in tools.items()] * 30
+    env = context.environment()
+    with gateway.http_server("asking", command, path, context.folder, env) as server:
+        with gateway.started(context.sluice, bridged(context, server)) as url:
+            # Well below the minute after which the gateway gives a call up.
+            said = asked(context, f"{url}/asking", calls, 30)
+    outcomes = said["outcomes"]
+    hung = [end for end in outcomes if "thrown" in end or end["took"] > 20_000]
+    if hung:
+        count = Counter(end["tool"] for end in hung)
+        raise Failed(f"{len(hung)} of {len(outcomes)} calls hung or failed ({dict(count)}): {hung[0]}")
+    # All may be refused without a call that hangs, but then nothing was tried.
+    if said["asked"] < len(outcomes) / 2:
+        raise Failed(f"the client was asked only {said['asked']} times by {len(outcomes)} calls")
+
+
+def asked_by_everything(context: Context) -> None:
+    everything = MODULES / "@modelcontextprotocol/server-everything/dist/index.js"
+    tools = {
+        "trigger-elicitation-request": {},
+        "trigger-sampling-request": {"prompt": "say something", "maxTokens": 10},
+    }
+    command = (str(NODE), str(everything), "streamableHttp")
+    every_question_is_asked_or_refused(context, command, "/mcp", tools)
+
+
+def asked_beside_calls(context: Context) -> None:
+    command = (str(NODE), str(SCRIPTS / "asking_server.mjs"))
+    tools = {"ask": {}, "ask-beside": {}}
+    every_question_is_asked_or_refused(context, command, "/mcp", tools)
+
+
+CASES = [
+    Case(
+        'Through `bridge = "modern"`, every question of server-everything in 60 calls that overlap is '
+        "put to a modern client or refused",
+        asked_by_everything,
+    ),
+    Case(
+        'Through `bridge = "modern"`, every question that a legacy server asks on the stream of its '
+        "session, in 60 calls that overlap, is put to a modern client or refused",
+        asked_beside_calls,
+    ),
+]
