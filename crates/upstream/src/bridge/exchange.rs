@@ -55,12 +55,12 @@ impl Reader {
             let Some(frame) = self.body.frame().await else {
                 return self.last();
             };
-            let Ok(data) = frame.map_err(|_| "it broke off".to_owned())?.into_data() else {
+            let Ok(data) = frame.map_err(|_| "its answer broke off".to_owned())?.into_data() else {
                 continue;
             };
             match &mut self.form {
                 Form::Json(bytes) if bytes.len() + data.len() > self.bounds.bytes => {
-                    return Err(format!("it is longer than {} bytes", self.bounds.bytes));
+                    return Err(format!("its answer is longer than {} bytes", self.bounds.bytes));
                 }
                 Form::Json(bytes) => bytes.extend_from_slice(&data),
                 Form::Events { splitter, blocks } => splitter
@@ -102,7 +102,7 @@ impl Reader {
 
     /// What is wrong with a text is told in no words of its own.
     fn parsed(&self, bytes: Vec<u8>) -> Result<Document, String> {
-        Document::parse(bytes, &self.bounds).map_err(|_| "it is not valid JSON".to_owned())
+        Document::parse(bytes, &self.bounds).map_err(|_| "its answer is not valid JSON".to_owned())
     }
 }
 

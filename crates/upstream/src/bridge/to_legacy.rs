@@ -30,9 +30,9 @@ use super::{
     Caller, Link,
     exchange::plain_headers,
     message::{
-        Declared, LEGACY, META_CAPABILITIES, META_CLIENT, META_LEVEL, META_SERVER, MODERN,
-        UNKNOWN_METHOD, error, response, severity, spliced, unbridgeable, unkept, upstream_error,
-        without_tasks,
+        BAD_PARAMS, Declared, LEGACY, META_CAPABILITIES, META_CLIENT, META_LEVEL, META_SERVER,
+        MODERN, UNKNOWN_METHOD, error, response, severity, spliced, unbridgeable, unkept,
+        upstream_error, without_tasks,
     },
     output::{Answer, empty, json},
 };
@@ -98,6 +98,11 @@ impl ToLegacy {
             _ => return Ok(empty(StatusCode::BAD_REQUEST)),
         };
         let meta = document.root().get("params").and_then(|params| params.get("_meta"));
+        let capabilities = meta.and_then(|meta| meta.get(META_CAPABILITIES));
+        if capabilities.and_then(Value::members).is_none() {
+            let what = format!("`_meta[\"{META_CAPABILITIES}\"]` must be an object");
+            return Ok(json(StatusCode::BAD_REQUEST, error(&id.to_json(), BAD_PARAMS, &what)));
+        }
         let declared = Declared::read(meta, META_CAPABILITIES, META_CLIENT);
         let level = meta.and_then(|meta| meta.get(META_LEVEL)).and_then(Value::as_str);
         let level = level.and_then(severity);

@@ -203,7 +203,7 @@ impl ToLegacy {
         output: &mut Output,
     ) -> Result<Next, String> {
         let (own, document) = (&under_way.id, &heard.document);
-        match Message::read(document).map_err(|_| "it is no JSON-RPC message".to_owned())? {
+        match Message::read(document).map_err(|_| "its answer is no JSON-RPC message".to_owned())? {
             Message::Notification { method, params } => {
                 if passes(asked, method, params) {
                     output.say(document.text()).await;
@@ -221,7 +221,7 @@ impl ToLegacy {
                 let (status, text) = failed(asked, error);
                 Ok(Next::Answered(status, text))
             }
-            _ => Err("an answer to another request".into()),
+            _ => Err("it answered another request".into()),
         }
     }
 

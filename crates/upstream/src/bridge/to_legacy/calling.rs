@@ -134,7 +134,7 @@ impl Calling {
                 Ok(Some(document)) => return Ok(Some(Heard::of_call(document))),
                 ended => {
                     let Some((last, pause)) = self.last_event() else {
-                        let none = || "the stream ended without an answer".to_owned();
+                        let none = || "its stream ended without an answer".to_owned();
                         return Err(ended.err().unwrap_or_else(none));
                     };
                     tokio::time::sleep(pause).await;
@@ -159,7 +159,7 @@ async fn taken_up(session: &Session, last: &str, bounds: Bounds) -> Result<Reade
     let sent = session.link().upstream.send(bare(Method::GET, headers)).await;
     let answer = sent.map_err(|error| error.to_string())?;
     if !answer.status().is_success() || !is_events(answer.headers()) {
-        return Err("the stream ended without an answer".into());
+        return Err("its stream ended without an answer".into());
     }
     Ok(Reader::new(answer, bounds))
 }
