@@ -64,6 +64,36 @@ def asked_beside_calls(context: Context) -> None:
     every_question_is_asked_or_refused(context, command, "/mcp", tools)
 
 
+REASON = "Research is for people."
+
+
+def a_denied_task_shows_its_reason(context: Context) -> None:
+    rules = {
+        "version": "1",
+        "default": "allow",
+        "tools": {"simulate-research-query": {"action": "deny", "reason": REASON}},
+    }
+    configuration = gateway.Configuration(context.folder / "gateway")
+    everything = MODULES / "@modelcontextprotocol/server-everything/dist/index.js"
+    command = (str(NODE), str(everything), "streamableHttp")
+    env = context.environment()
+    with gateway.http_server("everything", command, "/mcp", context.folder, env) as server:
+        configuration.section("servers", "everything", url=server)
+        configuration.policy("everything", "judged", rules)
+        keys = {"servers": ["everything"], "policy": "judged", "token": TOKEN}
+        configuration.section("grants", "agent", **keys)
+        with gateway.started(context.sluice, configuration) as url:
+            call = {"tool": "simulate-research-query", "arguments": {"topic": "gates"}}
+            job = {"url": f"{url}/everything", "token": TOKEN, **call}
+            script = [str(NODE), str(SCRIPTS / "denied_task.mjs"), json.dumps(job)]
+            outcome = run(script, 60, env=env)
+    if outcome.code != 0:
+        raise Failed(f"the client failed: {outcome.last_words()}")
+    shown = json.loads(outcome.stdout.splitlines()[-1])["shown"]
+    if [part["type"] for part in shown] != ["error"] or REASON not in shown[0]["text"]:
+        raise Failed(f"the client does not show why the call was denied: {shown}")
+
+
 CASES = [
     Case(
         'Through `bridge = "modern"`, every question of server-everything in 60 calls that overlap is '
@@ -74,5 +104,9 @@ CASES = [
         'Through `bridge = "modern"`, every question that a legacy server asks on the stream of its '
         "session, in 60 calls that overlap, is put to a modern client or refused",
         asked_beside_calls,
+    ),
+    Case(
+        "A denied call of which the TypeScript SDK 1 wants a task made shows the policy's reason",
+        a_denied_task_shows_its_reason,
     ),
 ]

@@ -51,6 +51,11 @@ pub(crate) enum Refusal {
         message: String,
         decision: String,
     },
+    /// A policy says no to a tool call that was to become a task.
+    NoTask {
+        message: String,
+        decision: String,
+    },
     /// Ours.
     Store,
     Busy,
@@ -96,9 +101,10 @@ impl Refusal {
             Refusal::UnknownServer(_)
             | Refusal::Session
             | Refusal::UnknownMethod { is_modern: true, .. } => StatusCode::NOT_FOUND,
-            Refusal::Params(_) | Refusal::UnknownMethod { .. } | Refusal::Denied { .. } => {
-                StatusCode::OK
-            }
+            Refusal::Params(_)
+            | Refusal::UnknownMethod { .. }
+            | Refusal::Denied { .. }
+            | Refusal::NoTask { .. } => StatusCode::OK,
             Refusal::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Refusal::NotAcceptable => StatusCode::NOT_ACCEPTABLE,
             Refusal::Store | Refusal::Busy => StatusCode::SERVICE_UNAVAILABLE,
@@ -112,7 +118,7 @@ impl Refusal {
             Refusal::Token { .. } => UNAUTHORIZED,
             Refusal::Host | Refusal::Origin | Refusal::NotGranted(_) => FORBIDDEN,
             Refusal::UnknownServer(_) => NOT_FOUND,
-            Refusal::Denied { .. } => DENIED,
+            Refusal::Denied { .. } | Refusal::NoTask { .. } => DENIED,
             Refusal::Json(_) => -32700,
             Refusal::MediaType(_)
             | Refusal::TooLarge(_)
@@ -153,6 +159,7 @@ impl Refusal {
             Refusal::MethodNotAllowed => "this method is not for this path".into(),
             Refusal::NotAcceptable => "accept `text/event-stream` here".into(),
             Refusal::Denied { message, .. } => format!("[POLICY DENIED] {message}"),
+            Refusal::NoTask { message, .. } => message.clone(),
             Refusal::Store => {
                 "the decision could not be recorded, so the request was not sent".into()
             }
@@ -164,7 +171,9 @@ impl Refusal {
 
     fn data(&self) -> Option<String> {
         match self {
-            Refusal::Denied { decision, .. } => Some(decision.clone()),
+            Refusal::Denied { decision, .. } | Refusal::NoTask { decision, .. } => {
+                Some(decision.clone())
+            }
             Refusal::Upstream { .. } => Some(r#"{"side":"upstream"}"#.into()),
             Refusal::Store | Refusal::Busy | Refusal::Internal => {
                 Some(r#"{"side":"gateway"}"#.into())
