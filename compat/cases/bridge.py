@@ -5,7 +5,7 @@ from collections import Counter
 
 from harness import gateway
 from harness.case import Case, Context
-from harness.peers import MODULES, NODE, SCRIPTS
+from harness.peers import HERE, MODULES, NODE, PYTHON, SCRIPTS
 from harness.processes import Failed, run
 
 OPEN = {"version": "1", "default": "allow"}
@@ -94,6 +94,50 @@ def a_denied_task_shows_its_reason(context: Context) -> None:
         raise Failed(f"the client does not show why the call was denied: {shown}")
 
 
+def wrapped(context: Context, client: list[str], mode: str, server: list[str], call: dict, forbidden: str):
+    """What a client of one era gets from a command of the other, behind `sluice wrap`."""
+    rules = {"version": "1", "default": "allow", "tools": {forbidden: {"action": "deny", "reason": REASON}}}
+    policy = context.folder / "policy.json"
+    policy.write_text(json.dumps(rules))
+    data = str(context.folder / "data")
+    command = [str(context.sluice), "--data", data, "wrap", "--policy", str(policy), "--", *server]
+    calls = [call, {"tool": forbidden, "arguments": {}}]
+    job = {"command": command, "mode": mode, "calls": calls}
+    outcome = run([*client, json.dumps(job)], 60, env=context.environment())
+    if outcome.code != 0:
+        raise Failed(f"the client failed: {outcome.last_words()}")
+    said = json.loads(outcome.stdout.splitlines()[-1])
+    if call["tool"] not in said["tools"]:
+        raise Failed(f"`{call['tool']}` is not in the list: {said['tools']}")
+    if REASON not in said["answers"][1]["text"]:
+        raise Failed(f"the denial does not say why: {said['answers'][1]}")
+    return said
+
+
+def expect(part: str, said: dict) -> None:
+    answer = said["answers"][0]
+    if answer["error"] or part not in answer["text"]:
+        raise Failed(f"expected `{part}`, got {answer}")
+
+
+def a_modern_client_before_a_legacy_command(context: Context) -> None:
+    everything = MODULES / "@modelcontextprotocol/server-everything/dist/index.js"
+    client = [str(PYTHON), str(HERE / "clients/python_stdio.py")]
+    call = {"tool": "echo", "arguments": {"message": "across"}}
+    server = [str(NODE), str(everything), "stdio"]
+    said = wrapped(context, client, "modern", server, call, "get-env")
+    expect("Echo: across", said)
+    if said["revision"] != "2026-07-28":
+        raise Failed(f"the client speaks {said['revision']}")
+
+
+def a_legacy_client_before_a_modern_command(context: Context) -> None:
+    client = [str(NODE), str(SCRIPTS / "asked_stdio_client.mjs")]
+    call = {"tool": "greet", "arguments": {}}
+    server = [str(NODE), str(SCRIPTS / "modern_server.mjs")]
+    expect("hello Ada", wrapped(context, client, "legacy", server, call, "forbidden"))
+
+
 CASES = [
     Case(
         'Through `bridge = "modern"`, every question of server-everything in 60 calls that overlap is '
@@ -108,5 +152,14 @@ CASES = [
     Case(
         "A denied call of which the TypeScript SDK 1 wants a task made shows the policy's reason",
         a_denied_task_shows_its_reason,
+    ),
+    Case(
+        "`sluice wrap` before server-everything, a legacy server, serves the Python SDK in the modern era alone",
+        a_modern_client_before_a_legacy_command,
+    ),
+    Case(
+        "`sluice wrap` before a server of the TypeScript SDK 2 that refuses the legacy era serves the "
+        "TypeScript SDK 1, and its questions reach the client",
+        a_legacy_client_before_a_modern_command,
     ),
 ]

@@ -49,8 +49,8 @@ fn accepting(wished: &Document) -> Option<String> {
     if at(wished, "result/resultType") != "\"input_required\"" {
         return None;
     }
-    let wishes = wished.root().get("result")?.get("inputRequests")?;
-    let answers: Vec<_> = wishes
+    let requests = wished.root().get("result")?.get("inputRequests")?;
+    let answers: Vec<_> = requests
         .members()?
         .map(|(key, _)| format!(r#"{}:{{"action":"accept"}}"#, key.raw()))
         .collect();

@@ -65,12 +65,6 @@ impl Asked {
         let meta = self.document.root().get("params")?.get("_meta")?;
         meta.get("progressToken").map(|token| token.raw().to_owned())
     }
-
-    /// Whose session at the server this belongs to.
-    fn session_key(&self) -> String {
-        let Declared { capabilities, client } = &self.declared;
-        format!("{}\0{capabilities}\0{client}", self.caller.key)
-    }
 }
 
 impl ToLegacy {
@@ -120,9 +114,18 @@ impl ToLegacy {
         }
     }
 
+    /// Whose session at the server a request belongs to.
+    fn session_key(&self, asked: &Asked) -> String {
+        if self.link.has_one_client() {
+            return String::new();
+        }
+        let Declared { capabilities, client } = &asked.declared;
+        format!("{}\0{capabilities}\0{client}", asked.caller.key)
+    }
+
     /// The caller's session at the server.
     async fn session(&self, asked: &Asked) -> Result<Arc<Session>, OpenError> {
-        let (key, bounds) = (asked.session_key(), asked.caller.bounds);
+        let (key, bounds) = (self.session_key(asked), asked.caller.bounds);
         let caller = &asked.caller.key;
         self.sessions.get(caller, &key, &asked.headers, &asked.declared, bounds).await
     }

@@ -114,7 +114,7 @@ impl ToLegacy {
             }
             under_way.is_answered = true;
             if answer.status() == StatusCode::NOT_FOUND && !is_last {
-                self.sessions.lost(&asked.session_key(), &session).await;
+                self.sessions.lost(&self.session_key(asked), &session).await;
                 continue;
             }
             self.turned_away(asked, answer, output).await;
@@ -239,8 +239,9 @@ impl ToLegacy {
             session.tell(response(&id, "{}")).await;
             return Next::GoOn;
         }
+        let capabilities = Document::parse(&*asked.declared.capabilities, &asked.caller.bounds);
         let may_ask = may_want_input(&asked.method)
-            && session.lets_ask(method)
+            && capabilities.is_ok_and(|capabilities| lets_ask(capabilities.root(), method))
             && self.suspensions.has_room(&asked.caller.key);
         if !may_ask {
             session.tell(nobody(&id, method)).await;

@@ -122,7 +122,7 @@ impl Sessions {
             }
             return Arc::clone(slot);
         }
-        if slots.is_empty() {
+        if slots.is_empty() && !self.link.has_one_client() {
             tokio::spawn(sweep(Arc::downgrade(self)));
         }
         if slots.values().filter(|slot| *slot.caller == *caller).count() >= MOST_OF_CALLER {

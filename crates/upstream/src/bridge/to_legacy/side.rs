@@ -36,6 +36,8 @@ pub(super) struct Side {
 struct State {
     calls: Vec<Call>,
     next: u64,
+    /// Those who want to hear what changes.
+    listeners: Vec<mpsc::Sender<Document>>,
     /// Requests of the server that no call has taken yet.
     waiting: VecDeque<Waiting>,
     /// Whether a task runs that refuses requests which have waited too long.
@@ -177,10 +179,21 @@ impl Side {
         self.state().waiting.retain(is_other);
     }
 
-    /// Passes a notification on to the calls that it may be for.
+    /// What changes at the server, until whoever wants to hear it is too slow.
+    pub(super) fn news(&self) -> mpsc::Receiver<Document> {
+        let (sender, receiver) = mpsc::channel(WAITING);
+        self.state().listeners.push(sender);
+        receiver
+    }
+
+    /// Passes a notification on to those that it may be for.
     pub(super) fn tell(&self, notification: &Document, method: &str, params: Option<Value<'_>>) {
         let token = params.and_then(|params| params.get("progressToken")).map(Value::raw);
-        for call in &self.state().calls {
+        let mut state = self.state();
+        if method.ends_with("/list_changed") || method == "notifications/resources/updated" {
+            state.listeners.retain(|listener| listener.try_send(notification.clone()).is_ok());
+        }
+        for call in &state.calls {
             let is_for = match method {
                 "notifications/message" => true,
                 "notifications/progress" => token.is_some() && call.token.as_deref() == token,

@@ -149,7 +149,8 @@ async fn hear(session: &Arc<Session>, document: Document) {
             session.tell(response(&id.to_json(), "{}")).await;
         }
         Ok(Message::Request { method, .. }) => {
-            if !session.lets_ask(method) || !Side::offer(session, document.clone()) {
+            let is_taken = session.lets_ask(method) && Side::offer(session, document.clone());
+            if !is_taken {
                 question::refuse(Arc::clone(session), &document);
             }
         }
