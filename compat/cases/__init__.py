@@ -3,6 +3,6 @@ each with a list `CASES`. A new module is imported and added here."""
 
 from harness.case import Case
 
-from . import stdio, streams
+from . import bridge, stdio, streams
 
-ALL: list[Case] = [*streams.CASES, *stdio.CASES]
+ALL: list[Case] = [*streams.CASES, *stdio.CASES, *bridge.CASES]

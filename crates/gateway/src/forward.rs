@@ -93,14 +93,16 @@ fn caller(visit: &Visit) -> Caller {
 async fn failed(settlement: Option<Settlement>, error: &SendError) -> Refusal {
     let why = match error {
         SendError::NotSent(_) => "the server cannot be reached",
-        SendError::NotStarted(why) => why,
+        SendError::NotStarted(why) | SendError::BadAnswer(why) => why,
         SendError::Lost(_) => "the connection to the server was lost",
     };
     match (settlement, error) {
         (Some(mut settlement), SendError::NotSent(_) | SendError::NotStarted(_)) => {
             settlement.give_back(why).await;
         }
-        (Some(mut settlement), SendError::Lost(_)) => settlement.fail(why),
+        (Some(mut settlement), SendError::Lost(_) | SendError::BadAnswer(_)) => {
+            settlement.fail(why);
+        }
         (None, _) => {}
     }
     Refusal::bad_gateway(why)

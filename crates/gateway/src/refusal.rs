@@ -53,6 +53,11 @@ pub(crate) enum Refusal {
         message: String,
         decision: String,
     },
+    /// A policy says no to a tool call that was to become a task.
+    NoTask {
+        message: String,
+        decision: String,
+    },
     /// Ours.
     Store,
     Busy,
@@ -117,9 +122,10 @@ impl Refusal {
             Refusal::UnknownServer(_)
             | Refusal::Session
             | Refusal::UnknownMethod { is_modern: true, .. } => StatusCode::NOT_FOUND,
-            Refusal::Params(_) | Refusal::UnknownMethod { .. } | Refusal::Denied { .. } => {
-                StatusCode::OK
-            }
+            Refusal::Params(_)
+            | Refusal::UnknownMethod { .. }
+            | Refusal::Denied { .. }
+            | Refusal::NoTask { .. } => StatusCode::OK,
             Refusal::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Refusal::NotAcceptable => StatusCode::NOT_ACCEPTABLE,
             Refusal::Store | Refusal::Busy => StatusCode::SERVICE_UNAVAILABLE,
@@ -133,7 +139,7 @@ impl Refusal {
             Refusal::Token { .. } => UNAUTHORIZED,
             Refusal::Host | Refusal::Origin | Refusal::NotGranted(_) => FORBIDDEN,
             Refusal::UnknownServer(_) => NOT_FOUND,
-            Refusal::Denied { .. } => DENIED,
+            Refusal::Denied { .. } | Refusal::NoTask { .. } => DENIED,
             Refusal::Json(_) => -32700,
             Refusal::MediaType(_)
             | Refusal::TooLarge(_)
@@ -178,6 +184,7 @@ impl Refusal {
             Refusal::MethodNotAllowed => "this method is not for this path".into(),
             Refusal::NotAcceptable => "accept `text/event-stream` here".into(),
             Refusal::Denied { message, .. } => format!("[POLICY DENIED] {message}"),
+            Refusal::NoTask { message, .. } => message.clone(),
             Refusal::Store => {
                 "the decision could not be recorded, so the request was not sent".into()
             }
@@ -190,7 +197,9 @@ impl Refusal {
 
     fn data(&self) -> Option<String> {
         match self {
-            Refusal::Denied { decision, .. } => Some(decision.clone()),
+            Refusal::Denied { decision, .. } | Refusal::NoTask { decision, .. } => {
+                Some(decision.clone())
+            }
             Refusal::Upstream { .. } | Refusal::Passed { .. } => {
                 Some(r#"{"side":"upstream"}"#.into())
             }

@@ -65,6 +65,10 @@ pub enum SendError {
     /// Something may have been.
     #[error("the connection was lost: {0}")]
     Lost(String),
+    /// It was sent, and what came back breaks the protocol; this is for the
+    /// caller to read, and has nothing in it that the server wrote.
+    #[error("{0}")]
+    BadAnswer(String),
 }
 
 /// Why a text is no URL of a server.

@@ -2,6 +2,7 @@
 
 mod client;
 mod end;
+mod eras;
 mod shared;
 
 use std::fs;

@@ -108,7 +108,7 @@ impl Output {
     /// The server has not answered as it must.
     pub(super) async fn broken(&mut self, id: &str, why: &str) {
         if self.head.is_some() {
-            return self.fail(SendError::Lost(why.to_owned()));
+            return self.fail(SendError::BadAnswer(why.to_owned()));
         }
         self.finish(StatusCode::OK, upstream_error(id, why)).await;
     }

@@ -187,6 +187,23 @@ async fn knows_discovery(child: &Arc<Child>) -> bool {
     probe.is_ok_and(|answer| answer.is_ok_and(|answer| discovered(child, &answer).is_some()))
 }
 
+/// Which era a child speaks that nobody has introduced yet; `None` if it does
+/// not say so in this time. A child of the modern era is introduced thereby.
+pub(super) async fn era(child: &Arc<Child>, patience: Duration) -> Option<Era> {
+    let mut asking = discover(child).await.ok()?;
+    let answer = tokio::time::timeout(patience, answer_of(&mut asking)).await.ok()?.ok()?;
+    if is_modern(child, &answer) {
+        return Some(Era::Modern);
+    }
+    refuses_modern(&answer).then_some(Era::Legacy)
+}
+
+/// Whether a child has answered a modern request as only one does that knows
+/// nothing of that era.
+pub(super) fn refuses_modern(answer: &Answer) -> bool {
+    answer.code.as_deref().is_some_and(|code| !matches!(code, "-32020" | "-32021" | "-32022"))
+}
+
 async fn discover(child: &Arc<Child>) -> Result<Asking, Arc<str>> {
     let revision = Revision::V2026_07_28.name();
     let meta = format!(

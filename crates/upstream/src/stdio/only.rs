@@ -7,7 +7,11 @@
 use std::{
     collections::BTreeSet,
     process::ExitStatus,
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -17,12 +21,12 @@ use sluice_wire::{
     mcp::Era,
     rpc::{Id, Message},
 };
-use tokio::sync::watch;
+use tokio::sync::{OnceCell, watch};
 
 use super::{
     chatter::Chatter,
     child::{Asker, Audience, Child, Introduction},
-    introduce::result_of,
+    introduce::{self, refuses_modern, result_of},
     is_modern, judged,
     launch::{self, Launch, Limits, Program},
     new_id, no_message,
@@ -33,6 +37,9 @@ use super::{
 };
 use crate::{AnswerBody, SendError, client::Inquiry, headers::SESSION};
 
+/// How long it may take to say which era it speaks: some are downloaded first.
+const PATIENCE: Duration = Duration::from_secs(30);
+
 /// A child, its client, and its guests.
 #[derive(Debug)]
 pub struct OnlyChild {
@@ -41,6 +48,10 @@ pub struct OnlyChild {
     guests: Mutex<BTreeSet<Arc<str>>>,
     /// What the child said of itself to its client, in the legacy era.
     hello: OnceLock<String>,
+    /// Whether it has refused to introduce itself in the modern era.
+    is_legacy: AtomicBool,
+    /// Which era it was found to speak, if it was asked.
+    era: OnceCell<Option<Era>>,
     exited: watch::Receiver<Option<ExitStatus>>,
 }
 
@@ -72,8 +83,29 @@ impl OnlyChild {
             own: Mutex::new(Some(Arc::new(own))),
             guests: Mutex::default(),
             hello: OnceLock::new(),
+            is_legacy: AtomicBool::new(false),
+            era: OnceCell::new(),
             exited,
         })
+    }
+
+    /// Which era it speaks; `None` if it does not say. It is asked at most once,
+    /// and only if nobody was introduced to it before.
+    pub async fn era(&self) -> Option<Era> {
+        if self.is_legacy() {
+            return Some(Era::Legacy);
+        }
+        let own = self.own().ok()?;
+        if let Some(introduction) = own.child.introduction.get() {
+            return Some(introduction.era);
+        }
+        *self.era.get_or_init(async || introduce::era(&own.child, PATIENCE).await).await
+    }
+
+    fn is_legacy(&self) -> bool {
+        self.hello.get().is_some()
+            || self.is_legacy.load(Ordering::Relaxed)
+            || self.era.get() == Some(&Some(Era::Legacy))
     }
 
     /// Waits until the process has ended; `None` if it is not known how.
@@ -124,10 +156,8 @@ impl OnlyChild {
                 self.guests().remove(session.unwrap_or_default());
                 Ok(reply::empty(StatusCode::OK))
             }
-            Method::DELETE => {
-                self.close();
-                Ok(reply::empty(StatusCode::OK))
-            }
+            // It ends with its client, not with a session.
+            Method::DELETE => Ok(reply::empty(StatusCode::OK)),
             _ => Ok(reply::empty(StatusCode::METHOD_NOT_ALLOWED)),
         }
     }
@@ -143,8 +173,9 @@ impl OnlyChild {
         let Ok(message) = Message::read(&document) else { return Ok(no_message()) };
         let accepted = reply::empty(StatusCode::ACCEPTED);
         match &message {
-            Message::Request { id, .. } if is_modern(headers, &message) => {
-                self.ask_modern(&document, id, is_ours).await
+            Message::Request { id, method, .. } if is_modern(headers, &message) => {
+                let is_discovery = *method == "server/discover";
+                self.ask_modern(&document, id, is_discovery, is_ours).await
             }
             Message::Request { id, method: "initialize", .. } => {
                 self.begin(&document, id, is_ours).await
@@ -171,6 +202,10 @@ impl OnlyChild {
             return Ok(reply::in_session(reply::result(&id, hello), &guest));
         }
         let own = self.own()?;
+        if own.child.is_modern() {
+            let why = "this server is spoken to in the modern era";
+            return Ok(reply::json(StatusCode::OK, failure(&id, -32601, why)));
+        }
         if is_ours {
             // Nobody but the gateway is there, for example to list the tools.
             own.mailbox.keep_nothing();
@@ -195,10 +230,11 @@ impl OnlyChild {
         &self,
         document: &Document,
         id: &Id,
+        is_discovery: bool,
         is_ours: bool,
     ) -> Result<Response<AnswerBody>, SendError> {
         let id = id.to_json();
-        if self.hello.get().is_some() {
+        if self.is_legacy() {
             let why = "this server is spoken to in the legacy era";
             return Ok(reply::json(StatusCode::BAD_REQUEST, failure(&id, -32000, why)));
         }
@@ -210,10 +246,12 @@ impl OnlyChild {
         if let Some(error) = not_introduced(&own.child, first.as_ref()) {
             return Err(error);
         }
-        if let Some(Said::Answer(answer)) = &first
-            && answer.code.is_none()
-        {
-            introduced(&own.child, Era::Modern);
+        if let Some(Said::Answer(answer)) = &first {
+            if answer.code.is_none() {
+                introduced(&own.child, Era::Modern);
+            } else if is_discovery && refuses_modern(answer) {
+                self.is_legacy.store(true, Ordering::Relaxed);
+            }
         }
         reply::begun(first, asking, id, true)
     }

@@ -1,5 +1,5 @@
 #!/bin/sh
-# A small MCP server for tests: `server.sh [legacy|modern|strict|slow|fragile|deaf|early|mute]`.
+# A small MCP server for tests: `server.sh [legacy|modern|strict|slow|fragile|deaf|early|mute|changing]`.
 # What it is sent goes to the file $RECORD, if that is set.
 mode=${1:-legacy} held= asker= listener= listed= asknext= listing=
 if [ "$mode" = mute ]; then trap '' TERM; while :; do sleep 1; done; fi
@@ -74,7 +74,9 @@ while IFS= read -r line; do
       fi
       # Its client cannot answer this yet, and must not lose it.
       [ "$mode" != early ] || say '{"jsonrpc":"2.0","id":"early","method":"ping"}'
-      answer "$id" '{"protocolVersion":"2025-06-18","capabilities":{"tools":{},"logging":{},"resources":{"subscribe":true}},"serverInfo":{"name":"sh","version":"1"}}' ;;
+      changes=
+      [ "$mode" != changing ] || changes='"listChanged":true'
+      answer "$id" '{"protocolVersion":"2025-06-18","capabilities":{"tools":{'"$changes"'},"logging":{},"resources":{"subscribe":true}},"serverInfo":{"name":"sh","version":"1"}}' ;;
     *'"method":"tools/list"'*)
       listed=1
       if [ -n "$asknext" ]; then asknext= listing=$id; question; continue; fi
