@@ -3,4 +3,6 @@ each with a list `CASES`. A new module is imported and added here."""
 
 from harness.case import Case
 
-ALL: list[Case] = []
+from . import adopt
+
+ALL: list[Case] = [*adopt.CASES]

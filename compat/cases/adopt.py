@@ -1,0 +1,61 @@
+"""`sluice stack adopt` and `restore`, with the files and programs of real clients."""
+
+import json
+from pathlib import Path
+
+from harness.case import Case, Context
+from harness.peers import HERE, MODULES, NODE, PYTHON
+from harness.processes import Failed, run
+
+SECONDS = 90
+
+
+def stack(context: Context, *arguments: str) -> str:
+    """Runs `sluice stack`, which has to do what it was asked for; what it printed."""
+    home = context.folder / "home"
+    outcome = run([str(context.sluice), "stack", *arguments], SECONDS, env=context.environment(), cwd=home)
+    if outcome.code != 0:
+        raise Failed(f"`sluice stack {' '.join(arguments)}`: {outcome.last_words()}")
+    return outcome.stdout
+
+
+def roots_hold_after_adopt(context: Context) -> None:
+    context.environment()
+    wide = context.folder / "wide"
+    project = wide / "project"
+    project.mkdir(parents=True)
+    (wide / "private.txt").write_text("not for this project")
+    (project / "hello.txt").write_text("hello from the project")
+    server = [str(NODE), str(MODULES / "@modelcontextprotocol/server-filesystem/dist/index.js"), str(wide)]
+    file = context.folder / "home/.cursor/mcp.json"
+    file.parent.mkdir()
+    file.write_text(json.dumps({"mcpServers": {"files": {"command": server[0], "args": server[1:]}}}))
+    check_roots(context, "before it is adopted", server, project)
+    shown = stack(context, "adopt", "files", "--yes")
+    entry = json.loads(file.read_text())["mcpServers"]["files"]
+    if "wrap" not in entry["args"]:
+        raise Failed(f"expected an entry with `sluice wrap`, found {entry}")
+    check_roots(context, "after it is adopted", [entry["command"], *entry["args"]], project)
+    if "roots: not restricted" not in shown:
+        raise Failed(f"expected `adopt` to say that roots are not restricted:\n{shown}")
+
+
+def check_roots(context: Context, when: str, server: list[str], project: Path) -> None:
+    """The folder is the root that the client gives, not the one on the command line."""
+    paths = [project / "hello.txt", project.parent / "private.txt"]
+    calls = [{"tool": "read_text_file", "arguments": {"path": str(path)}} for path in paths]
+    job = {"command": server, "roots": [str(project)], "calls": calls}
+    command = [str(PYTHON), str(HERE / "clients/python_roots.py"), json.dumps(job)]
+    outcome = run(command, SECONDS, env=context.environment(), cwd=context.folder)
+    if outcome.code != 0:
+        raise Failed(f"{when}: {outcome.last_words()}")
+    inside, outside = json.loads(outcome.stdout.splitlines()[-1])["answers"]
+    if inside["error"] or "hello from the project" not in inside["text"]:
+        raise Failed(f"{when}: expected the file in the root, found {inside}")
+    if not outside["error"] or "outside allowed directories" not in outside["text"]:
+        raise Failed(f"{when}: expected the server to refuse the file outside the root, found {outside}")
+
+
+CASES = [
+    Case("A client's roots bound `server-filesystem` after `stack adopt` as before", roots_hold_after_adopt),
+]
