@@ -5,7 +5,7 @@ from pathlib import Path
 
 from harness.case import Case, Context
 from harness.peers import HERE, MODULES, NODE, PYTHON
-from harness.processes import Failed, run
+from harness.processes import Failed, free_port, run
 
 SECONDS = 90
 
@@ -56,6 +56,37 @@ def check_roots(context: Context, when: str, server: list[str], project: Path) -
         raise Failed(f"{when}: expected the server to refuse the file outside the root, found {outside}")
 
 
+def codex(context: Context, *arguments: str) -> str:
+    """Runs the Codex CLI in the home of the case; what it printed."""
+    command = [str(NODE), str((MODULES / ".bin/codex").resolve()), *arguments]
+    outcome = run(command, SECONDS, env=context.environment(), cwd=context.folder / "home")
+    if outcome.code != 0:
+        raise Failed(f"`codex {' '.join(arguments)}`: {outcome.last_words()}")
+    return outcome.stdout
+
+
+def codex_entries_are_restored(context: Context) -> None:
+    server = [str(NODE), str(MODULES / "@modelcontextprotocol/server-everything/dist/index.js")]
+    context.environment()
+    codex(context, "mcp", "add", "things", "--env", "KEY=value", "--", *server)
+    # Nobody listens there: what is tried is the file alone.
+    address = f"http://127.0.0.1:{free_port()}/mcp"
+    codex(context, "mcp", "add", "remote", "--url", address, "--bearer-token-env-var", "TOKEN")
+    before = {name: codex(context, "mcp", "get", name, "--json") for name in ("things", "remote")}
+    stack(context, "adopt", "--all", "--unseen", "--yes")
+    file = context.folder / "home/.codex/config.toml"
+    if file.read_text().count('"wrap"') != 2:
+        raise Failed(f"expected both entries behind `sluice wrap`:\n{file.read_text()}")
+    codex(context, "mcp", "add", "other", "--", *server)
+    told = stack(context, "restore")
+    for name, entry in before.items():
+        found = codex(context, "mcp", "get", name, "--json")
+        if found != entry:
+            raise Failed(f"expected `{name}` as it was:\n{entry}\nfound:\n{found}\n`restore` said:\n{told}")
+    codex(context, "mcp", "get", "other")
+
+
 CASES = [
     Case("A client's roots bound `server-filesystem` after `stack adopt` as before", roots_hold_after_adopt),
+    Case("`stack restore` restores Codex's entries after another `codex mcp add`", codex_entries_are_restored),
 ]
