@@ -389,3 +389,54 @@ fn finding_the_data_directory_needs_no_secrets() {
     let folder = Folder::with("data = \"d\"\n[grants.x]\ntoken = \"env:NOPE\"\n");
     assert_eq!(data_directory(&folder.overrides(), &environment()).unwrap(), folder.join("d"));
 }
+
+const TWO_SERVERS: &str = "[servers.a]\nbuiltin = \"demo\"\n[servers.b]\nbuiltin = \"demo\"\n";
+
+#[test]
+fn a_policy_may_have_a_file_for_each_server() {
+    let folder = Folder::with(&format!(
+        "{TWO_SERVERS}[policies.p]\nfiles = {{ a = \"policy.json\", b = \"other.yaml\" }}\n"
+    ));
+    fs::write(folder.join("other.yaml"), "version: \"1\"\ndefault: allow\n").unwrap();
+    let config = Config::load(&folder.overrides(), &environment()).unwrap();
+    let texts: Vec<_> = config
+        .policies
+        .iter()
+        .map(|policy| (policy.server.as_str(), policy.name.as_str(), policy.text.as_str()))
+        .collect();
+    let other = "version: \"1\"\ndefault: allow\n";
+    assert_eq!(texts, [("a", "p", POLICY), ("b", "p", other)]);
+    // Both are watched.
+    assert!(config.files.ends_with(&[folder.join("policy.json"), folder.join("other.yaml")]));
+    let shown = serde_json::to_value(super::Shown::of(&config)).unwrap();
+    let versions: Vec<_> = config.policies.iter().map(|policy| policy.version.clone()).collect();
+    let expected = serde_json::json!({ "versions": { "a": versions[0], "b": versions[1] } });
+    assert_eq!(shown["policies"]["p"], expected);
+}
+
+#[test]
+fn files_of_a_policy_name_known_servers_once() {
+    let policy = |keys: &str| format!("{TWO_SERVERS}[policies.p]\n{keys}\n");
+    check(
+        &policy("files = { a = \"policy.json\", c = \"policy.json\", B = \"policy.json\", b = 1 }"),
+        &[
+            "6:30 no server is named `c`",
+            "6:49 `B` must be a server's name",
+            "6:72 `policies.p.files.b` must be a text, found `1`",
+        ],
+    );
+    let both = "a policy has either `files`, or `servers` and `file`, not both";
+    check(
+        &policy("files = { a = \"policy.json\" }\nservers = [\"b\"]\nfile = \"policy.json\""),
+        &[&format!("7:1 {both}"), &format!("8:1 {both}")],
+    );
+    check(&policy("files = {}"), &["6:1 `policies.p.files` must name a server"]);
+    check(
+        &policy("files = \"policy.json\""),
+        &["6:9 `policies.p.files` must be a table, found a text"],
+    );
+    check(
+        &policy("files = { a = \"nope.json\" }"),
+        &["6:15 cannot read policy file `nope.json`: No such file or directory (os error 2)"],
+    );
+}
