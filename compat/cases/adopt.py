@@ -1,9 +1,13 @@
 """`sluice stack adopt` and `restore`, with the files and programs of real clients."""
 
+import contextlib
 import json
+import threading
+import time
 from pathlib import Path
 
 from harness.case import Case, Context
+from harness.gateway import Configuration, started
 from harness.peers import HERE, MODULES, NODE, PYTHON
 from harness.processes import Failed, free_port, run
 
@@ -86,7 +90,53 @@ def codex_entries_are_restored(context: Context) -> None:
     codex(context, "mcp", "get", "other")
 
 
+def edit_is_taken_in_a_busy_folder(context: Context) -> None:
+    configuration = Configuration(context.folder / "gateway")
+    configuration.section("servers", "demo", builtin="demo")
+    configuration.policy("demo", "edited", {"version": "1", "default": "deny"})
+    token = "sg_compat_edited_policy"
+    configuration.section("grants", "grant", servers=["demo"], policy="edited", token=token)
+    folder = configuration.folder
+    call = [str(context.sluice), "--data", str(folder / "data"), "call", "demo", "list_notes", "--token", token]
+    with started(context.sluice, configuration):
+        before = run(call, SECONDS, env=context.environment(), cwd=folder)
+        if before.code != 1:
+            raise Failed(f"expected a denied call: {before.last_words()}")
+        with rewritten(folder / "beside.log", 0.02):
+            (folder / "edited.json").write_text(json.dumps({"version": "1", "default": "allow"}))
+            edited = time.monotonic()
+            # The call may take its time on a busy machine; what is judged is when it began.
+            while time.monotonic() < edited + 2:
+                if run(call, SECONDS, env=context.environment(), cwd=folder).code == 0:
+                    return
+            raise Failed("the edit is not in force after two seconds")
+
+
+@contextlib.contextmanager
+def rewritten(path: Path, every: float):
+    """Writes a file again and again."""
+    stop = threading.Event()
+
+    def write() -> None:
+        number = 0
+        while not stop.wait(every):
+            number += 1
+            path.write_text(str(number))
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        writer.join()
+
+
 CASES = [
     Case("A client's roots bound `server-filesystem` after `stack adopt` as before", roots_hold_after_adopt),
     Case("`stack restore` restores Codex's entries after another `codex mcp add`", codex_entries_are_restored),
+    Case(
+        "A policy edit is in force within two seconds beside a file that is written all the time",
+        edit_is_taken_in_a_busy_folder,
+    ),
 ]

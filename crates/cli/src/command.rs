@@ -12,6 +12,7 @@ mod policy;
 mod scan;
 mod server;
 mod stack;
+mod status;
 mod supervise;
 mod up;
 mod wrap;
@@ -57,6 +58,8 @@ enum Command {
     Grant(grant::Command),
     /// The audit log: what was called, and what came of it
     Log(Box<log::Log>),
+    /// The running gateway, and the versions of its configuration and policies in force
+    Status(status::Status),
     /// The MCP servers that clients on this machine are configured to use
     Stack(Box<stack::Stack>),
     /// The Pharo Smalltalk Interop MCP server, on standard input and output
@@ -87,6 +90,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<Done> {
         Command::Policy(command) => policy::run(command, arguments.data),
         Command::Grant(command) => grant::run(command, arguments.data),
         Command::Log(log) => log.run(arguments.data),
+        Command::Status(status) => status.run(arguments.data),
         Command::Stack(stack) => stack.run(arguments.data),
         Command::Pharo(pharo) => pharo.run(),
         Command::Scan(scan) => scan.run(),
