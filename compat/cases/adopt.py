@@ -8,7 +8,7 @@ from pathlib import Path
 
 from harness.case import Case, Context
 from harness.gateway import Configuration, started
-from harness.peers import HERE, MODULES, NODE, PYTHON
+from harness.peers import HERE, MODULES, NODE, PYTHON, ROOT
 from harness.processes import Failed, free_port, run
 
 SECONDS = 90
@@ -90,6 +90,49 @@ def codex_entries_are_restored(context: Context) -> None:
     codex(context, "mcp", "get", "other")
 
 
+def gemini(context: Context, *lines: str) -> str:
+    """Runs shell commands with the Gemini CLI and `sluice` on the path; what they printed."""
+    env = context.environment()
+    path = f"{MODULES / '.bin'}:{context.sluice.parent}:{env['PATH']}"
+    # Servers of a folder that is not trusted are not asked.
+    env |= {"PATH": path, "GEMINI_CLI_TRUST_WORKSPACE": "true"}
+    heard = ""
+    for line in lines:
+        outcome = run(["sh", "-c", line], SECONDS, env=env, cwd=context.folder / "home")
+        if outcome.code != 0:
+            raise Failed(f"`{line}`: {outcome.last_words()}")
+        heard = outcome.stdout + outcome.stderr
+    return heard
+
+
+def gemini_adds_what_is_printed(context: Context) -> None:
+    # As the guide has it, with another policy and server.
+    policy = context.folder / "policy.json"
+    policy.write_text(json.dumps({"version": "1", "default": "allow"}))
+    server = f"{NODE} {MODULES / '@modelcontextprotocol/server-everything/dist/index.js'} stdio"
+    guide = (ROOT / "docs/guides/wrap.md").read_text().splitlines()
+    added = next(line for line in guide if line.startswith("gemini mcp add "))
+    command = "npx -y @modelcontextprotocol/server-filesystem /srv/notes"
+    for word, other in (("/home/me/notes.json", str(policy)), (command, server)):
+        if word not in added:
+            raise Failed(f"expected `{word}` in the guide's line: {added}")
+        added = added.replace(word, other)
+    # As `sluice grant create` prints it.
+    configuration = Configuration(context.folder / "gateway")
+    configuration.section("servers", "demo", builtin="demo")
+    configuration.policy("demo", "open", {"version": "1", "default": "allow"})
+    create = ["--data", str(configuration.folder / "data"), "grant", "create", "demo", "me", "--policy", "open"]
+    with started(context.sluice, configuration):
+        created = run([str(context.sluice), *create], SECONDS, env=context.environment())
+        printed = [line.strip() for line in created.stderr.splitlines() if "gemini mcp add " in line]
+        if len(printed) != 1:
+            raise Failed(f"expected one line with `gemini mcp add`: {created.last_words()}")
+        listed = gemini(context, added, printed[0], "gemini mcp list")
+    for name in ("notes", "demo"):
+        if not any(name in line and "Connected" in line for line in listed.splitlines()):
+            raise Failed(f"expected `{name}` to be connected:\n{listed}")
+
+
 def edit_is_taken_in_a_busy_folder(context: Context) -> None:
     configuration = Configuration(context.folder / "gateway")
     configuration.section("servers", "demo", builtin="demo")
@@ -135,6 +178,7 @@ def rewritten(path: Path, every: float):
 CASES = [
     Case("A client's roots bound `server-filesystem` after `stack adopt` as before", roots_hold_after_adopt),
     Case("`stack restore` restores Codex's entries after another `codex mcp add`", codex_entries_are_restored),
+    Case("`gemini mcp add` works as printed and as in the guide", gemini_adds_what_is_printed),
     Case(
         "A policy edit is in force within two seconds beside a file that is written all the time",
         edit_is_taken_in_a_busy_folder,

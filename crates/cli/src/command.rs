@@ -108,7 +108,9 @@ pub(crate) fn misread(error: &clap::Error) -> ExitCode {
     let _ = error.print();
     let takes_command = std::env::args().skip(1).any(|word| word == "scan" || word == "wrap");
     if takes_command && is_stray_word(error) {
-        let _ = remark("hint: put `--` before the command\n");
+        let _ = remark(
+            "hint: put `--` before the command; `gemini mcp add` takes one away: write `sluice -- wrap … -- COMMAND`\n",
+        );
     }
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
 }
