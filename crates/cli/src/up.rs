@@ -25,7 +25,7 @@ use crate::{
     data::DataDirectory,
     environment::Environment,
 };
-use live::LiveGateway;
+use live::{LiveGateway, Process};
 
 /// How often old records are looked for.
 const PRUNE_EVERY: Duration = Duration::from_mins(10);
@@ -44,6 +44,7 @@ pub(crate) async fn run(start: Start) -> anyhow::Result<()> {
     let data = DataDirectory::open(&config.data)?;
     let _lock = data.lock()?;
     let key = Key::from_bytes(data.master_key()?);
+    let versions = key.derive("configuration versions");
     let admin_token = data.admin_token(&environment)?;
     let store = Store::open(&data.path().join("sluice.db"), config.audit.durability, &key)?;
     let demo = if demo { Some(demo::Demo::new(&data)?) } else { None };
@@ -57,7 +58,8 @@ pub(crate) async fn run(start: Start) -> anyhow::Result<()> {
         Settings { launch: launch(&environment)?, ..settings(&config, listen, admin, key) };
     let gateway = Gateway::new(settings, store.clone(), builtins())
         .ok_or_else(|| anyhow!("the key in the data directory cannot be used"))?;
-    let live = Arc::new(LiveGateway::new(gateway.clone(), store.clone(), demo));
+    let process = Process { started_at: clock::now(), listen, admin, versions };
+    let live = Arc::new(LiveGateway::new(gateway.clone(), store.clone(), demo, process));
     live.take(config.clone()).await.map_err(|error| anyhow!("{error}"))?;
     let threads = Threads::start()?;
     let run_file = data.announce(listen, admin, tls.is_some(), clock::now())?;

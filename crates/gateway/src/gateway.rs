@@ -8,6 +8,7 @@ use std::sync::{
 use arc_swap::ArcSwap;
 use ring::hmac;
 use sluice_classify::Assessment;
+use sluice_policy::Timestamp;
 use sluice_store::{Grant, Name, Store, TokenHash};
 use tokio::sync::watch;
 
@@ -136,6 +137,16 @@ impl Gateway {
         let mut tools: Vec<_> = list.assessed().map(shown).collect();
         tools.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         Ok(tools)
+    }
+
+    /// Has metrics say which version of the configuration is in force, and since when.
+    pub fn note_configured(&self, version: &str, at: Timestamp) {
+        self.inner.metrics.configured(version, at);
+    }
+
+    /// Has metrics say that a newer configuration could not be put in force.
+    pub fn note_configuration_refused(&self) {
+        self.inner.metrics.configuration_refused();
     }
 
     /// Metrics in the text format of Prometheus.

@@ -12,7 +12,9 @@ use axum::{
 };
 use http_body_util::BodyExt as _;
 use serde_json::Value;
-use sluice_admin::{Api, Eventual, FileProblem, InForce, Live, Settings, TakeError, Tool};
+use sluice_admin::{
+    Api, Eventual, FileProblem, FileVersion, InForce, Live, Running, Settings, TakeError, Tool,
+};
 use sluice_classify::{Definition, Siblings, classify};
 use sluice_policy::{Format, Timestamp};
 use sluice_store::{
@@ -108,6 +110,20 @@ impl Live for Fake {
             message: "no".into(),
             hint: None,
         }]
+    }
+
+    fn running(&self) -> Option<Running> {
+        Some(Running {
+            started_at: Timestamp::from_millis(0),
+            listen: ([127, 0, 0, 1], 8787).into(),
+            admin: ([127, 0, 0, 1], 8788).into(),
+            config: FileVersion {
+                version: "0123456789abcdef".into(),
+                loaded_at: Timestamp::from_millis(1_000),
+                reloaded_at: Some(Timestamp::from_millis(2_000)),
+                is_reload_ok: false,
+            },
+        })
     }
 
     fn tools<'a>(

@@ -6,7 +6,7 @@ use std::{path::Path, sync::Arc};
 use bytes::Bytes;
 use http::{HeaderValue, Request, Response, header};
 use http_body_util::BodyExt as _;
-use sluice_admin::{Api, Eventual, FileProblem, InForce, Live, Settings, TakeError, Tool};
+use sluice_admin::{Api, Eventual, FileProblem, InForce, Live, Running, Settings, TakeError, Tool};
 use sluice_store::{Grant, Name, Secret, Store, TokenHash};
 use sluice_upstream::{AnswerBody, BodyError};
 
@@ -69,6 +69,10 @@ impl Live for Nobody {
 
     fn problems(&self) -> Vec<FileProblem> {
         Vec::new()
+    }
+
+    fn running(&self) -> Option<Running> {
+        None
     }
 
     fn tools<'a>(&'a self, _: &'a Name, _: bool) -> Eventual<'a, Result<Vec<Tool>, String>> {
