@@ -122,7 +122,7 @@ def expect(part: str, said: dict) -> None:
 
 def a_modern_client_before_a_legacy_command(context: Context) -> None:
     everything = MODULES / "@modelcontextprotocol/server-everything/dist/index.js"
-    client = [str(PYTHON), str(HERE / "clients/python_stdio.py")]
+    client = [str(PYTHON), str(HERE / "clients/python_sdk.py")]
     call = {"tool": "echo", "arguments": {"message": "across"}}
     server = [str(NODE), str(everything), "stdio"]
     said = wrapped(context, client, "modern", server, call, "get-env")

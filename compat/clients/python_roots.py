@@ -10,8 +10,6 @@ from pathlib import Path
 from mcp import Client, types
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
-from python_sdk import done
-
 
 async def main(job):
     async def roots(_context):
@@ -21,16 +19,20 @@ async def main(job):
     transport = stdio_client(StdioServerParameters(command=command, args=arguments))
     async with Client(transport, mode="legacy", list_roots_callback=roots) as client:
         await roots_are_taken(client, job["roots"])
-        return await done(client, job)
+        results = [await client.call_tool(call["tool"], call["arguments"]) for call in job["calls"]]
+        return {"answers": [{"text": text(result), "error": bool(result.is_error)} for result in results]}
+
+
+def text(result):
+    return "\n".join(part.text for part in result.content if part.type == "text")
 
 
 async def roots_are_taken(client, roots):
     """Waits until the server goes by the roots, for which it asks in its own time."""
     deadline = time.monotonic() + 10
     while time.monotonic() < deadline:
-        result = await client.call_tool("list_allowed_directories", {})
-        text = "\n".join(part.text for part in result.content if part.type == "text")
-        if all(root in text.splitlines() for root in roots):
+        allowed = text(await client.call_tool("list_allowed_directories", {}))
+        if all(root in allowed.splitlines() for root in roots):
             return
         await asyncio.sleep(0.1)
     print("the server does not go by the roots", file=sys.stderr)

@@ -39,7 +39,7 @@ A server that is part of the gateway, or that the gateway bridges, has no use fo
 
 Clients that start a command: `sluice wrap`, which starts the server or calls its URL, and judges what it is asked.
 `pharo` is `sluice pharo`, with a double of its image.
-`wrap` does not bridge eras, so clients in mode *modern* are not tried with servers of the legacy era.
+In mode *modern*, servers that speak only the legacy era have `--bridge modern`.
 
 {wrapped}
 
