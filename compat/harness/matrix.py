@@ -31,7 +31,7 @@ The model is a double, on this machine, that asks for the calls and is shown the
 ## Servers
 
 Each with the Python SDK as the client, through the gateway and by `sluice wrap`.
-A server that is part of the gateway, or that the gateway bridges, has no use for `wrap`.
+`demo` is part of the gateway; legacy servers with `--bridge modern` are in the next table.
 
 {servers}
 

@@ -169,6 +169,7 @@ pub(crate) fn open(target: impl Into<Target>) -> Result<Response<ClientBody>, Re
     let first = format!("event: endpoint\ndata: {path}?session={sealed}\n\n");
     let (sender, messages) = mpsc::channel(WAITING);
     let client = Arc::new(Client::new(sender, MOST_REQUESTS));
+    let target = target.kept();
     let connected = Connected { id: id.into(), target, client: Arc::clone(&client) };
     gateway.legacy_clients.connected().insert(connected.id.clone(), client);
     let (body, receiver) = mpsc::channel(WAITING);

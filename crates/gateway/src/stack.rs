@@ -101,6 +101,11 @@ impl Stack {
         is_same.then(|| Stack::new(Arc::clone(&self.gateway), caller, self.headers.clone()))
     }
 
+    /// The same request without its servers, for whoever keeps it for long.
+    pub(crate) fn without_servers(self) -> Stack {
+        Stack { servers: Vec::new(), ..self }
+    }
+
     /// Waits until nobody may use this grant any more, or the gateway ends.
     pub(crate) async fn until_gone(&self) {
         let mut changes = self.gateway.changes.subscribe();

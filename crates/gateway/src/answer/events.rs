@@ -226,9 +226,6 @@ impl EventStream {
         if !event.is_message() {
             return Ok(Passing::Nothing);
         }
-        if let Some(silence) = &mut self.silence {
-            silence.as_mut().reset(Instant::now() + self.visit.server.link.timeout);
-        }
         let bounds = self.visit.gateway.settings.answer_bounds();
         let document = match Document::parse(data.as_str(), &bounds) {
             Ok(document) => document,
@@ -242,6 +239,9 @@ impl EventStream {
                 return self.skip(&data, &format!("an event is no JSON-RPC message: {error}"));
             }
         };
+        if let Some(silence) = &mut self.silence {
+            silence.as_mut().reset(Instant::now() + self.visit.server.link.timeout);
+        }
         match message {
             Message::Response { id, result } => {
                 let is_error = result.get("isError").and_then(Value::as_bool);
