@@ -5,6 +5,7 @@ use std::time::Duration;
 use http::HeaderMap;
 use sluice_upstream::{
     SendError, Upstream,
+    bridge::{Bridge, Caller, Offer},
     client::{Client, Declares},
     stdio::Instances,
 };
@@ -127,4 +128,26 @@ async fn a_call_that_ends_a_child_before_its_introduction_was_sent() {
     let server = Server::only("fragile");
     let error = server.send("POST", &headers, discover).await.unwrap_err();
     assert!(matches!(error, SendError::NotStarted(_)), "{error:?}");
+}
+
+/// It hears only once who its client is.
+#[tokio::test]
+async fn a_bridge_introduces_the_client_to_the_child_not_itself() {
+    let server = Server::only("legacy");
+    let bridge = Bridge::new(server.upstream.clone(), Offer::Modern);
+    let discover = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{{"_meta":{{"io.modelcontextprotocol/protocolVersion":"{MODERN}","io.modelcontextprotocol/clientCapabilities":{{"roots":{{}}}}}}}}}}"#
+    );
+    let request = http::Request::post("/")
+        .header("mcp-protocol-version", MODERN)
+        .header("mcp-method", "server/discover")
+        .body(discover.into())
+        .unwrap();
+    let caller = || Caller { key: "one".into(), bounds: Bounds::default() };
+    let answer = bridge.send(Era::Modern, Box::new(request), caller).await.unwrap();
+    assert_eq!(answer.status(), 200);
+    let recorded = server.recorded();
+    let hellos: Vec<_> = recorded.iter().filter(|line| line.contains("\"initialize\"")).collect();
+    assert_eq!(hellos.len(), 1, "{hellos:?}");
+    assert!(hellos[0].contains(r#""capabilities":{"roots":{}}"#), "{hellos:?}");
 }
