@@ -98,6 +98,11 @@ impl Bridge {
         }
     }
 
+    /// What a legacy server is said to be to a modern client.
+    pub fn offer(&self) -> Offer {
+        self.offer
+    }
+
     /// Remembers which era the server was found to speak when it was asked in
     /// both, the modern one first.
     pub fn learn(&self, era: Era) {

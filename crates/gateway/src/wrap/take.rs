@@ -8,7 +8,7 @@ use std::{
 
 use futures_util::FutureExt as _;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
-use sluice_upstream::{Upstream, stdio::Line};
+use sluice_upstream::{Upstream, bridge::Offer, stdio::Line};
 use sluice_wire::{
     json::{Document, Value},
     mcp::{Era, header_text},
@@ -97,8 +97,10 @@ impl Conversation<'_> {
         else {
             return Ok(());
         };
-        // A client of both eras that asks for it is told the era of the command.
-        if method == "server/discover" || child.era().await != Some(Era::Legacy) {
+        // A client of both eras that asks for it is told the era of the command,
+        // unless the command is to be taken for a modern one.
+        let is_told_era = method == "server/discover" && bridge.offer() == Offer::OwnEra;
+        if is_told_era || child.era().await != Some(Era::Legacy) {
             return Ok(());
         }
         spoken::check_capabilities(params)?;

@@ -231,3 +231,22 @@ async fn a_stream_that_has_ended_is_open_again_before_the_next_call() {
     let done = carried_out(&harness, "aside").await;
     assert_eq!(at(&done, "result/told"), r#"{"action":"accept"}"#, "{done:?}");
 }
+
+/// A server may refuse a stream as long as it believes that there is one already.
+#[tokio::test]
+async fn a_stream_that_is_refused_for_now_is_asked_for_again() {
+    for status in [403, 409, 429] {
+        let server = LegacyOnly::default();
+        let refused = AtomicUsize::new(0);
+        let harness = Harness::start(OPEN, move |request| {
+            let is_stream = request.method == "GET" && request.header("mcp-session-id").is_some();
+            if is_stream && refused.fetch_add(1, Ordering::Relaxed) == 0 {
+                return Reply::empty(status);
+            }
+            server.reply(request)
+        })
+        .await;
+        let done = carried_out(&harness, "aside").await;
+        assert_eq!(at(&done, "result/told"), r#"{"action":"accept"}"#, "{status}: {done:?}");
+    }
+}

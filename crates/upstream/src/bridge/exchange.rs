@@ -82,6 +82,8 @@ impl Reader {
             self.retry = event.retry.map_or(self.retry, |retry| retry.min(LONGEST_RETRY));
             let Some(data) = event.into_message() else { continue };
             match Document::parse(data.as_str(), &self.bounds) {
+                // Some servers keep a stream alive by events that carry nothing.
+                Ok(document) if Message::read(&document).is_err() && !resembles_message(&data) => {}
                 Err(_) if !resembles_message(&data) => {}
                 read => return read.map(Some).map_err(|_| NOT_JSON.to_owned()),
             }

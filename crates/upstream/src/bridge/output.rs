@@ -7,7 +7,7 @@ use http_body_util::Full;
 use tokio::sync::{mpsc, oneshot};
 
 use super::message::upstream_error;
-use crate::{AnswerBody, SendError};
+use crate::{AnswerBody, SendError, sse::encode_message};
 
 /// Messages on their way to a client that reads slowly.
 const WAITING: usize = 8;
@@ -76,7 +76,7 @@ impl Output {
     pub(super) async fn say(&mut self, message: &str) {
         self.begin();
         if let Some(sender) = &self.sender {
-            let _ = sender.send(event(message)).await;
+            let _ = sender.send(encode_message(message)).await;
         }
     }
 
@@ -86,7 +86,7 @@ impl Output {
             return self.answer(json(status, message));
         }
         if let Some(sender) = self.sender.take() {
-            let _ = sender.send(event(&message)).await;
+            let _ = sender.send(encode_message(&message)).await;
         }
     }
 
@@ -158,14 +158,4 @@ pub(super) fn empty(status: StatusCode) -> Response<AnswerBody> {
 
 fn set_type(answer: &mut Response<AnswerBody>, media_type: &'static str) {
     answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
-}
-
-/// A message as an event. One that is spread over lines is so many lines of data.
-fn event(message: &str) -> Bytes {
-    let mut text = String::with_capacity(message.len() + 8);
-    for line in message.split(['\n', '\r']) {
-        text.extend(["data: ", line, "\n"]);
-    }
-    text.push('\n');
-    text.into()
 }

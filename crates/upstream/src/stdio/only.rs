@@ -37,8 +37,9 @@ use super::{
 };
 use crate::{AnswerBody, SendError, client::Inquiry, headers::SESSION};
 
-/// How long it may take to say which era it speaks: some are downloaded first.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long it may take to say which era it speaks: some are downloaded first. A
+/// child of the gateway has as long to introduce itself.
+const PATIENCE: Duration = Duration::from_mins(2);
 
 /// A child, its client, and its guests.
 #[derive(Debug)]
@@ -50,8 +51,8 @@ pub struct OnlyChild {
     hello: OnceLock<String>,
     /// Whether it has refused to introduce itself in the modern era.
     is_legacy: AtomicBool,
-    /// Which era it was found to speak, if it was asked.
-    era: OnceCell<Option<Era>>,
+    /// Which era it was found to speak, if it was asked and has said so.
+    era: OnceCell<Era>,
     exited: watch::Receiver<Option<ExitStatus>>,
 }
 
@@ -89,8 +90,9 @@ impl OnlyChild {
         })
     }
 
-    /// Which era it speaks; `None` if it does not say. It is asked at most once,
-    /// and only if nobody was introduced to it before.
+    /// Which era it speaks; `None` if it does not say so in time, for it may still
+    /// be starting. It is asked until it says so, and only if nobody was introduced
+    /// to it before.
     pub async fn era(&self) -> Option<Era> {
         if self.is_legacy() {
             return Some(Era::Legacy);
@@ -99,13 +101,14 @@ impl OnlyChild {
         if let Some(introduction) = own.child.introduction.get() {
             return Some(introduction.era);
         }
-        *self.era.get_or_init(async || introduce::era(&own.child, PATIENCE).await).await
+        let ask = async || introduce::era(&own.child, PATIENCE).await.ok_or(());
+        self.era.get_or_try_init(ask).await.ok().copied()
     }
 
     fn is_legacy(&self) -> bool {
         self.hello.get().is_some()
             || self.is_legacy.load(Ordering::Relaxed)
-            || self.era.get() == Some(&Some(Era::Legacy))
+            || self.era.get() == Some(&Era::Legacy)
     }
 
     /// Waits until the process has ended; `None` if it is not known how.
@@ -212,7 +215,7 @@ impl OnlyChild {
         }
         let mut asking = own.child.ask(document, Asker::Gateway).await.map_err(sent)?;
         let first = asking.inbox.next().await;
-        if let Some(error) = not_introduced(&own.child, first.as_ref()) {
+        if let Some(error) = not_introduced(&own.child, first.as_ref(), true) {
             return Err(error);
         }
         let result = match &first {
@@ -243,7 +246,7 @@ impl OnlyChild {
         let mut asking = own.child.ask(document, asker).await.map_err(sent)?;
         asking.always_cancels = true;
         let first = asking.inbox.next().await;
-        if let Some(error) = not_introduced(&own.child, first.as_ref()) {
+        if let Some(error) = not_introduced(&own.child, first.as_ref(), is_discovery) {
             return Err(error);
         }
         if let Some(Said::Answer(answer)) = &first {
@@ -258,12 +261,12 @@ impl OnlyChild {
 }
 
 /// Why there is no answer, if the child has ended before it introduced itself and
-/// nobody else says so.
-fn not_introduced(child: &Child, first: Option<&Said>) -> Option<SendError> {
+/// nobody else says so. Any other request than an introduction may have had an effect.
+fn not_introduced(child: &Child, first: Option<&Said>, is_introduction: bool) -> Option<SendError> {
     match first {
         Some(Said::Failed(why)) if child.words.is_some() && !child.is_introduced() => {
-            let why = format!("{why} before it introduced itself");
-            Some(SendError::NotStarted(child.explain(&why)))
+            let why = child.explain(&format!("{why} before it introduced itself"));
+            Some(if is_introduction { SendError::NotStarted(why) } else { SendError::Lost(why) })
         }
         _ => None,
     }

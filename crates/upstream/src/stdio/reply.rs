@@ -11,7 +11,7 @@ use super::{
     child::Asking,
     queue::{Answer, Inbox, Said},
 };
-use crate::{AnswerBody, SendError, headers::SESSION};
+use crate::{AnswerBody, SendError, headers::SESSION, sse::encode_message};
 
 /// What a child says, as a stream of events.
 #[derive(Debug)]
@@ -85,9 +85,10 @@ pub(super) fn failure(id: &str, code: i32, message: &str) -> String {
     )
 }
 
-/// A message, which is one line, as an event.
+/// A message as an event.
 fn event(message: &[u8]) -> Bytes {
-    [b"data: ", message, b"\n\n"].concat().into()
+    // It was read from text, so nothing is lost.
+    encode_message(&String::from_utf8_lossy(message))
 }
 
 /// Waits for the answer to begin: JSON if it comes first, else a stream.

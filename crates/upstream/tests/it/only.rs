@@ -1,13 +1,18 @@
 //! The one child of one client, which the gateway asks for its tools as well.
 
+use std::time::Duration;
+
 use http::HeaderMap;
 use sluice_upstream::{
+    SendError, Upstream,
+    bridge::{Bridge, Caller, Offer},
     client::{Client, Declares},
     stdio::Instances,
 };
-use sluice_wire::json::Bounds;
+use sluice_wire::{json::Bounds, mcp::Era};
+use tokio::time::Instant;
 
-use crate::client::{Server, Stream, call, until};
+use crate::client::{MODERN, Server, Stream, call, until};
 
 /// The gateway's own client, once it is introduced.
 async fn gateway<'s>(server: &'s Server, headers: &'s HeaderMap) -> Client<'s> {
@@ -97,4 +102,52 @@ async fn the_gateway_is_never_asked_by_its_own_child() {
         let answer = gateway.request("tools/call", r#""name":"ask""#, None).await.unwrap();
         assert!(answer.text().contains("refused"), "{answer:?}");
     }
+}
+
+#[tokio::test]
+async fn the_era_of_a_child_that_starts_slowly_is_asked_for_again() {
+    let server = Server::only("late");
+    let Upstream::Only(child) = &server.upstream else { panic!("it is an only child") };
+    // The first question is never answered, so only the clock moves on.
+    tokio::time::pause();
+    let since = Instant::now();
+    assert_eq!(child.era().await, None);
+    assert!(since.elapsed() >= Duration::from_mins(2), "after {:?}", since.elapsed());
+    tokio::time::resume();
+    assert_eq!(child.era().await, Some(Era::Legacy));
+}
+
+/// A reservation may be given back only if nothing was sent.
+#[tokio::test]
+async fn a_call_that_ends_a_child_before_its_introduction_was_sent() {
+    let server = Server::only("modern");
+    let headers = [("mcp-protocol-version", MODERN)];
+    let error = server.send("POST", &headers, &call("1", "die")).await.unwrap_err();
+    assert!(matches!(&error, SendError::Lost(why) if why.contains("about to die")), "{error:?}");
+    let discover = r#"{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{}}"#;
+    let server = Server::only("fragile");
+    let error = server.send("POST", &headers, discover).await.unwrap_err();
+    assert!(matches!(error, SendError::NotStarted(_)), "{error:?}");
+}
+
+/// It hears only once who its client is.
+#[tokio::test]
+async fn a_bridge_introduces_the_client_to_the_child_not_itself() {
+    let server = Server::only("legacy");
+    let bridge = Bridge::new(server.upstream.clone(), Offer::Modern);
+    let discover = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{{"_meta":{{"io.modelcontextprotocol/protocolVersion":"{MODERN}","io.modelcontextprotocol/clientCapabilities":{{"roots":{{}}}}}}}}}}"#
+    );
+    let request = http::Request::post("/")
+        .header("mcp-protocol-version", MODERN)
+        .header("mcp-method", "server/discover")
+        .body(discover.into())
+        .unwrap();
+    let caller = || Caller { key: "one".into(), bounds: Bounds::default() };
+    let answer = bridge.send(Era::Modern, Box::new(request), caller).await.unwrap();
+    assert_eq!(answer.status(), 200);
+    let recorded = server.recorded();
+    let hellos: Vec<_> = recorded.iter().filter(|line| line.contains("\"initialize\"")).collect();
+    assert_eq!(hellos.len(), 1, "{hellos:?}");
+    assert!(hellos[0].contains(r#""capabilities":{"roots":{}}"#), "{hellos:?}");
 }

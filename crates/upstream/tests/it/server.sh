@@ -1,5 +1,5 @@
 #!/bin/sh
-# A small MCP server for tests: `server.sh [legacy|modern|strict|slow|fragile|deaf|early|mute|changing]`.
+# A small MCP server for tests: `server.sh [legacy|modern|strict|slow|fragile|deaf|late|early|mute|changing]`.
 # What it is sent goes to the file $RECORD, if that is set.
 mode=${1:-legacy} held= asker= listener= listed= asknext= listing=
 if [ "$mode" = mute ]; then trap '' TERM; while :; do sleep 1; done; fi
@@ -57,6 +57,7 @@ while IFS= read -r line; do
         modern|strict) answer "$id" '{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"resultType":"complete"}' ;;
         fragile) exit 1 ;;
         deaf) ;;
+        late) mode=legacy ;;
         slow) asked=$id ;;
         *) say "{\"jsonrpc\":\"2.0\",\"id\":$id,\"error\":{\"code\":-32601,\"message\":\"unknown\"}}" ;;
       esac ;;

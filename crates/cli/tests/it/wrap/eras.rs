@@ -140,3 +140,42 @@ fn a_client_whose_discovery_is_refused_may_go_on_in_the_modern_era() {
     assert_eq!(answer["result"]["resultType"], "complete", "{answer}");
     assert_eq!(client.end(), 0);
 }
+
+/// A client that speaks only the modern era begins with `server/discover`.
+#[test]
+fn a_modern_only_client_is_introduced_by_its_discovery() {
+    let folder = Folder::with("policy.json", ALLOW);
+    let record = folder.path().join("record").display().to_string();
+    let arguments = ["--bridge", "modern", "--", SERVER, "changing"];
+    let mut client = Client::start_with(&folder, &[("RECORD", &record)], &arguments);
+    let sampling = json!({"sampling": {}});
+    let discovered = client.ask("server/discover", &json!({"_meta": meta(&sampling)}));
+    assert_eq!(discovered["result"]["supportedVersions"][0], "2026-07-28", "{discovered}");
+    let wished = client.ask("tools/call", &call("ask", &sampling));
+    assert_eq!(wished["result"]["resultType"], "input_required", "{wished}");
+    let requests = wished["result"]["inputRequests"].as_object().unwrap();
+    let (key, wish) = requests.iter().next().unwrap();
+    assert_eq!(wish["method"], "sampling/createMessage", "{wished}");
+    let mut again = call("ask", &sampling);
+    again["requestState"] = wished["result"]["requestState"].clone();
+    again["inputResponses"] = json!({key: {"model": "m"}});
+    let answer = client.ask("tools/call", &again);
+    assert_eq!(answer["result"]["content"][0]["text"], "answered", "{answer}");
+
+    let wish = json!({"notifications": {"toolsListChanged": true}, "_meta": meta(&sampling)});
+    client.send("subscriptions/listen", &wish);
+    let acknowledged = client.read();
+    assert_eq!(acknowledged["params"]["notifications"]["toolsListChanged"], true);
+    let id = client.send("tools/call", &call("changed", &sampling));
+    let (one, other) = (client.read(), client.read());
+    let news = if one["id"] == id { other } else { one };
+    assert_eq!(news["method"], "notifications/tools/list_changed", "{news}");
+
+    assert_eq!(client.end(), 0);
+    let introductions = introductions(&record);
+    assert_eq!(introductions.len(), 1, "{introductions:?}");
+    assert_eq!(introductions[0]["capabilities"], sampling);
+    assert_eq!(introductions[0]["clientInfo"]["name"], "new");
+    let recorded = fs::read_to_string(&record).unwrap();
+    assert_eq!(recorded.matches("notifications/initialized").count(), 1, "{recorded}");
+}

@@ -29,6 +29,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 #[derive(Debug, Default)]
 pub(super) struct Side {
     state: Mutex<State>,
+    /// That a request waits which is to be refused sooner than the others.
+    sooner: Arc<Notify>,
     pub(super) stream: Stream,
 }
 
@@ -40,8 +42,9 @@ struct State {
     listeners: Vec<mpsc::Sender<Document>>,
     /// Requests of the server that no call has taken yet.
     waiting: VecDeque<Waiting>,
-    /// Whether a task runs that refuses requests which have waited too long.
-    is_watched: bool,
+    /// When the task looks again that refuses requests which have waited too long;
+    /// `None` if no such task runs.
+    watched: Option<Instant>,
 }
 
 #[derive(Debug)]
@@ -163,12 +166,29 @@ impl Side {
             return false;
         }
         state.waiting.push_back(Waiting { request, until: Instant::now() + PATIENCE });
-        state.hand_out();
-        if !state.waiting.is_empty() && !state.is_watched {
-            state.is_watched = true;
-            tokio::spawn(watch(Arc::downgrade(session)));
-        }
+        Side::hand_out(session, &mut state);
         true
+    }
+
+    /// Hands out what waits, and sees to it that the rest does not wait too long.
+    fn hand_out(session: &Arc<Session>, state: &mut State) {
+        state.hand_out();
+        let Some(next) = state.waiting.front().map(|waiting| waiting.until) else { return };
+        match state.watched {
+            Some(watched) if watched <= next => {}
+            Some(_) => {
+                state.watched = Some(next);
+                session.side.sooner.notify_one();
+            }
+            None => {
+                // Without a runtime everything ends, and the server hears that.
+                if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+                    state.watched = Some(next);
+                    let sooner = Arc::clone(&session.side.sooner);
+                    runtime.spawn(watch(Arc::downgrade(session), sooner));
+                }
+            }
+        }
     }
 
     /// The server does not want an answer to this request any more.
@@ -215,13 +235,13 @@ impl Side {
             late.extend(state.waiting.pop_front().map(|waiting| waiting.request));
         }
         let next = state.waiting.front().map(|waiting| waiting.until);
-        state.is_watched = next.is_some();
+        state.watched = next;
         (late, next)
     }
 }
 
 /// Refuses requests that no call has taken in time, as long as any wait.
-async fn watch(session: Weak<Session>) {
+async fn watch(session: Weak<Session>, sooner: Arc<Notify>) {
     loop {
         let Some(strong) = session.upgrade() else { return };
         let (late, next) = strong.side.late();
@@ -230,7 +250,10 @@ async fn watch(session: Weak<Session>) {
         }
         drop(strong);
         let Some(next) = next else { return };
-        tokio::time::sleep_until(next).await;
+        tokio::select! {
+            () = tokio::time::sleep_until(next) => {}
+            () = sooner.notified() => {}
+        }
     }
 }
 
@@ -239,7 +262,7 @@ impl Ear {
     /// waited for.
     pub(super) async fn next(&mut self) -> Document {
         let Ear { session, number, notifications, woken } = self;
-        let open = Open::new(&session.side, *number);
+        let open = Open::new(session, *number);
         loop {
             if let Some(request) = open.taken() {
                 return request;
@@ -277,7 +300,7 @@ impl Drop for Ear {
         let mut state = self.session.side.state();
         state.take_back(self.number);
         state.calls.retain(|call| call.number != self.number);
-        state.hand_out();
+        Side::hand_out(&self.session, &mut state);
         if state.may_wait() {
             return;
         }
@@ -291,33 +314,36 @@ impl Drop for Ear {
 
 /// That a call listens.
 struct Open<'s> {
-    side: &'s Side,
+    session: &'s Arc<Session>,
     number: u64,
 }
 
 impl Open<'_> {
-    fn new(side: &Side, number: u64) -> Open<'_> {
-        let mut state = side.state();
+    fn new(session: &Arc<Session>, number: u64) -> Open<'_> {
+        let mut state = session.side.state();
         if let Some(call) = state.call(number) {
             call.listening = Listening::Now;
         }
-        state.hand_out();
-        Open { side, number }
+        Side::hand_out(session, &mut state);
+        Open { session, number }
     }
 
     fn taken(&self) -> Option<Document> {
-        let handed = self.side.state().call(self.number)?.handed.take();
+        let handed = self.session.side.state().call(self.number)?.handed.take();
         handed.map(|waiting| waiting.request)
     }
 }
 
 impl Drop for Open<'_> {
     fn drop(&mut self) {
-        let mut state = self.side.state();
+        let mut state = self.session.side.state();
         state.take_back(self.number);
         if let Some(call) = state.call(self.number) {
             call.listening = Listening::Soon;
         }
-        state.hand_out();
+        Side::hand_out(self.session, &mut state);
     }
 }
+
+#[cfg(test)]
+mod tests;

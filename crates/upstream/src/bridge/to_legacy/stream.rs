@@ -4,7 +4,10 @@
 //! the next call, because what the server asks meanwhile may reach nobody.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{
+        Arc, Mutex, PoisonError, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -56,6 +59,9 @@ struct Shared {
     state: watch::Sender<State>,
     /// That a call is about to be made.
     wanted: Notify,
+    /// Whether a call has waited for it in vain. Others do not wait for it then,
+    /// until it has opened in time again.
+    is_late: AtomicBool,
 }
 
 /// What came of asking for a stream.
@@ -63,7 +69,7 @@ enum Opened {
     Reader(Box<Reader>),
     /// The server has none, or not for this session.
     Refused,
-    /// There was no answer.
+    /// There was no answer, or one that may be another the next time.
     Failed,
 }
 
@@ -77,13 +83,19 @@ impl Stream {
         stream.ready().await;
     }
 
-    /// Waits until the stream is open, but no longer than a call can wait.
+    /// Waits until the stream is open, but no longer than a call can wait, and not
+    /// at all if it was waited for in vain before.
     pub(super) async fn ready(&self) {
         let mut state = self.shared.state.subscribe();
         if *state.borrow_and_update() == State::Closed {
             self.shared.wanted.notify_one();
+            if self.shared.is_late.load(Ordering::Relaxed) {
+                return;
+            }
             let is_settled = state.wait_for(|state| *state != State::Closed);
-            let _ = tokio::time::timeout(PATIENCE, is_settled).await;
+            if tokio::time::timeout(PATIENCE, is_settled).await.is_err() {
+                self.shared.is_late.store(true, Ordering::Relaxed);
+            }
         }
     }
 }
@@ -104,6 +116,7 @@ async fn follow(session: Weak<Session>, shared: Arc<Shared>, bounds: Bounds) {
     loop {
         let asking = session.upgrade().map(|session| ask(&session, last.as_deref(), bounds));
         let Some(asking) = asking else { return };
+        let asked = Instant::now();
         let opened = asking.await;
         let since = Instant::now();
         let pause = match opened {
@@ -111,8 +124,11 @@ async fn follow(session: Weak<Session>, shared: Arc<Shared>, bounds: Bounds) {
                 shared.state.send_replace(State::None);
                 return;
             }
-            Opened::Failed => PAUSE,
+            Opened::Failed => PAUSE * (1 << tries.min(MOST_TRIES)),
             Opened::Reader(mut reader) => {
+                if since - asked < PATIENCE {
+                    shared.is_late.store(false, Ordering::Relaxed);
+                }
                 shared.state.send_replace(State::Open);
                 if read(&session, &mut reader).await || since.elapsed() >= LASTING {
                     tries = 0;
@@ -211,9 +227,18 @@ fn ask(
             Ok(answer) if answer.status().is_success() && is_events(answer.headers()) => {
                 Opened::Reader(Box::new(Reader::new(answer, bounds)))
             }
-            Ok(answer) if answer.status().is_server_error() => Opened::Failed,
-            Ok(_) => Opened::Refused,
-            Err(_) => Opened::Failed,
+            // A server says so that has no streams, or does not know the session.
+            // Others may still see the stream that has ended, or be busy.
+            Ok(answer)
+                if answer.status().is_success()
+                    || matches!(answer.status().as_u16(), 400 | 404 | 405) =>
+            {
+                Opened::Refused
+            }
+            Ok(_) | Err(_) => Opened::Failed,
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
