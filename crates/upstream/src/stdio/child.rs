@@ -366,19 +366,22 @@ impl Child {
         let mut edits = Edits::new(message);
         edits.replace(place, own.clone());
         let said = Said::Aside(single_line(edits.finish()).into());
-        if !waiting.to.tell(said, self.most) {
-            // The caller is gone or too far behind, and hears no more.
+        if !waiting.to.tell(said, self.most) && kind == Kind::Subscription {
+            // The caller is gone, or must know that it has missed something. Progress
+            // can be missed, and its answer still comes.
             state.waiting.remove(&number);
         }
     }
 
     /// Hands a message to the newest request that fits as `fit` says and whose caller
-    /// still listens; whether there is one.
-    pub(super) fn to_newest(&self, fit: Fit, message: &str) -> bool {
-        let message = Bytes::from(single_line(message.to_owned()));
+    /// still listens, and to no other; whether that caller had room for it, or `None`
+    /// if there is no such request.
+    pub(super) fn to_newest(&self, fit: Fit, message: &str) -> Option<bool> {
         let state = self.state();
-        let mut fitting = state.waiting.values().rev().filter(|waiting| waiting.fit == fit);
-        fitting.any(|waiting| waiting.to.tell(Said::Aside(message.clone()), self.most))
+        let is_fitting = |waiting: &&Waiting| waiting.fit == fit && !waiting.to.is_gone();
+        let newest = state.waiting.values().rev().find(is_fitting)?;
+        let message = Bytes::from(single_line(message.to_owned()));
+        Some(newest.to.tell(Said::Aside(message), self.most))
     }
 
     /// The answer to one request cannot be read.

@@ -1,7 +1,7 @@
 #!/bin/sh
 # A small MCP server for tests: `server.sh [legacy|modern|strict|slow|fragile|deaf|early|mute|changing]`.
 # What it is sent goes to the file $RECORD, if that is set.
-mode=${1:-legacy} held= asker= listener= listed= asknext= listing=
+mode=${1:-legacy} held= asker= listener= listed= asknext= listing= flooded=
 if [ "$mode" = mute ]; then trap '' TERM; while :; do sleep 1; done; fi
 say() { printf '%s\n' "$1"; }
 answer() { say "{\"jsonrpc\":\"2.0\",\"id\":$1,\"result\":$2}"; }
@@ -19,6 +19,13 @@ call() {
     *'"name":"hold"'*) held=$id ;;
     *'"name":"release"'*) text "$id" second; text "$held" first ;;
     *'"name":"hang"'*) ;;
+    # More log lines than may wait for one caller; `drained` answers it.
+    *'"name":"flood"'*)
+      flooded=$id count=0
+      while [ $count -lt 2500 ]; do
+        notify notifications/message '"level":"info","data":"drop"'; count=$((count + 1))
+      done ;;
+    *'"name":"drained"'*) text "$flooded" flooded; text "$id" done ;;
     *'"name":"progress-hang"'*)
       notify notifications/progress "\"progressToken\":$(value progressToken),\"progress\":1" ;;
     *'"name":"die"'*) echo 'about to die' >&2; exit 3 ;;
