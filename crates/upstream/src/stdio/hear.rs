@@ -77,11 +77,7 @@ fn hear(child: &Arc<Child>, line: Vec<u8>) {
             );
         }
     };
-    let message = Message::read(&document);
-    if message.is_ok() {
-        child.heard();
-    }
-    match message {
+    match Message::read(&document) {
         Ok(Message::Response { id, .. }) => child.answered(&id, &document, None),
         Ok(Message::Failure { id: Some(id), error }) => {
             let code = error.get("code").map(Value::raw);

@@ -84,8 +84,8 @@ pub struct Program {
 pub struct Limits {
     /// Bytes of one message from it, and that may wait for one caller.
     pub message: usize,
-    /// How long its answers are waited for. After several time-outs in a row, with
-    /// nothing heard from it in between, it is ended; without such a time it never is.
+    /// How long its answers are waited for. If it answers nothing, not even a `ping`, for
+    /// several such times in a row, it is ended; without such a time it never is.
     pub patience: Option<Duration>,
 }
 

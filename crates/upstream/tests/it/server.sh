@@ -50,6 +50,18 @@ call() {
       [ -z "$listener" ] || meta="\"_meta\":{\"io.modelcontextprotocol/subscriptionId\":$listener}"
       notify notifications/tools/list_changed "$meta"; text "$id" told ;;
     *'"name":"touched"'*) notify notifications/resources/updated '"uri":"file:///a"'; text "$id" told ;;
+    # Only a heartbeat is left of it.
+    *'"name":"beat"'*)
+      text "$id" beat
+      while :; do notify notifications/message '"level":"info","data":"alive"'; sleep 0.05; done ;;
+    # Works for three seconds, and reads nothing meanwhile.
+    *'"name":"busy"'*)
+      token=$(value progressToken) count=0
+      while [ $count -lt 30 ]; do
+        count=$((count + 1))
+        notify notifications/progress "\"progressToken\":$token,\"progress\":$count"; sleep 0.1
+      done
+      text "$id" "$$" ;;
     *'"name":"deaf"'*) text "$id" deaf; while :; do sleep 1; done ;;
     *) text "$id" "$$" ;;
   esac
