@@ -11,6 +11,7 @@ use std::{
 };
 
 use rustix::process::{Pid, Signal, kill_process_group};
+use sluice_wire::arguments;
 use tokio::{
     io::AsyncWriteExt as _,
     process::{ChildStdin, Command},
@@ -166,6 +167,7 @@ fn last_words(launch: &Launch, program: &Program) -> (Overheard, Option<LastWord
     let overheard = Overheard::default();
     let declared = program.env.iter().map(|(_, value)| value);
     let secrets = declared.chain(&launch.secrets).cloned();
+    let secrets = secrets.chain(arguments::secrets(&program.command));
     let words = LastWords::new(overheard.clone(), secrets);
     (overheard, Some(words))
 }
