@@ -207,11 +207,62 @@ def cancelled(context: Context) -> None:
             require("no answer" not in log, f"a warning of it is in the log:\n{log}")
 
 
+# A program that leaves a daemon behind (a session of its own, and no parent that knows
+# it), then serves, or ends at once.
+DAEMON = """
+import os, sys, time
+ready, told = os.pipe()
+first = os.fork()
+if first == 0:
+    os.setsid()
+    if os.fork() > 0:
+        os._exit(0)
+    null = os.open(os.devnull, os.O_RDWR)
+    for number in (0, 1, 2):
+        os.dup2(null, number)
+    with open(sys.argv[1], "a") as file:
+        file.write(f"{os.getpid()}\\n")
+    os.write(told, b".")
+    time.sleep(1000)
+    os._exit(0)
+os.waitpid(first, 0)
+os.read(ready, 1)
+if len(sys.argv) == 2:
+    sys.exit(1)
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+
+
+def daemons(context: Context) -> None:
+    """Of a command that ends by itself, and of one that ends with the gateway."""
+    program = context.folder / "daemon.py"
+    program.write_text(DAEMON)
+    for kind, server in (("ends", []), ("ended", EVERYTHING)):
+        own = Context(context.sluice, context.peers, context.folder / kind)
+        own.folder.mkdir()
+        file = own.folder / "daemon"
+        with gateway(own, [str(PYTHON), str(program), str(file), *server]) as (_, process):
+            called = sluice(own, "call", "s", "echo", "--args", '{"message":"hi"}', "--token", TOKEN)
+            started = [int(line) for line in file.read_text().split()]
+            require(bool(started), "no daemon was started")
+            if server:
+                require(called.code == 0, "the call failed", called)
+                require(runs(started[-1]), "the daemon ended before its command")
+            else:
+                require(called.code != 0, "the command did not end", called)
+                process.until("the daemons are gone", lambda: not any(map(runs, started)))
+        deadline = time.monotonic() + 20
+        while any(runs(int(line)) for line in file.read_text().split()):
+            require(time.monotonic() < deadline, f"a daemon is still there: {kind}")
+            time.sleep(0.1)
+
+
 CASES = [
     Case("A question of a command reaches its client during the first call by `sluice wrap`.", first_call_of_wrap),
     Case('A question of a command reaches its client during the first call with `instances = "session"`.', first_call_of_session),
     Case("A command that fetches by TLS first is given `NODE_EXTRA_CA_CERTS`.", certificates),
     Case("A command that does not start is reported with what it wrote, by `scan`, `server tools`, `call` and the log.", last_words),
     Case("A command that is stopped is replaced after several time-outs.", stopped),
+    Case("A daemon that a command has started is gone when the command ends, by itself or with the gateway.", daemons),
     Case("A call of a command that its client gives up ends without a warning, and is recorded as cancelled.", cancelled),
 ]

@@ -125,20 +125,20 @@ impl Upstream {
     /// The last that a command wrote to its standard error, as one line: for those who
     /// run the gateway, because it may be about anybody's calls.
     pub fn last_words(&self) -> Option<String> {
-        self.words(false)
-    }
-
-    /// The same of a command that has not introduced itself yet, so that nothing of any
-    /// client's can be in it.
-    pub fn words_at_start(&self) -> Option<String> {
-        self.words(true)
-    }
-
-    fn words(&self, at_start: bool) -> Option<String> {
         match self {
             Upstream::Http(_) | Upstream::Builtin(_) => None,
-            Upstream::Stdio(server) => server.last_words(at_start),
-            Upstream::Only(child) => child.last_words(at_start),
+            Upstream::Stdio(server) => server.last_words(),
+            Upstream::Only(child) => child.last_words(false),
+        }
+    }
+
+    /// The same of the one command that there is for one client, while it has not
+    /// introduced itself. Of others, the error of the request tells it, because only
+    /// whoever waited knows which of several processes was waited for.
+    pub fn words_at_start(&self) -> Option<String> {
+        match self {
+            Upstream::Only(child) => child.last_words(true),
+            Upstream::Http(_) | Upstream::Builtin(_) | Upstream::Stdio(_) => None,
         }
     }
 

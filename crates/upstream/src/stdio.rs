@@ -102,6 +102,7 @@ impl StdioServer {
             is_shared: instances == Instances::Shared,
             kept: Mutex::default(),
             newest: std::sync::Mutex::default(),
+            shared: std::sync::Mutex::default(),
         };
         StdioServer {
             instances,
@@ -123,10 +124,9 @@ impl StdioServer {
         }
     }
 
-    /// The last that the newest child wrote for people; if `at_start`, only of one that
-    /// is still to introduce itself.
-    pub(crate) fn last_words(&self, at_start: bool) -> Option<String> {
-        self.shared.core.last_words(at_start)
+    /// The last that the newest child wrote for people.
+    pub(crate) fn last_words(&self) -> Option<String> {
+        self.shared.core.last_words()
     }
 
     async fn modern_child(&self) -> Started {
@@ -229,7 +229,7 @@ impl StdioServer {
         let id = id.to_json();
         let mut is_first = true;
         loop {
-            let child = match self.modern_child().await {
+            let child = match self.shared.core.shared_in_time(self.modern_child()).await {
                 Ok(child) => child,
                 Err(StartError::Failed(why)) => return Err(SendError::NotStarted(why.to_string())),
                 Err(StartError::Legacy | StartError::Modern) => {

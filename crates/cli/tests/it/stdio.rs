@@ -411,3 +411,36 @@ async fn a_modern_client_can_use_a_command_of_the_legacy_era() {
     let answer = String::from_utf8(answer.to_vec()).unwrap();
     assert!(answer.contains(r#""resultType":"complete""#), "{answer}");
 }
+
+/// With a process for each session, the time-out of a call says nothing of a process that
+/// starts for somebody else meanwhile.
+#[test]
+fn a_timeout_repeats_no_line_of_another_sessions_process() {
+    let folder = Folder::with("policy.json", POLICY);
+    let (stuck, record) = (folder.path().join("stuck"), folder.path().join("record"));
+    let script = format!(
+        "if [ -e {} ]; then echo waits for its own registry >&2; exec sleep 1000; fi; exec {SERVER}",
+        stuck.display()
+    );
+    let declared = format!(
+        "[servers.s]\ncommand = [\"sh\", \"-c\", \"{script}\"]\ninstances = \"session\"\n\
+         timeout = \"4s\"\nenv = {{ RECORD = \"{}\" }}\n\
+         [policies.p]\nserver = \"s\"\nfile = \"policy.json\"\n\
+         [grants.g]\nservers = [\"s\"]\npolicy = \"p\"\ntoken = \"{TOKEN}\"\n",
+        record.display()
+    );
+    folder.write("sluice.toml", &declared);
+    let up = folder.up(&[]);
+    std::thread::scope(|scope| {
+        let running = scope.spawn(|| up.run(&["call", "s", "hang", "--token", TOKEN]));
+        let is_called = || fs::read_to_string(&record).is_ok_and(|text| text.contains("\"hang\""));
+        until("the call has reached its process", is_called);
+        fs::write(&stuck, "").unwrap();
+        let starting = up.run(&["call", "s", "echo", "--token", TOKEN]);
+        let running = running.join().unwrap();
+        assert!(running.err.contains("the server did not answer in time"), "{running:?}");
+        assert!(!running.err.contains("registry"), "{running:?}");
+        let own = "has not started in time: \"waits for its own registry\"";
+        assert!(starting.err.contains(own), "{starting:?}");
+    });
+}

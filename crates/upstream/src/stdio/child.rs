@@ -17,7 +17,7 @@ use sluice_wire::{
     mcp::Era,
     rpc::Id,
 };
-use tokio::{sync::watch, time::Instant};
+use tokio::{runtime::Handle, sync::watch, time::Instant};
 
 use super::{
     chatter::Chatter,
@@ -82,6 +82,23 @@ struct State {
     over: Option<(Arc<str>, Instant)>,
 }
 
+impl State {
+    /// Forgets a request that nobody waits for any longer, although it has no answer.
+    fn give_up(&mut self, number: u64) -> Option<(Waiting, Verdict)> {
+        let waiting = self.waiting.remove(&number)?;
+        let verdict = self.health.give_up(waiting.asked);
+        Some((waiting, verdict))
+    }
+
+    /// A request is answered; who waits for that, if anybody still does.
+    fn answered(&mut self, number: u64) -> Option<Waiting> {
+        if (1..=self.next).contains(&number) {
+            self.health.answer();
+        }
+        self.waiting.remove(&number)
+    }
+}
+
 /// Who makes a request.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Asker<'s> {
@@ -134,6 +151,7 @@ struct Waiting {
     token: Option<String>,
     session: Option<Arc<str>>,
     fit: Fit,
+    asked: Instant,
     to: Caller,
 }
 
@@ -150,7 +168,6 @@ pub(super) enum AskError {
 pub(super) struct Asking {
     child: Arc<Child>,
     number: u64,
-    asked: Instant,
     /// Whether the child is told in either era.
     pub(super) always_cancels: bool,
     pub(super) inbox: Inbox,
@@ -254,11 +271,11 @@ impl Child {
             token: token.map(|token| token.raw().to_owned()),
             session: asker.session().cloned(),
             fit: Fit::of(asker, root.get("method").and_then(Value::as_str)),
+            asked: Instant::now(),
             to,
         };
         let number = self.register(waiting)?;
-        let (child, now) = (Arc::clone(self), Instant::now());
-        let asking = Asking { child, number, asked: now, always_cancels: false, inbox };
+        let asking = Asking { child: Arc::clone(self), number, always_cancels: false, inbox };
         let mut edits = Edits::new(request);
         for place in id.into_iter().chain(token) {
             edits.replace(place, number.to_string());
@@ -267,12 +284,10 @@ impl Child {
             return Ok(asking);
         }
         // It was never sent, so there is nothing to cancel.
-        let verdict = {
-            let mut state = self.state();
-            state.waiting.remove(&number);
-            state.health.refuse()
-        };
-        self.follow(verdict);
+        let removed = self.state().give_up(number);
+        if let Some((_, verdict)) = removed {
+            self.follow(verdict);
+        }
         Err(self.over().map_or(AskError::Full, |(why, _)| AskError::Over(why)))
     }
 
@@ -301,7 +316,7 @@ impl Child {
     }
 
     /// Cancels a request that this session made: `id` is its own, as JSON.
-    pub(super) async fn cancel(&self, session: &Arc<str>, notification: &Document) {
+    pub(super) async fn cancel(self: &Arc<Child>, session: &Arc<str>, notification: &Document) {
         let place = notification.root().get("params").and_then(|params| params.get("requestId"));
         let Some(place) = place else { return };
         let found = {
@@ -310,15 +325,16 @@ impl Child {
                 waiting.id == place.raw() && waiting.session.as_ref() == Some(session)
             };
             let number = state.waiting.iter().find(own).map(|(number, _)| *number);
-            number.and_then(|number| Some((number, state.waiting.remove(&number)?)))
+            number.and_then(|number| Some((number, state.give_up(number)?)))
         };
-        let Some((number, waiting)) = found else { return };
+        let Some((number, (waiting, verdict))) = found else { return };
         let mut edits = Edits::new(notification);
         edits.replace(place, number.to_string());
         // Servers do not answer what was cancelled, so that its caller would
         // wait in vain.
         waiting.to.tell(Said::Cancelled, self.most);
         let _ = self.tell(edits.finish()).await;
+        self.follow(verdict);
     }
 
     /// Takes note of a request of the child's that its client is to answer.
@@ -334,8 +350,7 @@ impl Child {
 
     /// Hands an answer to whoever waits for it.
     pub(super) fn answered(&self, id: &Id, message: &Document, code: Option<&str>) {
-        let Some(waiting) = number(id).and_then(|number| self.state().waiting.remove(&number))
-        else {
+        let Some(waiting) = number(id).and_then(|number| self.state().answered(number)) else {
             return;
         };
         let root = message.root();
@@ -356,62 +371,78 @@ impl Child {
     /// `place` is our number, and becomes that request's own id or token.
     pub(super) fn aside<'d>(&self, message: &'d Document, place: Value<'d>, kind: Kind) {
         let Some(number) = Id::read(place).ok().as_ref().and_then(number) else { return };
-        let mut state = self.state();
-        let Some(waiting) = state.waiting.get(&number) else { return };
+        let State { waiting: all, health, .. } = &mut *self.state();
+        let Some(waiting) = all.get(&number) else { return };
         let own = match kind {
             Kind::Subscription => Some(&waiting.id),
             Kind::Progress => waiting.token.as_ref(),
         };
         let Some(own) = own else { return };
+        if kind == Kind::Progress {
+            // It works on a request that somebody still waits for.
+            health.answer();
+        }
         let mut edits = Edits::new(message);
         edits.replace(place, own.clone());
         let said = Said::Aside(single_line(edits.finish()).into());
-        if !waiting.to.tell(said, self.most) {
-            // The caller is gone or too far behind, and hears no more.
-            state.waiting.remove(&number);
+        if !waiting.to.tell(said, self.most) && kind == Kind::Subscription {
+            // The caller is gone, or must know that it has missed something. Progress
+            // can be missed, and its answer still comes.
+            all.remove(&number);
         }
     }
 
     /// Hands a message to the newest request that fits as `fit` says and whose caller
-    /// still listens; whether there is one.
-    pub(super) fn to_newest(&self, fit: Fit, message: &str) -> bool {
-        let message = Bytes::from(single_line(message.to_owned()));
+    /// still listens, and to no other; whether that caller had room for it, or `None`
+    /// if there is no such request.
+    pub(super) fn to_newest(&self, fit: Fit, message: &str) -> Option<bool> {
         let state = self.state();
-        let mut fitting = state.waiting.values().rev().filter(|waiting| waiting.fit == fit);
-        fitting.any(|waiting| waiting.to.tell(Said::Aside(message.clone()), self.most))
+        let is_fitting = |waiting: &&Waiting| waiting.fit == fit && !waiting.to.is_gone();
+        let newest = state.waiting.values().rev().find(is_fitting)?;
+        let message = Bytes::from(single_line(message.to_owned()));
+        Some(newest.to.tell(Said::Aside(message), self.most))
     }
 
     /// The answer to one request cannot be read.
     pub(super) fn fail(&self, number: u64, why: &str) {
-        if let Some(waiting) = self.state().waiting.remove(&number) {
+        let waiting = self.state().answered(number);
+        if let Some(waiting) = waiting {
             waiting.to.tell(Said::Failed(why.into()), self.most);
         }
     }
 
-    /// It has sent a message.
-    pub(super) fn heard(&self) {
-        self.state().health.hear();
-    }
-
-    /// Does what follows from a request that was given up on.
-    fn follow(&self, verdict: Verdict) {
+    /// Does what follows from a request that was given up on, or from a `ping`.
+    fn follow(self: &Arc<Child>, verdict: Verdict) {
         match verdict {
             Verdict::Fine => {}
-            Verdict::Doubtful => {
-                let number = {
-                    let mut state = self.state();
-                    state.next += 1;
-                    state.next
-                };
-                // Whatever it answers, also that it knows no `ping`, is a sign of life.
-                let ping = format!(r#"{{"jsonrpc":"2.0","id":{number},"method":"ping"}}"#);
-                let _ = self.tell_now(ping);
-            }
+            Verdict::Doubtful => self.ping(),
             Verdict::Dead => {
                 self.chatter.warn("it does not answer any more, and is replaced");
                 self.finish("the server has not answered several calls in a row, and was ended");
             }
         }
+    }
+
+    /// Asks it for a sign of life. Whatever it answers, also that it knows no `ping`, is one.
+    fn ping(self: &Arc<Child>) {
+        let (number, patience) = {
+            let mut state = self.state();
+            state.next += 1;
+            (state.next, state.health.patience)
+        };
+        // If there is no room for it, the child does not read, and will not answer.
+        let _ = self.tell_now(format!(r#"{{"jsonrpc":"2.0","id":{number},"method":"ping"}}"#));
+        // Requests are dropped also when the runtime ends.
+        let (Some(patience), Ok(runtime)) = (patience, Handle::try_current()) else { return };
+        let child = Arc::downgrade(self);
+        runtime.spawn(async move {
+            tokio::time::sleep(patience).await;
+            let Some(child) = child.upgrade().filter(|child| child.over().is_none()) else {
+                return;
+            };
+            let verdict = child.state().health.expire();
+            child.follow(verdict);
+        });
     }
 
     /// It has ended, or is to end now: nobody waits any longer.
@@ -455,13 +486,9 @@ impl Asking {
 
 impl Drop for Asking {
     fn drop(&mut self) {
-        let (was_waiting, verdict) = {
-            let mut state = self.child.state();
-            let was_waiting = state.waiting.remove(&self.number).is_some();
-            let verdict = was_waiting.then(|| state.health.give_up(self.asked));
-            (was_waiting, verdict.unwrap_or(Verdict::Fine))
-        };
-        if was_waiting && (self.always_cancels || self.child.is_modern()) {
+        let given_up = self.child.state().give_up(self.number);
+        let Some((_, verdict)) = given_up else { return };
+        if self.always_cancels || self.child.is_modern() {
             let number = self.number;
             let reason = quoted("the client went away");
             let _ = self.child.tell_now(format!(

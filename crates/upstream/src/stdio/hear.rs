@@ -77,11 +77,7 @@ fn hear(child: &Arc<Child>, line: Vec<u8>) {
             );
         }
     };
-    let message = Message::read(&document);
-    if message.is_ok() {
-        child.heard();
-    }
-    match message {
+    match Message::read(&document) {
         Ok(Message::Response { id, .. }) => child.answered(&id, &document, None),
         Ok(Message::Failure { id: Some(id), error }) => {
             let code = error.get("code").map(Value::raw);
@@ -236,9 +232,13 @@ fn one_hears(child: &Child, mailbox: &Mailbox, message: &str, method: &str) -> P
 /// Sends a message that may belong to any request of the one client: most probably it
 /// belongs to the newest call. The child cannot say so.
 fn one_is_told(child: &Child, mailbox: &Mailbox, message: &str) -> Posted {
-    let is_sent = child.to_newest(Fit::Call, message)
-        || (!mailbox.is_open() && child.to_newest(Fit::Other, message));
-    if is_sent { Posted::Sent } else { mailbox.post(message, child.most) }
+    let other = || (!mailbox.is_open()).then(|| child.to_newest(Fit::Other, message)).flatten();
+    match child.to_newest(Fit::Call, message).or_else(other) {
+        Some(true) => Posted::Sent,
+        // Elsewhere it would be taken for a message about another call.
+        Some(false) => Posted::Refused,
+        None => mailbox.post(message, child.most),
+    }
 }
 
 #[cfg(test)]

@@ -32,6 +32,8 @@ const PROBE: Duration = Duration::from_secs(3);
 /// How long it may take to introduce itself; some are downloaded first.
 const PATIENCE: Duration = Duration::from_mins(2);
 
+pub(super) const LATE: &str = "the server has not started in time";
+
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 const READY: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 
@@ -49,15 +51,10 @@ pub(super) struct Core {
     pub(super) is_shared: bool,
     /// Held while a child is started.
     pub(super) kept: Mutex<Kept>,
-    /// The child that was started last.
-    pub(super) newest: std::sync::Mutex<Option<Newest>>,
-}
-
-/// The child that was started last; what it wrote outlives it.
-#[derive(Debug)]
-pub(super) struct Newest {
-    child: Weak<Child>,
-    words: Option<LastWords>,
+    /// What the child wrote that was started last, whoever it is for.
+    pub(super) newest: std::sync::Mutex<Option<LastWords>>,
+    /// The shared child that was started last; one starts at a time.
+    pub(super) shared: std::sync::Mutex<Weak<Child>>,
 }
 
 /// Children that speak the legacy era.
@@ -75,22 +72,39 @@ impl Core {
         let child =
             launch::launch(&self.launch, &self.program, self.limits, &self.chatter, audience)
                 .map_err(|error| Arc::<str>::from(error.to_string()))?;
-        *self.newest.lock().unwrap_or_else(PoisonError::into_inner) =
-            Some(Newest { child: Arc::downgrade(&child), words: child.words.clone() });
+        self.newest.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&child.words);
         Ok(child)
     }
 
-    /// The last that the newest child wrote for people; if `at_start`, only of one that
-    /// is still to introduce itself.
-    pub(super) fn last_words(&self, at_start: bool) -> Option<String> {
-        let newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
-        let newest = newest.as_ref()?;
-        let starts = || newest.child.upgrade().is_some_and(|child| !child.is_introduced());
-        newest.words.as_ref().filter(|_| !at_start || starts())?.text()
+    /// The last that the newest child wrote for people.
+    pub(super) fn last_words(&self) -> Option<String> {
+        self.newest.lock().unwrap_or_else(PoisonError::into_inner).as_ref()?.text()
     }
 
     fn start_shared(&self) -> Result<Arc<Child>, Arc<str>> {
-        self.start(Audience::Many(Arc::downgrade(&self.sessions)))
+        let child = self.start(Audience::Many(Arc::downgrade(&self.sessions)))?;
+        *self.shared.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&child);
+        Ok(child)
+    }
+
+    /// Waits until a child has started, for a little less than its answers are waited
+    /// for; `None` if it has not by then. Outside, nobody would know any more which child
+    /// was waited for.
+    pub(super) async fn in_time<T>(&self, starting: impl Future<Output = T>) -> Option<T> {
+        match self.limits.patience {
+            Some(patience) => tokio::time::timeout(patience.mul_f64(0.9), starting).await.ok(),
+            None => Some(starting.await),
+        }
+    }
+
+    /// The shared child, if it starts in time. It goes on starting if it does not.
+    pub(super) async fn shared_in_time(&self, starting: impl Future<Output = Started>) -> Started {
+        self.in_time(starting).await.unwrap_or_else(|| {
+            let child = self.shared.lock().unwrap_or_else(PoisonError::into_inner).upgrade();
+            let child = child.filter(|child| !child.is_introduced());
+            let why = child.map_or_else(|| LATE.to_owned(), |child| child.explain(LATE));
+            Err(StartError::Failed(why.into()))
+        })
     }
 }
 

@@ -11,6 +11,7 @@ use std::{
 };
 
 use rustix::process::{Pid, Signal, kill_process_group};
+use sluice_wire::arguments;
 use tokio::{
     io::AsyncWriteExt as _,
     process::{ChildStdin, Command},
@@ -84,8 +85,8 @@ pub struct Program {
 pub struct Limits {
     /// Bytes of one message from it, and that may wait for one caller.
     pub message: usize,
-    /// How long its answers are waited for. After several time-outs in a row, with
-    /// nothing heard from it in between, it is ended; without such a time it never is.
+    /// How long its answers are waited for. If it answers nothing, not even a `ping`, for
+    /// several such times in a row, it is ended; without such a time it never is.
     pub patience: Option<Duration>,
 }
 
@@ -166,6 +167,7 @@ fn last_words(launch: &Launch, program: &Program) -> (Overheard, Option<LastWord
     let overheard = Overheard::default();
     let declared = program.env.iter().map(|(_, value)| value);
     let secrets = declared.chain(&launch.secrets).cloned();
+    let secrets = secrets.chain(arguments::secrets(&program.command));
     let words = LastWords::new(overheard.clone(), secrets);
     (overheard, Some(words))
 }

@@ -6,6 +6,7 @@ use std::{
     sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
+use sluice_wire::edit::quoted;
 use tokio::sync::watch;
 
 use super::chatter::LONGEST;
@@ -15,6 +16,10 @@ const MOST_SHOWN: usize = 10;
 const LONGEST_SHOWN: usize = 200;
 /// Shorter values are not secrets, and would tear holes into words.
 const SHORTEST_SECRET: usize = 4;
+/// The same for a part of a secret.
+const SHORTEST_PIECE: usize = 6;
+/// What stands in the place of a secret.
+const MASK: &str = "…";
 
 /// Lines that are kept.
 const MOST_LINES: usize = 20;
@@ -83,10 +88,10 @@ pub(super) struct LastWords {
 
 impl LastWords {
     pub(super) fn new(overheard: Overheard, secrets: impl Iterator<Item = String>) -> LastWords {
-        let mut secrets: Vec<String> =
-            secrets.filter(|secret| secret.len() >= SHORTEST_SECRET).collect();
+        let mut secrets: Vec<String> = secrets.flat_map(|secret| forms(&secret)).collect();
         // One may be part of another.
-        secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+        secrets.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
+        secrets.dedup();
         LastWords { overheard, secrets: secrets.into() }
     }
 
@@ -100,13 +105,43 @@ impl LastWords {
         (!last.is_empty()).then(|| last.join(" | "))
     }
 
+    /// Hides the beginning of a secret at the end of a line, which may have been cut there.
+    fn hide_end(&self, line: &mut String) {
+        let end = line.trim_end_matches(['\u{fffd}', ' ']);
+        let begins = |secret: &String| {
+            let lengths = SHORTEST_PIECE..=secret.len().min(end.len());
+            let mut starts = lengths.rev().filter_map(|length| secret.get(..length));
+            starts.find(|start| end.ends_with(start)).map(str::len)
+        };
+        if let Some(length) = self.secrets.iter().filter_map(begins).max() {
+            let kept = end.len() - length;
+            line.truncate(kept);
+            line.push_str(MASK);
+        }
+    }
+
     fn shown(&self, line: &str) -> String {
         let mut line = plain(line);
         for secret in &*self.secrets {
-            line = line.replace(secret, "…");
+            line = line.replace(secret, MASK);
         }
+        self.hide_end(&mut line);
         line.trim().chars().take(LONGEST_SHOWN).collect()
     }
+}
+
+/// How a secret may stand in a line: as it is or as a JSON string has it, whole or one of
+/// its lines.
+fn forms(secret: &str) -> Vec<String> {
+    let lines = secret.split(['\r', '\n']).map(str::trim);
+    let lines = lines.filter(|line| *line != secret.trim() && line.len() >= SHORTEST_PIECE);
+    let pieces = std::iter::once(secret.trim()).chain(lines);
+    let forms = pieces.flat_map(|piece| {
+        let quoted = quoted(piece);
+        let inner = quoted.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
+        [plain(piece), inner.unwrap_or_default().to_owned()]
+    });
+    forms.filter(|form| form.len() >= SHORTEST_SECRET).collect()
 }
 
 /// A line without control characters, and without the sequences that begin with one.
@@ -154,6 +189,26 @@ mod tests {
             overheard.push(b"again");
         }
         assert_eq!(words.text().unwrap().matches("again").count(), MOST_SHOWN);
+    }
+
+    #[test]
+    fn secrets_of_several_lines_escaped_or_cut_are_not_shown() {
+        let check = |secret: &str, line: &str, expected: &str| {
+            let overheard = Overheard::default();
+            let words = LastWords::new(overheard.clone(), [secret.to_owned()].into_iter());
+            overheard.push(line.as_bytes());
+            assert_eq!(words.text().unwrap(), expected, "{line}");
+        };
+        let key = "-----BEGIN-----\r\nMIIEvQIBADAN\n  abcdefgh\nend";
+        check(key, "it has MIIEvQIBADAN in it", "it has … in it");
+        check(key, "abcdefgh", "…");
+        check(key, "the end", "the end");
+        let escaped = r#"{"key":"-----BEGIN-----\r\nMIIEvQIBADAN\n  abcdefgh\nend"}"#;
+        check(key, escaped, r#"{"key":"…"}"#);
+        check("a\tquoted\"word", r#"got a\tquoted\"word"#, "got …");
+        check("a\tquoted\"word", "got a\tquoted\"word", "got …");
+        let long = "0123456789".repeat(200);
+        check(&long, &format!("token {long} is wrong"), "token …");
     }
 
     #[test]

@@ -15,7 +15,7 @@ use tokio::{
 
 use super::{
     child::{AskError, Asker, Audience, Child, Introduction},
-    introduce::{Core, answer_of, result_of},
+    introduce::{Core, LATE, answer_of, result_of},
     reply,
     sessions::{IDLE, Mailbox},
 };
@@ -77,7 +77,8 @@ impl OwnSessions {
         let mailbox = Arc::new(mailbox);
         let child = core.start(Audience::One(Arc::clone(&mailbox))).map_err(failed)?;
         let mut asking = child.ask(hello, Asker::Gateway).await.map_err(sent)?;
-        let answer = answer_of(&mut asking).await.map_err(failed)?;
+        let answer = core.in_time(answer_of(&mut asking)).await;
+        let answer = answer.unwrap_or_else(|| Err(child.explain(LATE).into())).map_err(failed)?;
         drop(asking);
         let response = reply::json(StatusCode::OK, answer.message.clone());
         let Some(result) = result_of(&child, &answer) else { return Ok(response) };

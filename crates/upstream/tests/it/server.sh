@@ -1,7 +1,7 @@
 #!/bin/sh
 # A small MCP server for tests: `server.sh [legacy|modern|strict|slow|fragile|deaf|late|early|mute|changing]`.
 # What it is sent goes to the file $RECORD, if that is set.
-mode=${1:-legacy} held= asker= listener= listed= asknext= listing=
+mode=${1:-legacy} held= asker= listener= listed= asknext= listing= flooded=
 if [ "$mode" = mute ]; then trap '' TERM; while :; do sleep 1; done; fi
 say() { printf '%s\n' "$1"; }
 answer() { say "{\"jsonrpc\":\"2.0\",\"id\":$1,\"result\":$2}"; }
@@ -19,6 +19,13 @@ call() {
     *'"name":"hold"'*) held=$id ;;
     *'"name":"release"'*) text "$id" second; text "$held" first ;;
     *'"name":"hang"'*) ;;
+    # More log lines than may wait for one caller; `drained` answers it.
+    *'"name":"flood"'*)
+      flooded=$id count=0
+      while [ $count -lt 2500 ]; do
+        notify notifications/message '"level":"info","data":"drop"'; count=$((count + 1))
+      done ;;
+    *'"name":"drained"'*) text "$flooded" flooded; text "$id" done ;;
     *'"name":"progress-hang"'*)
       notify notifications/progress "\"progressToken\":$(value progressToken),\"progress\":1" ;;
     *'"name":"die"'*) echo 'about to die' >&2; exit 3 ;;
@@ -43,6 +50,18 @@ call() {
       [ -z "$listener" ] || meta="\"_meta\":{\"io.modelcontextprotocol/subscriptionId\":$listener}"
       notify notifications/tools/list_changed "$meta"; text "$id" told ;;
     *'"name":"touched"'*) notify notifications/resources/updated '"uri":"file:///a"'; text "$id" told ;;
+    # Only a heartbeat is left of it.
+    *'"name":"beat"'*)
+      text "$id" beat
+      while :; do notify notifications/message '"level":"info","data":"alive"'; sleep 0.05; done ;;
+    # Works for three seconds, and reads nothing meanwhile.
+    *'"name":"busy"'*)
+      token=$(value progressToken) count=0
+      while [ $count -lt 30 ]; do
+        count=$((count + 1))
+        notify notifications/progress "\"progressToken\":$token,\"progress\":$count"; sleep 0.1
+      done
+      text "$id" "$$" ;;
     *'"name":"deaf"'*) text "$id" deaf; while :; do sleep 1; done ;;
     *) text "$id" "$$" ;;
   esac
