@@ -19,16 +19,14 @@ import cases
 from harness import conformance, matrix, peers, table
 from harness.case import Case
 from harness.gateway import Configuration, http_server, started
+from harness.pairs import Pair, all_pairs
 from harness.processes import Failed, indented
 from harness.report import Report
 from harness.trial import tried
 
 DOCUMENT = peers.ROOT / "docs/reference/compatibility.md"
-
-
-def common(client: table.Client) -> tuple[table.Server, table.Server]:
-    """The servers that every client is tried with."""
-    return table.DEMO, table.BRIDGED if client.mode == "modern" else table.HTTP
+# How many pairs are tried at a time. Most of a trial is waiting for programs to start.
+AT_ONCE = 3
 
 
 class Run:
@@ -45,7 +43,7 @@ class Run:
         """Tries all of it; gives the matrix."""
         make_files(self.folder)
         with contextlib.ExitStack() as stack:
-            urls = {server.name: self.begin(stack, server) for server in self.servers}
+            urls = self.begin_all(stack)
             conforming = {
                 "compat-server": self.begin_http(stack, "compat-server", self.compat_server, "/mcp"),
                 "server-everything": urls["everything"],
@@ -55,34 +53,45 @@ class Run:
                 configuration.open(f"open-{name}", url)
             for server in self.servers:
                 configuration.judged(server, urls[server.name])
-            pairs = [(client, server) for client in self.clients for server in common(client)]
-            pairs += [(self.clients[0], server) for server in self.servers]
-            tokens = [configuration.grant(server) for _, server in pairs]
+            pairs = all_pairs(self.clients, self.servers)
+            tokens = {pair.name: configuration.grant(pair.server) for pair in pairs if not pair.wrapped}
             gateway = stack.enter_context(started(self.sluice, configuration))
+            ways = [
+                self.wrapping(pair, urls[pair.server.name])
+                if pair.wrapped
+                else {"url": f"{gateway}/{pair.server.name}", "token": tokens[pair.name]}
+                for pair in pairs
+            ]
             checked = self.conformance_rows(conforming, gateway)
-            with ThreadPoolExecutor(2) as pool:
-                cells = list(pool.map(lambda pair, token: self.cell(*pair, gateway, token), pairs, tokens))
-            wrapped = [self.wrapped(client, urls["pharo"]) for client in table.starters()]
-        with ThreadPoolExecutor(2) as pool:
+            with ThreadPoolExecutor(AT_ONCE) as pool:
+                cells = list(pool.map(self.cell, pairs, ways))
+        with ThreadPoolExecutor(AT_ONCE) as pool:
             held = list(pool.map(self.case, cases.ALL, range(len(cases.ALL))))
-        words = iter(cells)
-        client_rows = [self.client_row(client, [next(words) for _ in common(client)]) for client in self.clients]
-        server_rows = [self.server_row(server, next(words)) for server in self.servers]
-        return matrix.HEAD.format(
+        found = {pair.name: cell for pair, cell in zip(pairs, cells, strict=True)}
+        return matrix.made(
             date=datetime.date.today().isoformat(),
-            suite=self.versions["@modelcontextprotocol/conformance"],
-            clients="\n".join(client_rows),
-            servers="\n".join(server_rows),
-            wrapped="\n".join(wrapped),
-            cases="\n".join(held),
-            conformance="\n".join(checked),
+            versions=self.versions,
+            clients=self.clients,
+            servers=self.servers,
+            cells=found,
+            cases=held,
+            conformance=checked,
         )
+
+    def begin_all(self, stack: contextlib.ExitStack) -> dict[str, str | None]:
+        """Starts the servers; two that differ only in how the gateway takes them are one program."""
+        programs: dict[tuple, str | None] = {}
+        for server in self.servers:
+            key = (server.command or server.name, server.path)
+            if key not in programs:
+                programs[key] = self.begin(stack, server)
+        return {server.name: programs[server.command or server.name, server.path] for server in self.servers}
 
     def begin(self, stack: contextlib.ExitStack, server: table.Server) -> str | None:
         """Starts a server that the gateway does not start itself."""
         if server.image:
             return self.begin_http(stack, server.name, server.image, "")
-        if server.transport in ("built in", "stdio"):
+        if server.transport == "built in" or server.started:
             return None
         return self.begin_http(stack, server.name, server.command, server.path)
 
@@ -104,32 +113,32 @@ class Run:
                 rows.append(matrix.row(f"`{name}`", revision, *found))
         return rows
 
-    def cell(self, client: table.Client, server: table.Server, gateway: str, token: str) -> str:
+    def cell(self, pair: Pair, way: dict) -> str:
         """One client with one server, in the words of the matrix."""
-        what = f"{client.name} ({client.mode}) with {server.name}"
         try:
-            reached = {"url": f"{gateway}/{server.name}", "token": token}
-            result = tried(client, server, reached, self.folder / "homes" / token)
+            result = tried(pair.client, pair.server, way, self.folder / "homes" / pair.name)
         except Failed as error:
-            return self.report.fail(what, error)
-        self.report.say(f"passed: {what}")
+            return self.report.fail(pair.title, error)
+        self.report.say(f"passed: {pair.title}")
         return str(result)
 
-    def wrapped(self, client: table.Client, image: str) -> str:
-        """A client that starts `sluice wrap`, which starts `sluice pharo`."""
-        what = f"{client.name} ({client.mode}) with wrap"
-        folder = self.folder / f"wrap-{client.mode}"
-        folder.mkdir()
-        server = next(server for server in self.servers if server.name == "pharo")
+    def wrapping(self, pair: Pair, url: str | None) -> dict:
+        """How a client reaches a server by `sluice wrap`: the command that it starts."""
+        folder = self.folder / "wraps" / pair.name
+        folder.mkdir(parents=True)
+        server = pair.server
         (folder / "policy.json").write_text(json.dumps(server.policy()))
         command = [str(self.sluice), "--data", str(folder / "data"), "wrap", "--policy", str(folder / "policy.json")]
-        command += ["--", str(self.sluice), "pharo", "--port", str(urlsplit(image).port)]
-        try:
-            result = tried(client, server, {"command": command}, folder / "home")
-        except Failed as error:
-            return self.report.fail(what, error)
-        self.report.say(f"passed: {what}")
-        return matrix.row(client.name, self.versions[client.package], client.mode, result)
+        if pair.client.mode == "modern" and server.legacy:
+            command += ["--bridge", "modern"]
+        if server.image:
+            command += ["--", str(self.sluice), "pharo", "--port", str(urlsplit(url).port)]
+        elif server.started:
+            given = ["env", *(f"{name}={value}" for name, value in server.env)] if server.env else []
+            command += ["--", *given, *server.command]
+        else:
+            command += ["--url", url]
+        return {"command": command}
 
     def case(self, case: Case, number: int) -> str:
         """One behaviour, as a line of the matrix."""
@@ -139,13 +148,6 @@ class Run:
             return f"- {self.report.fail(case.title, error)}: {case.title}"
         self.report.say(f"passed: {case.title}")
         return f"- {case.title}"
-
-    def client_row(self, client: table.Client, cells: list[str]) -> str:
-        return matrix.row(client.name, self.versions[client.package], client.mode, *cells)
-
-    def server_row(self, server: table.Server, cell: str) -> str:
-        version = self.versions.get(server.package, "")
-        return matrix.row(f"`{server.package}`", version, server.transport, cell)
 
 
 def make_files(folder: Path) -> None:

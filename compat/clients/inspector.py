@@ -8,11 +8,20 @@ import sys
 LAUNCHER = "@modelcontextprotocol/inspector/clients/launcher/build/index.js"
 
 
+def target(job):
+    """The options that name the server: its URL, or a file that has its command."""
+    if "command" not in job:
+        header = f"Authorization: Bearer {job['token']}"
+        return [job["url"], "--transport", "http", "--header", header]
+    command, *arguments = job["command"]
+    with open("servers.json", "w") as file:
+        json.dump({"mcpServers": {"gate": {"command": command, "args": arguments}}}, file)
+    return ["--config", os.path.abspath("servers.json"), "--server", "gate"]
+
+
 def request(job, *what):
     """The result of one request."""
-    command = ["node", f"{os.environ['COMPAT_MODULES']}/{LAUNCHER}", "--cli", job["url"]]
-    header = f"Authorization: Bearer {job['token']}"
-    command += ["--transport", "http", "--header", header, *what]
+    command = ["node", f"{os.environ['COMPAT_MODULES']}/{LAUNCHER}", "--cli", *target(job), *what]
     done = subprocess.run(command, capture_output=True, text=True, timeout=40, check=False)
     try:
         return json.loads(done.stdout)

@@ -35,8 +35,9 @@ class Configuration:
             self.section("servers", server.name, builtin=server.name)
             if server.image:
                 self.lines.append(f"options = {{ port = {urlsplit(url).port} }}")
-        elif server.transport == "stdio":
-            self.section("servers", server.name, command=list(server.command))
+        elif server.started:
+            instances = {"instances": "session"} if server.own else {}
+            self.section("servers", server.name, command=list(server.command), **instances)
             if server.env:
                 pairs = ", ".join(f"{name} = {json.dumps(value)}" for name, value in server.env)
                 self.lines.append(f"env = {{ {pairs} }}")

@@ -16,9 +16,12 @@ ROOT = HERE.parent
 TOOLS = ROOT / ".tools" / "compat"
 NPM = TOOLS / "npm"
 VENV = TOOLS / "python"
+# The Python SDK, version 1: it cannot be installed beside version 2.
+VENV_MCP1 = TOOLS / "python-mcp1"
 MODULES = NPM / "node_modules"
 SCRIPTS = NPM / "clients"
 PYTHON = VENV / "bin" / "python"
+PYTHON_MCP1 = VENV_MCP1 / "bin" / "python"
 MACHINE = {"x86_64": "x64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
 NODE = MODULES / f"node-linux-{MACHINE}" / "bin" / "node"
 
@@ -48,7 +51,8 @@ PLAIN = {"PYTHONDONTWRITEBYTECODE": "1", "NO_COLOR": "1"}
 def install() -> None:
     """Installs what is not there yet in the versions of the lock files."""
     once("npm", ["package.json", "package-lock.json", ".npmrc"], npm)
-    once("python", ["requirements.txt"], python)
+    once("python", ["requirements.txt"], lambda: python(VENV, "requirements.txt"))
+    once("python-mcp1", ["requirements-mcp1.txt"], lambda: python(VENV_MCP1, "requirements-mcp1.txt"))
     # Node looks for packages beside the file that asks for them.
     SCRIPTS.mkdir(exist_ok=True)
     for file in (HERE / "clients").glob("*.mjs"):
@@ -60,7 +64,7 @@ def once(name: str, files: list[str], steps) -> None:
     mark = TOOLS / f"{name}.installed"
     if mark.exists() and mark.read_text() == digest:
         return
-    print(f"installing peers from {name}'s registry into .tools/compat (once)", flush=True)
+    print(f"installing the peers of {', '.join(files)} into .tools/compat (once)", flush=True)
     TOOLS.mkdir(parents=True, exist_ok=True)
     steps()
     mark.write_text(digest)
@@ -77,11 +81,11 @@ def npm() -> None:
         raise Failed(f"npm has no Node for this machine ({platform.machine()})")
 
 
-def python() -> None:
-    shutil.rmtree(VENV, ignore_errors=True)
-    done([sys.executable, "-m", "venv", str(VENV)], 120)
-    pip = [str(PYTHON), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    done([*pip, "--requirement", str(HERE / "requirements.txt")], 420)
+def python(folder: Path, requirements: str) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    done([sys.executable, "-m", "venv", str(folder)], 120)
+    pip = [str(folder / "bin/python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    done([*pip, "--requirement", str(HERE / requirements)], 420)
 
 
 def done(command: list[str], seconds: float, cwd=None) -> None:
@@ -99,13 +103,16 @@ def environment(home: Path) -> dict[str, str]:
 
 
 def versions() -> dict[str, str]:
-    """The pinned versions, by the package's name."""
+    """The pinned versions, by the package's name; `mcp<2` is the Python SDK, version 1."""
     package = json.loads((HERE / "package.json").read_text())
-    found = dict(package["dependencies"])
-    for line in (HERE / "requirements.txt").read_text().splitlines():
-        if pinned := re.match(r"([\w.-]+)==([\w.]+)", line):
-            found[pinned[1]] = pinned[2]
+    mcp1 = pinned_by_pip("requirements-mcp1.txt")["mcp"]
+    found = {**package["dependencies"], **pinned_by_pip("requirements.txt"), "mcp<2": mcp1}
     manifest = (HERE / "Cargo.toml").read_text()
     if pinned := re.search(r'^rmcp = \{ version = "=([\d.]+)"', manifest, re.MULTILINE):
         found["rmcp"] = pinned[1]
     return found
+
+
+def pinned_by_pip(requirements: str) -> dict[str, str]:
+    lines = (HERE / requirements).read_text().splitlines()
+    return dict(pinned.groups() for line in lines if (pinned := re.match(r"([\w.-]+)==([\w.]+)", line)))

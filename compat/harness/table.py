@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from .peers import HERE, MODULES, NODE, PYTHON, SCRIPTS, VENV
+from .peers import HERE, MODULES, NODE, PYTHON, PYTHON_MCP1, SCRIPTS, VENV
 
 # A span of time that hardly ever ends while the tests run: 31 days.
 LONG = 2_678_400
@@ -26,22 +26,36 @@ class Server:
 
     name: str
     package: str
-    transport: str  # "built in", "streamable HTTP", "HTTP+SSE" or "stdio"
+    transport: str  # "built in", "streamable HTTP", "HTTP+SSE" or "stdio", and settings after a comma
     allowed: Call
     says: str  # part of what `allowed` answers
     denied: Call
     limited: Call
     hidden: str | None = None
+    # What `allowed` sends before its answer, in this order, with a pause before the last.
+    notifies: tuple[str, ...] = ()
+    # A call that asks the client for something, and part of its answer.
+    asks: Call | None = None
+    answered: str = ""
     # How often `limited` may be called in all, where `allowed` is the same tool.
     most: int = 1
     # For a server that is started here: its command, where PORT stands for a free port.
     command: tuple[str, ...] = ()
     env: tuple[tuple[str, str], ...] = ()
     path: str = "/mcp"
+    # Whether the server speaks the legacy era only.
+    legacy: bool = False
     # Whether the gateway says of a server of the legacy era that it is modern.
     bridged: bool = False
+    # Whether the gateway starts a process of the server for each session.
+    own: bool = False
     # For a server that is built in: the program it speaks to, told its port likewise.
     image: tuple[str, ...] = ()
+
+    @property
+    def started(self) -> bool:
+        """Whether the gateway or `wrap` starts it."""
+        return self.transport.startswith("stdio")
 
     def policy(self) -> dict:
         tools = {self.allowed.tool: {}, self.denied.tool: {"action": "deny", "reason": REASON}}
@@ -66,9 +80,17 @@ class Client:
     package: str
     command: tuple[str, ...]
     mode: str = "its own"
-    # What it can be made to do without a person or a model.
-    lists: bool = True
-    calls: bool = True
+    # Whether it shows the notifications that it gets, and answers questions of servers.
+    hears: bool = True
+    answers: bool = True
+    # Whether it can start a command.
+    starts: bool = True
+    # Whether it shows `-` in names of tools as `_`.
+    underscores: bool = False
+
+    def shows(self, tool: str) -> str:
+        """A tool's name as this client shows it."""
+        return tool.replace("-", "_") if self.underscores else tool
 
 
 def script(name: str) -> tuple[str, ...]:
@@ -88,6 +110,7 @@ EVERYTHING = {
     "denied": Call("get-env"),
     "limited": Call("get-sum", {"a": 2, "b": 3}),
     "hidden": "get-tiny-image",
+    "legacy": True,
 }
 
 DEMO = Server(
@@ -96,7 +119,7 @@ DEMO = Server(
     transport="built in",
     allowed=Call("ping_demo"),
     says="",
-    denied=Call("delete_note", {"id": 1}),
+    denied=Call("delete_note", {"id": "note-1"}),
     limited=Call("list_notes"),
     hidden="pay_invoice",
 )
@@ -108,8 +131,51 @@ HTTP = Server(
     **EVERYTHING,
 )
 
-# For clients that want the modern era and no other.
-BRIDGED = replace(HTTP, name="everything-bridged", transport='streamable HTTP, `bridge = "modern"`', bridged=True)
+# The tools of the servers in `servers/`, which are ours.
+OURS = {
+    "allowed": Call("work"),
+    "says": "the work is done",
+    "notifies": ("log", "progress 1", "progress 2"),
+    "asks": Call("ask"),
+    "answered": "hello compat",
+    "denied": Call("remove"),
+    "limited": Call("count"),
+    "hidden": "secret",
+}
+
+
+def ours(name: str, package: str, python: Path, **more) -> Server:
+    """A server of `servers/` over streamable HTTP, with the settings that its SDK comes with."""
+    command = (str(python), str(HERE / "servers" / f"{name.replace('-', '_')}.py"))
+    return Server(name=name, package=package, transport="streamable HTTP", command=command, **more, **OURS)
+
+
+PYTHON_V1 = ours("python-v1", "mcp<2", PYTHON_MCP1, legacy=True)
+PYTHON_V2 = ours("python-v2", "mcp", PYTHON)
+FASTMCP_V4 = ours("fastmcp-v4", "fastmcp", PYTHON)
+
+
+def on_stdio(server: Server) -> Server:
+    """A server of `servers/` on its standard streams. A process that several clients share
+    could not ask one of them, so each session has its own."""
+    transport, command = 'stdio, `instances = "session"`', (*server.command, "stdio")
+    return replace(server, name=f"{server.name}-stdio", transport=transport, command=command, own=True)
+
+
+def bridged(server: Server) -> Server:
+    """A server of the legacy era, for clients that want the modern era and no other."""
+    transport = f'{server.transport}, `bridge = "modern"`'
+    return replace(server, name=f"{server.name}-bridged", transport=transport, bridged=True)
+
+
+def met(client: Client) -> list[Server]:
+    """The servers that every client is tried with through the gateway."""
+    columns = [DEMO, HTTP, PYTHON_V1, PYTHON_V2, FASTMCP_V4]
+    return [bridged(server) if client.mode == "modern" and server.legacy else server for server in columns]
+
+
+# The servers that every client which starts commands is tried with by `sluice wrap`.
+WRAPPED = ("pharo", "everything-stdio", "python-v1", "python-v2", "fastmcp-v4")
 
 
 def servers(folder: Path, rust_peers: Path) -> list[Server]:
@@ -119,7 +185,7 @@ def servers(folder: Path, rust_peers: Path) -> list[Server]:
         DEMO,
         pharo(rust_peers),
         HTTP,
-        BRIDGED,
+        bridged(HTTP),
         Server(
             name="everything-sse",
             transport="HTTP+SSE",
@@ -133,6 +199,11 @@ def servers(folder: Path, rust_peers: Path) -> list[Server]:
             command=module("server-everything", "stdio"),
             **EVERYTHING,
         ),
+        PYTHON_V1,
+        bridged(PYTHON_V1),
+        on_stdio(PYTHON_V1),
+        PYTHON_V2,
+        FASTMCP_V4,
         Server(
             name="filesystem",
             package="@modelcontextprotocol/server-filesystem",
@@ -218,6 +289,7 @@ def clients(rust_client: Path) -> list[Client]:
     """All clients; that of the Rust SDK is built here."""
     python, v2 = script("python_sdk.py"), script("typescript_v2.mjs")
     rust = (str(rust_client),)
+    silent = {"hears": False, "answers": False}
     return [
         Client("Python SDK", "mcp", python, "auto"),
         Client("Python SDK", "mcp", python, "legacy"),
@@ -230,14 +302,9 @@ def clients(rust_client: Path) -> list[Client]:
         Client("Rust SDK", "rmcp", rust, "auto"),
         Client("Rust SDK", "rmcp", rust, "legacy"),
         Client("Rust SDK", "rmcp", rust, "modern"),
-        Client("Inspector", "@modelcontextprotocol/inspector", script("inspector.py")),
-        Client("mcp-remote", "mcp-remote", script("mcp_remote.py")),
-        Client("Claude Code", "@anthropic-ai/claude-code", script("claude_code.py"), lists=False, calls=False),
-        Client("Gemini CLI", "@google/gemini-cli", script("gemini.py"), lists=False, calls=False),
-        Client("Codex", "@openai/codex", script("codex.py"), calls=False),
+        Client("Inspector", "@modelcontextprotocol/inspector", script("inspector.py"), **silent),
+        Client("mcp-remote", "mcp-remote", script("mcp_remote.py"), starts=False),
+        Client("Claude Code", "@anthropic-ai/claude-code", script("claude_code.py"), **silent),
+        Client("Gemini CLI", "@google/gemini-cli", script("gemini.py"), **silent),
+        Client("Codex", "@openai/codex", script("codex.py"), underscores=True, **silent),
     ]
-
-
-def starters() -> list[Client]:
-    """Clients that start a command instead of calling a URL."""
-    return [Client("Python SDK", "mcp", script("python_stdio.py"), mode) for mode in ("auto", "legacy", "modern")]

@@ -8,7 +8,11 @@ from .peers import environment
 from .processes import Failed, indented, run
 from .table import REASON, Client, Server
 
-SECONDS = 90
+# How long a client may take for its job.
+SECONDS = 60
+# The servers that notify pause for a second before the last notification. What was
+# sent before the pause is heard at once, and so well before the answer.
+EARLIER = 0.3
 
 
 @dataclass(frozen=True)
@@ -26,6 +30,8 @@ def tried(client: Client, server: Server, reached: dict, folder: Path) -> Result
     """Lets a client do its job with a server that is reached by URL and token or by
     command, and fails where the gateway did not do its own."""
     calls = [server.allowed, server.denied, server.limited, server.limited]
+    if client.answers and server.asks:
+        calls.append(server.asks)
     called = [{"tool": call.tool, "arguments": call.arguments} for call in calls]
     job = {**reached, "mode": client.mode, "calls": called}
     env = environment(folder)
@@ -39,24 +45,26 @@ def tried(client: Client, server: Server, reached: dict, folder: Path) -> Result
         raise Failed(f"it did not say what came of its job ({error!r}): {outcome.last_words()}") from error
     if problems:
         raise Failed("\n".join(problems) + f"\nit said:\n{indented(json.dumps(said, indent=1)[-1500:])}")
-    did = "connected"
-    if client.lists:
-        did = "listed"
-    if client.calls:
-        did = "listed, called, denied, limited"
-    return Result(did, said.get("revision"))
+    return Result(words(client, server), said.get("revision"))
+
+
+def words(client: Client, server: Server) -> str:
+    """What a client did with a server, where nothing went wrong."""
+    did = ["judged"]
+    if client.hears and server.notifies:
+        did.append("notified")
+    if client.answers and server.asks:
+        did.append("asked")
+    return ", ".join(did)
 
 
 def wrong(client: Client, server: Server, said: dict):
     """What is not as it must be."""
-    if client.lists:
-        named = {server.allowed.tool, server.denied.tool, server.limited.tool}
-        yield from (f"expected `{tool}` in the list" for tool in sorted(named - set(said["tools"])))
-        if server.hidden in said["tools"]:
-            yield f"expected `{server.hidden}` to be hidden"
-    if not client.calls:
-        return
-    allowed, denied, first, second = said["answers"]
+    named = {server.allowed.tool, server.denied.tool, server.limited.tool}
+    yield from (f"expected `{tool}` in the list" for tool in sorted(named) if client.shows(tool) not in said["tools"])
+    if server.hidden and client.shows(server.hidden) in said["tools"]:
+        yield f"expected `{server.hidden}` to be hidden"
+    allowed, denied, first, second, *asked = said["answers"]
     for what, answer in (("the allowed call", allowed), ("the first limited call", first)):
         if answer["error"]:
             yield f"expected {what} to pass"
@@ -65,3 +73,20 @@ def wrong(client: Client, server: Server, said: dict):
     for what, answer, reason in (("denied", denied, REASON), ("second limited", second, "limit")):
         if not answer["error"] or "[POLICY DENIED]" not in answer["text"] or reason not in answer["text"]:
             yield f"expected the {what} call to be refused with a reason that has `{reason}` in it"
+    if client.hears and server.notifies:
+        yield from not_heard(server, allowed["heard"])
+    if client.answers and server.asks:
+        [answer] = asked
+        if answer["error"] or server.answered not in answer["text"]:
+            yield f"expected the call that asks to answer `{server.answered}`"
+
+
+def not_heard(server: Server, heard: list[dict]):
+    """What is wrong with the notifications that came before the answer."""
+    kinds = tuple(one["kind"] for one in heard)
+    if kinds != server.notifies:
+        yield f"expected the notifications {server.notifies} before the answer, in this order"
+        return
+    for one in heard[:-1]:
+        if one["seconds"] < EARLIER:
+            yield f"expected the notification `{one['kind']}` at once, and not with the answer"

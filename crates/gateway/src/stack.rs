@@ -194,6 +194,9 @@ fn settled(mut stack: Stack, message: &Message<'_>) -> Result<Stack, Refusal> {
         Message::Response { .. } | Message::Failure { .. } => (None, None),
     };
     stack.revision = spoken::revision(&stack.headers, method, params)?;
+    if stack.is_modern() && matches!(message, Message::Request { .. }) {
+        spoken::check_capabilities(params)?;
+    }
     if !stack.is_modern() && method != Some("initialize") {
         stack.session = stack.named_session()?;
     }

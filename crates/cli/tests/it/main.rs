@@ -13,6 +13,7 @@ mod operate;
 mod pharo;
 mod policy;
 mod readme;
+mod reload;
 mod running;
 mod scan;
 mod sluice;

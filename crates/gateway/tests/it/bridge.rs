@@ -133,6 +133,7 @@ fn the_reference_names_the_test_of_each_row() {
         .collect();
     let files = [
         ("bridge", include_str!("bridge.rs")),
+        ("bridge_questions", include_str!("bridge_questions.rs")),
         ("bridge_to_legacy", include_str!("bridge_to_legacy.rs")),
         ("bridge_to_modern", include_str!("bridge_to_modern.rs")),
     ];

@@ -58,12 +58,12 @@ impl Reader {
             let Some(frame) = self.body.frame().await else {
                 return self.last();
             };
-            let Ok(data) = frame.map_err(|_| "it broke off".to_owned())?.into_data() else {
+            let Ok(data) = frame.map_err(|_| "its answer broke off".to_owned())?.into_data() else {
                 continue;
             };
             match &mut self.form {
                 Form::Json(bytes) if bytes.len() + data.len() > self.bounds.bytes => {
-                    return Err(format!("it is longer than {} bytes", self.bounds.bytes));
+                    return Err(format!("its answer is longer than {} bytes", self.bounds.bytes));
                 }
                 Form::Json(bytes) => bytes.extend_from_slice(&data),
                 Form::Events { decoder, events } => decoder
@@ -105,7 +105,7 @@ impl Reader {
 }
 
 /// What is wrong with a text is told in no words of its own.
-const NOT_JSON: &str = "it is not valid JSON";
+const NOT_JSON: &str = "its answer is not valid JSON";
 
 /// Whether an answer is an event stream.
 pub(super) fn is_events(headers: &HeaderMap) -> bool {

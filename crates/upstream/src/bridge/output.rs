@@ -90,6 +90,16 @@ impl Output {
         }
     }
 
+    /// Ends without an answer, because the client has cancelled its request.
+    pub(super) async fn cancel(&mut self) {
+        if self.head.is_some() {
+            return self.answer(AnswerBody::cancelled());
+        }
+        if let Some(sender) = self.sender.take() {
+            let _ = sender.send(Bytes::new()).await;
+        }
+    }
+
     /// Gives up before anything was said.
     pub(super) fn fail(&mut self, error: SendError) {
         self.whole(Err(error));
@@ -98,7 +108,7 @@ impl Output {
     /// The server has not answered as it must.
     pub(super) async fn broken(&mut self, id: &str, why: &str) {
         if self.head.is_some() {
-            return self.fail(SendError::Lost(why.to_owned()));
+            return self.fail(SendError::BadAnswer(why.to_owned()));
         }
         self.finish(StatusCode::OK, upstream_error(id, why)).await;
     }

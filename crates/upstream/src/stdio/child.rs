@@ -10,6 +10,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak},
 };
 
+use bytes::Bytes;
 use sluice_wire::{
     edit::{Edits, quoted},
     json::{Bounds, Document, Value},
@@ -20,6 +21,9 @@ use tokio::{sync::watch, time::Instant};
 
 use super::{
     chatter::Chatter,
+    health::{Health, Verdict},
+    launch::Limits,
+    overheard::LastWords,
     queue::{Answer, Caller, Full, Inbox, Outbox, Said, caller, single_line},
     sessions::{Mailbox, Sessions},
 };
@@ -38,6 +42,8 @@ pub(super) struct Child {
     /// Bytes of one message from it, and that may wait for one caller.
     pub(super) most: usize,
     pub(super) chatter: Chatter,
+    /// The last that it wrote for people, unless somebody else tells that.
+    pub(super) words: Option<LastWords>,
     pub(super) audience: Audience,
     /// How it introduced itself: the result of `initialize` or `server/discover`.
     pub(super) introduction: OnceLock<Introduction>,
@@ -45,8 +51,8 @@ pub(super) struct Child {
     state: Mutex<State>,
     /// How its process ended, once it has.
     pub(super) exited: watch::Receiver<Option<ExitStatus>>,
-    /// Closed when this is dropped, which whoever keeps the process notices.
-    _held: watch::Sender<()>,
+    /// Dropped with this or when it is over, which whoever keeps the process notices.
+    held: Mutex<Option<watch::Sender<()>>>,
 }
 
 /// Who hears what the child says to nobody in particular.
@@ -66,13 +72,58 @@ pub(super) struct Introduction {
     pub(super) result: String,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
     next: u64,
     waiting: BTreeMap<u64, Waiting>,
     /// Ids, as JSON, of the child's requests that were passed on.
     asked: HashSet<String>,
+    health: Health,
     over: Option<(Arc<str>, Instant)>,
+}
+
+/// Who makes a request.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Asker<'s> {
+    /// A client, in this session if it has one.
+    Client(Option<&'s Arc<str>>),
+    /// The gateway itself, which answers no question of the child.
+    Gateway,
+}
+
+impl<'s> Asker<'s> {
+    fn session(self) -> Option<&'s Arc<str>> {
+        match self {
+            Asker::Client(session) => session,
+            Asker::Gateway => None,
+        }
+    }
+}
+
+/// How well a request fits a message of the child that does not say which request it
+/// belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fit {
+    /// A call of a client, during which servers ask and report.
+    Call,
+    /// Another request of a client.
+    Other,
+    /// A request of the gateway's own: none of the client's messages may go there.
+    Never,
+}
+
+/// Methods during which a server may have to ask its client something.
+const CALLS: [&str; 5] =
+    ["tools/call", "prompts/get", "resources/read", "completion/complete", "tasks/result"];
+
+impl Fit {
+    fn of(asker: Asker<'_>, method: Option<&str>) -> Fit {
+        match asker {
+            Asker::Gateway => Fit::Never,
+            Asker::Client(_) if method.is_some_and(|method| CALLS.contains(&method)) => Fit::Call,
+            Asker::Client(_) => Fit::Other,
+        }
+    }
 }
 
 /// Somebody who waits for an answer.
@@ -82,6 +133,7 @@ struct Waiting {
     id: String,
     token: Option<String>,
     session: Option<Arc<str>>,
+    fit: Fit,
     to: Caller,
 }
 
@@ -98,6 +150,7 @@ pub(super) enum AskError {
 pub(super) struct Asking {
     child: Arc<Child>,
     number: u64,
+    asked: Instant,
     /// Whether the child is told in either era.
     pub(super) always_cancels: bool,
     pub(super) inbox: Inbox,
@@ -106,22 +159,32 @@ pub(super) struct Asking {
 impl Child {
     pub(super) fn new(
         outbox: Outbox,
-        most: usize,
+        limits: Limits,
         chatter: Chatter,
         audience: Audience,
         held: watch::Sender<()>,
         exited: watch::Receiver<Option<ExitStatus>>,
+        words: Option<LastWords>,
     ) -> Child {
+        let Limits { message: most, patience } = limits;
+        let state = State {
+            next: 0,
+            waiting: BTreeMap::new(),
+            asked: HashSet::new(),
+            health: Health::new(patience),
+            over: None,
+        };
         Child {
             outbox,
             most,
             chatter,
+            words,
             audience,
             introduction: OnceLock::new(),
             began: Instant::now(),
-            state: Mutex::default(),
+            state: Mutex::new(state),
             exited,
-            _held: held,
+            held: Mutex::new(Some(held)),
         }
     }
 
@@ -140,6 +203,20 @@ impl Child {
 
     pub(super) fn is_introduced(&self) -> bool {
         self.introduction.get().is_some()
+    }
+
+    /// Why it is of no use, although it was started, with the last that it wrote.
+    /// Nothing of any client's is in that before it has introduced itself.
+    pub(super) fn explain(&self, why: &str) -> String {
+        match &self.words {
+            Some(words) => match words.text() {
+                Some(text) => format!("{why}: \"{text}\""),
+                None => format!(
+                    "{why}\nhint: it wrote nothing that says why: try the command by itself"
+                ),
+            },
+            None => why.to_owned(),
+        }
     }
 
     /// Whether nobody waits for it.
@@ -163,7 +240,7 @@ impl Child {
     pub(super) async fn ask(
         self: &Arc<Child>,
         request: &Document,
-        session: Option<&Arc<str>>,
+        asker: Asker<'_>,
     ) -> Result<Asking, AskError> {
         let root = request.root();
         let id = root.get("id");
@@ -175,11 +252,13 @@ impl Child {
         let waiting = Waiting {
             id: id.map_or_else(|| "null".into(), |id| id.raw().to_owned()),
             token: token.map(|token| token.raw().to_owned()),
-            session: session.cloned(),
+            session: asker.session().cloned(),
+            fit: Fit::of(asker, root.get("method").and_then(Value::as_str)),
             to,
         };
         let number = self.register(waiting)?;
-        let asking = Asking { child: Arc::clone(self), number, always_cancels: false, inbox };
+        let (child, now) = (Arc::clone(self), Instant::now());
+        let asking = Asking { child, number, asked: now, always_cancels: false, inbox };
         let mut edits = Edits::new(request);
         for place in id.into_iter().chain(token) {
             edits.replace(place, number.to_string());
@@ -188,7 +267,12 @@ impl Child {
             return Ok(asking);
         }
         // It was never sent, so there is nothing to cancel.
-        self.state().waiting.remove(&number);
+        let verdict = {
+            let mut state = self.state();
+            state.waiting.remove(&number);
+            state.health.refuse()
+        };
+        self.follow(verdict);
         Err(self.over().map_or(AskError::Full, |(why, _)| AskError::Over(why)))
     }
 
@@ -233,7 +317,7 @@ impl Child {
         edits.replace(place, number.to_string());
         // Servers do not answer what was cancelled, so that its caller would
         // wait in vain.
-        waiting.to.tell(Said::Failed("the request was cancelled".into()), self.most);
+        waiting.to.tell(Said::Cancelled, self.most);
         let _ = self.tell(edits.finish()).await;
     }
 
@@ -288,14 +372,13 @@ impl Child {
         }
     }
 
-    /// Hands a message to the newest request that waits; whether there is one.
-    pub(super) fn to_newest(&self, message: &str) -> bool {
+    /// Hands a message to the newest request that fits as `fit` says and whose caller
+    /// still listens; whether there is one.
+    pub(super) fn to_newest(&self, fit: Fit, message: &str) -> bool {
+        let message = Bytes::from(single_line(message.to_owned()));
         let state = self.state();
-        let newest = state.waiting.last_key_value();
-        newest.is_some_and(|(_, waiting)| {
-            let message = single_line(message.to_owned()).into();
-            waiting.to.tell(Said::Aside(message), self.most)
-        })
+        let mut fitting = state.waiting.values().rev().filter(|waiting| waiting.fit == fit);
+        fitting.any(|waiting| waiting.to.tell(Said::Aside(message.clone()), self.most))
     }
 
     /// The answer to one request cannot be read.
@@ -305,7 +388,33 @@ impl Child {
         }
     }
 
-    /// It has ended: nobody waits any longer.
+    /// It has sent a message.
+    pub(super) fn heard(&self) {
+        self.state().health.hear();
+    }
+
+    /// Does what follows from a request that was given up on.
+    fn follow(&self, verdict: Verdict) {
+        match verdict {
+            Verdict::Fine => {}
+            Verdict::Doubtful => {
+                let number = {
+                    let mut state = self.state();
+                    state.next += 1;
+                    state.next
+                };
+                // Whatever it answers, also that it knows no `ping`, is a sign of life.
+                let ping = format!(r#"{{"jsonrpc":"2.0","id":{number},"method":"ping"}}"#);
+                let _ = self.tell_now(ping);
+            }
+            Verdict::Dead => {
+                self.chatter.warn("it does not answer any more, and is replaced");
+                self.finish("the server has not answered several calls in a row, and was ended");
+            }
+        }
+    }
+
+    /// It has ended, or is to end now: nobody waits any longer.
     pub(super) fn finish(&self, why: &str) {
         let why: Arc<str> = why.into();
         let waiting = {
@@ -319,6 +428,7 @@ impl Child {
         if let Audience::One(mailbox) = &self.audience {
             mailbox.close();
         }
+        drop(self.held.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 }
 
@@ -337,9 +447,20 @@ fn number(id: &Id) -> Option<u64> {
     }
 }
 
+impl Asking {
+    pub(super) fn child(&self) -> &Child {
+        &self.child
+    }
+}
+
 impl Drop for Asking {
     fn drop(&mut self) {
-        let was_waiting = self.child.state().waiting.remove(&self.number).is_some();
+        let (was_waiting, verdict) = {
+            let mut state = self.child.state();
+            let was_waiting = state.waiting.remove(&self.number).is_some();
+            let verdict = was_waiting.then(|| state.health.give_up(self.asked));
+            (was_waiting, verdict.unwrap_or(Verdict::Fine))
+        };
         if was_waiting && (self.always_cancels || self.child.is_modern()) {
             let number = self.number;
             let reason = quoted("the client went away");
@@ -347,5 +468,6 @@ impl Drop for Asking {
                 r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{number},"reason":{reason}}}}}"#
             ));
         }
+        self.child.follow(verdict);
     }
 }

@@ -88,6 +88,8 @@ pub(super) enum Said {
     Answer(Answer),
     /// There will be no answer.
     Failed(Arc<str>),
+    /// There will be no answer, and its client, who has cancelled the request, expects none.
+    Cancelled,
 }
 
 /// The message that answers a request.
@@ -145,6 +147,7 @@ impl Said {
         match self {
             Said::Aside(message) | Said::Answer(Answer { message, .. }) => message.len(),
             Said::Failed(why) => why.len(),
+            Said::Cancelled => 0,
         }
     }
 }

@@ -19,6 +19,7 @@ pub struct Events {
     first: Option<Bytes>,
     source: Source,
     is_over: bool,
+    was_cancelled: bool,
 }
 
 #[derive(Debug)]
@@ -30,6 +31,15 @@ enum Source {
 }
 
 impl Events {
+    fn of(first: Option<Bytes>, source: Source) -> Events {
+        Events { first, source, is_over: false, was_cancelled: false }
+    }
+
+    /// Whether it has ended without an answer because its client has cancelled the request.
+    pub(crate) fn was_cancelled(&self) -> bool {
+        self.was_cancelled
+    }
+
     pub(crate) fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
         if let Some(first) = self.first.take() {
             return Poll::Ready(Some(event(&first)));
@@ -57,6 +67,10 @@ impl Events {
                 let message = failure(id, -32603, "the answer was not read fast enough");
                 self.is_over = true;
                 Some(event(message.as_bytes()))
+            }
+            (Some(Said::Cancelled), _) => {
+                (self.is_over, self.was_cancelled) = (true, true);
+                None
             }
             (Some(Said::Failed(_)) | None, Source::Standing(_)) => None,
         })
@@ -104,8 +118,9 @@ pub(super) fn begun(
         }
         Some(Said::Aside(message)) => {
             let source = Source::Answer { asking, id };
-            Ok(stream(Events { first: Some(message), source, is_over: false }))
+            Ok(stream(Events::of(Some(message), source)))
         }
+        Some(Said::Cancelled) => Ok(AnswerBody::cancelled()),
         Some(Said::Failed(why)) => Err(SendError::Lost(why.to_string())),
         None => Err(SendError::Lost("the answer was not read fast enough".into())),
     }
@@ -113,7 +128,7 @@ pub(super) fn begun(
 
 /// A stream of its own.
 pub(super) fn standing(inbox: Inbox) -> Response<AnswerBody> {
-    stream(Events { first: None, source: Source::Standing(inbox), is_over: false })
+    stream(Events::of(None, Source::Standing(inbox)))
 }
 
 fn stream(events: Events) -> Response<AnswerBody> {

@@ -11,7 +11,7 @@ use sluice_wire::{
 };
 
 use super::{
-    child::{AskError, Asking, Child},
+    child::{AskError, Asker, Asking, Child},
     introduce::{self, Core},
     own::sent,
     reply::{self, failure},
@@ -54,11 +54,10 @@ impl Shared {
         document: &Document,
         session: Option<&Arc<str>>,
     ) -> Result<Asking, SendError> {
-        match self.child().await?.ask(document, session).await {
+        let client = Asker::Client(session);
+        match self.child().await?.ask(document, client).await {
             // It has just ended: another one takes its place, if it may.
-            Err(AskError::Over(_)) => {
-                self.child().await?.ask(document, session).await.map_err(sent)
-            }
+            Err(AskError::Over(_)) => self.child().await?.ask(document, client).await.map_err(sent),
             asked => asked.map_err(sent),
         }
     }
@@ -182,7 +181,7 @@ impl Shared {
             );
             if let Ok(request) = Document::parse(text, &Bounds::default()) {
                 // Nobody waits for the answer.
-                let _ = child.ask(&request, None).await;
+                let _ = child.ask(&request, Asker::Gateway).await;
             }
         }
         true
