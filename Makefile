@@ -6,8 +6,10 @@ CARGO ?= cargo
 export CARGO_TARGET_DIR ?= $(CURDIR)/target
 # Seconds that `make fuzz` spends on each target.
 FUZZ_SECONDS ?= 60
-# What `make bench` is to measure, such as `BENCH="--scenarios throughput,latency"`.
+# What `make bench` is to measure, such as `BENCH="--scenarios throughput,latency"`,
+# and another gateway to measure than the release build, such as `BIN=target/dist/sluice`.
 BENCH ?=
+BIN ?=
 # Generated policies, with 40 calls each, on which `make fuzz` compares two evaluators.
 FUZZ_POLICIES ?= 100000
 # Where `make eval` finds labelled tools, and `make catalog` definitions.
@@ -17,14 +19,14 @@ COMPAT ?=
 FUZZ_TARGETS = $(notdir $(basename $(wildcard fuzz/fuzz_targets/*.rs)))
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint bench eval catalog profile order fuzz audit setup fmt clippy tests docs replay compat
+.PHONY: help run test lint bench eval catalog dist fuzz audit setup fmt clippy tests docs replay compat
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' $(MAKEFILE_LIST)
 
 run: setup ## build, and start the gateway with a demo server to try
-	@echo "building; the first time takes some minutes"
-	$(CARGO) run --release --locked --bin sluice -- --data $(CARGO_TARGET_DIR)/demo-data up --demo
+	@echo "building; the first time takes about three minutes on two cores"
+	$(CARGO) run --profile quick --locked --bin sluice -- --data $(CARGO_TARGET_DIR)/demo-data up --demo
 
 test: setup fmt clippy tests docs replay compat ## everything that must hold, cheapest first
 	@echo "all checks passed"
@@ -81,10 +83,14 @@ audit: ## known vulnerabilities in dependencies; needs the advisory database
 	.tools/bin/cargo-deny check advisories
 
 bench: setup ## speed, side by side in one run: parts of it, then the whole gateway
-	$(CARGO) bench --workspace --bench '*' --locked
-	$(CARGO) build --release --locked --bin sluice
+	$(if $(BIN),,$(CARGO) bench --workspace --bench '*' --locked)
+	$(if $(BIN),,$(CARGO) build --release --locked --bin sluice)
 	$(CARGO) build --release --locked --manifest-path bench/Cargo.toml
-	$(CARGO_TARGET_DIR)/release/sluice-bench run --sluice $(CARGO_TARGET_DIR)/release/sluice $(BENCH)
+	$(CARGO_TARGET_DIR)/release/sluice-bench run --sluice $(or $(BIN),$(CARGO_TARGET_DIR)/release/sluice) $(BENCH)
+
+dist: setup ## the binary to publish, optimised for what the bench does, with its checksum
+	$(CARGO) build --release --locked --manifest-path bench/Cargo.toml
+	scripts/dist $(CARGO_TARGET_DIR)/release/sluice-bench
 
 eval: setup ## how well tools are classified, on labelled ones
 	$(CARGO) build --release --locked --bin sluice
@@ -93,19 +99,6 @@ eval: setup ## how well tools are classified, on labelled ones
 catalog: setup ## the index of known servers and tools, built anew from their definitions
 	$(CARGO) build --locked --bin sluice
 	$(CARGO_TARGET_DIR)/debug/sluice catalog build $(SHARED)/catalog-seed catalog/index.bin
-
-# Cargo does not notice that dependencies would be built otherwise now, so it is cleaned.
-profile: setup ## what runs often, for the compiler; needs llvm-profdata, and `make order` after it
-	$(CARGO) build --release --locked --manifest-path bench/Cargo.toml
-	scripts/profile $(CARGO_TARGET_DIR)/release/sluice-bench
-	$(CARGO) clean --release
-
-order: setup ## functions that the linker is to put side by side, for less memory; needs valgrind
-	$(CARGO) build --release --locked --bin sluice
-	$(CARGO) build --release --locked --manifest-path bench/Cargo.toml
-	python3 -B scripts/order $(CARGO_TARGET_DIR)/release/sluice $(CARGO_TARGET_DIR)/release/sluice-bench \
-		> $(CARGO_TARGET_DIR)/functions.ld
-	mv $(CARGO_TARGET_DIR)/functions.ld crates/cli/functions.ld
 
 fuzz: setup ## hostile input, and two evaluators compared; needs the nightly toolchain
 	scripts/tool cargo-fuzz 0.13.2

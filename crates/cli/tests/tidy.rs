@@ -6,7 +6,6 @@ use std::{
     collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
-    process::Command,
 };
 
 /// Which of our crates each crate may use. A new arrow is a change of its own.
@@ -117,29 +116,6 @@ fn links_in_documents_lead_somewhere() {
         }
     }
     assert!(wrong.is_empty(), "links that lead nowhere:\n{}", wrong.join("\n"));
-}
-
-#[test]
-fn only_builds_that_optimise_are_given_the_profile_and_it_is_there() {
-    // In the compiler's place, `printf` says what the compiler would be told, in lines.
-    let told = |arguments: &[&str]| {
-        let mut command = Command::new(root().join("scripts/rustc"));
-        command.env_remove("SLUICE_PROFILE_INTO").args(["printf", "%s\\n"]).args(arguments);
-        let said = String::from_utf8(command.output().unwrap().stdout).unwrap();
-        said.lines().map(str::to_owned).collect::<Vec<_>>()
-    };
-    let release = ["--crate-name", "a b", "-C", "opt-level=3", "-C", "linker-plugin-lto"];
-    for own in ["--test", "-Cinstrument-coverage", "-Cprofile-use=mine"] {
-        let tests = [&[own], &release[..]].concat();
-        assert_eq!(told(&tests), tests);
-    }
-    assert_eq!(told(&release[..4]), &release[..4]);
-    let given = told(&[&release[..], &["-C", "metadata=0123"]].concat());
-    assert_eq!(given[..6], release);
-    assert!(given[7].starts_with("metadata=") && given[7] != "metadata=0123", "{given:?}");
-    let profile = given[8].strip_prefix("-Cprofile-use=").unwrap();
-    let begin = fs::read(profile).unwrap();
-    assert!(begin.starts_with(b"\xfflprofi\x81"), "not a profile: {profile}");
 }
 
 /// The targets of relative links, outside of code.
