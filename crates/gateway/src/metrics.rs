@@ -15,7 +15,7 @@ use prometheus_client::{
     },
     registry::{Registry, Unit},
 };
-use sluice_store::{Record, UpstreamRef};
+use sluice_store::{Outcome, Record, UpstreamRef};
 
 use crate::{gateway::Inner, visit::Visit};
 
@@ -145,7 +145,7 @@ impl Metrics {
             Some(_) => Arc::clone(&self.unknown),
             None => record.method.as_deref().unwrap_or_default().into(),
         };
-        let outcome = record.outcome.unwrap_or_default();
+        let outcome = record.outcome.map_or("", Outcome::as_str);
         let decision = Decision {
             server: Label(Arc::clone(&visit.server.link.name)),
             tool: Label(tool),
@@ -153,7 +153,7 @@ impl Metrics {
         };
         self.decisions.get_or_create(&decision).inc();
         self.deciding.observe(seconds(crate::settle::micros(visit.started)));
-        if outcome == "approve" {
+        if record.outcome == Some(Outcome::Hold) {
             self.approvals.inc();
         }
     }
@@ -165,7 +165,7 @@ impl Metrics {
             None => record.method.as_deref().unwrap_or_default().into(),
         };
         let server = Label(Arc::clone(&self.unknown));
-        let outcome = record.outcome.unwrap_or_default();
+        let outcome = record.outcome.map_or("", Outcome::as_str);
         self.decisions.get_or_create(&Decision { server, tool: Label(tool), outcome }).inc();
     }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use arc_swap::ArcSwap;
 use sluice_admin::{Eventual, FileProblem, InForce, Live, TakeError, Tool};
 use sluice_gateway::{Configuration, Gateway};
-use sluice_store::{AttachedPolicy, Grant, Name, Store, StoreError, TokenHash};
+use sluice_store::{AttachedPolicy, Grant, Name, Snapshot, Store, TokenHash};
 
 use super::demo::Demo;
 use crate::config::Config;
@@ -82,13 +82,9 @@ impl LiveGateway {
 
     /// What the file declares and the store holds, which must not share names.
     async fn merged(&self, config: &Config) -> Result<Configuration, TakeError> {
-        let store = self.store.clone();
-        let stored = tokio::task::spawn_blocking(move || {
-            Ok::<_, StoreError>((store.servers()?, store.policies()?, store.grants_by_token()?))
-        });
-        let failed = |error: String| TakeError(format!("what is stored cannot be read: {error}"));
-        let stored = stored.await.map_err(|error| failed(error.to_string()))?;
-        let (servers, policies, grants) = stored.map_err(|error| failed(error.to_string()))?;
+        let stored = self.store.snapshot().await;
+        let Snapshot { servers, policies, grants, .. } =
+            stored.map_err(|error| TakeError(format!("what is stored cannot be read: {error}")))?;
         let mut next = Configuration {
             servers: config.servers.clone(),
             policies: config.policies.clone(),
