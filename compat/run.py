@@ -129,6 +129,8 @@ class Run:
         server = pair.server
         (folder / "policy.json").write_text(json.dumps(server.policy()))
         command = [str(self.sluice), "--data", str(folder / "data"), "wrap", "--policy", str(folder / "policy.json")]
+        if pair.client.mode == "modern" and server.legacy:
+            command += ["--bridge", "modern"]
         if server.image:
             command += ["--", str(self.sluice), "pharo", "--port", str(urlsplit(url).port)]
         elif server.started:

@@ -3,6 +3,6 @@ each with a list `CASES`. A new module is imported and added here."""
 
 from harness.case import Case
 
-from . import streams
+from . import adopt, bridge, stdio, streams
 
-ALL: list[Case] = [*streams.CASES]
+ALL: list[Case] = [*streams.CASES, *stdio.CASES, *bridge.CASES, *adopt.CASES]

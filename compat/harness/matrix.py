@@ -31,7 +31,7 @@ The model is a double, on this machine, that asks for the calls and is shown the
 ## Servers
 
 Each with the Python SDK as the client, through the gateway and by `sluice wrap`.
-A server that is part of the gateway, or that the gateway bridges, has no use for `wrap`.
+`demo` is part of the gateway; legacy servers with `--bridge modern` are in the next table.
 
 {servers}
 
@@ -39,7 +39,7 @@ A server that is part of the gateway, or that the gateway bridges, has no use fo
 
 Clients that start a command: `sluice wrap`, which starts the server or calls its URL, and judges what it is asked.
 `pharo` is `sluice pharo`, with a double of its image.
-`wrap` does not bridge eras, so clients in mode *modern* are not tried with servers of the legacy era.
+In mode *modern*, servers that speak only the legacy era have `--bridge modern`.
 
 {wrapped}
 

@@ -35,8 +35,7 @@ def wrapped(client: Client, servers: list[Server]) -> list[Server]:
     """The servers that a client meets by `wrap`."""
     if not client.starts:
         return []
-    named = [server for name in WRAPPED for server in servers if server.name == name]
-    return [server for server in named if not (client.mode == "modern" and server.legacy)]
+    return [server for name in WRAPPED for server in servers if server.name == name]
 
 
 def all_pairs(clients: list[Client], servers: list[Server]) -> list[Pair]:

@@ -1,6 +1,7 @@
 //! What a server may be declared with, whether in the file or over the API.
 
 use axum::http::{HeaderName, HeaderValue};
+use sluice_wire::arguments;
 use url::Url;
 
 /// Headers that the gateway makes itself for every request.
@@ -61,14 +62,6 @@ pub fn check_header_value(name: &HeaderName, text: &str) -> Result<(), String> {
     }
 }
 
-/// Words in the name of something that is secret.
-const SECRET_WORDS: [&str; 8] =
-    ["key", "token", "secret", "password", "passwd", "auth", "credential", "bearer"];
-/// What stands in the place of what is not shown.
-const MASK: &str = "…";
-/// A word so long, of letters and digits, is more likely a key than a name.
-const LONG_WORD: usize = 32;
-
 /// The name of an environment variable.
 pub fn variable_name(text: &str) -> Result<(), String> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
@@ -79,43 +72,7 @@ pub fn variable_name(text: &str) -> Result<(), String> {
 
 /// A command as it is shown: without what its arguments may hold of secrets.
 pub fn shown_command(command: &[String]) -> Vec<String> {
-    let mut is_secret_next = false;
-    let shown = command.iter().map(|argument| {
-        let is_flag = argument.starts_with('-');
-        let is_secret = std::mem::take(&mut is_secret_next) && !is_flag;
-        is_secret_next = is_flag && !argument.contains('=') && sounds_secret(argument);
-        if is_secret { MASK.to_owned() } else { shown_argument(argument) }
-    });
-    shown.collect()
-}
-
-fn sounds_secret(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    SECRET_WORDS.iter().any(|word| name.contains(word))
-}
-
-fn shown_argument(argument: &str) -> String {
-    if let Some((scheme, rest)) = argument.split_once("://") {
-        let (rest, query) = rest.split_once('?').map_or((rest, ""), |(rest, _)| (rest, "?…"));
-        let place =
-            rest.rsplit_once('@').map_or(rest.to_owned(), |(_, host)| format!("{MASK}@{host}"));
-        return format!("{scheme}://{place}{query}");
-    }
-    match argument.split_once(['=', ':']) {
-        Some((name, value)) if sounds_secret(name) && !value.is_empty() => {
-            let separator = if argument.starts_with(&format!("{name}=")) { '=' } else { ':' };
-            format!("{name}{separator}{MASK}")
-        }
-        _ if is_like_a_key(argument) => MASK.to_owned(),
-        _ => argument.to_owned(),
-    }
-}
-
-fn is_like_a_key(word: &str) -> bool {
-    word.len() >= LONG_WORD
-        && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-+=".contains(&byte))
-        && word.bytes().any(|byte| byte.is_ascii_digit())
-        && word.bytes().any(|byte| byte.is_ascii_alphabetic())
+    arguments::shown(command)
 }
 
 #[cfg(test)]
@@ -147,22 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_are_shown_without_secrets() {
-        let check = |command: &[&str], expected: &[&str]| {
-            let command: Vec<_> = command.iter().map(ToString::to_string).collect();
-            assert_eq!(super::shown_command(&command), expected);
-        };
-        check(
-            &["npx", "-y", "@scope/server", "/home/me"],
-            &["npx", "-y", "@scope/server", "/home/me"],
-        );
-        check(
-            &["x", "--api-key", "a", "--token=b", "--keys", "-v"],
-            &["x", "--api-key", "…", "--token=…", "--keys", "-v"],
-        );
-        check(&["x", "Authorization: Bearer a"], &["x", "Authorization:…"]);
-        check(&["x", "postgres://me:pw@host/db?sslkey=a"], &["x", "postgres://…@host/db?…"]);
-        check(&["x", "0123456789abcdef0123456789abcdef"], &["x", "…"]);
+    fn variables_have_plain_names() {
         for (name, is_good) in
             [("A_1", true), ("_", true), ("1A", false), ("A-B", false), ("", false)]
         {

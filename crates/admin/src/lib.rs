@@ -16,4 +16,4 @@ mod ops;
 pub mod span;
 
 pub use api::{Api, AssessedTool, Settings};
-pub use live::{Eventual, FileProblem, InForce, Live, TakeError, Tool};
+pub use live::{Eventual, FileProblem, FileVersion, InForce, Live, Running, TakeError, Tool};

@@ -1,10 +1,11 @@
 //! What the API needs of the running gateway. The command line implements it
 //! over the gateway's handle, so that this crate need not know the data path.
 
-use std::{pin::Pin, sync::Arc};
+use std::{net::SocketAddr, pin::Pin, sync::Arc};
 
 use serde::Serialize;
 use sluice_classify::Assessment;
+use sluice_policy::Timestamp;
 use sluice_store::{AttachedPolicy, Grant, Name, Server, TokenHash};
 
 /// Something that will be there later.
@@ -25,11 +26,45 @@ pub trait Live: Send + Sync + 'static {
     /// still is.
     fn problems(&self) -> Vec<FileProblem>;
 
-    /// A server's tools, asked for anew if `fresh`.
-    fn tools<'a>(&'a self, server: &'a Name, fresh: bool) -> Eventual<'a, Option<Vec<Tool>>>;
+    /// The process, and the version of its files that is in force; `None` if no
+    /// gateway runs.
+    fn running(&self) -> Option<Running>;
+
+    /// A server's tools, asked for anew if `fresh`, or why they are not to be had.
+    fn tools<'a>(
+        &'a self,
+        server: &'a Name,
+        fresh: bool,
+    ) -> Eventual<'a, Result<Vec<Tool>, String>>;
 
     /// Metrics in the text format of Prometheus.
     fn metrics(&self) -> String;
+}
+
+/// A running gateway.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Running {
+    pub started_at: Timestamp,
+    /// Where agents connect to.
+    pub listen: SocketAddr,
+    /// Where people and commands connect to.
+    pub admin: SocketAddr,
+    pub config: FileVersion,
+}
+
+/// Which content of the configuration's files is in force.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileVersion {
+    /// A digest of the content, which is the same for the same content and tells
+    /// nothing of it.
+    pub version: String,
+    /// When that content was put in force.
+    pub loaded_at: Timestamp,
+    /// When the files were last read because they had changed; `None` if they have
+    /// not since the start.
+    pub reloaded_at: Option<Timestamp>,
+    /// Whether that was the last content that could be put in force.
+    pub is_reload_ok: bool,
 }
 
 /// Servers, policies and the file's grants. Stored grants are in the store.

@@ -54,10 +54,8 @@ pub(crate) enum Refused {
         "servers that are started as a command cannot be added or changed over HTTP\nhint: use the configuration file, or `sluice server` on the gateway's machine"
     )]
     Command,
-    #[error(
-        "server `{0}` does not say what its tools are\nhint: see whether it runs, and what the gateway's log says of it"
-    )]
-    Silent(Name),
+    #[error("cannot list the tools of `{server}`: {why}")]
+    Silent { server: Name, why: String },
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error("{0}")]

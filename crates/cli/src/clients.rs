@@ -41,7 +41,7 @@ impl Access<'_> {
         text
     }
 
-    fn set_ups(&self) -> [SetUp; 8] {
+    fn set_ups(&self) -> [SetUp; 9] {
         let Access { name, url, token } = self;
         let bearer = format!("Authorization: Bearer {token}");
         let servers = |entry: Value| json!({ "mcpServers": { *name: entry } }).to_string();
@@ -78,6 +78,12 @@ impl Access<'_> {
                 "Windsurf",
                 "~/.codeium/windsurf/mcp_config.json",
                 servers(json!({ "serverUrl": url, "headers": headers() })),
+            ),
+            file(
+                "Zed",
+                "~/.config/zed/settings.json",
+                json!({ "context_servers": { *name: { "url": url, "headers": headers() } } })
+                    .to_string(),
             ),
             file(
                 "any other",
@@ -132,8 +138,12 @@ mod tests {
                 }
                 Some(_) => {
                     let read: serde_json::Value = serde_json::from_str(&text).unwrap();
-                    let entries = read.get("mcpServers").or(read.get("servers"));
-                    assert!(entries.unwrap()["notes"].is_object(), "{client}");
+                    let root = match client {
+                        "VS Code" => "servers",
+                        "Zed" => "context_servers",
+                        _ => "mcpServers",
+                    };
+                    assert!(read[root]["notes"].is_object(), "{client}");
                 }
                 None => assert!(text.contains(" mcp add "), "{client}: {text}"),
             }

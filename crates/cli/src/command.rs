@@ -12,6 +12,7 @@ mod policy;
 mod scan;
 mod server;
 mod stack;
+mod status;
 mod supervise;
 mod up;
 mod wrap;
@@ -57,6 +58,8 @@ enum Command {
     Grant(grant::Command),
     /// The audit log: what was called, and what came of it
     Log(Box<log::Log>),
+    /// The running gateway, and the versions of its configuration and policies in force
+    Status(status::Status),
     /// The MCP servers that clients on this machine are configured to use
     Stack(Box<stack::Stack>),
     /// The Pharo Smalltalk Interop MCP server, on standard input and output
@@ -87,6 +90,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<Done> {
         Command::Policy(command) => policy::run(command, arguments.data),
         Command::Grant(command) => grant::run(command, arguments.data),
         Command::Log(log) => log.run(arguments.data),
+        Command::Status(status) => status.run(arguments.data),
         Command::Stack(stack) => stack.run(arguments.data),
         Command::Pharo(pharo) => pharo.run(),
         Command::Scan(scan) => scan.run(),
@@ -104,7 +108,9 @@ pub(crate) fn misread(error: &clap::Error) -> ExitCode {
     let _ = error.print();
     let takes_command = std::env::args().skip(1).any(|word| word == "scan" || word == "wrap");
     if takes_command && is_stray_word(error) {
-        let _ = remark("hint: put `--` before the command\n");
+        let _ = remark(
+            "hint: put `--` before the command; `gemini mcp add` takes one away: write `sluice -- wrap … -- COMMAND`\n",
+        );
     }
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
 }

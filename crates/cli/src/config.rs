@@ -19,6 +19,7 @@ mod settings;
 mod show;
 mod syntax;
 mod value;
+mod watched;
 
 use std::{
     io,
@@ -34,6 +35,7 @@ pub(crate) use problem::FileProblems;
 pub(crate) use server::TIMEOUT;
 pub(crate) use settings::{Audit, Limits, Tls};
 pub(crate) use show::Shown;
+pub(crate) use watched::{WatchedFile, digest};
 
 use self::{loader::Loader, section::Section, settings::Settings};
 use crate::{environment::Environment, input::Source};
@@ -85,7 +87,7 @@ pub(crate) struct Config {
     pub(crate) grants: Vec<(TokenHash, Grant)>,
     /// Every file that was read or looked for: a change in one of them is a
     /// change of the configuration.
-    pub(crate) files: Vec<PathBuf>,
+    pub(crate) files: Vec<WatchedFile>,
 }
 
 /// Why there is no configuration.
@@ -111,18 +113,32 @@ impl Config {
         overrides: &Overrides,
         environment: &Environment,
     ) -> Result<Config, LoadError> {
-        let (path, text) = file_text(overrides)?;
+        Config::read(overrides, environment).0
+    }
+
+    /// The same, with every file that was looked at: a change in one of them may
+    /// make a configuration of what is none.
+    pub(crate) fn read(
+        overrides: &Overrides,
+        environment: &Environment,
+    ) -> (Result<Config, LoadError>, Vec<WatchedFile>) {
+        let path = overrides.config.clone().unwrap_or_else(|| DEFAULT_FILE.into());
+        let main = WatchedFile::note(&path);
+        let text = match file_text(overrides) {
+            Ok((_, text)) => text,
+            Err(error) => return (Err(error), vec![main]),
+        };
         let folder = path.parent().unwrap_or(Path::new("")).to_owned();
         let mut loader = Loader::new(&folder, environment);
-        loader.files.push(path.clone());
+        loader.files.push(main);
         let read =
             syntax::with_root(&text, &mut loader, |root, loader| read_all(root, overrides, loader));
         let files = std::mem::take(&mut loader.files);
         let Some(read) = read.filter(|_| loader.findings.is_empty()) else {
             let source = Source { name: path.display().to_string(), text };
-            return Err(LoadError::Problems(loader.findings.into_files(source)));
+            return (Err(LoadError::Problems(loader.findings.into_files(source))), files);
         };
-        read.overlaid(overrides, environment, files)
+        (read.overlaid(overrides, environment, files.clone()), files)
     }
 }
 
@@ -191,7 +207,7 @@ impl Read {
         self,
         overrides: &Overrides,
         environment: &Environment,
-        files: Vec<PathBuf>,
+        files: Vec<WatchedFile>,
     ) -> Result<Config, LoadError> {
         let Read { settings, servers, policies, grants } = self;
         let at = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));

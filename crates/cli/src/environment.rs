@@ -1,14 +1,18 @@
 //! The one place that reads the environment.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     ffi::{OsStr, OsString},
-    path::PathBuf,
+    path::{Path, PathBuf},
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 
-const FOR_CHILDREN: [&str; 12] = [
+/// Variables that a command needs to find its way on this machine and out of it. None of
+/// them is a secret by what it is for.
+const FOR_COMMANDS: [&str; 45] = [
     "HOME",
     "LANG",
+    "LANGUAGE",
     "LOGNAME",
     "PATH",
     "SHELL",
@@ -17,46 +21,142 @@ const FOR_CHILDREN: [&str; 12] = [
     "TZ",
     "USER",
     "XDG_CACHE_HOME",
+    "XDG_CONFIG_DIRS",
     "XDG_CONFIG_HOME",
+    "XDG_DATA_DIRS",
     "XDG_DATA_HOME",
+    "XDG_RUNTIME_DIR",
+    "XDG_STATE_HOME",
+    // Whom it trusts.
+    "CURL_CA_BUNDLE",
+    "NODE_EXTRA_CA_CERTS",
+    "NODE_USE_SYSTEM_CA",
+    "REQUESTS_CA_BUNDLE",
+    "SSL_CERT_DIR",
+    "SSL_CERT_FILE",
+    // What it reaches without a proxy.
+    "NO_PROXY",
+    "no_proxy",
+    // Where `npx`, `uvx` and `pipx` keep what they download, and their settings.
+    "NPM_CONFIG_CACHE",
+    "NPM_CONFIG_CAFILE",
+    "NPM_CONFIG_GLOBALCONFIG",
+    "NPM_CONFIG_PREFIX",
+    "NPM_CONFIG_USERCONFIG",
+    "PIPX_BIN_DIR",
+    "PIPX_HOME",
+    "PIP_CACHE_DIR",
+    "PIP_CERT",
+    "PIP_CONFIG_FILE",
+    "PIP_TRUSTED_HOST",
+    "UV_CACHE_DIR",
+    "UV_CONFIG_FILE",
+    "UV_NATIVE_TLS",
+    "UV_OFFLINE",
+    "UV_PYTHON_INSTALL_DIR",
+    "UV_SYSTEM_CERTS",
+    "UV_TOOL_BIN_DIR",
+    "UV_TOOL_DIR",
+    "VOLTA_HOME",
+];
+
+/// Addresses of proxies and registries. Some people write a user and a password into
+/// them: those are not passed.
+const ADDRESSES: [&str; 16] = [
+    "ALL_PROXY",
+    "HTTPS_PROXY",
+    "HTTP_PROXY",
+    "all_proxy",
+    "http_proxy",
+    "https_proxy",
+    "NPM_CONFIG_HTTPS_PROXY",
+    "NPM_CONFIG_PROXY",
+    "NPM_CONFIG_REGISTRY",
+    "PIP_EXTRA_INDEX_URL",
+    "PIP_INDEX_URL",
+    "PIP_PROXY",
+    "UV_DEFAULT_INDEX",
+    "UV_EXTRA_INDEX_URL",
+    "UV_INDEX",
+    "UV_INDEX_URL",
 ];
 
 /// The variables a process was started with. They may hold secrets, so that
 /// there is no way to print them all.
-pub(crate) struct Environment(BTreeMap<OsString, OsString>);
+pub(crate) struct Environment {
+    all: BTreeMap<OsString, OsString>,
+    /// Names that `env:NAME` has been used with: their values are secrets of ours.
+    secret: Mutex<BTreeSet<String>>,
+}
 
 impl Environment {
     /// The variables of this process.
     pub(crate) fn of_process() -> Environment {
-        Environment(std::env::vars_os().collect())
+        Environment { all: std::env::vars_os().collect(), secret: Mutex::default() }
     }
 
     /// A variable's value, if it is set.
     pub(crate) fn get(&self, name: &str) -> Option<&OsStr> {
-        self.0.get(OsStr::new(name)).map(OsString::as_os_str)
+        self.all.get(OsStr::new(name)).map(OsString::as_os_str)
     }
 
-    /// What a command that is started here may know of it: where programs and
-    /// files are, who the user is, and in which language. Nothing that could be
-    /// a secret.
+    /// The value of a variable that a configuration or a command line names as a
+    /// secret. No command inherits it from then on.
+    pub(crate) fn secret(&self, name: &str) -> Option<&OsStr> {
+        self.secrets().insert(name.to_owned());
+        self.get(name)
+    }
+
+    fn secrets(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.secret.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What a command that is started here may know of it: where programs and files
+    /// are, who the user is, in which language, whom it trusts and how it reaches the
+    /// network. Nothing that could be a secret.
     pub(crate) fn for_children(&self) -> Vec<(OsString, OsString)> {
-        let is_passed = |name: &OsStr| {
-            let name = name.to_str().unwrap_or_default();
-            FOR_CHILDREN.contains(&name) || name.starts_with("LC_")
+        self.passed(|name, value| match listed(name) {
+            Some(Listed::Plain) => true,
+            Some(Listed::Address) => !has_credential(value),
+            None => false,
+        })
+    }
+
+    /// Variables that a command is not given because their values hold a credential.
+    pub(crate) fn withheld(&self) -> Vec<String> {
+        let withheld = |name: &OsStr, value: &OsStr| {
+            matches!(listed(name), Some(Listed::Address)) && has_credential(value)
         };
-        self.0
-            .iter()
-            .filter(|(name, _)| is_passed(name))
-            .map(|(name, value)| (name.clone(), value.clone()))
-            .collect()
+        let withheld = self.passed(withheld).into_iter();
+        withheld.map(|(name, _)| name.display().to_string()).collect()
     }
 
     /// What a command may know of it that its client meant to start: everything
     /// that the client has set, except what is addressed to us.
     pub(crate) fn for_wrapped(&self) -> Vec<(OsString, OsString)> {
-        let is_ours = |name: &OsStr| name.as_encoded_bytes().starts_with(b"SLUICE_");
-        let others = self.0.iter().filter(|(name, _)| !is_ours(name));
-        others.map(|(name, value)| (name.clone(), value.clone())).collect()
+        self.passed(|name, _| !name.as_encoded_bytes().starts_with(b"SLUICE_"))
+    }
+
+    /// Values that a wrapped command knows and messages about it must not repeat: those
+    /// of all variables that are not known to be harmless, unless they name a file.
+    pub(crate) fn secret_values(&self) -> Vec<String> {
+        let harmless = ["PWD", "OLDPWD", "SHLVL", "_"];
+        let is_secret = |name: &OsStr, value: &OsStr| {
+            let is_harmless = listed(name).is_some() || harmless.iter().any(|known| name == *known);
+            let is_file = || Path::new(value).is_absolute() && Path::new(value).exists();
+            !is_harmless && !is_file() || has_credential(value)
+        };
+        let secret = self.passed(is_secret).into_iter();
+        secret.filter_map(|(_, value)| value.into_string().ok()).collect()
+    }
+
+    fn passed(&self, is_passed: impl Fn(&OsStr, &OsStr) -> bool) -> Vec<(OsString, OsString)> {
+        let secrets = self.secrets();
+        let is_secret = |name: &OsStr| name.to_str().is_some_and(|name| secrets.contains(name));
+        let passed = self.all.iter().filter(|(name, value)| {
+            is_passed(name.as_os_str(), value.as_os_str()) && !is_secret(name)
+        });
+        passed.map(|(name, value)| (name.clone(), value.clone())).collect()
     }
 
     /// A setting of ours: a variable that is empty counts as not set.
@@ -70,9 +170,98 @@ impl Environment {
     }
 }
 
+/// How a variable is passed that commands may know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Listed {
+    Plain,
+    /// Unless its value holds a credential.
+    Address,
+}
+
+fn listed(name: &OsStr) -> Option<Listed> {
+    let name = name.to_str()?;
+    // npm takes its settings in either case.
+    let is_npm = |known: &str| known.starts_with("NPM_") && known.eq_ignore_ascii_case(name);
+    let is_in = |list: &[&str]| list.iter().any(|known| *known == name || is_npm(known));
+    match () {
+        () if is_in(&FOR_COMMANDS) || name.starts_with("LC_") => Some(Listed::Plain),
+        () if is_in(&ADDRESSES) => Some(Listed::Address),
+        () => None,
+    }
+}
+
+/// Whether an address, or one of several, names a user before its host.
+fn has_credential(value: &OsStr) -> bool {
+    // What cannot be read may hold one.
+    let Some(value) = value.to_str() else { return true };
+    value.split_whitespace().any(|one| {
+        let rest = one.split_once("://").map_or(one, |(_, rest)| rest);
+        rest.split(['/', '?', '#']).next().unwrap_or_default().contains('@')
+    })
+}
+
 #[cfg(test)]
 impl<const N: usize> From<[(&str, &str); N]> for Environment {
     fn from(variables: [(&str, &str); N]) -> Environment {
-        Environment(variables.map(|(name, value)| (name.into(), value.into())).into())
+        let all = variables.map(|(name, value)| (name.into(), value.into())).into();
+        Environment { all, secret: Mutex::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Environment;
+
+    fn names(passed: Vec<(std::ffi::OsString, std::ffi::OsString)>) -> Vec<String> {
+        passed.into_iter().map(|(name, _)| name.into_string().unwrap()).collect()
+    }
+
+    #[test]
+    fn commands_are_given_what_is_listed_and_nothing_else() {
+        let environment = Environment::from([
+            ("PATH", "/bin"),
+            ("LC_ALL", "C"),
+            ("NODE_EXTRA_CA_CERTS", "/opt/openssl@3/ca.pem"),
+            ("https_proxy", "http://proxy.example.com:3128"),
+            ("npm_config_registry", "https://npm.example.com/a@b/"),
+            ("UV_INDEX", "own=https://pypi.example.com/simple"),
+            ("AWS_SECRET_ACCESS_KEY", "x"),
+            ("npm_config__auth", "x"),
+            ("PIP_PASSWORD", "x"),
+            ("SLUICE_TOKEN", "x"),
+        ]);
+        let passed = [
+            "LC_ALL",
+            "NODE_EXTRA_CA_CERTS",
+            "PATH",
+            "UV_INDEX",
+            "https_proxy",
+            "npm_config_registry",
+        ];
+        assert_eq!(names(environment.for_children()), passed);
+        assert!(environment.withheld().is_empty());
+        assert!(!names(environment.for_wrapped()).contains(&"SLUICE_TOKEN".to_owned()));
+    }
+
+    #[test]
+    fn addresses_with_a_credential_are_withheld() {
+        let environment = Environment::from([
+            ("HTTPS_PROXY", "http://me:secret@proxy.example.com"),
+            ("ALL_PROXY", "me:secret@proxy.example.com:1080"),
+            ("PIP_EXTRA_INDEX_URL", "https://a.example.com https://token@b.example.com/simple"),
+            ("UV_INDEX", "own=https://me:secret@pypi.example.com/simple"),
+            ("HTTP_PROXY", "http://proxy.example.com"),
+        ]);
+        assert_eq!(names(environment.for_children()), ["HTTP_PROXY"]);
+        let withheld = ["ALL_PROXY", "HTTPS_PROXY", "PIP_EXTRA_INDEX_URL", "UV_INDEX"];
+        assert_eq!(environment.withheld(), withheld);
+    }
+
+    #[test]
+    fn what_a_configuration_names_as_a_secret_is_not_passed() {
+        let environment = Environment::from([("UV_INDEX_URL", "https://x"), ("TZ", "UTC")]);
+        assert!(environment.secret("UV_INDEX_URL").is_some());
+        assert_eq!(names(environment.for_children()), ["TZ"]);
+        assert_eq!(names(environment.for_wrapped()), ["TZ"]);
     }
 }

@@ -11,7 +11,7 @@ use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 use anyhow::anyhow;
 use sluice_gateway::{Builtins, Gateway, Settings, Threads, Tls};
 use sluice_policy::ArgPath;
-use sluice_store::{Clock, Key, Store, StoreConfig};
+use sluice_store::{Clock, Key, Server, Store, StoreConfig, Transport};
 use sluice_upstream::{
     address::Reach,
     stdio::{Launch, Supervisor},
@@ -25,7 +25,7 @@ use crate::{
     data::DataDirectory,
     environment::Environment,
 };
-use live::LiveGateway;
+use live::{LiveGateway, Process};
 
 /// How often old records are looked for.
 const PRUNE_EVERY: Duration = Duration::from_mins(10);
@@ -44,6 +44,7 @@ pub(crate) async fn run(start: Start) -> anyhow::Result<()> {
     let data = DataDirectory::open(&config.data)?;
     let _lock = data.lock()?;
     let key = Key::from_bytes(data.master_key()?);
+    let versions = key.derive("configuration versions");
     let admin_token = data.admin_token(&environment)?;
     let store = Store::open(StoreConfig {
         directory: data.path().to_owned(),
@@ -57,11 +58,13 @@ pub(crate) async fn run(start: Start) -> anyhow::Result<()> {
     let people = bind(config.admin, "--admin").await?;
     let (listen, admin) = (agents.local_addr()?, people.local_addr()?);
     data.servers()?;
+    warn_of_withheld(&config, &environment);
     let settings =
         Settings { launch: launch(&environment)?, ..settings(&config, listen, admin, key) };
     let gateway = Gateway::new(settings, store.clone(), builtins())
         .ok_or_else(|| anyhow!("the key in the data directory cannot be used"))?;
-    let live = Arc::new(LiveGateway::new(gateway.clone(), store.clone(), demo));
+    let process = Process { started_at: clock::now(), listen, admin, versions };
+    let live = Arc::new(LiveGateway::new(gateway.clone(), store.clone(), demo, process));
     live.take(config.clone()).await.map_err(|error| anyhow!("{error}"))?;
     let threads = Threads::start()?;
     let run_file = data.announce(listen, admin, tls.is_some(), clock::now())?;
@@ -188,6 +191,20 @@ pub(crate) fn launch(environment: &Environment) -> io::Result<Launch> {
     let supervisor = Supervisor { program, arguments: vec!["supervise".into()] };
     let environment = environment.for_children();
     Ok(Launch { supervisor: Some(supervisor), environment, ..Launch::default() })
+}
+
+/// Says which variables commands may miss, because they are not given them.
+fn warn_of_withheld(config: &Config, environment: &Environment) {
+    let is_command = |server: &Server| matches!(server.transport, Transport::Command { .. });
+    if !config.servers.iter().any(is_command) {
+        return;
+    }
+    for variable in environment.withheld() {
+        tracing::warn!(
+            variable,
+            "it holds a credential, so commands are not given it; name it in the `env` of a server that needs it: `env = {{ {variable} = \"env:{variable}\" }}`"
+        );
+    }
 }
 
 /// The servers of our own.

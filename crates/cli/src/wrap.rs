@@ -34,6 +34,7 @@ const PRIVATE: [&str; 4] = ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc
 pub(crate) struct Start {
     pub(crate) name: Option<Name>,
     pub(crate) place: Place,
+    pub(crate) bridge: Bridge,
     pub(crate) source: Source,
     pub(crate) data: PathBuf,
     pub(crate) environment: Environment,
@@ -56,7 +57,7 @@ enum Reason {
 
 /// Runs until the client, the command or a signal ends it.
 pub(crate) async fn run(start: Start) -> anyhow::Result<Done> {
-    let Start { name, place, source, data, environment } = start;
+    let Start { name, place, bridge, source, data, environment } = start;
     let data = DataDirectory::open(&data)?;
     let key = Key::from_bytes(data.master_key()?);
     let name = name.map_or_else(|| name::of(&place), Ok)?;
@@ -73,7 +74,7 @@ pub(crate) async fn run(start: Start) -> anyhow::Result<Done> {
     let people = data::admin_url(data.path());
     let gateway = Gateway::new(settings(people, key), store.clone(), Builtins::new())
         .ok_or_else(|| anyhow!("the key in the data directory cannot be used"))?;
-    let server = server(&name, place);
+    let server = server(&name, place, bridge);
     let wrapped = gateway.wrap(sluice_gateway::Wrap { server, upstream, policy })?;
     let done = converse(&wrapped, child.as_deref()).await;
     store.close().await?;
@@ -141,7 +142,8 @@ fn reached(
         Place::Command(command) => {
             let launch = Launch {
                 environment: environment.for_wrapped(),
-                errors: Errors::Inherit,
+                secrets: environment.secret_values(),
+                errors: Errors::Repeat,
                 ..up::launch(environment)?
             };
             let program = Program { command: command.clone(), env: Vec::new() };
@@ -158,7 +160,7 @@ fn reached(
     }
 }
 
-fn server(name: &Name, place: Place) -> Server {
+fn server(name: &Name, place: Place, bridge: Bridge) -> Server {
     let transport = match place {
         Place::Command(command) => Transport::Command {
             command,
@@ -169,14 +171,7 @@ fn server(name: &Name, place: Place) -> Server {
         Place::Url { url, headers } => Transport::Http { url, headers },
     };
     let (name, timeout) = (name.clone(), TIMEOUT);
-    Server {
-        name,
-        transport,
-        timeout,
-        anonymous_policy: None,
-        bridge: Bridge::OwnEra,
-        source: Origin::File,
-    }
+    Server { name, transport, timeout, anonymous_policy: None, bridge, source: Origin::File }
 }
 
 /// The policy, under the name of its file.

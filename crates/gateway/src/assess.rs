@@ -33,6 +33,8 @@ const MOST_TASKS: usize = 10_000;
 #[derive(Debug, Default)]
 pub(crate) struct Tools {
     known: ArcSwapOption<ToolList>,
+    /// Why the list could not be learnt last time, for those who run the gateway.
+    failure: ArcSwapOption<String>,
     /// Whether something was seen that is not in the list.
     is_suspect: AtomicBool,
     /// Whether somebody has set out to learn the list.
@@ -180,6 +182,12 @@ impl Tools {
         self.known.load_full()
     }
 
+    /// Why nothing could be learnt.
+    pub(crate) fn failure(&self) -> String {
+        let failure = self.failure.load_full();
+        failure.map_or_else(|| "it was not asked yet".into(), |why| (*why).clone())
+    }
+
     /// Something was seen that is not as it was learnt.
     pub(crate) fn suspect(&self) {
         self.is_suspect.store(true, Ordering::Relaxed);
@@ -250,12 +258,14 @@ impl Tools {
             Ok(list) => {
                 let list = Arc::new(list);
                 tools.known.store(Some(Arc::clone(&list)));
+                tools.failure.store(None);
                 Some(list)
             }
             Err(why) => {
                 tracing::warn!(server = &*link.name, why, "tools could not be learnt");
                 // What was known may no longer hold.
                 tools.known.store(None);
+                tools.failure.store(Some(Arc::new(why)));
                 None
             }
         }

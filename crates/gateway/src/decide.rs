@@ -8,7 +8,8 @@ use std::{borrow::Cow, sync::Arc};
 use sluice_store::{Kind, Outcome, Record, new_id};
 use sluice_wire::{
     edit::quoted,
-    mcp::{Door, Method},
+    json::Value,
+    mcp::{Door, Era, Method},
 };
 
 use crate::{forward::Answered, refusal::Refusal, seal::Purpose, settle::Settlement, visit::Visit};
@@ -51,8 +52,33 @@ impl Permit {
 #[derive(Debug)]
 pub(crate) enum Stop {
     Refused(Refusal),
-    /// A tool call's result that says why, as JSON.
-    Result(String),
+    /// A tool is not called.
+    NotCalled(NotCalled),
+}
+
+/// Why a tool is not called: what its caller reads, and the decision as JSON.
+#[derive(Debug)]
+pub(crate) struct NotCalled {
+    pub(crate) text: String,
+    pub(crate) decision: String,
+}
+
+impl NotCalled {
+    /// The answer to a request with these parameters: the result of a call, as
+    /// JSON. A legacy client that has asked for a task takes no such result and
+    /// would show that it is malformed; it shows the message of an error.
+    pub(crate) fn result(self, era: Era, params: Option<Value<'_>>) -> Result<String, Refusal> {
+        let NotCalled { text, decision } = self;
+        let task = params.and_then(|params| params.get("task"));
+        if era == Era::Legacy && task.is_some_and(|task| task.members().is_some()) {
+            return Err(Refusal::NoTask { message: text, decision });
+        }
+        let kind = if era == Era::Modern { r#""resultType":"complete","# } else { "" };
+        let text = quoted(&text);
+        Ok(format!(
+            r#"{{{kind}"content":[{{"type":"text","text":{text}}}],"isError":true,"_meta":{{"sluicegate/decision":{decision}}}}}"#
+        ))
+    }
 }
 
 impl From<Refusal> for Stop {

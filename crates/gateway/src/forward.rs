@@ -75,7 +75,10 @@ pub(crate) async fn forward(
             if let Some(mut settlement) = settlement {
                 settlement.fail("the server did not answer in time");
             }
-            Err(Refusal::timeout())
+            let words = link.upstream.words_at_start();
+            Err(words.map_or_else(Refusal::timeout, |words| {
+                Refusal::late(format!("the server has not started in time: \"{words}\""))
+            }))
         }
     }
 }
@@ -90,14 +93,16 @@ fn caller(visit: &Visit) -> Caller {
 async fn failed(settlement: Option<Settlement>, error: &SendError) -> Refusal {
     let why = match error {
         SendError::NotSent(_) => "the server cannot be reached",
-        SendError::NotStarted(why) => why,
+        SendError::NotStarted(why) | SendError::BadAnswer(why) => why,
         SendError::Lost(_) => "the connection to the server was lost",
     };
     match (settlement, error) {
         (Some(mut settlement), SendError::NotSent(_) | SendError::NotStarted(_)) => {
             settlement.give_back(why).await;
         }
-        (Some(mut settlement), SendError::Lost(_)) => settlement.fail(why),
+        (Some(mut settlement), SendError::Lost(_) | SendError::BadAnswer(_)) => {
+            settlement.fail(why);
+        }
         (None, _) => {}
     }
     Refusal::bad_gateway(why)

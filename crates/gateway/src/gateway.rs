@@ -8,6 +8,7 @@ use std::sync::{
 use arc_swap::ArcSwap;
 use ring::hmac;
 use sluice_classify::Assessment;
+use sluice_policy::Timestamp;
 use sluice_store::{Grant, Name, Store, TokenHash};
 use tokio::sync::watch;
 
@@ -111,17 +112,22 @@ impl Gateway {
         self.inner.announce();
     }
 
-    /// The tools of a server, asked for anew if `fresh`; `None` if there is no
-    /// such server, or no list is to be had.
-    pub async fn tools(&self, server: &Name, fresh: bool) -> Option<Vec<KnownTool>> {
-        let link = Arc::clone(&self.inner.snapshot.load().server(server.as_str())?.link);
+    /// The tools of a server, asked for anew if `fresh`, or why no list is to be had.
+    pub async fn tools(&self, server: &Name, fresh: bool) -> Result<Vec<KnownTool>, String> {
+        let link = {
+            let snapshot = self.inner.snapshot.load();
+            let server = snapshot.server(server.as_str()).ok_or("there is no such server")?;
+            Arc::clone(&server.link)
+        };
         if fresh {
             link.tools.suspect();
         }
         let known = link.tools.known().filter(|_| !fresh);
         let list = match known {
             Some(known) => known,
-            None => Tools::learn(&link, &self.inner.settings.answer_bounds()).await?,
+            None => Tools::learn(&link, &self.inner.settings.answer_bounds())
+                .await
+                .ok_or_else(|| link.tools.failure())?,
         };
         let shown = |(name, assessment, definition): (&str, &Assessment, &str)| KnownTool {
             name: name.to_owned(),
@@ -130,7 +136,17 @@ impl Gateway {
         };
         let mut tools: Vec<_> = list.assessed().map(shown).collect();
         tools.sort_unstable_by(|a, b| a.name.cmp(&b.name));
-        Some(tools)
+        Ok(tools)
+    }
+
+    /// Has metrics say which version of the configuration is in force, and since when.
+    pub fn note_configured(&self, version: &str, at: Timestamp) {
+        self.inner.metrics.configured(version, at);
+    }
+
+    /// Has metrics say that a newer configuration could not be put in force.
+    pub fn note_configuration_refused(&self) {
+        self.inner.metrics.configuration_refused();
     }
 
     /// Metrics in the text format of Prometheus.

@@ -8,7 +8,7 @@ mod message;
 mod target;
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -19,6 +19,7 @@ use sluice_upstream::{
     headers::{REVISION, SESSION},
     sse::{Decoder, Event},
 };
+use sluice_wire::rpc::Id;
 use tokio::sync::{Notify, Semaphore, mpsc};
 
 use crate::{
@@ -37,6 +38,9 @@ pub(crate) use message::{Delivery, begin_following, message};
 /// connection open for each.
 const MOST_REQUESTS: usize = 64;
 
+/// Cancelled requests of one client that are remembered.
+const MOST_CANCELLED: usize = 1024;
+
 /// The clients that are connected, by the id of their stream.
 #[derive(Debug, Default)]
 pub(crate) struct Clients {
@@ -50,6 +54,8 @@ pub(crate) struct Client {
     pub(crate) sender: mpsc::Sender<Bytes>,
     pub(crate) room: Arc<Semaphore>,
     agreed: Mutex<Agreed>,
+    /// Ids, as JSON, of requests that it has cancelled and that are still under way.
+    cancelled: Mutex<HashSet<String>>,
     /// The stream is to end.
     pub(crate) ended: Notify,
 }
@@ -86,6 +92,7 @@ impl Client {
             sender,
             room: Arc::new(Semaphore::new(room)),
             agreed: Mutex::default(),
+            cancelled: Mutex::default(),
             ended: Notify::new(),
         }
     }
@@ -113,6 +120,19 @@ impl Client {
     pub(crate) fn ending(&self, target: Target) -> Option<impl Future<Output = ()> + use<>> {
         let agreed = self.agreed().clone();
         target.end(agreed)
+    }
+
+    fn cancelled(&self) -> MutexGuard<'_, HashSet<String>> {
+        self.cancelled.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes that the client expects no answer to a request any more.
+    fn cancel(&self, id: &Id) {
+        let mut cancelled = self.cancelled();
+        // Ids of requests that are not under way are never taken out.
+        if cancelled.len() < MOST_CANCELLED {
+            cancelled.insert(id.to_json());
+        }
     }
 
     fn agreed(&self) -> MutexGuard<'_, Agreed> {
@@ -149,6 +169,7 @@ pub(crate) fn open(target: impl Into<Target>) -> Result<Response<ClientBody>, Re
     let first = format!("event: endpoint\ndata: {path}?session={sealed}\n\n");
     let (sender, messages) = mpsc::channel(WAITING);
     let client = Arc::new(Client::new(sender, MOST_REQUESTS));
+    let target = target.kept();
     let connected = Connected { id: id.into(), target, client: Arc::clone(&client) };
     gateway.legacy_clients.connected().insert(connected.id.clone(), client);
     let (body, receiver) = mpsc::channel(WAITING);

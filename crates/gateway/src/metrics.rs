@@ -15,6 +15,7 @@ use prometheus_client::{
     },
     registry::{Registry, Unit},
 };
+use sluice_policy::Timestamp;
 use sluice_store::{Outcome, Record, UpstreamRef};
 
 use crate::{gateway::Inner, visit::Visit};
@@ -41,6 +42,11 @@ struct OfServer {
     server: Label,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfVersion {
+    version: Label,
+}
+
 /// All that is measured.
 #[derive(Debug)]
 pub(crate) struct Metrics {
@@ -56,6 +62,9 @@ pub(crate) struct Metrics {
     store_queue: Gauge,
     store_healthy: Gauge,
     approvals: Counter,
+    config: Family<OfVersion, Gauge>,
+    reload_ok: Gauge,
+    reload_time: Gauge,
     /// The label of tools that no list names.
     unknown: Arc<str>,
 }
@@ -80,6 +89,9 @@ impl Default for Metrics {
             store_queue: Gauge::default(),
             store_healthy: Gauge::default(),
             approvals: Counter::default(),
+            config: Family::default(),
+            reload_ok: Gauge::default(),
+            reload_time: Gauge::default(),
             unknown: "(unknown)".into(),
         };
         metrics.register();
@@ -135,6 +147,40 @@ impl Metrics {
             self.store_healthy.clone(),
         );
         registry.register("approvals_requested", "Calls held for a human", self.approvals.clone());
+        self.register_config();
+    }
+
+    fn register_config(&mut self) {
+        let registry = &mut self.registry;
+        registry.register(
+            "config_info",
+            "The version of the configuration in force",
+            self.config.clone(),
+        );
+        registry.register(
+            "config_last_reload_successful",
+            "Whether the configuration could be put in force when it was last read",
+            self.reload_ok.clone(),
+        );
+        registry.register_with_unit(
+            "config_last_reload_success_timestamp",
+            "When the configuration in force was read",
+            Unit::Seconds,
+            self.reload_time.clone(),
+        );
+    }
+
+    /// A configuration was put in force.
+    pub(crate) fn configured(&self, version: &str, at: Timestamp) {
+        self.config.clear();
+        self.config.get_or_create(&OfVersion { version: Label(version.into()) }).set(1);
+        self.reload_ok.set(1);
+        self.reload_time.set(at.as_millis() / 1000);
+    }
+
+    /// A configuration could not be put in force.
+    pub(crate) fn configuration_refused(&self) {
+        self.reload_ok.set(0);
     }
 
     /// A decision was made.

@@ -18,7 +18,7 @@ use sluice_wire::{
 };
 
 use crate::{
-    answer::{Shape, relay},
+    answer::{Shape, refused, relay},
     body::ClientBody,
     forward::forward,
     receive,
@@ -163,7 +163,10 @@ async fn carried_out(
         (None, _) if answered.answer.status().is_success() => {
             Ok(refusal::empty(StatusCode::ACCEPTED))
         }
-        (None, _) => Err(Refusal::answered_with(answered.answer.status())),
+        (None, _) => {
+            let (parts, body) = answered.answer.into_parts();
+            Err(Box::pin(refused(visit, &parts, body)).await)
+        }
     }
 }
 

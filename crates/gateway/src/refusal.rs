@@ -3,7 +3,8 @@
 //!
 //! Each has a text for the outside; details for the log are written where they
 //! are known. Neither holds secrets, nor anything an upstream wrote but a JSON-RPC
-//! error, which passes as the protocol has it.
+//! error, which passes as the protocol has it, and the last lines of a command that
+//! could not be started: only they say what is wrong with it.
 
 use http::{HeaderValue, Response, StatusCode, header};
 use sluice_wire::{edit::quoted, mcp::Revision, rpc::Id};
@@ -52,6 +53,11 @@ pub(crate) enum Refusal {
         message: String,
         decision: String,
     },
+    /// A policy says no to a tool call that was to become a task.
+    NoTask {
+        message: String,
+        decision: String,
+    },
     /// Ours.
     Store,
     Busy,
@@ -91,7 +97,12 @@ impl Refusal {
 
     /// The upstream took too long.
     pub(crate) fn timeout() -> Refusal {
-        let reason = "the server did not answer in time".into();
+        Refusal::late("the server did not answer in time")
+    }
+
+    /// The same, for a reason that is known.
+    pub(crate) fn late(reason: impl Into<String>) -> Refusal {
+        let reason = reason.into();
         Refusal::Upstream { reason, status: StatusCode::GATEWAY_TIMEOUT }
     }
 
@@ -111,9 +122,10 @@ impl Refusal {
             Refusal::UnknownServer(_)
             | Refusal::Session
             | Refusal::UnknownMethod { is_modern: true, .. } => StatusCode::NOT_FOUND,
-            Refusal::Params(_) | Refusal::UnknownMethod { .. } | Refusal::Denied { .. } => {
-                StatusCode::OK
-            }
+            Refusal::Params(_)
+            | Refusal::UnknownMethod { .. }
+            | Refusal::Denied { .. }
+            | Refusal::NoTask { .. } => StatusCode::OK,
             Refusal::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Refusal::NotAcceptable => StatusCode::NOT_ACCEPTABLE,
             Refusal::Store | Refusal::Busy => StatusCode::SERVICE_UNAVAILABLE,
@@ -127,7 +139,7 @@ impl Refusal {
             Refusal::Token { .. } => UNAUTHORIZED,
             Refusal::Host | Refusal::Origin | Refusal::NotGranted(_) => FORBIDDEN,
             Refusal::UnknownServer(_) => NOT_FOUND,
-            Refusal::Denied { .. } => DENIED,
+            Refusal::Denied { .. } | Refusal::NoTask { .. } => DENIED,
             Refusal::Json(_) => -32700,
             Refusal::MediaType(_)
             | Refusal::TooLarge(_)
@@ -172,6 +184,7 @@ impl Refusal {
             Refusal::MethodNotAllowed => "this method is not for this path".into(),
             Refusal::NotAcceptable => "accept `text/event-stream` here".into(),
             Refusal::Denied { message, .. } => format!("[POLICY DENIED] {message}"),
+            Refusal::NoTask { message, .. } => message.clone(),
             Refusal::Store => {
                 "the decision could not be recorded, so the request was not sent".into()
             }
@@ -184,7 +197,9 @@ impl Refusal {
 
     fn data(&self) -> Option<String> {
         match self {
-            Refusal::Denied { decision, .. } => Some(decision.clone()),
+            Refusal::Denied { decision, .. } | Refusal::NoTask { decision, .. } => {
+                Some(decision.clone())
+            }
             Refusal::Upstream { .. } | Refusal::Passed { .. } => {
                 Some(r#"{"side":"upstream"}"#.into())
             }

@@ -23,6 +23,7 @@ use sluice_wire::{
 };
 
 use crate::{
+    answer::refused,
     body::ClientBody,
     decide::{self, Permit},
     forward::{Answered, Outgoing, forward},
@@ -103,10 +104,10 @@ pub(crate) async fn resent(
 /// Takes the place of a lost session for what needs no answer, and was about
 /// what is lost with it; whether there was one to take.
 pub(crate) async fn replaced(visit: &Visit, answer: Response<AnswerBody>) -> Result<(), Refusal> {
-    let status = answer.status();
-    let (_, is_lost) = examined(visit, answer, None).await;
+    let (answer, is_lost) = examined(visit, answer, None).await;
     if !is_lost {
-        return Err(Refusal::answered_with(status));
+        let (parts, body) = answer.into_parts();
+        return Err(refused(visit, &parts, body).await);
     }
     repaired(visit).await.map(drop).ok_or(Refusal::Session)
 }

@@ -12,7 +12,7 @@ use crate::gateway::Inner;
 
 /// What is still to be recorded of a call that has its permit.
 ///
-/// Dropped unsettled, it records that nobody waited for the answer.
+/// Dropped unsettled, it records that its client did not wait for the answer.
 #[derive(Debug)]
 pub(crate) struct Settlement {
     gateway: Arc<Inner>,
@@ -74,6 +74,13 @@ impl Settlement {
         self.finish(Outcome::Error, None, Some(why.to_owned()));
     }
 
+    /// The client has cancelled the call, so that no answer was waited for.
+    pub(crate) fn cancel(&mut self) {
+        // No answer has begun, whatever the transport says.
+        self.status = None;
+        self.fail("the client cancelled the call");
+    }
+
     /// Certainly nothing was sent: the charges are given back.
     pub(crate) async fn give_back(&mut self, why: &str) {
         if !std::mem::take(&mut self.is_charged) {
@@ -127,7 +134,7 @@ impl Settlement {
 impl Drop for Settlement {
     fn drop(&mut self) {
         if self.decision.is_some() {
-            self.fail("nobody waited for the answer");
+            self.fail("the client cancelled the call, or went away");
         }
     }
 }

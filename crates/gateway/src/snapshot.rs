@@ -230,7 +230,8 @@ fn child(
         Instances::Session => stdio::Instances::Session,
     };
     let launch = settings.launch.clone();
-    Arc::new(StdioServer::new(server.name.as_str(), launch, program, instances, settings.answer))
+    let limits = stdio::Limits { message: settings.answer, patience: Some(server.timeout) };
+    Arc::new(StdioServer::new(server.name.as_str(), launch, program, instances, limits))
 }
 
 fn credentials(transport: &Transport) -> Result<HeaderMap, String> {

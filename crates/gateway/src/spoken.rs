@@ -42,6 +42,18 @@ pub(crate) fn revision(
     Ok(revision)
 }
 
+/// Whether a modern request says what its client can do, as each must. Servers
+/// check that themselves; this is for requests that the gateway answers in a
+/// server's place.
+pub(crate) fn check_capabilities(params: Option<Value<'_>>) -> Result<(), Refusal> {
+    let meta = params.and_then(|params| params.get("_meta"));
+    let declared = meta.and_then(|meta| meta.get(META_CAPABILITIES));
+    match declared.and_then(Value::members) {
+        Some(_) => Ok(()),
+        None => Err(Refusal::Meta(format!("`_meta[\"{META_CAPABILITIES}\"]` must be an object"))),
+    }
+}
+
 /// A message that does not say its revision is a legacy one.
 fn unsaid(header: Option<&str>, method: Option<&str>) -> Result<Revision, Refusal> {
     match (header, header.and_then(Revision::from_name)) {

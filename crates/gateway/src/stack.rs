@@ -101,6 +101,11 @@ impl Stack {
         is_same.then(|| Stack::new(Arc::clone(&self.gateway), caller, self.headers.clone()))
     }
 
+    /// The same request without its servers, for whoever keeps it for long.
+    pub(crate) fn without_servers(self) -> Stack {
+        Stack { servers: Vec::new(), ..self }
+    }
+
     /// Waits until nobody may use this grant any more, or the gateway ends.
     pub(crate) async fn until_gone(&self) {
         let mut changes = self.gateway.changes.subscribe();
@@ -194,6 +199,9 @@ fn settled(mut stack: Stack, message: &Message<'_>) -> Result<Stack, Refusal> {
         Message::Response { .. } | Message::Failure { .. } => (None, None),
     };
     stack.revision = spoken::revision(&stack.headers, method, params)?;
+    if stack.is_modern() && matches!(message, Message::Request { .. }) {
+        spoken::check_capabilities(params)?;
+    }
     if !stack.is_modern() && method != Some("initialize") {
         stack.session = stack.named_session()?;
     }

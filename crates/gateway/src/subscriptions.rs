@@ -24,7 +24,7 @@ use crate::{
     body::{ClientBody, Cut},
     decide::{self, Permit},
     refusal::Refusal,
-    spoken::META_SUBSCRIPTION,
+    spoken::{self, META_SUBSCRIPTION},
     stream::{Channel, KEEP_ALIVE, LIST_CHANGED, News, WAITING, Watcher, handed_over},
     visit::Visit,
 };
@@ -63,6 +63,7 @@ pub(crate) async fn listen(
 ) -> Result<Response<ClientBody>, Refusal> {
     let id = id.ok_or(Refusal::Internal)?;
     let params = document.root().get("params");
+    spoken::check_capabilities(params)?;
     let wish = wish(visit, params)?;
     // INVARIANT: the permit for listening was given above; a feed carries news
     // and no requests, and each client's copy is filtered on its way out.

@@ -7,7 +7,7 @@ mod take;
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicBool},
     time::Duration,
 };
 
@@ -100,6 +100,7 @@ impl Wrapped {
             wrapped: self,
             client: Arc::new(Client::new(sender, MOST_REQUESTS as usize)),
             under_way: Arc::default(),
+            is_introduced: AtomicBool::new(false),
         };
         let client = &conversation.client;
         let ended = tokio::select! {
@@ -128,6 +129,8 @@ struct Conversation<'w> {
     wrapped: &'w Wrapped,
     client: Arc<Client>,
     under_way: Arc<UnderWay>,
+    /// Whether a modern client was introduced to a command of the legacy era.
+    is_introduced: AtomicBool,
 }
 
 /// Requests that are under way, by their id as JSON. What is cancelled is given

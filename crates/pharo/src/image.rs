@@ -130,7 +130,7 @@ impl Image {
             SendError::NotSent(why) | SendError::NotStarted(why) => {
                 NoAnswer::Unreachable { url, why }
             }
-            SendError::Lost(why) => NoAnswer::Lost { url, why },
+            SendError::Lost(why) | SendError::BadAnswer(why) => NoAnswer::Lost { url, why },
         }
     }
 }

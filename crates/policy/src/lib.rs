@@ -29,6 +29,7 @@ mod operator;
 mod path;
 mod pattern;
 mod policy;
+mod restriction;
 mod schema;
 mod selftest;
 mod standing;
@@ -50,7 +51,11 @@ pub use judge::{ArgumentsError, Call, Consent, judge};
 pub use limit::{Limit, Scope};
 pub use path::ArgPath;
 pub use policy::{Mode, Policy, Posture, ServerRequest};
+pub use restriction::Restriction;
 pub use selftest::TestResult;
 pub use standing::shows;
-pub use suggest::{SuggestedPolicy, Suggestion, ToolSeen, suggest_entry, suggest_policy};
+pub use suggest::{
+    SuggestedPolicy, Suggestion, ToolSeen, suggest_entry, suggest_policy,
+    suggest_policy_by_category,
+};
 pub use time::{Timestamp, Window};

@@ -2,11 +2,15 @@
 //!
 //! A suggestion is text for people to read and change. Nothing is in force by
 //! being suggested, and every suggestion is a policy that [`load`](crate::load) takes.
+//! It restricts tools only: resources, prompts and the requests that a server makes
+//! of its client stay as they are without a policy.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value as Json, json};
 use sluice_classify::{Assessment, Category};
+
+use crate::policy::ServerRequest;
 
 /// Entries that a policy may have.
 const MOST_ENTRIES: usize = 5_000;
@@ -127,8 +131,49 @@ pub fn suggest_policy<'t>(tools: impl IntoIterator<Item = ToolSeen<'t>>) -> Sugg
         .iter()
         .map(|(treatment, tool)| ((*tool).to_owned(), treatment.suggestion(tool).entry))
         .collect();
-    let policy = json!({ "version": "1", "default": "deny", "tools": entries });
-    SuggestedPolicy { policy: format!("{policy:#}\n"), effect: effects(&named, left_out) }
+    SuggestedPolicy { policy: document(&entries), effect: effects(&named, left_out) }
+}
+
+/// The policy recommended for a server whose tools are not known: the recommended
+/// entries, by category.
+pub fn suggest_policy_by_category() -> SuggestedPolicy {
+    let entries = json!({
+        "@read": {},
+        "@other": { "rate_limit": "60/minute" },
+        "@write": { "rate_limit": "30/minute" },
+        "@execute": { "rate_limit": "10/minute", "validate_args": true },
+        "@destructive": entry("", Category::Destructive),
+        "@financial": entry("", Category::Financial),
+    });
+    let entries = entries.as_object().cloned().unwrap_or_default();
+    let effect = [
+        "by what each tool turns out to do: reading is allowed, writing and running limited",
+        "what destroys is hidden, what moves money waits for a person",
+        "a tool that cannot be assessed: denied",
+        UNRESTRICTED,
+    ];
+    SuggestedPolicy { policy: document(&entries), effect: effect.map(str::to_owned).to_vec() }
+}
+
+/// What every suggestion says of everything that is not a tool.
+const UNRESTRICTED: &str = "resources, prompts, sampling, elicitation and roots: not restricted";
+
+/// A policy with these entries of tools.
+///
+/// Everything else is allowed, in so many words, because `default: "deny"` would
+/// deny it. Without `roots` a server may fall back to a wider folder than the client
+/// gives it, and a server does not tell in advance what it will ask of its client.
+fn document(tools: &Map<String, Json>) -> String {
+    let requests = ServerRequest::ALL.map(ServerRequest::name);
+    let policy = json!({
+        "version": "1",
+        "default": "deny",
+        "resources": "allow",
+        "prompts": "allow",
+        "server_requests": requests,
+        "tools": tools,
+    });
+    format!("{policy:#}\n")
 }
 
 /// Whether a key of a policy can mean this tool and no other.
@@ -155,7 +200,8 @@ fn effects(named: &BTreeSet<(Treatment, &str)>, left_out: usize) -> Vec<String> 
         let count = counted(left_out);
         lines.push(format!("{count} that no entry can name: denied"));
     }
-    lines.push("anything else: denied".into());
+    lines.push("any other tool: denied".into());
+    lines.push(UNRESTRICTED.into());
     lines
 }
 
@@ -167,8 +213,10 @@ fn counted(tools: usize) -> String {
 mod tests {
     use sluice_classify::{Category, Definition, Siblings, classify};
 
-    use super::{ToolSeen, suggest_entry, suggest_policy};
-    use crate::{Format, load};
+    use super::{
+        ToolSeen, UNRESTRICTED, suggest_entry, suggest_policy, suggest_policy_by_category,
+    };
+    use crate::{Format, ServerRequest, load};
 
     fn clean(name: &str, category: Category) -> ToolSeen<'_> {
         ToolSeen { name, category, has_findings: false }
@@ -212,7 +260,8 @@ mod tests {
                 "1 tool of category destructive: hidden: agents neither see nor call it",
                 "1 tool of category financial: held until a person approves the call",
                 "2 tools that no entry can name: denied",
-                "anything else: denied",
+                "any other tool: denied",
+                "resources, prompts, sampling, elicitation and roots: not restricted",
             ]
         );
     }
@@ -235,16 +284,29 @@ mod tests {
             suggest_policy(assessed.iter().map(|(name, of)| ToolSeen::assessed(name, of)));
         assert_eq!(
             suggested.policy.split_whitespace().collect::<String>(),
-            r#"{"version":"1","default":"deny","tools":{"get_date":{},"get_time":{"action":"hide"}}}"#
+            r#"{"version":"1","default":"deny","resources":"allow","prompts":"allow","server_requests":["sampling","elicitation","roots"],"tools":{"get_date":{},"get_time":{"action":"hide"}}}"#
         );
         assert_eq!(
             suggested.effect,
             [
                 "1 tool of category read: allowed",
                 "1 tool with signs of poisoning: hidden until you have read why",
-                "anything else: denied",
+                "any other tool: denied",
+                "resources, prompts, sampling, elicitation and roots: not restricted",
             ]
         );
+    }
+
+    #[test]
+    fn a_suggestion_restricts_nothing_but_tools() {
+        for suggested in [suggest_policy([]), suggest_policy_by_category()] {
+            let policy = load(suggested.policy.as_bytes(), Format::Json).unwrap();
+            for request in ServerRequest::ALL {
+                assert!(policy.permits_server_request(request), "{}", request.name());
+            }
+            assert!(policy.permits_resource("file:///a") && policy.permits_prompt("p"));
+            assert_eq!(suggested.effect.last().unwrap(), UNRESTRICTED);
+        }
     }
 
     #[test]

@@ -35,7 +35,8 @@ pub struct Entry {
     pub(crate) keys: Vec<String>,
     /// What the client itself starts or connects to.
     pub(crate) own: Transport,
-    /// What stands for its variables: names, and a fingerprint of all values.
+    /// What stands for its variables or headers: names, and a fingerprint of all
+    /// values.
     pub(crate) variables: String,
     /// All that the file says of it, and the folder that it holds in.
     pub(crate) exact: Guarded,
@@ -120,7 +121,8 @@ impl Entry {
     /// The same for the same server, in whichever client and under whatever name
     /// it is configured. Made from the masked form, so that no secret is in it: it
     /// puts servers together for people, and must decide nothing. With other
-    /// variables a command may have other tools, and is another server.
+    /// variables a command may have other tools, as a URL may with other headers,
+    /// and is another server.
     pub fn identity(&self) -> String {
         let (kind, shown) = (self.transport.kind(), self.transport.shown());
         let text = format!("{kind}\n{shown}\n{}", self.variables);
@@ -207,13 +209,21 @@ pub(crate) fn read(spot: &Spot<'_>, value: &Value) -> Entry {
     }
 }
 
-/// What stands for a command's variables, in whichever order they are.
+/// What stands for a command's variables or a URL's headers, in whichever order they
+/// are.
 fn variables(transport: &Transport, front: &Front) -> String {
-    let Transport::Command { env, .. } = transport else { return String::new() };
-    if env.is_empty() {
+    // The names of headers are the same in any case.
+    let (given, is_header) = match transport {
+        Transport::Command { env, .. } => (env.as_slice(), false),
+        Transport::Url { headers, .. } => (headers.as_slice(), true),
+        Transport::Unclear => ([].as_slice(), false),
+    };
+    let plain = |name: &String| if is_header { name.to_lowercase() } else { name.clone() };
+    let mut pairs: Vec<_> =
+        given.iter().map(|(name, value)| (plain(name), value.expose())).collect();
+    if pairs.is_empty() {
         return String::new();
     }
-    let mut pairs: Vec<_> = env.iter().map(|(name, value)| (name, value.expose())).collect();
     pairs.sort_unstable();
     let names: Vec<_> = pairs.iter().map(|(name, _)| name).collect();
     // No separator can be part of what is quoted.

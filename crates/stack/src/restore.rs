@@ -1,21 +1,22 @@
 //! Undoing what was rewritten.
 //!
 //! A file that nobody has touched since becomes what it was, byte for byte. In
-//! one that somebody has, only what was put there by us is taken back; where that
-//! is not to be found any more, nothing is done and the reason is given.
+//! one that somebody has, only what was put there by us is taken back, whatever its
+//! layout is by then. An entry that means something else now is left, and the reason
+//! is given.
+
+mod sides;
 
 use std::path::{Path, PathBuf};
 
+use self::sides::Sides;
 use crate::{
     adopt::value,
     backup::{Backup, BackupError, Kind},
-    digest::{of_value, sha256},
+    digest::sha256,
     disk::{self, WriteError},
-    file::{Pieces, body, located, position, with_body},
-    hook, json,
-    place::{Form, Syntax},
-    splice::{Edit, splice},
-    tables,
+    file::{body, located, position, with_body},
+    hook,
 };
 
 /// How one file is put back.
@@ -64,6 +65,8 @@ impl std::fmt::Debug for Undo {
 
 const GONE: &str = "its file is no longer there";
 const CHANGED: &str = "its entry has been changed since";
+/// Differing keys that are named.
+const MOST_NAMED: usize = 5;
 const UNREADABLE: &str = "its file cannot be read any more";
 
 impl Undo {
@@ -202,7 +205,8 @@ impl Undo {
                     // Somebody has removed the server: there is nothing to undo.
                 }
                 None => {
-                    self.leave(&backup, keys, CHANGED);
+                    let differences = sides.differences(body(&text));
+                    self.leave(&backup, keys, &changed(&differences));
                     left.push(keys.clone());
                 }
             }
@@ -235,70 +239,18 @@ impl Undo {
     }
 }
 
+/// Why an entry that differs in these keys is left.
+fn changed(differences: &[String]) -> String {
+    if differences.is_empty() {
+        return CHANGED.to_owned();
+    }
+    let named = differences.iter().take(MOST_NAMED).map(|key| format!("`{key}`"));
+    let named = named.collect::<Vec<_>>().join(", ");
+    let more = if differences.len() > MOST_NAMED { " and more" } else { "" };
+    format!("{CHANGED}: {named}{more}")
+}
+
 /// What an entry is called, for people; the hooks of a client have no name.
 fn named(keys: &[String]) -> String {
     keys.last().cloned().unwrap_or_else(|| "the hook".to_owned())
-}
-
-/// An entry before and after it was rewritten.
-struct Sides<'a> {
-    form: Form,
-    keys: &'a [String],
-    original: &'a str,
-    rewritten: &'a str,
-}
-
-impl Sides<'_> {
-    /// Whether the entry is as it was: somebody has put it back, or the change or
-    /// its undoing was cut short.
-    fn is_done(&self, text: &str) -> bool {
-        let entry = |text| value(text, self.form, self.keys).as_ref().map(of_value);
-        let now = entry(text);
-        now.is_some() && now == entry(self.original)
-    }
-
-    /// The text with the entry as it was; `None` if it is not as we left it.
-    fn taken_back(&self, text: &str) -> Option<String> {
-        let (now, then) = (self.region(text)?, self.region(self.rewritten)?);
-        let first = self.original.get(self.region(self.original)?)?;
-        let is_same = text.get(now.clone()) == self.rewritten.get(then);
-        // Some clients write their whole file anew, in a layout of their own.
-        let is_equal = self.form.syntax == Syntax::Json
-            && of_value(&value(text, self.form, self.keys)?)
-                == of_value(&value(self.rewritten, self.form, self.keys)?);
-        if is_same || is_equal {
-            return splice(text, vec![Edit::new(now, first)]);
-        }
-        self.program_taken_back(text)
-    }
-
-    /// The same for an entry of which only other parts were changed.
-    fn program_taken_back(&self, text: &str) -> Option<String> {
-        let (now, then, first) =
-            (self.pieces(text)?, self.pieces(self.rewritten)?, self.pieces(self.original)?);
-        let entry = |text| value(text, self.form, self.keys);
-        let (current, rewritten) = (entry(text)?, entry(self.rewritten)?);
-        let is_ours = ["command", "args"].iter().all(|key| current.get(key) == rewritten.get(key));
-        then.args.filter(|_| is_ours)?;
-        let args = match first.args {
-            Some(args) => self.original.get(args)?,
-            None => "[]",
-        };
-        let program = self.original.get(first.program)?;
-        splice(text, vec![Edit::new(now.program, program), Edit::new(now.args?, args)])
-    }
-
-    fn region(&self, text: &str) -> Option<std::ops::Range<usize>> {
-        match self.form.syntax {
-            Syntax::Json => json::region(text, self.keys),
-            Syntax::Toml => tables::region(text, self.keys),
-        }
-    }
-
-    fn pieces(&self, text: &str) -> Option<Pieces> {
-        match self.form.syntax {
-            Syntax::Json => json::pieces(text, self.keys),
-            Syntax::Toml => tables::pieces(text, self.keys),
-        }
-    }
 }

@@ -1,6 +1,8 @@
 //! Client files in TOML: the tables of servers by their spans, and the edits that
 //! put a command of ours before a server.
 
+mod put_back;
+
 use std::ops::Range;
 
 use serde_json::Value;
@@ -12,6 +14,8 @@ use crate::{
     splice::Edit,
     wrapped::URL_VARIABLE,
 };
+
+pub(crate) use self::put_back::{is_same_change, put_back};
 
 /// Keys that a change of ours touches, or whose values it moves.
 const TOUCHED: [&str; 7] =

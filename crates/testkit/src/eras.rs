@@ -219,6 +219,13 @@ impl LegacyOnly {
         say(&locked(&self.state).streams, method, params, "");
     }
 
+    /// Sends a message on the streams of all sessions.
+    pub fn say(&self, message: &str) {
+        for (_, stream) in &locked(&self.state).streams {
+            let _ = stream.send(message.to_owned());
+        }
+    }
+
     /// How many listen.
     pub fn listeners(&self) -> usize {
         let mut state = locked(&self.state);

@@ -66,6 +66,14 @@ struct Link {
     eras: Eras,
 }
 
+impl Link {
+    /// Whether the server is a command that was started for one client alone. It
+    /// can be introduced only once, so there is one session with it, which lasts.
+    fn has_one_client(&self) -> bool {
+        matches!(self.upstream, Upstream::Only(_))
+    }
+}
+
 /// What becomes of an answer to a request that was sent as it is.
 enum Examined {
     Passes(Response<AnswerBody>),
@@ -88,6 +96,11 @@ impl Bridge {
             link,
             offer,
         }
+    }
+
+    /// What a legacy server is said to be to a modern client.
+    pub fn offer(&self) -> Offer {
+        self.offer
     }
 
     /// Remembers which era the server was found to speak when it was asked in

@@ -63,6 +63,11 @@ enum Manner {
     Legacy { session: Option<HeaderValue>, revision: String },
 }
 
+/// Marks a request of this client. A server that runs here and has no other way to say
+/// whom it asks must not ask this client, which would never answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Inquiry;
+
 /// Why there is no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ClientError {
@@ -171,6 +176,7 @@ impl Client<'_> {
     fn http(&self, message: &str, method: &str, target: Target<'_>) -> Request<Bytes> {
         let mut request = Request::new(Bytes::copy_from_slice(message.as_bytes()));
         *request.method_mut() = Method::POST;
+        request.extensions_mut().insert(Inquiry);
         let headers = request.headers_mut();
         let mut set = |name: &'static str, value: &str| {
             if let Ok(value) = HeaderValue::try_from(value) {

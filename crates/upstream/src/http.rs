@@ -8,7 +8,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{Request, Response, Uri};
+use http::{HeaderValue, Request, Response, Uri, header};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::{Full, combinators::UnsyncBoxBody};
 
@@ -65,6 +65,10 @@ pub enum SendError {
     /// Something may have been.
     #[error("the connection was lost: {0}")]
     Lost(String),
+    /// It was sent, and what came back breaks the protocol; this is for the
+    /// caller to read, and has nothing in it that the server wrote.
+    #[error("{0}")]
+    BadAnswer(String),
 }
 
 /// Why a text is no URL of a server.
@@ -81,8 +85,11 @@ pub enum AnswerBody {
     Made(UnsyncBoxBody<Bytes, BodyError>),
     /// From a command that runs here.
     Said(Box<Events>),
-    /// Made by a task of ours.
+    /// Made by a task of ours. An empty piece ends it because its client has cancelled
+    /// the request.
     Fed(tokio::sync::mpsc::Receiver<Bytes>),
+    /// None, because its client has cancelled the request and expects none.
+    Cancelled,
 }
 
 /// Why an answer is not whole.
@@ -113,6 +120,26 @@ impl Upstream {
         request: impl Into<Box<Request<Bytes>>>,
     ) -> impl Future<Output = Result<Response<AnswerBody>, SendError>> + Send {
         self.send_boxed(request.into())
+    }
+
+    /// The last that a command wrote to its standard error, as one line: for those who
+    /// run the gateway, because it may be about anybody's calls.
+    pub fn last_words(&self) -> Option<String> {
+        match self {
+            Upstream::Http(_) | Upstream::Builtin(_) => None,
+            Upstream::Stdio(server) => server.last_words(),
+            Upstream::Only(child) => child.last_words(false),
+        }
+    }
+
+    /// The same of the one command that there is for one client, while it has not
+    /// introduced itself. Of others, the error of the request tells it, because only
+    /// whoever waited knows which of several processes was waited for.
+    pub fn words_at_start(&self) -> Option<String> {
+        match self {
+            Upstream::Only(child) => child.last_words(true),
+            Upstream::Http(_) | Upstream::Builtin(_) | Upstream::Stdio(_) => None,
+        }
     }
 
     async fn send_boxed(
@@ -159,6 +186,26 @@ impl HttpUpstream {
     }
 }
 
+impl AnswerBody {
+    /// What a request is answered that its client has cancelled: an event stream without
+    /// an answer, which is how HTTP says nothing.
+    pub(crate) fn cancelled() -> Response<AnswerBody> {
+        let mut answer = Response::new(AnswerBody::Cancelled);
+        let media_type = HeaderValue::from_static("text/event-stream");
+        answer.headers_mut().insert(header::CONTENT_TYPE, media_type);
+        answer
+    }
+
+    /// Whether it has ended without an answer because its client has cancelled the request.
+    pub fn was_cancelled(&self) -> bool {
+        match self {
+            AnswerBody::Cancelled => true,
+            AnswerBody::Said(events) => events.was_cancelled(),
+            _ => false,
+        }
+    }
+}
+
 impl Body for AnswerBody {
     type Data = Bytes;
     type Error = BodyError;
@@ -167,7 +214,8 @@ impl Body for AnswerBody {
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        match self.get_mut() {
+        let this = self.get_mut();
+        match this {
             AnswerBody::Arriving(body) => body.poll_frame(context),
             AnswerBody::Made(body) => Pin::new(body).poll_frame(context),
             AnswerBody::Whole(body) => {
@@ -176,9 +224,14 @@ impl Body for AnswerBody {
             AnswerBody::Said(events) => {
                 events.poll_next(context).map(|next| next.map(|bytes| Ok(Frame::data(bytes))))
             }
-            AnswerBody::Fed(body) => {
-                body.poll_recv(context).map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes))))
-            }
+            AnswerBody::Fed(body) => match body.poll_recv(context) {
+                Poll::Ready(Some(bytes)) if bytes.is_empty() => {
+                    *this = AnswerBody::Cancelled;
+                    Poll::Ready(None)
+                }
+                next => next.map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes)))),
+            },
+            AnswerBody::Cancelled => Poll::Ready(None),
         }
     }
 
@@ -188,6 +241,7 @@ impl Body for AnswerBody {
             AnswerBody::Whole(body) => body.is_end_stream(),
             AnswerBody::Made(body) => body.is_end_stream(),
             AnswerBody::Said(_) | AnswerBody::Fed(_) => false,
+            AnswerBody::Cancelled => true,
         }
     }
 
@@ -197,6 +251,7 @@ impl Body for AnswerBody {
             AnswerBody::Whole(body) => body.size_hint(),
             AnswerBody::Made(body) => body.size_hint(),
             AnswerBody::Said(_) | AnswerBody::Fed(_) => SizeHint::default(),
+            AnswerBody::Cancelled => SizeHint::with_exact(0),
         }
     }
 }

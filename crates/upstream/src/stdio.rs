@@ -7,6 +7,7 @@
 
 mod chatter;
 mod child;
+mod health;
 mod hear;
 mod introduce;
 mod launch;
@@ -15,6 +16,7 @@ mod only;
 mod overheard;
 mod own;
 mod queue;
+mod repeat;
 mod reply;
 mod sessions;
 mod shared;
@@ -35,7 +37,7 @@ use sluice_wire::{
 use tokio::sync::Mutex;
 
 pub use hear::NOBODY_ASKED;
-pub use launch::{Errors, Launch, Program, Supervisor};
+pub use launch::{Errors, Launch, Limits, Program, Supervisor};
 pub use lines::{Line, Lines};
 pub use only::{NotStarted, OnlyChild};
 pub use overheard::Overheard;
@@ -44,7 +46,7 @@ pub use reply::Events;
 
 use self::{
     chatter::Chatter,
-    child::AskError,
+    child::{AskError, Asker},
     introduce::Core,
     own::{OwnSessions, sent},
     reply::failure,
@@ -52,7 +54,7 @@ use self::{
     shared::Shared,
     slot::{Slot, StartError, Started},
 };
-use crate::{AnswerBody, SendError, headers::SESSION};
+use crate::{AnswerBody, SendError, client::Inquiry, headers::SESSION};
 
 const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 
@@ -82,24 +84,25 @@ impl fmt::Debug for StdioServer {
 }
 
 impl StdioServer {
-    /// A server of this name, of whose messages none may be longer than `most`
-    /// bytes. Nothing is started yet.
+    /// A server of this name. Nothing is started yet.
     pub fn new(
         name: &str,
         launch: Launch,
         program: Program,
         instances: Instances,
-        most: usize,
+        limits: Limits,
     ) -> StdioServer {
         let core = Core {
             chatter: Chatter::read_by(name, &launch.errors),
             launch,
             program,
-            most,
+            limits,
             sessions: Arc::new(Sessions::default()),
             is_legacy: AtomicBool::new(false),
             is_shared: instances == Instances::Shared,
             kept: Mutex::default(),
+            newest: std::sync::Mutex::default(),
+            shared: std::sync::Mutex::default(),
         };
         StdioServer {
             instances,
@@ -121,6 +124,11 @@ impl StdioServer {
         }
     }
 
+    /// The last that the newest child wrote for people.
+    pub(crate) fn last_words(&self) -> Option<String> {
+        self.shared.core.last_words()
+    }
+
     async fn modern_child(&self) -> Started {
         let core = Arc::clone(&self.shared.core);
         self.modern.get(|| introduce::modern(core)).await
@@ -134,7 +142,10 @@ impl StdioServer {
         let (head, body) = request.into_parts();
         let session = head.headers.get(SESSION).and_then(|value| value.to_str().ok());
         match (head.method, session) {
-            (Method::POST, session) => self.post(&head.headers, session, body).await,
+            (Method::POST, session) => {
+                let is_ours = head.extensions.get::<Inquiry>().is_some();
+                self.post(&head.headers, session, body, is_ours).await
+            }
             (Method::GET, Some(session)) => Ok(self.open(session)),
             (Method::DELETE, Some(session)) => {
                 let is_there = match self.instances {
@@ -152,7 +163,7 @@ impl StdioServer {
         let opened = match self.instances {
             Instances::Shared => {
                 let sessions = &self.shared.core.sessions;
-                sessions.open(session, self.shared.core.most).map(reply::standing)
+                sessions.open(session, self.shared.core.limits.message).map(reply::standing)
             }
             Instances::Session => self.own.use_one(session).map(|own| own.open()),
         };
@@ -164,6 +175,7 @@ impl StdioServer {
         headers: &HeaderMap,
         session: Option<&str>,
         body: Bytes,
+        is_ours: bool,
     ) -> Result<Response<AnswerBody>, SendError> {
         let Some(document) = judged(body) else { return Ok(no_message()) };
         let Ok(message) = Message::read(&document) else { return Ok(no_message()) };
@@ -178,16 +190,19 @@ impl StdioServer {
             let session = new_id()?;
             return match self.instances {
                 Instances::Shared => self.shared.begin(session, id, *params).await,
-                Instances::Session => self.own.begin(&self.shared.core, session, &document).await,
+                Instances::Session => {
+                    self.own.begin(&self.shared.core, session, &document, is_ours).await
+                }
             };
         }
-        self.post_legacy(session, document).await
+        self.post_legacy(session, document, is_ours).await
     }
 
     async fn post_legacy(
         &self,
         session: Option<&str>,
         document: Document,
+        is_ours: bool,
     ) -> Result<Response<AnswerBody>, SendError> {
         let accepted = reply::empty(StatusCode::ACCEPTED);
         let unknown = || Ok(reply::empty(StatusCode::NOT_FOUND));
@@ -200,7 +215,7 @@ impl StdioServer {
                 }
             }
             (Some(session), Instances::Session) => match self.own.use_one(session) {
-                Some(own) => own.post(document, accepted).await,
+                Some(own) => own.post(document, is_ours, accepted).await,
                 None => unknown(),
             },
         }
@@ -214,7 +229,7 @@ impl StdioServer {
         let id = id.to_json();
         let mut is_first = true;
         loop {
-            let child = match self.modern_child().await {
+            let child = match self.shared.core.shared_in_time(self.modern_child()).await {
                 Ok(child) => child,
                 Err(StartError::Failed(why)) => return Err(SendError::NotStarted(why.to_string())),
                 Err(StartError::Legacy | StartError::Modern) => {
@@ -222,7 +237,7 @@ impl StdioServer {
                     return Ok(reply::json(StatusCode::BAD_REQUEST, failure(&id, -32000, why)));
                 }
             };
-            match child.ask(document, None).await {
+            match child.ask(document, Asker::Client(None)).await {
                 Ok(asking) => return reply::answer(asking, id, true).await,
                 // It has just ended: another one takes its place, if it may.
                 Err(AskError::Over(_)) if is_first => is_first = false,

@@ -6,6 +6,7 @@
 //! member is lost because this crate does not know it.
 
 pub mod answer;
+pub mod arguments;
 pub mod edit;
 pub mod json;
 pub mod look_alike;

@@ -9,9 +9,10 @@ use axum::{
     response::{Html, IntoResponse},
 };
 use serde::Serialize;
+use sluice_store::AttachedPolicy;
 
-use super::Plane;
-use crate::live::FileProblem;
+use super::{Plane, Problem};
+use crate::live::{FileProblem, FileVersion, Running};
 
 const HOME: &str = "<!doctype html>
 <html lang=\"en\">
@@ -32,9 +33,39 @@ pub(super) struct Word {
 #[derive(Serialize)]
 pub(super) struct Status {
     version: &'static str,
+    started_at: String,
+    /// Where agents connect to.
+    listen: String,
+    admin: String,
+    config: ShownConfig,
     /// What was wrong with the last edit of a file.
     problems: Vec<FileProblem>,
+    servers: usize,
+    policies: Vec<ShownPolicy>,
+    /// How many can be used now; null if the store cannot be read.
+    grants: Option<usize>,
     store: ShownStore,
+}
+
+#[derive(Serialize)]
+struct ShownConfig {
+    version: String,
+    loaded_at: String,
+    /// Null if the files have not changed since the start.
+    last_reload: Option<ShownReload>,
+}
+
+#[derive(Serialize)]
+struct ShownReload {
+    at: String,
+    ok: bool,
+}
+
+#[derive(Serialize)]
+struct ShownPolicy {
+    server: String,
+    name: String,
+    version: String,
 }
 
 #[derive(Serialize)]
@@ -68,11 +99,22 @@ pub(super) async fn metrics(State(plane): State<Arc<Plane>>) -> impl IntoRespons
     ([(header::CONTENT_TYPE, media_type)], plane.ops.live().metrics())
 }
 
-pub(super) async fn status(State(plane): State<Arc<Plane>>) -> Answer<Status> {
+pub(super) async fn status(State(plane): State<Arc<Plane>>) -> Result<Answer<Status>, Problem> {
+    let live = plane.ops.live();
+    let running = live.running().ok_or_else(Problem::no_such_path)?;
+    let Running { started_at, listen, admin, config } = running;
+    let in_force = live.in_force();
     let health = plane.ops.store().health();
-    Answer(Status {
+    Ok(Answer(Status {
         version: env!("CARGO_PKG_VERSION"),
-        problems: plane.ops.live().problems(),
+        started_at: started_at.to_string(),
+        listen: listen.to_string(),
+        admin: admin.to_string(),
+        config: ShownConfig::of(config),
+        problems: live.problems(),
+        servers: in_force.servers.len(),
+        policies: in_force.policies.iter().map(ShownPolicy::of).collect(),
+        grants: plane.ops.count_grants().await.ok(),
         store: ShownStore {
             ok: health.ok,
             last_error: health.last_error,
@@ -80,5 +122,24 @@ pub(super) async fn status(State(plane): State<Arc<Plane>>) -> Answer<Status> {
             deferred: health.deferred,
             dropped: health.dropped,
         },
-    })
+    }))
+}
+
+impl ShownConfig {
+    fn of(config: FileVersion) -> ShownConfig {
+        let FileVersion { version, loaded_at, reloaded_at, is_reload_ok } = config;
+        let last_reload =
+            reloaded_at.map(|at| ShownReload { at: at.to_string(), ok: is_reload_ok });
+        ShownConfig { version, loaded_at: loaded_at.to_string(), last_reload }
+    }
+}
+
+impl ShownPolicy {
+    fn of(policy: &AttachedPolicy) -> ShownPolicy {
+        ShownPolicy {
+            server: policy.server.to_string(),
+            name: policy.name.to_string(),
+            version: policy.version.clone(),
+        }
+    }
 }

@@ -99,7 +99,7 @@ impl From<Refused> for Problem {
             }
             Refused::Stale(_) => (StatusCode::PRECONDITION_FAILED, "stale", "Changed meanwhile"),
             Refused::Command => (StatusCode::FORBIDDEN, "command", "Commands are not taken"),
-            Refused::Silent(_) => (StatusCode::BAD_GATEWAY, "upstream", "No answer"),
+            Refused::Silent { .. } => (StatusCode::BAD_GATEWAY, "upstream", "No answer"),
             Refused::Store(StoreError::Overloaded | StoreError::Stopped) => {
                 (StatusCode::SERVICE_UNAVAILABLE, "store", "The store cannot be used")
             }

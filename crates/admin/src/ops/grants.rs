@@ -56,6 +56,15 @@ impl Ops {
         found.ok_or_else(|| Refused::Missing(format!("grant `{id}`")))
     }
 
+    /// How many grants can be used now.
+    pub(crate) async fn count_grants(&self) -> Result<usize, Refused> {
+        let now = clock::now();
+        let is_valid = |grant: &&Grant| {
+            grant.revoked_at.is_none() && grant.expires_at.is_none_or(|end| now < end)
+        };
+        Ok(self.all_grants().await?.iter().filter(is_valid).count())
+    }
+
     async fn all_grants(&self) -> Result<Vec<Grant>, Refused> {
         let mut grants = self.store.grants().await?;
         grants.extend(self.live.in_force().file_grants.iter().cloned());

@@ -98,7 +98,7 @@ impl Ops {
     pub(crate) async fn tools(&self, wanted: &Name, fresh: bool) -> Result<Vec<Tool>, Refused> {
         self.server(wanted)?;
         let tools = self.live.tools(wanted, fresh).await;
-        tools.ok_or_else(|| Refused::Silent(wanted.clone()))
+        tools.map_err(|why| Refused::Silent { server: wanted.clone(), why })
     }
 }
 

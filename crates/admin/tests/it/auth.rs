@@ -5,7 +5,9 @@ use axum::{
     http::{Method, Request, StatusCode},
 };
 
-use crate::plane::{HOST, Plane, TOKEN, request};
+use serde_json::json;
+
+use crate::plane::{HOST, Plane, TOKEN, declared, request};
 
 fn plain(path: &str, headers: &[(&str, &str)]) -> Request<Body> {
     let mut builder = Request::builder().uri(path);
@@ -91,4 +93,22 @@ async fn a_store_that_has_stopped_is_not_ready() {
     let status = plane.get("/api/v1/status").await.expect(200);
     assert_eq!(status["store"]["ok"], false);
     assert_eq!(status["problems"][0]["file"], "sluice.toml");
+}
+
+#[tokio::test]
+async fn the_status_says_which_versions_are_in_force() {
+    let plane = Plane::new();
+    let status = plane.get("/api/v1/status").await.expect(200);
+    let config = json!({
+        "version": "0123456789abcdef",
+        "loaded_at": "1970-01-01T00:00:01.000Z",
+        "last_reload": { "at": "1970-01-01T00:00:02.000Z", "ok": false },
+    });
+    assert_eq!(status["config"], config);
+    assert_eq!(status["listen"], "127.0.0.1:8787");
+    assert_eq!(status["started_at"], "1970-01-01T00:00:00.000Z");
+    let declared = &declared().policies[0];
+    let policy = json!({ "server": "files", "name": "declared", "version": declared.version });
+    assert_eq!(status["policies"], json!([policy]));
+    assert_eq!((&status["servers"], &status["grants"]), (&json!(1), &json!(1)));
 }

@@ -12,7 +12,9 @@ use axum::{
 };
 use http_body_util::BodyExt as _;
 use serde_json::Value;
-use sluice_admin::{Api, Eventual, FileProblem, InForce, Live, Settings, TakeError, Tool};
+use sluice_admin::{
+    Api, Eventual, FileProblem, FileVersion, InForce, Live, Running, Settings, TakeError, Tool,
+};
 use sluice_classify::{Definition, Siblings, classify};
 use sluice_policy::{Format, Timestamp};
 use sluice_store::{
@@ -110,7 +112,25 @@ impl Live for Fake {
         }]
     }
 
-    fn tools<'a>(&'a self, server: &'a Name, fresh: bool) -> Eventual<'a, Option<Vec<Tool>>> {
+    fn running(&self) -> Option<Running> {
+        Some(Running {
+            started_at: Timestamp::from_millis(0),
+            listen: ([127, 0, 0, 1], 8787).into(),
+            admin: ([127, 0, 0, 1], 8788).into(),
+            config: FileVersion {
+                version: "0123456789abcdef".into(),
+                loaded_at: Timestamp::from_millis(1_000),
+                reloaded_at: Some(Timestamp::from_millis(2_000)),
+                is_reload_ok: false,
+            },
+        })
+    }
+
+    fn tools<'a>(
+        &'a self,
+        server: &'a Name,
+        fresh: bool,
+    ) -> Eventual<'a, Result<Vec<Tool>, String>> {
         *self.asked_anew.lock().unwrap() |= fresh;
         let is_up = server.as_str() == "files";
         let definition = r#"{"name":"read","inputSchema":{"maximum":1.50}}"#;
@@ -122,7 +142,7 @@ impl Live for Fake {
             assessment: assessment.clone(),
             definition: definition.into(),
         };
-        let tools = is_up.then(|| vec![tool()]);
+        let tools = is_up.then(|| vec![tool()]).ok_or("it ended: \"no key\"".to_owned());
         Box::pin(async move { tools })
     }
 

@@ -110,7 +110,9 @@ async fn tools_come_as_the_server_defines_them() {
     plane.get("/api/v1/servers/nobody/tools").await.expect(404);
     let new = json!({"name": "down", "url": "https://a.example.com/"});
     plane.post("/api/v1/servers", &new).await.expect(201);
-    plane.get("/api/v1/servers/down/tools").await.expect(502);
+    let failed = plane.get("/api/v1/servers/down/tools").await.expect(502);
+    let detail = failed["detail"].as_str().unwrap();
+    assert_eq!(detail, "cannot list the tools of `down`: it ended: \"no key\"");
 }
 
 #[tokio::test]
@@ -118,11 +120,22 @@ async fn a_policy_is_suggested_with_what_it_does() {
     let plane = Plane::new();
     let suggest = async |body: &Value| plane.post("/api/v1/policies/suggest", body).await;
     let suggested = suggest(&json!({"server": "files"})).await.expect(200);
-    let policy = json!({"version": "1", "default": "deny", "tools": {"read": {}}});
+    let policy = json!({
+        "version": "1",
+        "default": "deny",
+        "resources": "allow",
+        "prompts": "allow",
+        "server_requests": ["sampling", "elicitation", "roots"],
+        "tools": {"read": {}},
+    });
     assert_eq!(suggested["policy"], policy);
     assert_eq!(
         suggested["effect"],
-        json!(["1 tool of category read: allowed", "anything else: denied"])
+        json!([
+            "1 tool of category read: allowed",
+            "any other tool: denied",
+            "resources, prompts, sampling, elicitation and roots: not restricted"
+        ])
     );
     suggest(&json!({"server": "nobody"})).await.expect(404);
     suggest(&json!({"server": "No Name"})).await.expect(422);

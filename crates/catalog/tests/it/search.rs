@@ -59,7 +59,8 @@ fn servers_are_found_by_their_names_unless_traits_are_asked_for() {
         let found = zoo.catalog.search(query).unwrap();
         found.servers.into_iter().map(|server| server.name).collect()
     };
-    assert_eq!(servers(&query("zoo")), ["zoo-one", "zoo-two"]);
+    // The shipped index has a zoo of its own, which comes after those that were imported.
+    assert_eq!(servers(&query("zoo"))[..2], ["zoo-one", "zoo-two"]);
     assert!(servers(&Query { risks: vec![Risk::Low], ..query("zoo") }).is_empty());
 }
 

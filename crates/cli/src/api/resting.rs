@@ -6,7 +6,7 @@ use std::{path::Path, sync::Arc};
 use bytes::Bytes;
 use http::{HeaderValue, Request, Response, header};
 use http_body_util::BodyExt as _;
-use sluice_admin::{Api, Eventual, FileProblem, InForce, Live, Settings, TakeError, Tool};
+use sluice_admin::{Api, Eventual, FileProblem, InForce, Live, Running, Settings, TakeError, Tool};
 use sluice_store::{Grant, Name, Secret, Store, TokenHash};
 use sluice_upstream::{AnswerBody, BodyError};
 
@@ -70,8 +70,12 @@ impl Live for Nobody {
         Vec::new()
     }
 
-    fn tools<'a>(&'a self, _: &'a Name, _: bool) -> Eventual<'a, Option<Vec<Tool>>> {
-        Box::pin(async { None })
+    fn running(&self) -> Option<Running> {
+        None
+    }
+
+    fn tools<'a>(&'a self, _: &'a Name, _: bool) -> Eventual<'a, Result<Vec<Tool>, String>> {
+        Box::pin(async { Err("no gateway is running".into()) })
     }
 
     fn metrics(&self) -> String {

@@ -53,7 +53,7 @@ impl Show {
 fn show(config: &Config, json: bool) -> anyhow::Result<Done> {
     let shown = Shown::of(config);
     if json {
-        let files = config.files.iter().map(|file| file.display().to_string()).collect();
+        let files = config.files.iter().map(|file| file.path.display().to_string()).collect();
         print_json(&Report { ok: true, problems: Vec::new(), config: Some(shown), files })?;
     } else {
         print(&toml::to_string(&shown)?)?;

@@ -3,6 +3,8 @@
 //!
 //! The command reads the gateway's pipe itself; here it is only watched.
 
+mod left;
+
 use std::{
     ffi::OsString,
     io,
@@ -47,6 +49,7 @@ impl Supervise {
         let Some((program, arguments)) = self.command.split_first() else {
             return Ok(Done::Misused);
         };
+        left::adopt();
         // In a group of its own, it can be ended together with what it starts.
         let spawned = Command::new(program).args(arguments).process_group(0).spawn();
         let mut child = match spawned {
@@ -69,6 +72,7 @@ impl Supervise {
         }
         // Until it is waited for below, its number cannot be somebody else's.
         signal(group, Signal::KILL);
+        left::end();
         Ok(Done::As(code(child.wait()?)))
     }
 }
@@ -94,7 +98,14 @@ fn watch_input(sender: Sender<Event>) {
 fn watch_child(group: Pid, sender: Sender<Event>) {
     thread::spawn(move || {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-        while waitid(WaitId::Pid(group), options).err() == Some(rustix::io::Errno::INTR) {}
+        let now = options | WaitIdOptions::NOHANG;
+        // Others may be its children too, if the system has given them to it.
+        while let Ok(_) | Err(rustix::io::Errno::INTR) = waitid(WaitId::All, options) {
+            match waitid(WaitId::Pid(group), now) {
+                Ok(None) => left::reap(group),
+                Ok(Some(_)) | Err(_) => break,
+            }
+        }
         let _ = sender.send(Event::Exited);
     });
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, anyhow, bail};
 use clap::{ArgGroup, Args};
-use sluice_store::Name;
+use sluice_store::{Bridge, Name};
 use sluice_upstream::{HttpUpstream, address::Reach};
 
 use super::{policy::drawn, server::headers};
@@ -36,9 +36,19 @@ pub(crate) struct Wrap {
     /// A header to send it, such as 'Authorization: Bearer `env:NAME`'; a value may be `env:NAME` or `file:PATH`
     #[arg(long = "header", value_name = "NAME: VALUE")]
     headers: Vec<String>,
+    /// What a legacy server is said to be, for a client that speaks only the modern era
+    #[arg(long, value_name = "ERA")]
+    bridge: Option<Offer>,
     /// The command that is the server
     #[arg(last = true, conflicts_with_all = ["url", "headers"])]
     command: Vec<String>,
+}
+
+/// The values of `--bridge`, which are those of `bridge` in `sluice.toml`.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum Offer {
+    /// A modern one: `server/discover` is answered in its place
+    Modern,
 }
 
 impl Wrap {
@@ -67,7 +77,8 @@ impl Wrap {
             }
             None => Place::Command(self.command),
         };
-        let start = Start { name: self.name, place, source, data, environment };
+        let bridge = self.bridge.map_or_else(Bridge::default, |Offer::Modern| Bridge::Modern);
+        let start = Start { name: self.name, place, bridge, source, data, environment };
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()

@@ -23,7 +23,7 @@ const LONGEST: u64 = 1 << 20;
 pub(super) fn read(data: &Path, declared: &[Declared], loader: &mut Loader<'_>) -> Vec<Declared> {
     let folder = data::servers_folder(data);
     // A file that comes or goes is a change of the configuration.
-    loader.files.push(folder.clone());
+    loader.note(&folder);
     let paths = match paths(&folder) {
         Ok(paths) => paths,
         Err(error) => {
@@ -57,6 +57,7 @@ fn one(
     declared: &[Declared],
     loader: &mut Loader<'_>,
 ) -> Option<Declared> {
+    loader.note(path);
     let text = match data::check_private(path)
         .map_err(anyhow::Error::from)
         .and_then(|()| Ok(loader::read(path, LONGEST)?))
@@ -79,7 +80,6 @@ fn one(
         refuse(path, &format!("server `{name}` is in the configuration file too"), loader);
         return None;
     }
-    loader.files.push(path.to_owned());
     let mut own = Loader::new(folder, loader.environment);
     let read =
         syntax::with_root(&text, &mut own, |root, own| server::declared(name.clone(), root, own));

@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::problem::Findings;
+use super::{problem::Findings, watched::WatchedFile};
 use crate::environment::Environment;
 
 pub(super) struct Loader<'l> {
@@ -16,7 +16,7 @@ pub(super) struct Loader<'l> {
     pub(super) environment: &'l Environment,
     pub(super) findings: Findings,
     /// Every file whose content matters, also those that are missing.
-    pub(super) files: Vec<PathBuf>,
+    pub(super) files: Vec<WatchedFile>,
 }
 
 impl<'l> Loader<'l> {
@@ -31,10 +31,15 @@ impl<'l> Loader<'l> {
 
     /// Reads a file that the configuration names.
     pub(super) fn read(&mut self, path: &Path, most: u64) -> io::Result<Vec<u8>> {
-        if !self.files.iter().any(|known| known == path) {
-            self.files.push(path.to_owned());
-        }
+        self.note(path);
         read(path, most)
+    }
+
+    /// Notes that the content of a file matters, before it is read.
+    pub(super) fn note(&mut self, path: &Path) {
+        if !self.files.iter().any(|known| known.path == path) {
+            self.files.push(WatchedFile::note(path));
+        }
     }
 }
 

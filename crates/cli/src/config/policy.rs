@@ -26,32 +26,76 @@ pub(super) fn read(root: &Section<'_>, servers: &[Name], loader: &mut Loader<'_>
     let mut declared = Declared::default();
     for (name, section) in root.named("policies", &mut loader.findings) {
         let name = name.get_ref();
-        section.check_keys(&["servers", "server", "file"], &mut loader.findings);
-        section.require("file", &mut loader.findings);
-        let servers = servers_of(&section, servers, loader);
-        declared.names.extend(servers.iter().map(|server| (server.clone(), name.clone())));
-        if let Some((text, format)) = policy(&section, loader) {
-            declared.attached.extend(attached(name, servers, &text, format));
+        section.check_keys(&["servers", "server", "file", "files"], &mut loader.findings);
+        if section.has("files") {
+            read_files(name, &section, servers, loader, &mut declared);
+        } else {
+            read_file(name, &section, servers, loader, &mut declared);
         }
     }
     declared
 }
 
-fn attached<'a>(
-    name: &'a Name,
-    servers: Vec<Name>,
-    text: &'a str,
-    format: Format,
-) -> impl Iterator<Item = AttachedPolicy> + 'a {
-    let version = AttachedPolicy::version_of(text);
-    servers.into_iter().map(move |server| AttachedPolicy {
-        server,
-        name: name.clone(),
-        text: text.to_owned(),
-        format,
-        version: version.clone(),
-        source: Origin::File,
-    })
+/// A policy with one file for all its servers.
+fn read_file(
+    name: &Name,
+    section: &Section<'_>,
+    servers: &[Name],
+    loader: &mut Loader<'_>,
+    declared: &mut Declared,
+) {
+    section.require("file", &mut loader.findings);
+    let servers = servers_of(section, servers, loader);
+    let policy = policy(section, "file", loader);
+    for server in servers {
+        declared.add(server, name, policy.as_ref());
+    }
+}
+
+/// A policy with a file for each of its servers.
+fn read_files(
+    name: &Name,
+    section: &Section<'_>,
+    servers: &[Name],
+    loader: &mut Loader<'_>,
+    declared: &mut Declared,
+) {
+    let others = ["server", "servers", "file"].into_iter().filter_map(|key| section.entry(key));
+    for (span, _) in others.collect::<Vec<_>>() {
+        let message = "a policy has either `files`, or `servers` and `file`, not both";
+        let hint = "`files` names each server with its file: files = { NAME = \"…\" }";
+        loader.findings.add_with_hint(span, message, hint);
+    }
+    let Some(files) = section.table("files", &mut loader.findings) else { return };
+    if files.entries().next().is_none() {
+        let message = format!("`{}` must name a server", section.path_to("files"));
+        loader.findings.add(files.span.clone(), message);
+    }
+    for (key, (span, _)) in files.entries() {
+        let policy = policy(&files, key, loader);
+        let Ok(server) = Name::new(key) else {
+            let message = format!("`{key}` must be a server's name");
+            loader.findings.add(span, message);
+            continue;
+        };
+        for server in known_servers(vec![Spanned::new(span, server)], servers, loader) {
+            declared.add(server, name, policy.as_ref());
+        }
+    }
+}
+
+impl Declared {
+    fn add(&mut self, server: Name, name: &Name, policy: Option<&(String, Format)>) {
+        self.names.push((server.clone(), name.clone()));
+        self.attached.extend(policy.map(|(text, format)| AttachedPolicy {
+            server,
+            name: name.clone(),
+            version: AttachedPolicy::version_of(text),
+            text: text.clone(),
+            format: *format,
+            source: Origin::File,
+        }));
+    }
 }
 
 /// The servers a policy is for, in either spelling.
@@ -113,9 +157,10 @@ fn known_servers(list: Vec<Spanned<Name>>, names: &[Name], loader: &mut Loader<'
     found
 }
 
-/// A policy's text, if it compiles and its own tests pass.
-fn policy(section: &Section<'_>, loader: &mut Loader<'_>) -> Option<(String, Format)> {
-    let file = section.read("file", value::text, &mut loader.findings)?;
+/// The text of the policy whose file a key names, if it compiles and its own tests
+/// pass.
+fn policy(section: &Section<'_>, key: &str, loader: &mut Loader<'_>) -> Option<(String, Format)> {
+    let file = section.read(key, value::text, &mut loader.findings)?;
     let path = loader.path(file.get_ref());
     let name = path.display().to_string();
     let text = match loader.read(&path, MOST_POLICY) {

@@ -59,7 +59,7 @@ pub(crate) fn given(text: &str, environment: &Environment) -> Result<Secret, Str
 fn of_variable(name: &str, loader: &Loader<'_>) -> Result<String, String> {
     let value = loader
         .environment
-        .get(name)
+        .secret(name)
         .ok_or_else(|| format!("environment variable `{name}` is not set"))?;
     value
         .to_str()

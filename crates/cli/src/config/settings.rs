@@ -164,7 +164,7 @@ fn readable(section: &Section<'_>, key: &str, loader: &mut Loader<'_>) -> Option
     section.require(key, &mut loader.findings);
     let written = section.read(key, value::text, &mut loader.findings)?;
     let path = loader.path(written.get_ref());
-    loader.files.push(path.clone());
+    loader.note(&path);
     if let Err(error) = loader::read(&path, 1) {
         let message = format!("cannot read `{}`: {error}", path.display());
         loader.findings.add(written.span(), message);

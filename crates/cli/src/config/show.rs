@@ -84,9 +84,14 @@ struct ShownServer {
 
 #[derive(Serialize, Default)]
 struct ShownPolicy {
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     servers: Vec<String>,
     /// In the place of the file: what its content is.
-    version: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<String>,
+    /// The same of each server, where they have files of their own.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    versions: BTreeMap<String, String>,
 }
 
 #[derive(Serialize)]
@@ -187,8 +192,15 @@ fn policies(config: &Config) -> BTreeMap<String, ShownPolicy> {
     let mut shown: BTreeMap<String, ShownPolicy> = BTreeMap::new();
     for policy in &config.policies {
         let one = shown.entry(policy.name.to_string()).or_default();
-        one.servers.push(policy.server.to_string());
-        one.version.clone_from(&policy.version);
+        one.versions.insert(policy.server.to_string(), policy.version.clone());
+    }
+    for one in shown.values_mut() {
+        let mut versions = one.versions.values();
+        let first = versions.next().cloned();
+        if versions.all(|version| Some(version) == first.as_ref()) {
+            one.servers = std::mem::take(&mut one.versions).into_keys().collect();
+            one.version = first;
+        }
     }
     shown
 }

@@ -124,7 +124,7 @@ fn everything_is_lowered() {
     assert_eq!(*alices, sluice_store::TokenHash::of(TOKEN));
     assert_eq!((alice.id.as_str(), bob.id.as_str()), ("file:alice", "file:bob"));
     assert_eq!(alice.expires_at.unwrap().as_millis(), 1_893_456_000_000);
-    let names: Vec<_> = config.files.iter().map(|file| file.file_name().unwrap()).collect();
+    let names: Vec<_> = config.files.iter().map(|file| file.path.file_name().unwrap()).collect();
     assert_eq!(names, ["sluice.toml", "secret", "servers.d", "policy.json"]);
 }
 
@@ -236,7 +236,8 @@ fn servers_of_the_data_directory_are_declared_too() {
     let config = Config::load(&folder.overrides(), &environment()).unwrap();
     let names: Vec<_> = config.servers.iter().map(|server| server.name.as_str()).collect();
     assert_eq!(names, ["a", "b"]);
-    assert!(config.files.contains(&servers) && config.files.contains(&servers.join("b.toml")));
+    let is_watched = |path: &Path| config.files.iter().any(|file| file.path == path);
+    assert!(is_watched(&servers) && is_watched(&servers.join("b.toml")));
     put("a.toml", "command = [\"npx\"]\n");
     put("B_.toml", "command = [\"npx\"]\n");
     put("c.toml", "commands = [\"npx\"]\n");
@@ -388,4 +389,56 @@ fn one_address_is_not_for_both() {
 fn finding_the_data_directory_needs_no_secrets() {
     let folder = Folder::with("data = \"d\"\n[grants.x]\ntoken = \"env:NOPE\"\n");
     assert_eq!(data_directory(&folder.overrides(), &environment()).unwrap(), folder.join("d"));
+}
+
+const TWO_SERVERS: &str = "[servers.a]\nbuiltin = \"demo\"\n[servers.b]\nbuiltin = \"demo\"\n";
+
+#[test]
+fn a_policy_may_have_a_file_for_each_server() {
+    let folder = Folder::with(&format!(
+        "{TWO_SERVERS}[policies.p]\nfiles = {{ a = \"policy.json\", b = \"other.yaml\" }}\n"
+    ));
+    fs::write(folder.join("other.yaml"), "version: \"1\"\ndefault: allow\n").unwrap();
+    let config = Config::load(&folder.overrides(), &environment()).unwrap();
+    let texts: Vec<_> = config
+        .policies
+        .iter()
+        .map(|policy| (policy.server.as_str(), policy.name.as_str(), policy.text.as_str()))
+        .collect();
+    let other = "version: \"1\"\ndefault: allow\n";
+    assert_eq!(texts, [("a", "p", POLICY), ("b", "p", other)]);
+    // Both are watched.
+    let files: Vec<_> = config.files.iter().map(|file| file.path.clone()).collect();
+    assert!(files.ends_with(&[folder.join("policy.json"), folder.join("other.yaml")]));
+    let shown = serde_json::to_value(super::Shown::of(&config)).unwrap();
+    let versions: Vec<_> = config.policies.iter().map(|policy| policy.version.clone()).collect();
+    let expected = serde_json::json!({ "versions": { "a": versions[0], "b": versions[1] } });
+    assert_eq!(shown["policies"]["p"], expected);
+}
+
+#[test]
+fn files_of_a_policy_name_known_servers_once() {
+    let policy = |keys: &str| format!("{TWO_SERVERS}[policies.p]\n{keys}\n");
+    check(
+        &policy("files = { a = \"policy.json\", c = \"policy.json\", B = \"policy.json\", b = 1 }"),
+        &[
+            "6:30 no server is named `c`",
+            "6:49 `B` must be a server's name",
+            "6:72 `policies.p.files.b` must be a text, found `1`",
+        ],
+    );
+    let both = "a policy has either `files`, or `servers` and `file`, not both";
+    check(
+        &policy("files = { a = \"policy.json\" }\nservers = [\"b\"]\nfile = \"policy.json\""),
+        &[&format!("7:1 {both}"), &format!("8:1 {both}")],
+    );
+    check(&policy("files = {}"), &["6:1 `policies.p.files` must name a server"]);
+    check(
+        &policy("files = \"policy.json\""),
+        &["6:9 `policies.p.files` must be a table, found a text"],
+    );
+    check(
+        &policy("files = { a = \"nope.json\" }"),
+        &["6:15 cannot read policy file `nope.json`: No such file or directory (os error 2)"],
+    );
 }

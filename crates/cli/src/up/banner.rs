@@ -53,7 +53,10 @@ fn demo_lines(scheme: &str, listen: SocketAddr, data: &str, token: &str) -> Stri
     let tries = [
         ("allowed", "list_notes"),
         ("denied: the policy hides it", r#"delete_note --args '{"id": "note-1"}'"#),
-        ("held for a human", r#"pay_invoice --args '{"invoice": "INV-1003", "amount": 250}'"#),
+        (
+            "held: refused, and waits for a person",
+            r#"pay_invoice --args '{"invoice": "INV-1003", "amount": 250}'"#,
+        ),
     ];
     let mut lines = vec![format!("\n{STRONG}Try it{STRONG:#} from another terminal:\n")];
     lines

@@ -1,15 +1,23 @@
 //! The gateway as the API sees it: what the file and the store together put in
 //! force, and what was wrong with the last edit.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    net::SocketAddr,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use arc_swap::ArcSwap;
-use sluice_admin::{Eventual, FileProblem, InForce, Live, TakeError, Tool};
+use data_encoding::HEXLOWER;
+use sluice_admin::{Eventual, FileProblem, FileVersion, InForce, Live, Running, TakeError, Tool};
 use sluice_gateway::{Configuration, Gateway};
-use sluice_store::{AttachedPolicy, Grant, Name, Snapshot, Store, TokenHash};
+use sluice_policy::Timestamp;
+use sluice_store::{AttachedPolicy, Grant, Key, Name, Snapshot, Store, TokenHash};
 
 use super::demo::Demo;
-use crate::config::Config;
+use crate::{
+    clock,
+    config::{self, Config},
+};
 
 /// The running gateway and what it was told.
 #[derive(Debug)]
@@ -23,10 +31,34 @@ pub(crate) struct LiveGateway {
     /// How often single grants were changed; held while any are put in force.
     changes: Mutex<u64>,
     problems: Mutex<Vec<FileProblem>>,
+    process: Process,
+    /// Which content of the files is in force.
+    version: Mutex<FileVersion>,
+}
+
+/// What does not change while the gateway runs.
+#[derive(Debug)]
+pub(crate) struct Process {
+    pub(crate) started_at: Timestamp,
+    pub(crate) listen: SocketAddr,
+    pub(crate) admin: SocketAddr,
+    /// What versions are made with, so that nobody can guess secrets by them.
+    pub(crate) versions: Key,
 }
 
 impl LiveGateway {
-    pub(crate) fn new(gateway: Gateway, store: Store, demo: Option<Demo>) -> LiveGateway {
+    pub(crate) fn new(
+        gateway: Gateway,
+        store: Store,
+        demo: Option<Demo>,
+        process: Process,
+    ) -> LiveGateway {
+        let version = FileVersion {
+            version: String::new(),
+            loaded_at: process.started_at,
+            reloaded_at: None,
+            is_reload_ok: false,
+        };
         LiveGateway {
             gateway,
             store,
@@ -35,23 +67,57 @@ impl LiveGateway {
             in_force: ArcSwap::default(),
             changes: Mutex::default(),
             problems: Mutex::default(),
+            process,
+            version: Mutex::new(version),
         }
     }
 
-    /// Puts a file's content in force, together with what the store holds.
-    pub(crate) async fn take(&self, mut config: Config) -> Result<(), TakeError> {
+    /// Puts a file's content in force, together with what the store holds; its version.
+    pub(crate) async fn take(&self, mut config: Config) -> Result<String, TakeError> {
         if let Some(demo) = &self.demo {
             demo.add_to(&mut config).map_err(TakeError)?;
         }
         let mut file = self.file.lock().await;
         self.put_in_force(&config).await?;
+        let version = self.version_of(&config);
         *file = Some(config);
         self.set_problems(Vec::new());
-        Ok(())
+        let now = clock::now();
+        let mut noted = self.version();
+        let is_first = noted.version.is_empty();
+        *noted = FileVersion {
+            version: version.clone(),
+            loaded_at: now,
+            reloaded_at: (!is_first).then_some(now),
+            is_reload_ok: true,
+        };
+        self.gateway.note_configured(&version, now);
+        Ok(version)
     }
 
-    /// Remembers why an edit was not taken.
-    pub(crate) fn set_problems(&self, problems: Vec<FileProblem>) {
+    /// A digest of what the files hold, in the form of a policy's version.
+    fn version_of(&self, config: &Config) -> String {
+        let digest = config::digest(&config.files);
+        let keyed = self.process.versions.derive(&digest);
+        let (start, _) = keyed.as_bytes().split_at(8);
+        HEXLOWER.encode(start)
+    }
+
+    fn version(&self) -> MutexGuard<'_, FileVersion> {
+        self.version.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Remembers that an edit was not taken, and why.
+    pub(crate) fn refuse(&self, problems: Vec<FileProblem>) {
+        let mut noted = self.version();
+        noted.reloaded_at = Some(clock::now());
+        noted.is_reload_ok = false;
+        drop(noted);
+        self.gateway.note_configuration_refused();
+        self.set_problems(problems);
+    }
+
+    fn set_problems(&self, problems: Vec<FileProblem>) {
         if let Ok(mut kept) = self.problems.lock() {
             *kept = problems;
         }
@@ -141,7 +207,16 @@ impl Live for LiveGateway {
         self.problems.lock().map(|problems| problems.clone()).unwrap_or_default()
     }
 
-    fn tools<'a>(&'a self, server: &'a Name, fresh: bool) -> Eventual<'a, Option<Vec<Tool>>> {
+    fn running(&self) -> Option<Running> {
+        let Process { started_at, listen, admin, .. } = self.process;
+        Some(Running { started_at, listen, admin, config: self.version().clone() })
+    }
+
+    fn tools<'a>(
+        &'a self,
+        server: &'a Name,
+        fresh: bool,
+    ) -> Eventual<'a, Result<Vec<Tool>, String>> {
         Box::pin(async move {
             let tools = self.gateway.tools(server, fresh).await?;
             let shown = tools.into_iter().map(|tool| Tool {
@@ -149,7 +224,7 @@ impl Live for LiveGateway {
                 assessment: tool.assessment,
                 definition: tool.definition,
             });
-            Some(shown.collect())
+            Ok(shown.collect())
         })
     }
 

@@ -1,25 +1,18 @@
 //! Edits of the configuration and its policies, taken over while the gateway
 //! runs. A bad edit changes nothing and says why.
 
-use std::{
-    collections::BTreeSet,
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::Duration,
-};
+mod changes;
 
-use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
+use std::sync::Arc;
+
 use sluice_admin::FileProblem;
-use tokio::sync::mpsc;
 
+use self::changes::Changes;
 use super::live::LiveGateway;
 use crate::{
-    config::{Config, LoadError, Overrides},
+    config::{Config, LoadError, Overrides, WatchedFile},
     environment::Environment,
 };
-
-/// Editors write a file in several steps; this long after the last, it is read.
-const SETTLED: Duration = Duration::from_millis(100);
 
 /// Watches for as long as it is held.
 pub(crate) struct Watching {
@@ -53,105 +46,49 @@ async fn follow(
     overrides: &Overrides,
     environment: &Environment,
 ) -> notify::Result<()> {
-    let (sender, mut events) = mpsc::channel(1);
-    let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-        if event.is_ok_and(|event| !event.kind.is_access()) {
-            // One sign is enough, however many changes there are.
-            let _ = sender.try_send(());
-        }
-    })?;
-    let mut folders = BTreeSet::new();
+    let mut changes = Changes::new()?;
     let mut files = started_with.files.clone();
-    let mut seen = contents(&files);
-    watch_folders(&mut watcher, &mut folders, &files);
-    while events.recv().await.is_some() {
-        while tokio::time::timeout(SETTLED, events.recv()).await.is_ok_and(|event| event.is_some())
-        {
+    loop {
+        // What changed before its folder was watched is not told of.
+        if !changes.watch(&files) && !changes.settled().await {
+            return Ok(());
         }
         // The folders may hold other files, which change for other reasons.
-        let now = contents(&files);
-        if now == seen {
-            continue;
-        }
-        seen = now;
-        if let Some(named) = reload(live, &started_with, overrides, environment).await {
-            seen = contents(&named);
-            watch_folders(&mut watcher, &mut folders, &named);
-            files = named;
-        }
-    }
-    Ok(())
-}
-
-/// What the files say now, so that two readings can be told apart.
-fn contents(files: &[PathBuf]) -> Vec<Option<Vec<u8>>> {
-    files.iter().map(|file| std::fs::read(file).ok().or_else(|| held(file))).collect()
-}
-
-/// What the files of a folder say, if it is one.
-fn held(folder: &Path) -> Option<Vec<u8>> {
-    let entries = std::fs::read_dir(folder).ok()?;
-    let paths: BTreeSet<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
-    let mut held = Vec::new();
-    for path in paths {
-        held.extend_from_slice(path.as_os_str().as_encoded_bytes());
-        held.push(0);
-        held.append(&mut std::fs::read(&path).unwrap_or_default());
-        held.push(0);
-    }
-    Some(held)
-}
-
-/// Folders are watched, because editors put a new file in an old one's place.
-fn watch_folders(
-    watcher: &mut RecommendedWatcher,
-    folders: &mut BTreeSet<PathBuf>,
-    files: &[PathBuf],
-) {
-    for file in files {
-        let folder = match file.parent() {
-            _ if file.is_dir() => file.clone(),
-            Some(folder) if folder != Path::new("") => folder.to_owned(),
-            _ => PathBuf::from("."),
-        };
-        if folders.contains(&folder) {
-            continue;
-        }
-        match watcher.watch(&folder, RecursiveMode::NonRecursive) {
-            Ok(()) => drop(folders.insert(folder)),
-            Err(error) => {
-                tracing::warn!(folder = %folder.display(), %error, "a folder cannot be watched");
-            }
+        if files.iter().any(WatchedFile::has_changed) {
+            files = reload(live, &started_with, overrides, environment).await;
         }
     }
 }
 
-/// Reads the configuration again; the files it names now, if it can be read.
+/// Reads the configuration again; the files that it consists of now, whether or not
+/// it could be read.
 async fn reload(
     live: &LiveGateway,
     started_with: &Config,
     overrides: &Overrides,
     environment: &Environment,
-) -> Option<Vec<PathBuf>> {
-    let config = match Config::load(overrides, environment) {
+) -> Vec<WatchedFile> {
+    let (read, files) = Config::read(overrides, environment);
+    let config = match read {
         Ok(config) => config,
         Err(error) => {
             refuse(live, problems_of(&error));
-            return None;
+            return files;
         }
     };
     for key in fixed(started_with, &config) {
         tracing::warn!(key, "a change of this key needs a restart");
     }
-    let files = config.files.clone();
     match live.take(config).await {
-        Ok(()) => tracing::info!("the configuration was read again and is in force"),
+        Ok(version) => {
+            tracing::info!(version, "the configuration was read again and is in force");
+        }
         Err(error) => {
-            let file = files.first().map(|file| file.display().to_string()).unwrap_or_default();
+            let file = files.first().map(|file| file.path.display().to_string());
             refuse(
                 live,
                 vec![FileProblem {
-                    file,
+                    file: file.unwrap_or_default(),
                     line: 1,
                     column: 1,
                     message: error.to_string(),
@@ -160,7 +97,7 @@ async fn reload(
             );
         }
     }
-    Some(files)
+    files
 }
 
 fn refuse(live: &LiveGateway, problems: Vec<FileProblem>) {
@@ -174,7 +111,7 @@ fn refuse(live: &LiveGateway, problems: Vec<FileProblem>) {
             "an edit is not taken; what was in force still is"
         );
     }
-    live.set_problems(problems);
+    live.refuse(problems);
 }
 
 fn problems_of(error: &LoadError) -> Vec<FileProblem> {

@@ -1,16 +1,43 @@
 //! What a wrapped server is called where nobody has said: after its command or
 //! its URL, so that it is the same each time.
 
-use std::path::Path;
+use std::{ffi::OsStr, path::Path};
 
 use sluice_store::{Name, NameError};
 
 use super::Place;
 
 /// Programs that run others, whose own name says nothing.
-const RUNNERS: [&str; 12] = [
-    "bash", "bunx", "deno", "docker", "env", "node", "npx", "pipx", "python", "python3", "sh",
-    "uvx",
+const RUNNERS: [&str; 17] = [
+    "bash", "bun", "bunx", "deno", "docker", "env", "node", "npm", "npx", "pipx", "pnpm", "python",
+    "sh", "tsx", "uv", "uvx", "yarn",
+];
+/// Words of theirs that say to run something.
+const VERBS: [&str; 6] = ["dlx", "exec", "run", "start", "tool", "x"];
+/// Files that many servers begin with.
+const COMMON_FILES: [&str; 12] = [
+    "__init__", "__main__", "app", "cli", "index", "main", "mcp", "mod", "program", "run",
+    "server", "start",
+];
+/// Folders that many servers have.
+const COMMON_FOLDERS: [&str; 17] = [
+    "",
+    ".",
+    "..",
+    ".bin",
+    ".venv",
+    "bin",
+    "build",
+    "cjs",
+    "debug",
+    "dist",
+    "esm",
+    "lib",
+    "node_modules",
+    "out",
+    "release",
+    "src",
+    "target",
 ];
 /// The longest a name may be.
 const LONGEST: usize = 32;
@@ -18,7 +45,11 @@ const LONGEST: usize = 32;
 /// The name of a server.
 pub(crate) fn of(place: &Place) -> Result<Name, NameError> {
     match place {
-        Place::Command(command) => of_command(command),
+        Place::Command(command) => {
+            let folder = std::env::current_dir().ok();
+            let folder = folder.as_deref().and_then(Path::file_name).and_then(OsStr::to_str);
+            of_command(command, folder)
+        }
         Place::Url { url, .. } => {
             let host = url::Url::parse(url).ok().and_then(|url| Some(url.host_str()?.to_owned()));
             made(&host.unwrap_or_default())
@@ -31,18 +62,44 @@ pub(super) fn of_file(path: &str) -> Result<Name, NameError> {
     made(stem(path))
 }
 
-fn of_command(command: &[String]) -> Result<Name, NameError> {
-    let program = command.first().map_or("", |program| stem(program));
-    if !RUNNERS.contains(&program) {
-        return made(program);
+fn of_command(command: &[String], folder: Option<&str>) -> Result<Name, NameError> {
+    let program = command.first().map_or("", String::as_str);
+    if !is_runner(program) {
+        return made(telling(program, stem(program), folder));
     }
-    let named = command.iter().skip(1).find(|argument| !argument.starts_with('-'));
-    made(named.map_or(program, |named| package(named)))
+    let says_nothing = |word: &String| {
+        word.starts_with('-')
+            || word.contains('=')
+            || VERBS.contains(&word.as_str())
+            || is_runner(word)
+    };
+    match command.iter().skip(1).find(|word| !says_nothing(word)) {
+        Some(word) => made(telling(word, package(word), folder)),
+        None => made(stem(program)),
+    }
+}
+
+/// Whether a program runs others; some have their version in their name.
+fn is_runner(program: &str) -> bool {
+    let name = stem(program).trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    RUNNERS.contains(&name)
+}
+
+/// The name, or where many servers have the same, that of the nearest folder which
+/// says more: of those on the way to the file, or else the one it is run in.
+fn telling<'t>(path: &'t str, name: &'t str, folder: Option<&'t str>) -> &'t str {
+    if !COMMON_FILES.contains(&name) {
+        return name;
+    }
+    let folders = path.split(['/', '\\']).rev().skip(1);
+    let mut folders = folders.filter(|part| !part.starts_with('@')).chain(folder);
+    folders.find(|part| !COMMON_FOLDERS.contains(part)).unwrap_or(name)
 }
 
 /// A file's or package's name, without folder, scope, version and ending.
 fn package(text: &str) -> &str {
-    let name = text.rsplit('/').next().unwrap_or(text);
+    let name = text.rsplit(['/', '\\']).next().unwrap_or(text);
+    let name = name.strip_suffix(".__main__").unwrap_or(name);
     let name = name.split('@').find(|part| !part.is_empty()).unwrap_or(name);
     stem(name)
 }
@@ -71,15 +128,39 @@ mod tests {
     fn commands_name_their_server() {
         let check = |line: &str, expected: &str| {
             let command: Vec<_> = line.split(' ').map(String::from).collect();
-            assert_eq!(of_command(&command).unwrap().as_str(), expected, "{line}");
+            let name = of_command(&command, Some("My Work"));
+            assert_eq!(name.unwrap().as_str(), expected, "{line}");
         };
         check("npx -y @modelcontextprotocol/server-everything stdio", "server-everything");
         check("npx -y some-server@1.2.3", "some-server");
         check("uvx mcp-server-git --repository .", "mcp-server-git");
-        check("node ./dist/index.js", "index");
+        check("node build/notes.js", "notes");
+        check("python3.12 -m mcp_server_time", "mcp-server-time");
+        check("docker run -i --rm mcp/fetch", "fetch");
+        check("uv run weather.py", "weather");
         check("/opt/My_Server.sh x", "my-server");
         check("npx", "npx");
         check("…", "wrapped");
+    }
+
+    #[test]
+    fn a_file_that_says_nothing_is_named_after_its_folder() {
+        let check = |line: &str, folder, expected: &str| {
+            let command: Vec<_> = line.split(' ').map(String::from).collect();
+            assert_eq!(of_command(&command, folder).unwrap().as_str(), expected, "{line}");
+        };
+        check("node /opt/notes/dist/index.js", None, "notes");
+        check("node node_modules/@scope/server-files/dist/index.js", None, "server-files");
+        check("npx tsx notes/src/index.ts", None, "notes");
+        check("python /srv/My.Weather/main.py", None, "my-weather");
+        check("uv run /srv/weather/server.py", None, "weather");
+        check("python -m weather.__main__", None, "weather");
+        check("/opt/notes/target/release/server", None, "notes");
+        check("deno run -A C:\\notes\\src\\cli.ts", None, "notes");
+        // Where the path says nothing, the folder that it starts in does.
+        check("node ./dist/index.js", Some("notes"), "notes");
+        check("node dist/index.js", None, "index");
+        check("python main.py", Some("src"), "main");
     }
 
     #[test]

@@ -56,7 +56,7 @@ fn of_many_tools_the_worst_are_shown_and_the_rest_is_folded() {
     let all = server.scan(&["--all"]).exits(0).out;
     assert!(all.contains("get_299") && !all.contains("--all"), "{all}");
     // A part of it can be read by those who want no more.
-    let piped = server.folder.shell("sluice scan --all -- sh server.sh | head -1");
+    let piped = server.folder.shell("sluice scan --all -- sh notes.sh | head -1");
     assert_eq!(piped.err, "");
 }
 
@@ -107,7 +107,7 @@ fn a_policy_is_suggested_for_a_registered_server() {
 #[test]
 fn a_terminal_shows_what_is_waited_for_and_nothing_else_does() {
     let server = Server::notes();
-    let slow = "sluice scan -- sh -c 'echo fetching >&2; sleep 1; exec sh server.sh'";
+    let slow = "sluice scan -- sh -c 'echo fetching >&2; sleep 1; exec sh notes.sh'";
     let seen = server.folder.shell(&format!("script -qec \"{slow}\" /dev/null"));
     assert!(seen.out.contains("waiting for sh -c") && seen.out.contains("· fetching"), "{seen:?}");
     assert!(seen.out.contains("list_notes"), "{seen:?}");

@@ -57,11 +57,19 @@ pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
 #[test]
 fn a_command_is_called_like_any_server() {
     let folder = folder(&format!("{}\nenv = {{ KEY = \"hushed\" }}", command()));
-    let up = folder.up_with(&[("SECRET_OF_GATEWAY", "x")], &[]);
+    let variables = [
+        ("SECRET_OF_GATEWAY", "x"),
+        ("NODE_EXTRA_CA_CERTS", "/ca.pem"),
+        ("https_proxy", "http://proxy.example.com"),
+        ("ALL_PROXY", "http://me:hidden@proxy.example.com"),
+    ];
+    let up = folder.up_with(&variables, &[]);
     up.run(&["call", "s", "echo", "--token", TOKEN]).exits(0);
     let env = up.run(&["call", "s", "env", "--token", TOKEN]).exits(0).out;
     assert!(env.contains("KEY=hushed") && env.contains("PATH="), "{env}");
-    assert!(!env.contains("SECRET_OF_GATEWAY"), "{env}");
+    assert!(env.contains("NODE_EXTRA_CA_CERTS=/ca.pem"), "{env}");
+    assert!(env.contains("https_proxy=http://proxy.example.com"), "{env}");
+    assert!(!env.contains("SECRET_OF_GATEWAY") && !env.contains("hidden"), "{env}");
     let tools = up.run(&["server", "tools", "s"]).exits(0).out;
     assert!(tools.contains("echo"), "{tools}");
     up.run(&["server", "refresh", "s"]).exits(0);
@@ -89,6 +97,35 @@ fn what_cannot_be_started_is_said_to_the_caller() {
     let failed = up.run(&["call", "s", "echo", "--token", TOKEN]);
     assert!(failed.err.contains("`no-such-program` is not found"), "{failed:?}");
     assert!(failed.err.contains("hint"), "{failed:?}");
+}
+
+/// What a command says of its failure reaches whoever asks for its tools or calls it.
+#[test]
+fn a_command_that_fails_is_told_with_its_last_words() {
+    let ends = "echo 'npm error E404 hushed-key' >&2; exit 1";
+    let hangs = "echo 'waiting for the registry' >&2; exec sleep 1000";
+    let command = |line: &str| format!("command = [\"sh\", \"-c\", \"{line}\"]");
+    let folder = folder(&format!(
+        "{}\nenv = {{ KEY = \"hushed-key\" }}\n[servers.t]\n{}\ntimeout = \"1s\"\n\
+         [policies.q]\nserver = \"t\"\nfile = \"policy.json\"\n\
+         [grants.h]\nservers = [\"t\"]\npolicy = \"q\"\ntoken = \"{TOKEN}t\"",
+        command(ends),
+        command(hangs)
+    ));
+    let up = folder.up(&[]);
+    let listed = up.run(&["server", "tools", "s"]).exits(1);
+    assert!(listed.err.contains("cannot list the tools of `s`: "), "{listed:?}");
+    let called = up.run(&["call", "s", "echo", "--token", TOKEN]);
+    let suggested = up.run(&["policy", "suggest", "s"]);
+    for failed in [&listed, &called, &suggested] {
+        assert!(failed.err.contains("npm error E404 …"), "{failed:?}");
+    }
+    let waited = up.run(&["server", "tools", "t"]).exits(1);
+    assert!(waited.err.contains("in time: \"waiting for the registry\""), "{waited:?}");
+    let called = up.run(&["call", "t", "echo", "--token", &format!("{TOKEN}t")]);
+    assert!(called.err.contains("waiting for the registry"), "{called:?}");
+    let log = up.log();
+    assert!(log.contains("tools could not be learnt") && log.contains("E404 …"), "{log}");
 }
 
 #[test]
@@ -185,6 +222,29 @@ fn a_supervisor_ends_as_its_command_does() {
     until("it has ended", || !runs(pid.trim()));
 }
 
+/// A process in a session of its own, whose parent has ended, as a daemon is.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_supervisor_ends_what_has_left_the_group_of_its_command() {
+    let folder = Folder::new();
+    // What has ended meanwhile is no longer there, not even as a number.
+    let script = "
+        (setsid sleep 1000 > /dev/null 2>&1 & echo $!)
+        (setsid sh -c 'exit 0' > /dev/null 2>&1 & echo $!)
+        read line";
+    let mut command = folder.command(BINARY);
+    command.args(["supervise", "--", "sh", "-c", script]);
+    let mut supervisor = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(supervisor.stdout.take().unwrap()).lines();
+    let mut pid = || lines.next().unwrap().unwrap();
+    let (daemon, short) = (pid(), pid());
+    until("the short one is waited for", || !Path::new("/proc").join(&short).exists());
+    assert!(runs(&daemon));
+    drop(supervisor.stdin.take());
+    supervisor.wait().unwrap();
+    until("the daemon has ended", || !runs(&daemon));
+}
+
 /// Posts a message to the gateway as an agent, in a session unless that is empty.
 async fn post(url: &str, session: &str, body: String) -> http::Response<AnswerBody> {
     let reach = Reach { allowed: Vec::new(), loopback: true };
@@ -222,6 +282,91 @@ async fn a_command_of_a_sessions_own_can_ask_its_client() {
     assert_eq!(post(&url, &session, reply).await.status(), 202);
     let last = event(&mut answer).await;
     assert!(last.contains("answered") && last.contains(r#""id":"a""#), "{last}");
+}
+
+/// A call that is cancelled ends quietly: its client expects no answer.
+async fn cancelled(server: &str) {
+    let folder = folder(server);
+    let up = tokio::task::block_in_place(|| folder.up(&[]));
+    let url = format!("http://{}/mcp/s", up.listen);
+    let begun = post(&url, "", HELLO.into()).await;
+    let session = begun.headers()["mcp-session-id"].to_str().unwrap().to_owned();
+    let call = |id: u8, tool: &str| {
+        let params = format!(r#"{{"name":"{tool}","_meta":{{"progressToken":1}}}}"#);
+        format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{params}}}"#)
+    };
+    let cancel = async |id: u8| {
+        let params = format!(r#"{{"requestId":{id}}}"#);
+        let cancel = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":"#;
+        assert_eq!(post(&url, &session, format!("{cancel}{params}}}")).await.status(), 202);
+    };
+    let (answer, ()) = tokio::join!(post(&url, &session, call(7, "hang")), async {
+        let record = folder.path().join("record");
+        while !fs::read_to_string(&record).is_ok_and(|text| text.contains("hang")) {
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+        cancel(7).await;
+    });
+    assert_eq!(answer.status(), 200);
+    assert_eq!(answer.headers()["content-type"], "text/event-stream");
+    assert_eq!(answer.into_body().collect().await.unwrap().to_bytes(), "");
+    // The second has said something before it is cancelled.
+    let mut answer = post(&url, &session, call(8, "progress-hang")).await.into_body();
+    let progress = event(&mut answer).await;
+    assert!(progress.contains("notifications/progress"), "{progress}");
+    cancel(8).await;
+    assert_eq!(answer.collect().await.unwrap().to_bytes(), "");
+    tokio::task::block_in_place(|| {
+        let said = "the client cancelled the call";
+        up.wait_until("it is recorded", || {
+            let log = up.run(&["log", "export"]).exits(0).out;
+            log.matches(said).count() == 2
+        });
+        let log = up.log();
+        assert!(!log.contains("WARN") && !log.contains("no answer"), "{log}");
+    });
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cancelled_call_ends_without_an_answer_or_a_warning() {
+    let record = "env = { RECORD = \"record\" }";
+    let strict = format!("command = [\"{SERVER}\", \"strict\"]");
+    cancelled(&format!("{}\n{record}", command())).await;
+    cancelled(&format!("{}\n{record}\ninstances = \"session\"", command())).await;
+    // Bridged to the modern era, where the server is told all the same.
+    cancelled(&format!("{strict}\n{record}")).await;
+}
+
+/// The same for a client of the oldest transport.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_old_client_hears_nothing_of_a_call_that_it_cancelled() {
+    let folder = folder(&command());
+    let up = tokio::task::block_in_place(|| folder.up(&[]));
+    let base = format!("http://{}", up.listen);
+    let reach = Reach { allowed: Vec::new(), loopback: true };
+    let sse = HttpUpstream::new(&format!("{base}/mcp/s/sse"), reach).unwrap();
+    let get = http::Request::get("/")
+        .header("authorization", format!("Bearer {TOKEN}"))
+        .header("accept", "text/event-stream")
+        .body(bytes::Bytes::new())
+        .unwrap();
+    let place = format!("{base}/mcp/s/sse").parse().unwrap();
+    let mut stream = sse.send_to(&place, &get).await.unwrap().into_body();
+    let endpoint = event(&mut stream).await;
+    let (_, path) = endpoint.trim().split_once("data: ").unwrap();
+    let url = format!("{base}{path}");
+    assert_eq!(post(&url, "", HELLO.into()).await.status(), 202);
+    assert!(event(&mut stream).await.contains("protocolVersion"));
+    let say = async |message: &str| {
+        assert_eq!(post(&url, "", message.to_owned()).await.status(), 202);
+    };
+    say(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
+    say(r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"progress-hang","_meta":{"progressToken":1}}}"#).await;
+    assert!(event(&mut stream).await.contains("notifications/progress"));
+    say(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}"#).await;
+    say(r#"{"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"name":"echo"}}"#).await;
+    let next = event(&mut stream).await;
+    assert!(next.contains("\"id\":8"), "{next}");
 }
 
 /// A client of the legacy era, and a command that speaks only the modern one.
@@ -265,4 +410,37 @@ async fn a_modern_client_can_use_a_command_of_the_legacy_era() {
     let answer = answer.into_body().collect().await.unwrap().to_bytes();
     let answer = String::from_utf8(answer.to_vec()).unwrap();
     assert!(answer.contains(r#""resultType":"complete""#), "{answer}");
+}
+
+/// With a process for each session, the time-out of a call says nothing of a process that
+/// starts for somebody else meanwhile.
+#[test]
+fn a_timeout_repeats_no_line_of_another_sessions_process() {
+    let folder = Folder::with("policy.json", POLICY);
+    let (stuck, record) = (folder.path().join("stuck"), folder.path().join("record"));
+    let script = format!(
+        "if [ -e {} ]; then echo waits for its own registry >&2; exec sleep 1000; fi; exec {SERVER}",
+        stuck.display()
+    );
+    let declared = format!(
+        "[servers.s]\ncommand = [\"sh\", \"-c\", \"{script}\"]\ninstances = \"session\"\n\
+         timeout = \"4s\"\nenv = {{ RECORD = \"{}\" }}\n\
+         [policies.p]\nserver = \"s\"\nfile = \"policy.json\"\n\
+         [grants.g]\nservers = [\"s\"]\npolicy = \"p\"\ntoken = \"{TOKEN}\"\n",
+        record.display()
+    );
+    folder.write("sluice.toml", &declared);
+    let up = folder.up(&[]);
+    std::thread::scope(|scope| {
+        let running = scope.spawn(|| up.run(&["call", "s", "hang", "--token", TOKEN]));
+        let is_called = || fs::read_to_string(&record).is_ok_and(|text| text.contains("\"hang\""));
+        until("the call has reached its process", is_called);
+        fs::write(&stuck, "").unwrap();
+        let starting = up.run(&["call", "s", "echo", "--token", TOKEN]);
+        let running = running.join().unwrap();
+        assert!(running.err.contains("the server did not answer in time"), "{running:?}");
+        assert!(!running.err.contains("registry"), "{running:?}");
+        let own = "has not started in time: \"waits for its own registry\"";
+        assert!(starting.err.contains(own), "{starting:?}");
+    });
 }

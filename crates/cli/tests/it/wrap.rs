@@ -2,6 +2,7 @@
 
 mod client;
 mod end;
+mod eras;
 mod shared;
 
 use std::fs;
@@ -121,6 +122,22 @@ fn what_the_server_says_besides_its_answers_arrives() {
     let answer = client.read();
     assert_eq!(answer["id"], id);
     assert!(answer.to_string().contains("answered"), "{answer}");
+}
+
+/// Beside the first call, the gateway asks the server for its tools.
+#[test]
+fn a_question_during_the_first_call_reaches_the_client() {
+    let folder = Folder::with("policy.json", ALLOW);
+    let mut client = Client::start(&folder, &["--", SERVER]);
+    client.hello();
+    let id = client.send("tools/call", &json!({"name":"asklist"}));
+    let asked = client.read();
+    assert_eq!(asked["method"], "sampling/createMessage", "{asked}");
+    client.write(&json!({"jsonrpc":"2.0","id":asked["id"],"result":{}}).to_string());
+    let answer = client.read();
+    assert_eq!(answer["id"], id);
+    assert!(answer.to_string().contains("answered"), "{answer}");
+    assert_eq!(client.end(), 0);
 }
 
 #[test]

@@ -84,6 +84,7 @@ impl EventStream {
                 Ok(event_stream(ClientBody::stream(stream)))
             }
             Some(Err(why)) => Err(stream.fail(&why)),
+            None if stream.body.was_cancelled() => Ok(event_stream(ClientBody::empty())),
             None => Err(stream.fail("the stream ended without an answer")),
         }
     }
@@ -186,6 +187,12 @@ impl EventStream {
 
     /// The stream of an answer is over once the answer was seen.
     fn ended(&mut self) -> Option<Result<Bytes, String>> {
+        if self.body.was_cancelled() {
+            if let Some(mut settlement) = self.settlement.take() {
+                settlement.cancel();
+            }
+            return None;
+        }
         // In the legacy era a server may end a stream that its client can resume.
         let may_resume = !self.visit.is_modern() && self.visit.session.is_some();
         if self.expected.is_some() && !self.is_answered && !may_resume {
@@ -219,9 +226,6 @@ impl EventStream {
         if !event.is_message() {
             return Ok(Passing::Nothing);
         }
-        if let Some(silence) = &mut self.silence {
-            silence.as_mut().reset(Instant::now() + self.visit.server.link.timeout);
-        }
         let bounds = self.visit.gateway.settings.answer_bounds();
         let document = match Document::parse(data.as_str(), &bounds) {
             Ok(document) => document,
@@ -235,6 +239,9 @@ impl EventStream {
                 return self.skip(&data, &format!("an event is no JSON-RPC message: {error}"));
             }
         };
+        if let Some(silence) = &mut self.silence {
+            silence.as_mut().reset(Instant::now() + self.visit.server.link.timeout);
+        }
         match message {
             Message::Response { id, result } => {
                 let is_error = result.get("isError").and_then(Value::as_bool);

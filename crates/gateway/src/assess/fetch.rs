@@ -1,6 +1,9 @@
 //! Asking a server for its tools, as a client of our own.
 
-use sluice_upstream::client::{Client, ClientError, Declares};
+use sluice_upstream::{
+    SendError,
+    client::{Client, ClientError, Declares},
+};
 use sluice_wire::{
     json::{Bounds, Document},
     mcp::Revision,
@@ -11,11 +14,23 @@ use crate::snapshot::Link;
 /// All pages of a server's list of tools.
 pub(super) async fn pages(link: &Link, bounds: &Bounds) -> Result<Vec<Document>, String> {
     let fetched = tokio::time::timeout(link.timeout, asked(link, bounds)).await;
-    fetched.map_err(|_| "it did not answer in time".to_owned())?
+    fetched.unwrap_or_else(|_| Err(explained(link, "it did not answer in time".into())))
+}
+
+/// Why there is no list, with the last that the server wrote, if it is a command.
+fn explained(link: &Link, why: String) -> String {
+    match link.upstream.last_words() {
+        Some(words) => format!("{why}: \"{words}\""),
+        None => why,
+    }
 }
 
 async fn asked(link: &Link, bounds: &Bounds) -> Result<Vec<Document>, String> {
-    let said = |error: ClientError| error.to_string();
+    let said = |error: ClientError| match error {
+        // That is said already.
+        ClientError::Send(SendError::NotStarted(why)) => why,
+        error => explained(link, error.to_string()),
+    };
     let introduced =
         Client::introduce(&link.upstream, &link.headers, *bounds, Declares::Everything);
     let mut client = introduced.await.map_err(said)?;

@@ -7,9 +7,9 @@ use sluice_policy::{
     Allow, Amount, ArgPath, Call, Decision, Denial, Facts, Limit, Scope, Terms, judge,
 };
 use sluice_store::{Approval, Charge, CounterKey, Outcome, Record, Reservation, Reserved};
-use sluice_wire::{edit::quoted, json::Value, mcp::Era};
+use sluice_wire::{edit::quoted, json::Value};
 
-use super::{Permit, Stop, announce, record, shortened, shown, write};
+use super::{NotCalled, Permit, Stop, announce, record, shortened, shown, write};
 use crate::{
     assess::{ToolList, Tools},
     refusal::Refusal,
@@ -113,7 +113,7 @@ async fn denied(visit: &Visit, mut record: Record, denial: &Denial<'_>) -> Resul
     let decision = shown(&record, Outcome::Deny, rule, retry.as_slice());
     let text = format!("[POLICY DENIED] {}", denial.message);
     write(visit, record).await?;
-    Err(Stop::Result(refused(visit.revision.era(), &text, &decision)))
+    Err(Stop::NotCalled(NotCalled { text, decision }))
 }
 
 /// Lets a call through that would be denied or held, and says so in its record.
@@ -231,8 +231,8 @@ async fn held(
         "[APPROVAL REQUIRED] {asked} Approval {id}, to be decided at {url} until {until}; then make the same call again."
     );
     let approval = format!(r#"{{"id":"{id}","url":{},"expiresAt":"{until}"}}"#, quoted(&url));
-    let shown = shown(&decision, Outcome::Hold, terms.rule, &[("approval", approval)]);
-    Err(Stop::Result(refused(visit.revision.era(), &text, &shown)))
+    let decision = shown(&decision, Outcome::Hold, terms.rule, &[("approval", approval)]);
+    Err(Stop::NotCalled(NotCalled { text, decision }))
 }
 
 /// What an approval is bound to. Arguments are taken with sorted keys, so that
@@ -274,13 +274,4 @@ fn sorted(out: &mut Digest, value: Value<'_>) {
     } else {
         let _ = write!(out, "{value}");
     }
-}
-
-/// A tool's result that says why it was not called.
-pub(super) fn refused(era: Era, text: &str, decision: &str) -> String {
-    let kind = if era == Era::Modern { r#""resultType":"complete","# } else { "" };
-    let text = quoted(text);
-    format!(
-        r#"{{{kind}"content":[{{"type":"text","text":{text}}}],"isError":true,"_meta":{{"sluicegate/decision":{decision}}}}}"#
-    )
 }

@@ -4,9 +4,9 @@
 use std::{borrow::Cow, sync::Arc};
 
 use sluice_store::{Kind, Outcome, Record, new_id};
-use sluice_wire::mcp::Era;
+use sluice_wire::json::Value;
 
-use super::{shortened, shown, tool::refused};
+use super::{NotCalled, shortened, shown};
 use crate::{refusal::Refusal, settle::micros, stack::Stack};
 
 /// Something that was asked of no server.
@@ -53,7 +53,11 @@ pub(crate) async fn unserved(stack: &Stack, denied: Unserved<'_>) -> Result<Stri
 }
 
 /// The result of a call of a tool that no server of the grant can have.
-pub(crate) async fn unknown_tool(stack: &Stack, tool: &str) -> Result<String, Refusal> {
+pub(crate) async fn unknown_tool(
+    stack: &Stack,
+    tool: &str,
+    params: Option<Value<'_>>,
+) -> Result<String, Refusal> {
     let message =
         format!("tool `{}` is not available", tool.chars().take(1024).collect::<String>());
     let denied = Unserved {
@@ -63,6 +67,6 @@ pub(crate) async fn unknown_tool(stack: &Stack, tool: &str) -> Result<String, Re
         message: &message,
     };
     let decision = unserved(stack, denied).await?;
-    let era: Era = stack.revision.era();
-    Ok(refused(era, &format!("[POLICY DENIED] {message}"), &decision))
+    let text = format!("[POLICY DENIED] {message}");
+    NotCalled { text, decision }.result(stack.revision.era(), params)
 }

@@ -40,6 +40,12 @@ pub(crate) async fn message(
     let document = receive::parse(&gateway, bytes)?;
     let message = Message::read(&document).map_err(|error| Refusal::Request(error.to_string()))?;
     as_later_transport(&client, target.headers_mut());
+    if let Message::Notification { method: "notifications/cancelled", params } = &message {
+        let id = params.and_then(|params| params.get("requestId"));
+        if let Some(id) = id.and_then(|id| Id::read(id).ok()) {
+            client.cancel(&id);
+        }
+    }
     let (id, is_ready) = match message {
         Message::Request { id, method, .. } => (Some((id, method == "initialize")), false),
         Message::Notification { method, .. } => (None, method == "notifications/initialized"),
@@ -104,6 +110,10 @@ impl Delivery<'_> {
         let is_stream =
             stated.is_some_and(|value| value.as_bytes().starts_with(b"text/event-stream"));
         let last = if is_stream { self.pass_on(body).await } else { self.whole(body).await };
+        let was_cancelled = self.client.cancelled().remove(&self.id.to_json());
+        if was_cancelled && last.is_none() {
+            return;
+        }
         let Some(last) = last else {
             let broken = Refusal::bad_gateway("the answer did not arrive whole");
             return self.client.say(said(&broken.to_json(Some(&self.id)))).await;

@@ -113,6 +113,15 @@ impl Target {
         }
     }
 
+    /// What is kept for as long as a client is connected: not the servers, which would
+    /// outlive their removal.
+    pub(super) fn kept(self) -> Target {
+        match self {
+            Target::One(visit) => Target::One(visit),
+            Target::All(stack) => Target::All(Box::new(stack.without_servers())),
+        }
+    }
+
     /// Ends the session that was agreed on, if there is one.
     pub(super) fn end(mut self, agreed: Agreed) -> Option<impl Future<Output = ()> + use<>> {
         let session = agreed.session?;
@@ -128,9 +137,10 @@ impl Target {
                         let _ = end_session(&visit).await;
                     }
                 }
-                Target::All(mut stack) => {
+                Target::All(stack) => {
+                    let Some(mut stack) = stack.renew() else { return };
                     stack.headers.insert(SESSION, session);
-                    let _ = stack::delete(*stack).await;
+                    let _ = stack::delete(stack).await;
                 }
             }
         })
@@ -179,12 +189,8 @@ async fn follow_all(client: &Client, mut stack: Stack) {
     loop {
         match stack::get(stack.clone()).await {
             Ok(answer) => {
-                let mut body = answer.into_body();
-                while let Some(Ok(frame)) = body.frame().await {
-                    let Ok(data) = frame.into_data() else { continue };
-                    if client.pass_on(&data).await.is_none() {
-                        return;
-                    }
+                if pass_all_on(client, answer.into_body()).await.is_none() {
+                    return;
                 }
             }
             Err(Refusal::Session) => return client.ended.notify_one(),
@@ -197,5 +203,20 @@ async fn follow_all(client: &Client, mut stack: Stack) {
         pause = (pause * 2).min(LONGEST_PAUSE);
         let Some(renewed) = stack.renew() else { return };
         stack = renewed;
+    }
+}
+
+/// Passes a stream on to its end; `None` once the client is gone, who may be silent
+/// about it for as long as there is nothing to send.
+async fn pass_all_on(client: &Client, mut body: ClientBody) -> Option<()> {
+    loop {
+        let frame = tokio::select! {
+            frame = body.frame() => frame,
+            () = client.sender.closed() => return None,
+        };
+        let Some(Ok(frame)) = frame else { return Some(()) };
+        if let Ok(data) = frame.into_data() {
+            client.pass_on(&data).await?;
+        }
     }
 }

@@ -253,13 +253,13 @@ async fn tool_call(
     let list = definitions(visit, tool).await;
     check_mirrored(visit, list.as_deref(), tool, arguments)?;
     let state = opened_state(visit, &asked, tool)?;
-    let call = ToolCall { tool, arguments };
+    let (call, params) = (ToolCall { tool, arguments }, asked.params);
     match pin!(decide::tool_call(visit, call, list.as_deref())).await {
         Ok(permit) => {
             let shape = Shape::Call { method: asked.method, target: tool.to_owned() };
             step(visit, asked, permit, shape, state.as_ref())
         }
-        Err(Stop::Result(result)) => Ok(Plan::Result(result)),
+        Err(Stop::NotCalled(why)) => Ok(Plan::Result(why.result(visit.revision.era(), params)?)),
         Err(Stop::Refused(refusal)) => Err(refusal),
     }
 }

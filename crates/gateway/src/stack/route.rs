@@ -87,7 +87,7 @@ async fn request<'d>(
     match target {
         Target::Tool { name, .. } => match split(stack, name) {
             Some((server, own)) => spliced(document, server, own, &["name"]),
-            None => Ok(Route::Result(decide::unknown_tool(stack, name).await?)),
+            None => Ok(Route::Result(decide::unknown_tool(stack, name, params).await?)),
         },
         Target::Prompt(name) => {
             let Some((server, own)) = split(stack, name) else {

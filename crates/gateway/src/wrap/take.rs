@@ -1,14 +1,17 @@
 //! Taking in one line of the client: the message in it goes the way of one that
 //! was posted, with the headers that a client over HTTP would have sent.
 
-use std::{panic::AssertUnwindSafe, sync::Arc};
+use std::{
+    panic::AssertUnwindSafe,
+    sync::{Arc, atomic::Ordering},
+};
 
 use futures_util::FutureExt as _;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
-use sluice_upstream::stdio::Line;
+use sluice_upstream::{Upstream, bridge::Offer, stdio::Line};
 use sluice_wire::{
     json::{Document, Value},
-    mcp::header_text,
+    mcp::{Era, header_text},
     rpc::{Id, Message},
 };
 use tokio::sync::oneshot;
@@ -19,7 +22,7 @@ use crate::{
     legacy_sse::{Client, Delivery, begin_following, said},
     post, receive,
     refusal::Refusal,
-    spoken::{META_VERSION, argument_text, mirrored_target},
+    spoken::{self, META_VERSION, argument_text, mirrored_target},
     visit::Visit,
 };
 
@@ -65,9 +68,12 @@ impl Conversation<'_> {
         let (headers, is_modern) = headers(&self.client, &message);
         let visit = self.wrapped.visit(headers);
         match message {
-            Message::Request { id, method, .. } => {
+            Message::Request { id, method, params } => {
                 let is_hello = method == "initialize";
                 let is_endless = method == "subscriptions/listen";
+                if is_modern && let Err(refusal) = self.introduce(method, params).await {
+                    return self.refuse(&refusal, Some(&id)).await;
+                }
                 let asked = Asked { id, is_hello, is_endless, is_modern };
                 self.ask(asked, visit, document).await;
             }
@@ -80,6 +86,38 @@ impl Conversation<'_> {
             // What is no request is not answered, whatever becomes of it.
             _ => drop(post::read(visit, document).await),
         }
+    }
+
+    /// Sees to it that a command which speaks only the legacy era is introduced to
+    /// this client before anything else is asked of it: it hears only once who its
+    /// client is and what it can be asked.
+    async fn introduce(&self, method: &str, params: Option<Value<'_>>) -> Result<(), Refusal> {
+        let server = &self.wrapped.server;
+        let (Upstream::Only(child), Some(bridge)) = (&server.link.upstream, &server.link.bridge)
+        else {
+            return Ok(());
+        };
+        // A client of both eras that asks for it is told the era of the command,
+        // unless the command is to be taken for a modern one.
+        let is_told_era = method == "server/discover" && bridge.offer() == Offer::OwnEra;
+        if is_told_era || child.era().await != Some(Era::Legacy) {
+            return Ok(());
+        }
+        spoken::check_capabilities(params)?;
+        if self.is_introduced.swap(true, Ordering::Relaxed) {
+            return Ok(());
+        }
+        bridge.learn(Era::Legacy);
+        // Any request begins the session at the command; a list is nobody's loss.
+        let meta = params.and_then(|params| params.get("_meta")).map_or("{}", Value::raw);
+        let ask = format!(
+            r#"{{"jsonrpc":"2.0","id":0,"method":"tools/list","params":{{"_meta":{meta}}}}}"#
+        );
+        let ask = receive::parse(&self.wrapped.gateway.inner, ask.into_bytes())?;
+        let message = Message::read(&ask).map_err(|_| Refusal::Internal)?;
+        let visit = self.wrapped.visit(headers(&self.client, &message).0);
+        drop(post::read(visit, ask).await);
+        Ok(())
     }
 
     async fn refuse(&self, refusal: &Refusal, id: Option<&Id>) {

@@ -122,6 +122,42 @@ async fn a_bad_request_of_one_client_does_not_change_what_a_server_speaks() {
     }
 }
 
+/// Some servers keep a stream alive by events that carry nothing.
+#[tokio::test]
+async fn events_that_are_no_messages_are_skipped() {
+    let events = |request: &Recorded, result: &str| {
+        let id = request.rpc_id();
+        let answer = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#);
+        Reply::events(format!("data: {{}}\n\ndata: {{\"ping\":1}}\n\ndata: {answer}\n\n"))
+    };
+    let is_call = |request: &Recorded| request.rpc_method().as_deref() == Some("tools/call");
+    let content = r#""content":[{"type":"text","text":"done"}]"#;
+
+    let server = LegacyOnly::default();
+    let harness = Harness::start(OPEN, move |request| {
+        if is_call(request) && request.header("mcp-session-id").is_some() {
+            return events(request, &format!("{{{content}}}"));
+        }
+        server.reply(request)
+    })
+    .await;
+    let answer = harness.modern("tools/call", Some("echo"), r#""name":"echo""#).await;
+    assert!(answer.status == 200 && answer.text().contains("done"), "{}", answer.text());
+
+    let server = ModernOnly::default();
+    let harness = Harness::start(OPEN, move |request| {
+        if is_call(request) && request.header("mcp-method").is_some() {
+            return events(request, &format!(r#"{{"resultType":"complete",{content}}}"#));
+        }
+        server.reply(request)
+    })
+    .await;
+    let session = harness.session(TOKEN).await;
+    let body = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo"}}"#;
+    let answer = harness.post_with(&[("mcp-session-id", &session)], body.as_bytes()).await;
+    assert!(answer.status == 200 && answer.text().contains("done"), "{}", answer.text());
+}
+
 /// Every row of the reference has its test, and every test its row.
 #[test]
 fn the_reference_names_the_test_of_each_row() {
@@ -133,6 +169,7 @@ fn the_reference_names_the_test_of_each_row() {
         .collect();
     let files = [
         ("bridge", include_str!("bridge.rs")),
+        ("bridge_questions", include_str!("bridge_questions.rs")),
         ("bridge_to_legacy", include_str!("bridge_to_legacy.rs")),
         ("bridge_to_modern", include_str!("bridge_to_modern.rs")),
     ];

@@ -339,6 +339,33 @@ async fn answers_that_are_none_are_not_taken() {
 }
 
 #[tokio::test]
+async fn a_request_without_capabilities_is_refused() {
+    let server = LegacyOnly::default();
+    let upstream = Upstream::start(move |request: &Recorded| server.reply(request)).await.unwrap();
+    let mut configuration = Harness::configuration(&upstream, OPEN);
+    configuration.servers[0].bridge = Bridge::Modern;
+    let harness = Harness::with(upstream, configuration).await;
+    for (method, params, target) in [
+        ("server/discover", "", None),
+        ("tools/list", "", None),
+        ("tools/call", r#""name":"echo""#, Some("echo")),
+        ("subscriptions/listen", r#""notifications":{}"#, None),
+    ] {
+        for wrong in ["", r#","io.modelcontextprotocol/clientCapabilities":7"#] {
+            let body = modern_body(method, params, "{}")
+                .replace(r#","io.modelcontextprotocol/clientCapabilities":{}"#, wrong);
+            let answer = harness.post_with(&mirrors(method, target), body.as_bytes()).await;
+            let said = json(&answer);
+            assert_eq!((answer.status, at(&said, "error/code").as_str()), (400, "-32602"));
+            assert_eq!(at(&said, "id"), "1");
+            assert!(at(&said, "error/message").contains("clientCapabilities"), "{said:?}");
+        }
+    }
+    let called = reached(&harness, "tools/call");
+    assert!(called.iter().all(|sent| sent.header("mcp-session-id").is_none()), "{called:?}");
+}
+
+#[tokio::test]
 async fn tasks_are_refused_naming_both_revisions() {
     let (harness, _) = before_legacy(OPEN).await;
     // A task that the grant has begun in the other era.

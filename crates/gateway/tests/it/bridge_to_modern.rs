@@ -1,7 +1,7 @@
 //! Legacy clients with a server that speaks only the modern era. Each test is a
 //! row of `docs/reference/protocol.md`.
 
-use sluice_testkit::Answer;
+use sluice_testkit::{Answer, ModernOnly, Reply};
 use sluice_wire::json::Document;
 
 use crate::{
@@ -10,6 +10,7 @@ use crate::{
     talk::{OPEN, hear, until},
 };
 
+const PROGRESS: &str = "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{\"progressToken\":\"p\",\"progress\":1}}\n\n";
 const META: &str = "params/_meta/io.modelcontextprotocol~";
 
 /// Begins a session as a client that can do this.
@@ -210,6 +211,37 @@ async fn a_wish_that_the_client_refuses_is_an_error() {
     let answer = hear(&mut client, "-32603").await;
     assert!(answer.contains("refused `elicitation/create`"), "{answer}");
     assert_eq!(reached(&harness, "tools/call").len(), 1);
+}
+
+#[tokio::test]
+async fn a_request_on_the_stream_of_a_modern_server_is_its_error() {
+    for (before, status) in [("", 502), (PROGRESS, 200)] {
+        for (method, named) in [
+            ("elicitation/create", "`elicitation/create`"),
+            ("sampling/createMessage", "`sampling/createMessage`"),
+            ("vendor/secret", "a request"),
+        ] {
+            let server = ModernOnly::default();
+            let said = format!(
+                "{before}data: {{\"jsonrpc\":\"2.0\",\"id\":\"q\",\"method\":\"{method}\",\"params\":{{}}}}\n\n"
+            );
+            let harness = Harness::start(OPEN, move |request| {
+                let is_call = request.rpc_method().as_deref() == Some("tools/call");
+                if is_call { Reply::events(said.clone()) } else { server.reply(request) }
+            })
+            .await;
+            let (session, _) = initialize(&harness, r#"{"elicitation":{},"sampling":{}}"#).await;
+            let answer = ask(&harness, &session, "tools/call", r#""name":"echo""#).await;
+            let last = events(&answer).pop().unwrap_or_else(|| answer.text());
+            assert_eq!(answer.status, status, "{last}");
+            let last = read(&last);
+            assert_eq!((at(&last, "id"), at(&last, "error/code")), ("5".into(), "-32603".into()));
+            assert_eq!(at(&last, "error/data/side"), "\"upstream\"");
+            let message = at(&last, "error/message");
+            assert!(message.contains(named) && message.contains("2026-07-28"), "{message}");
+            assert!(!message.contains("lost") && !message.contains("secret"), "{message}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@
 mod approval;
 mod audit;
 mod bridge;
+mod bridge_questions;
 mod bridge_to_legacy;
 mod bridge_to_modern;
 mod call;

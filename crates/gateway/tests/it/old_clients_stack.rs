@@ -91,6 +91,43 @@ async fn the_stream_belongs_to_its_grant_and_ends_with_it() {
     while stream.chunk().await.unwrap().is_some_and(|chunk| !chunk.is_empty()) {}
 }
 
+/// Clients that come and go leave no streams behind, also where servers have none.
+#[tokio::test]
+async fn nothing_is_left_of_clients_that_are_gone() {
+    let upstream = Upstream::start(mcp_server(TOOLS)).await.unwrap();
+    let configuration = Harness::configuration(&upstream, OPEN);
+    // Room for a few clients at a time.
+    let harness =
+        Harness::tuned(upstream, configuration, |settings| settings.descriptors = 256 + 12).await;
+    for round in 0..30 {
+        let (mut stream, endpoint) = reconnect(&harness, round).await;
+        assert_eq!(post(&harness, &endpoint, &[], HELLO).await, 202);
+        hear(&mut stream, "\"id\":0").await;
+        assert_eq!(post(&harness, &endpoint, &[], READY).await, 202);
+        until("the server's stream is asked for", || {
+            let recorded = harness.upstream.recorded();
+            recorded.iter().filter(|request| request.method == "GET").count() > round
+        })
+        .await;
+    }
+}
+
+/// Opens a stream as soon as there is room, for which those before must be gone.
+async fn reconnect(harness: &Harness, round: usize) -> (RawClient, String) {
+    for _ in 0..500 {
+        let mut probe = RawClient::connect(harness.address).await.unwrap();
+        probe.send(&request("GET", "/mcp/sse", harness.address, &[], b"")).await.unwrap();
+        let head = probe.head().await.unwrap().unwrap_or_default();
+        if head.starts_with("HTTP/1.1 200") {
+            let first = hear(&mut probe, "\n\n").await;
+            let endpoint = first.strip_prefix("event: endpoint\ndata: ").unwrap().trim().to_owned();
+            return (probe, endpoint);
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    panic!("no stream can be opened in round {round}: those before are still there");
+}
+
 #[tokio::test]
 async fn a_server_may_have_the_name_of_the_path() {
     let upstream = Upstream::start(mcp_server(TOOLS)).await.unwrap();

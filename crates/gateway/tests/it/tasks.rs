@@ -233,3 +233,56 @@ async fn who_listens_is_told_of_tasks_by_the_ids_it_knows() {
     let sent = harness.upstream.bodies_of("subscriptions/listen").pop().unwrap();
     assert!(sent.contains(r#""taskIds":["t-1"]"#), "{sent}");
 }
+
+/// A client that has asked for a task takes no other result, and shows an error.
+#[tokio::test]
+async fn the_denial_of_a_task_is_an_error_with_the_reason() {
+    let rules = r#"{"version":"1","default":"deny","tools":{
+        "write":{"action":"deny","reason":"No writing."},
+        "send":{"action":"approve","reason":"Ask first."}}}"#;
+    let harness = start(rules).await;
+    for (tool, rule, expected) in [
+        ("write", "/tools/write/deny_if", "[POLICY DENIED] No writing."),
+        ("other", "(not available)", "[POLICY DENIED] tool `other` is not available"),
+        ("send", "/tools/send/approval", "[APPROVAL REQUIRED] Ask first. Approval "),
+    ] {
+        // Without a task it is a result.
+        let params = format!(r#""name":"{tool}","arguments":{{}}"#);
+        let plain = json(&send(&harness, TOKEN, "tools/call", &params).await);
+        assert_eq!(at(&plain, "result/isError"), "true", "{plain:?}");
+        let params = format!(r#"{params},"task":{{"ttl":1000}}"#);
+        let answer = send(&harness, TOKEN, "tools/call", &params).await;
+        let said = json(&answer);
+        assert_eq!((answer.status, at(&said, "error/code")), (200, "-31010".into()), "{said:?}");
+        let message = at(&said, "error/message");
+        assert!(message.trim_start_matches('"').starts_with(expected), "{message}");
+        assert_eq!(message, at(&plain, "result/content/0/text"));
+        assert_eq!(at(&said, "error/data/rule"), format!("\"{rule}\""));
+        for place in ["outcome", "approval"] {
+            let (shown, plain) = (
+                at(&said, &format!("error/data/{place}")),
+                at(&plain, &format!("result/_meta/sluicegate~decision/{place}")),
+            );
+            assert_eq!(shown, plain);
+        }
+    }
+    assert!(harness.calls().is_empty());
+    let records = harness.records().await;
+    let denied = records.iter().filter(|record| at(record, "tool") == "\"write\"");
+    assert_eq!(denied.map(|record| at(record, "outcome")).collect::<Vec<_>>(), ["\"deny\""; 2]);
+}
+
+/// In the modern era a call may be answered with a result although the client
+/// knows tasks, so a denial is one.
+#[tokio::test]
+async fn the_denial_of_a_modern_call_is_a_result_whether_or_not_it_knows_tasks() {
+    let rules =
+        r#"{"version":"1","default":"allow","tools":{"read":{"action":"deny","reason":"No."}}}"#;
+    let harness = Harness::start(rules, modern_server(r#"[{"name":"read"}]"#)).await;
+    let capabilities = r#"{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#;
+    let body = modern_body("tools/call", r#""name":"read","task":{}"#, capabilities);
+    let answer = harness.post_with(&mirrors("tools/call", Some("read")), body.as_bytes()).await;
+    let said = json(&answer);
+    assert_eq!(at(&said, "result/resultType"), "\"complete\"", "{said:?}");
+    assert_eq!(at(&said, "result/content/0/text"), "\"[POLICY DENIED] No.\"");
+}

@@ -192,7 +192,8 @@ async fn requests_without_an_answer_are_refused_with_the_same_statuses() {
                 body == own && (400..500).contains(&status) && ![401, 407].contains(&status);
             for (answer, place) in answers.iter().zip(["a notification", "GET", "DELETE"]) {
                 let what = format!("{place} {status} {media_type}");
-                if is_own && place != "a notification" && status != 404 {
+                let is_session = status == 404 && place != "a notification";
+                if is_own && !is_session {
                     assert_eq!((answer.status, answer.text().as_str()), (status, own), "{what}");
                 } else {
                     assert_eq!(answer.status, becomes, "{what}: {}", answer.text());
@@ -272,6 +273,13 @@ async fn a_server_that_begins_and_does_not_end_is_given_up() {
     is_refused(&harness.post(CALL).await, 504, "no event");
     let harness = start(|_| Reply::events("data: {\"jsonrpc\"").ending(End::Never)).await;
     is_refused(&harness.post(CALL).await, 504, "half an event");
+    // What is no message keeps nothing open.
+    let harness = start(|_| {
+        let noise = (Duration::from_millis(50), Bytes::from_static(b"data: {}\n\n"));
+        Reply { pieces: vec![noise; 200], ..Reply::events("") }
+    })
+    .await;
+    is_refused(&harness.post(CALL).await, 504, "events that are no messages");
     // Comments keep a stream open, but not for ever.
     let harness = start(move |_| drops()).await;
     let answer = harness.post(CALL).await;

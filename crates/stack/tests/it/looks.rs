@@ -2,7 +2,7 @@
 
 use sluice_stack::{Memory, Survey};
 
-use crate::machine::Machine;
+use crate::machine::{Machine, adopt_all};
 
 const FILE: &str = ".cursor/mcp.json";
 
@@ -32,6 +32,31 @@ fn servers_come_and_go_by_whatever_name() {
     machine.write(FILE, br#"{"mcpServers": {"d": {"command": "2"}, "e": {"command": "3"}}}"#);
     assert_eq!(look(&machine, &mut memory), (names(&["e"]), names(&["a/b#c"])));
     assert_eq!(look(&machine, &mut memory), (names(&[]), names(&[])));
+}
+
+#[test]
+fn one_url_with_other_headers_is_another_server() {
+    let entry = |header: &str| {
+        format!(r#"{{"url": "https://h.example/mcp", "headers": {{"Authorization": "{header}"}}}}"#)
+    };
+    let (one, other) = (entry("Bearer one"), entry("Bearer other"));
+    let machine = Machine::with(
+        FILE,
+        &format!(r#"{{"mcpServers": {{"work": {one}, "home": {other}, "same": {one}}}}}"#),
+    );
+    let lower = one.replace("Authorization", "authorization");
+    machine.write(".claude.json", format!(r#"{{"mcpServers": {{"work": {lower}}}}}"#).as_bytes());
+    let servers = || {
+        let configured = machine.configured();
+        let survey = Survey::new(&configured, &Memory::default(), |_| None, |_| None);
+        let group = |group: &sluice_stack::Group<'_>| (group.name.clone(), group.entries.len());
+        survey.groups.iter().map(group).collect::<Vec<_>>()
+    };
+    let expected = [("home".to_owned(), 1), ("work".to_owned(), 3)];
+    assert_eq!(servers(), expected);
+    // Behind Sluicegate they are the same two.
+    assert_eq!(adopt_all(&machine), Vec::<String>::new());
+    assert_eq!(servers(), expected);
 }
 
 #[test]

@@ -65,14 +65,15 @@ fn what_cannot_be_put_back_is_left_and_said() {
         .replace("\"SLUICE_HEADER_X\": \"v\"", "\"SLUICE_HEADER_X\": \"w\"");
     machine.write(FILE, edited.as_bytes());
     let refused = restore_all(&machine);
-    let changed = "its entry has been changed since";
-    assert_eq!(refused, [format!("b: {changed}"), format!("c: {changed}")]);
+    let changed = |keys| format!("its entry has been changed since: {keys}");
+    let b = format!("b: {}", changed("`env.SLUICE_HEADER_X`"));
+    assert_eq!(refused, [b.clone(), format!("c: {}", changed("`args`"))]);
     let text = machine.text(FILE);
     assert!(text.contains(r#""a": { "command": "npx", "args": ["-y", "a"]"#), "{text}");
     assert!(text.contains("\"--\", \"other\"") && text.contains("\"w\""), "{text}");
     // Put right by hand, it can be restored after all.
     machine.write(FILE, text.replace("\"other\"", "\"c\"").as_bytes());
-    assert_eq!(restore_all(&machine), [format!("b: {changed}")]);
+    assert_eq!(restore_all(&machine), [b]);
     assert!(
         machine.text(FILE).contains(r#""c": { "command": "c", "args": [] }"#)
             || machine.text(FILE).contains(r#""c": { "command": "c" }"#)
@@ -163,4 +164,79 @@ fn tables_are_put_back_among_other_tables() {
     assert_eq!(restore_all(&machine), Vec::<String>::new());
     let expected = format!("model = \"m\"\n\n{text}\n[projects.\"/x\"]\ntrust = 1\n");
     assert_eq!(machine.text(file), expected);
+}
+
+const CODEX: &str = ".codex/config.toml";
+
+/// A Codex file before and after it was adopted and written anew, and restored.
+#[track_caller]
+fn check_tables(original: &str, written_anew: impl Fn(&str) -> String, expected: &str) {
+    let machine = adopted(CODEX, original);
+    machine.write(CODEX, written_anew(&machine.text(CODEX)).as_bytes());
+    assert_eq!(restore_all(&machine), Vec::<String>::new());
+    assert_eq!(machine.text(CODEX), expected);
+}
+
+#[test]
+fn a_table_that_codex_writes_anew_is_put_back() {
+    let original = "model = \"m\" # mine\n\n[mcp_servers.b]\nurl = \"https://h/mcp?k=v\"\nhttp_headers = { X = \"v\" }\nstartup_timeout_sec = 5 # slow\n\n[tui]\nx = 1\n";
+    let anew = |text: &str| {
+        let env =
+            "env = { SLUICE_UPSTREAM_URL = \"https://h/mcp?k=v\", SLUICE_HEADER_X = \"v\" }\n";
+        assert!(text.contains(env), "{text}");
+        let table = "\n[mcp_servers.b.env]\nSLUICE_HEADER_X = \"v\"\nSLUICE_UPSTREAM_URL = 'https://h/mcp?k=v'\n\n[mcp_servers.other]\ncommand = \"o\"\n";
+        text.replace(env, "").replace("# slow\n", &format!("# slow\n{table}"))
+    };
+    let expected = original.replace("# slow\n", "# slow\n\n[mcp_servers.other]\ncommand = \"o\"\n");
+    check_tables(original, anew, &expected);
+    // The same with the line ends of Windows.
+    let crlf = |text: &str| text.replace('\n', "\r\n");
+    let anew = |text: &str| crlf(&anew(&text.replace("\r\n", "\n")));
+    check_tables(&crlf(original), anew, &crlf(&expected));
+}
+
+#[test]
+fn headers_in_a_table_of_their_own_are_put_back() {
+    let original = "[mcp_servers.b]\nurl = \"https://h/mcp\"\nbearer_token_env_var = \"T\"\n\n[mcp_servers.b.http_headers]\nX = \"v\"\n\"a b\" = \"w\"\n";
+    let anew = |text: &str| {
+        // Everything in one line, as a formatter might have it.
+        let pairs = text
+            .replace("[mcp_servers.b]\n", "")
+            .replace("\n\n[mcp_servers.b.env]\n", "\nenv = { ");
+        let pairs = pairs.trim_end().replace('\n', ", ").replace("env = { , ", "env = { ");
+        format!("mcp_servers = {{ b = {{ {pairs} }} }} }}\n")
+    };
+    let expected = "mcp_servers = { b = { url = \"https://h/mcp\", bearer_token_env_var = \"T\", http_headers = { \"X\" = \"v\", \"a b\" = \"w\" } } }\n";
+    check_tables(original, anew, expected);
+}
+
+#[test]
+fn dotted_keys_are_put_back() {
+    let original = "[mcp_servers]\nb.url = \"https://h/mcp\"\nb.http_headers = { X = \"v\" }\n";
+    let anew = |text: &str| {
+        let inline =
+            "b.env = { SLUICE_UPSTREAM_URL = \"https://h/mcp\", SLUICE_HEADER_X = \"v\" }\n";
+        assert!(text.contains(inline), "{text}");
+        let dotted =
+            "b.env.SLUICE_HEADER_X = \"v\"\nb.env.SLUICE_UPSTREAM_URL = \"https://h/mcp\"\n";
+        text.replace(inline, dotted)
+    };
+    check_tables(original, anew, original);
+}
+
+#[test]
+fn a_command_without_arguments_is_put_back_without_them() {
+    let original = "[mcp_servers.a]\ncommand = \"a\"\n";
+    check_tables(original, |text| text.replace(" = ", "="), "[mcp_servers.a]\ncommand = \"a\"\n");
+}
+
+#[test]
+fn a_table_that_means_something_else_is_left() {
+    let original = "[mcp_servers.b]\nurl = \"https://h/mcp\"\nhttp_headers = { X = \"v\" }\n";
+    let machine = adopted(CODEX, original);
+    let edited = machine.text(CODEX).replace("X = \"v\"", "X = \"w\"");
+    machine.write(CODEX, edited.as_bytes());
+    let refused = restore_all(&machine);
+    assert_eq!(refused, ["b: its entry has been changed since: `env.SLUICE_HEADER_X`"]);
+    assert_eq!(machine.text(CODEX), edited);
 }

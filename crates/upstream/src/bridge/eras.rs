@@ -81,7 +81,13 @@ impl Link {
             self.eras.set(Era::Modern, modern);
             // What it speaks may be the era that it has refused.
             if (modern == Speaks::Yes) == (era == Era::Legacy) {
-                let legacy = self.initializes(headers, bounds).await;
+                let legacy = if era == Era::Modern && self.has_one_client() {
+                    // It can be introduced only once, which is for its client to do:
+                    // whether it speaks the legacy era shows then.
+                    if modern == Speaks::No { Speaks::Yes } else { Speaks::Unknown }
+                } else {
+                    self.initializes(headers, bounds).await
+                };
                 self.eras.set(Era::Legacy, legacy);
             }
             *asked = Some(Instant::now());

@@ -58,12 +58,12 @@ impl Reader {
             let Some(frame) = self.body.frame().await else {
                 return self.last();
             };
-            let Ok(data) = frame.map_err(|_| "it broke off".to_owned())?.into_data() else {
+            let Ok(data) = frame.map_err(|_| "its answer broke off".to_owned())?.into_data() else {
                 continue;
             };
             match &mut self.form {
                 Form::Json(bytes) if bytes.len() + data.len() > self.bounds.bytes => {
-                    return Err(format!("it is longer than {} bytes", self.bounds.bytes));
+                    return Err(format!("its answer is longer than {} bytes", self.bounds.bytes));
                 }
                 Form::Json(bytes) => bytes.extend_from_slice(&data),
                 Form::Events { decoder, events } => decoder
@@ -82,6 +82,8 @@ impl Reader {
             self.retry = event.retry.map_or(self.retry, |retry| retry.min(LONGEST_RETRY));
             let Some(data) = event.into_message() else { continue };
             match Document::parse(data.as_str(), &self.bounds) {
+                // Some servers keep a stream alive by events that carry nothing.
+                Ok(document) if Message::read(&document).is_err() && !resembles_message(&data) => {}
                 Err(_) if !resembles_message(&data) => {}
                 read => return read.map(Some).map_err(|_| NOT_JSON.to_owned()),
             }
@@ -105,7 +107,7 @@ impl Reader {
 }
 
 /// What is wrong with a text is told in no words of its own.
-const NOT_JSON: &str = "it is not valid JSON";
+const NOT_JSON: &str = "its answer is not valid JSON";
 
 /// Whether an answer is an event stream.
 pub(super) fn is_events(headers: &HeaderMap) -> bool {

@@ -226,15 +226,22 @@ pub(super) fn without_tasks(capabilities: Option<Value<'_>>) -> String {
     spliced(capabilities, drop, &added)
 }
 
+/// What a server may ask of its client, and the capability that lets it.
+const REQUESTS: [(&str, &str); 3] = [
+    ("elicitation/create", "elicitation"),
+    ("sampling/createMessage", "sampling"),
+    ("roots/list", "roots"),
+];
+
 /// Whether these capabilities, as JSON, let a server make a request.
 pub(super) fn lets_ask(capabilities: Value<'_>, method: &str) -> bool {
-    let needed = match method {
-        "sampling/createMessage" => "sampling",
-        "elicitation/create" => "elicitation",
-        "roots/list" => "roots",
-        _ => return false,
-    };
-    capabilities.get(needed).is_some()
+    let needed = REQUESTS.into_iter().find(|(known, _)| *known == method);
+    needed.is_some_and(|(_, needed)| capabilities.get(needed).is_some())
+}
+
+/// The method of a server's request, if it is one that the protocol has.
+pub(super) fn known_request(method: &str) -> Option<&'static str> {
+    REQUESTS.into_iter().map(|(known, _)| known).find(|known| *known == method)
 }
 
 /// Whether a request of this method may be answered with a wish for input.

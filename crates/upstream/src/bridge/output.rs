@@ -7,7 +7,7 @@ use http_body_util::Full;
 use tokio::sync::{mpsc, oneshot};
 
 use super::message::upstream_error;
-use crate::{AnswerBody, SendError};
+use crate::{AnswerBody, SendError, sse::encode_message};
 
 /// Messages on their way to a client that reads slowly.
 const WAITING: usize = 8;
@@ -76,7 +76,7 @@ impl Output {
     pub(super) async fn say(&mut self, message: &str) {
         self.begin();
         if let Some(sender) = &self.sender {
-            let _ = sender.send(event(message)).await;
+            let _ = sender.send(encode_message(message)).await;
         }
     }
 
@@ -86,7 +86,17 @@ impl Output {
             return self.answer(json(status, message));
         }
         if let Some(sender) = self.sender.take() {
-            let _ = sender.send(event(&message)).await;
+            let _ = sender.send(encode_message(&message)).await;
+        }
+    }
+
+    /// Ends without an answer, because the client has cancelled its request.
+    pub(super) async fn cancel(&mut self) {
+        if self.head.is_some() {
+            return self.answer(AnswerBody::cancelled());
+        }
+        if let Some(sender) = self.sender.take() {
+            let _ = sender.send(Bytes::new()).await;
         }
     }
 
@@ -98,7 +108,7 @@ impl Output {
     /// The server has not answered as it must.
     pub(super) async fn broken(&mut self, id: &str, why: &str) {
         if self.head.is_some() {
-            return self.fail(SendError::Lost(why.to_owned()));
+            return self.fail(SendError::BadAnswer(why.to_owned()));
         }
         self.finish(StatusCode::OK, upstream_error(id, why)).await;
     }
@@ -148,14 +158,4 @@ pub(super) fn empty(status: StatusCode) -> Response<AnswerBody> {
 
 fn set_type(answer: &mut Response<AnswerBody>, media_type: &'static str) {
     answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
-}
-
-/// A message as an event. One that is spread over lines is so many lines of data.
-fn event(message: &str) -> Bytes {
-    let mut text = String::with_capacity(message.len() + 8);
-    for line in message.split(['\n', '\r']) {
-        text.extend(["data: ", line, "\n"]);
-    }
-    text.push('\n');
-    text.into()
 }

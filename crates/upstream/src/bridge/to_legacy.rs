@@ -6,8 +6,10 @@
 mod call;
 mod calling;
 mod listen;
+mod question;
 mod session;
 mod side;
+mod stream;
 mod suspended;
 
 use std::sync::Arc;
@@ -28,9 +30,9 @@ use super::{
     Caller, Link,
     exchange::plain_headers,
     message::{
-        Declared, LEGACY, META_CAPABILITIES, META_CLIENT, META_LEVEL, META_SERVER, MODERN,
-        UNKNOWN_METHOD, error, response, severity, spliced, unbridgeable, unkept, upstream_error,
-        without_tasks,
+        BAD_PARAMS, Declared, LEGACY, META_CAPABILITIES, META_CLIENT, META_LEVEL, META_SERVER,
+        MODERN, UNKNOWN_METHOD, error, response, severity, spliced, unbridgeable, unkept,
+        upstream_error, without_tasks,
     },
     output::{Answer, empty, json},
 };
@@ -63,12 +65,6 @@ impl Asked {
         let meta = self.document.root().get("params")?.get("_meta")?;
         meta.get("progressToken").map(|token| token.raw().to_owned())
     }
-
-    /// Whose session at the server this belongs to.
-    fn session_key(&self) -> String {
-        let Declared { capabilities, client } = &self.declared;
-        format!("{}\0{capabilities}\0{client}", self.caller.key)
-    }
 }
 
 impl ToLegacy {
@@ -96,6 +92,11 @@ impl ToLegacy {
             _ => return Ok(empty(StatusCode::BAD_REQUEST)),
         };
         let meta = document.root().get("params").and_then(|params| params.get("_meta"));
+        let capabilities = meta.and_then(|meta| meta.get(META_CAPABILITIES));
+        if capabilities.and_then(Value::members).is_none() {
+            let what = format!("`_meta[\"{META_CAPABILITIES}\"]` must be an object");
+            return Ok(json(StatusCode::BAD_REQUEST, error(&id.to_json(), BAD_PARAMS, &what)));
+        }
         let declared = Declared::read(meta, META_CAPABILITIES, META_CLIENT);
         let level = meta.and_then(|meta| meta.get(META_LEVEL)).and_then(Value::as_str);
         let level = level.and_then(severity);
@@ -113,9 +114,18 @@ impl ToLegacy {
         }
     }
 
+    /// Whose session at the server a request belongs to.
+    fn session_key(&self, asked: &Asked) -> String {
+        if self.link.has_one_client() {
+            return String::new();
+        }
+        let Declared { capabilities, client } = &asked.declared;
+        format!("{}\0{capabilities}\0{client}", asked.caller.key)
+    }
+
     /// The caller's session at the server.
     async fn session(&self, asked: &Asked) -> Result<Arc<Session>, OpenError> {
-        let (key, bounds) = (asked.session_key(), asked.caller.bounds);
+        let (key, bounds) = (self.session_key(asked), asked.caller.bounds);
         let caller = &asked.caller.key;
         self.sessions.get(caller, &key, &asked.headers, &asked.declared, bounds).await
     }

@@ -9,7 +9,7 @@ use std::{
 
 use sluice_wire::{
     json::{Bounds, Document, Value},
-    rpc::{Id, Message},
+    rpc::{Id, Message, resembles_message},
 };
 use tokio::{sync::mpsc, time::Instant};
 
@@ -173,8 +173,12 @@ impl Switchboard {
     pub(super) async fn take(&self, text: String, bounds: &Bounds) -> Result<(), String> {
         let document = Document::parse(text, bounds)
             .map_err(|refusal| format!("a message is not valid JSON: {}", refusal.reason))?;
-        let message = Message::read(&document)
-            .map_err(|error| format!("an event is no JSON-RPC message: {error}"))?;
+        let message = match Message::read(&document) {
+            Ok(message) => message,
+            // Some servers keep a stream alive by events that carry nothing.
+            Err(_) if !resembles_message(document.text()) => return Ok(()),
+            Err(error) => return Err(format!("an event is no JSON-RPC message: {error}")),
+        };
         let (heard, said) = match message {
             Message::Response { id, .. } => {
                 (self.answered(&id), Said::Answer { text: document.into_text(), is_failure: false })

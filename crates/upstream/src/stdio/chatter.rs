@@ -42,7 +42,7 @@ impl Chatter {
     pub(super) fn read_by(server: &str, errors: &Errors) -> Chatter {
         let reader = match errors {
             Errors::Keep(overheard) => Some(overheard.clone()),
-            Errors::Log | Errors::Inherit => None,
+            Errors::Log | Errors::Repeat => None,
         };
         Chatter { reader, ..Chatter::new(server) }
     }
@@ -74,6 +74,11 @@ impl Chatter {
         }
         let line = harmless(line);
         tracing::info!(server = &*self.server, line, "{what}");
+    }
+
+    /// Puts something about the server into the log that its operator should know.
+    pub(super) fn warn(&self, what: &'static str) {
+        tracing::warn!(server = &*self.server, "{what}");
     }
 
     /// Nothing more comes.

@@ -10,16 +10,20 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak},
 };
 
+use bytes::Bytes;
 use sluice_wire::{
     edit::{Edits, quoted},
     json::{Bounds, Document, Value},
     mcp::Era,
     rpc::Id,
 };
-use tokio::{sync::watch, time::Instant};
+use tokio::{runtime::Handle, sync::watch, time::Instant};
 
 use super::{
     chatter::Chatter,
+    health::{Health, Verdict},
+    launch::Limits,
+    overheard::LastWords,
     queue::{Answer, Caller, Full, Inbox, Outbox, Said, caller, single_line},
     sessions::{Mailbox, Sessions},
 };
@@ -38,6 +42,8 @@ pub(super) struct Child {
     /// Bytes of one message from it, and that may wait for one caller.
     pub(super) most: usize,
     pub(super) chatter: Chatter,
+    /// The last that it wrote for people, unless somebody else tells that.
+    pub(super) words: Option<LastWords>,
     pub(super) audience: Audience,
     /// How it introduced itself: the result of `initialize` or `server/discover`.
     pub(super) introduction: OnceLock<Introduction>,
@@ -45,8 +51,8 @@ pub(super) struct Child {
     state: Mutex<State>,
     /// How its process ended, once it has.
     pub(super) exited: watch::Receiver<Option<ExitStatus>>,
-    /// Closed when this is dropped, which whoever keeps the process notices.
-    _held: watch::Sender<()>,
+    /// Dropped with this or when it is over, which whoever keeps the process notices.
+    held: Mutex<Option<watch::Sender<()>>>,
 }
 
 /// Who hears what the child says to nobody in particular.
@@ -66,13 +72,75 @@ pub(super) struct Introduction {
     pub(super) result: String,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
     next: u64,
     waiting: BTreeMap<u64, Waiting>,
     /// Ids, as JSON, of the child's requests that were passed on.
     asked: HashSet<String>,
+    health: Health,
     over: Option<(Arc<str>, Instant)>,
+}
+
+impl State {
+    /// Forgets a request that nobody waits for any longer, although it has no answer.
+    fn give_up(&mut self, number: u64) -> Option<(Waiting, Verdict)> {
+        let waiting = self.waiting.remove(&number)?;
+        let verdict = self.health.give_up(waiting.asked);
+        Some((waiting, verdict))
+    }
+
+    /// A request is answered; who waits for that, if anybody still does.
+    fn answered(&mut self, number: u64) -> Option<Waiting> {
+        if (1..=self.next).contains(&number) {
+            self.health.answer();
+        }
+        self.waiting.remove(&number)
+    }
+}
+
+/// Who makes a request.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Asker<'s> {
+    /// A client, in this session if it has one.
+    Client(Option<&'s Arc<str>>),
+    /// The gateway itself, which answers no question of the child.
+    Gateway,
+}
+
+impl<'s> Asker<'s> {
+    fn session(self) -> Option<&'s Arc<str>> {
+        match self {
+            Asker::Client(session) => session,
+            Asker::Gateway => None,
+        }
+    }
+}
+
+/// How well a request fits a message of the child that does not say which request it
+/// belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fit {
+    /// A call of a client, during which servers ask and report.
+    Call,
+    /// Another request of a client.
+    Other,
+    /// A request of the gateway's own: none of the client's messages may go there.
+    Never,
+}
+
+/// Methods during which a server may have to ask its client something.
+const CALLS: [&str; 5] =
+    ["tools/call", "prompts/get", "resources/read", "completion/complete", "tasks/result"];
+
+impl Fit {
+    fn of(asker: Asker<'_>, method: Option<&str>) -> Fit {
+        match asker {
+            Asker::Gateway => Fit::Never,
+            Asker::Client(_) if method.is_some_and(|method| CALLS.contains(&method)) => Fit::Call,
+            Asker::Client(_) => Fit::Other,
+        }
+    }
 }
 
 /// Somebody who waits for an answer.
@@ -82,6 +150,8 @@ struct Waiting {
     id: String,
     token: Option<String>,
     session: Option<Arc<str>>,
+    fit: Fit,
+    asked: Instant,
     to: Caller,
 }
 
@@ -106,22 +176,32 @@ pub(super) struct Asking {
 impl Child {
     pub(super) fn new(
         outbox: Outbox,
-        most: usize,
+        limits: Limits,
         chatter: Chatter,
         audience: Audience,
         held: watch::Sender<()>,
         exited: watch::Receiver<Option<ExitStatus>>,
+        words: Option<LastWords>,
     ) -> Child {
+        let Limits { message: most, patience } = limits;
+        let state = State {
+            next: 0,
+            waiting: BTreeMap::new(),
+            asked: HashSet::new(),
+            health: Health::new(patience),
+            over: None,
+        };
         Child {
             outbox,
             most,
             chatter,
+            words,
             audience,
             introduction: OnceLock::new(),
             began: Instant::now(),
-            state: Mutex::default(),
+            state: Mutex::new(state),
             exited,
-            _held: held,
+            held: Mutex::new(Some(held)),
         }
     }
 
@@ -140,6 +220,20 @@ impl Child {
 
     pub(super) fn is_introduced(&self) -> bool {
         self.introduction.get().is_some()
+    }
+
+    /// Why it is of no use, although it was started, with the last that it wrote.
+    /// Nothing of any client's is in that before it has introduced itself.
+    pub(super) fn explain(&self, why: &str) -> String {
+        match &self.words {
+            Some(words) => match words.text() {
+                Some(text) => format!("{why}: \"{text}\""),
+                None => format!(
+                    "{why}\nhint: it wrote nothing that says why: try the command by itself"
+                ),
+            },
+            None => why.to_owned(),
+        }
     }
 
     /// Whether nobody waits for it.
@@ -163,7 +257,7 @@ impl Child {
     pub(super) async fn ask(
         self: &Arc<Child>,
         request: &Document,
-        session: Option<&Arc<str>>,
+        asker: Asker<'_>,
     ) -> Result<Asking, AskError> {
         let root = request.root();
         let id = root.get("id");
@@ -175,7 +269,9 @@ impl Child {
         let waiting = Waiting {
             id: id.map_or_else(|| "null".into(), |id| id.raw().to_owned()),
             token: token.map(|token| token.raw().to_owned()),
-            session: session.cloned(),
+            session: asker.session().cloned(),
+            fit: Fit::of(asker, root.get("method").and_then(Value::as_str)),
+            asked: Instant::now(),
             to,
         };
         let number = self.register(waiting)?;
@@ -188,7 +284,10 @@ impl Child {
             return Ok(asking);
         }
         // It was never sent, so there is nothing to cancel.
-        self.state().waiting.remove(&number);
+        let removed = self.state().give_up(number);
+        if let Some((_, verdict)) = removed {
+            self.follow(verdict);
+        }
         Err(self.over().map_or(AskError::Full, |(why, _)| AskError::Over(why)))
     }
 
@@ -217,7 +316,7 @@ impl Child {
     }
 
     /// Cancels a request that this session made: `id` is its own, as JSON.
-    pub(super) async fn cancel(&self, session: &Arc<str>, notification: &Document) {
+    pub(super) async fn cancel(self: &Arc<Child>, session: &Arc<str>, notification: &Document) {
         let place = notification.root().get("params").and_then(|params| params.get("requestId"));
         let Some(place) = place else { return };
         let found = {
@@ -226,15 +325,16 @@ impl Child {
                 waiting.id == place.raw() && waiting.session.as_ref() == Some(session)
             };
             let number = state.waiting.iter().find(own).map(|(number, _)| *number);
-            number.and_then(|number| Some((number, state.waiting.remove(&number)?)))
+            number.and_then(|number| Some((number, state.give_up(number)?)))
         };
-        let Some((number, waiting)) = found else { return };
+        let Some((number, (waiting, verdict))) = found else { return };
         let mut edits = Edits::new(notification);
         edits.replace(place, number.to_string());
         // Servers do not answer what was cancelled, so that its caller would
         // wait in vain.
-        waiting.to.tell(Said::Failed("the request was cancelled".into()), self.most);
+        waiting.to.tell(Said::Cancelled, self.most);
         let _ = self.tell(edits.finish()).await;
+        self.follow(verdict);
     }
 
     /// Takes note of a request of the child's that its client is to answer.
@@ -250,8 +350,7 @@ impl Child {
 
     /// Hands an answer to whoever waits for it.
     pub(super) fn answered(&self, id: &Id, message: &Document, code: Option<&str>) {
-        let Some(waiting) = number(id).and_then(|number| self.state().waiting.remove(&number))
-        else {
+        let Some(waiting) = number(id).and_then(|number| self.state().answered(number)) else {
             return;
         };
         let root = message.root();
@@ -272,40 +371,81 @@ impl Child {
     /// `place` is our number, and becomes that request's own id or token.
     pub(super) fn aside<'d>(&self, message: &'d Document, place: Value<'d>, kind: Kind) {
         let Some(number) = Id::read(place).ok().as_ref().and_then(number) else { return };
-        let mut state = self.state();
-        let Some(waiting) = state.waiting.get(&number) else { return };
+        let State { waiting: all, health, .. } = &mut *self.state();
+        let Some(waiting) = all.get(&number) else { return };
         let own = match kind {
             Kind::Subscription => Some(&waiting.id),
             Kind::Progress => waiting.token.as_ref(),
         };
         let Some(own) = own else { return };
+        if kind == Kind::Progress {
+            // It works on a request that somebody still waits for.
+            health.answer();
+        }
         let mut edits = Edits::new(message);
         edits.replace(place, own.clone());
         let said = Said::Aside(single_line(edits.finish()).into());
-        if !waiting.to.tell(said, self.most) {
-            // The caller is gone or too far behind, and hears no more.
-            state.waiting.remove(&number);
+        if !waiting.to.tell(said, self.most) && kind == Kind::Subscription {
+            // The caller is gone, or must know that it has missed something. Progress
+            // can be missed, and its answer still comes.
+            all.remove(&number);
         }
     }
 
-    /// Hands a message to the newest request that waits; whether there is one.
-    pub(super) fn to_newest(&self, message: &str) -> bool {
+    /// Hands a message to the newest request that fits as `fit` says and whose caller
+    /// still listens, and to no other; whether that caller had room for it, or `None`
+    /// if there is no such request.
+    pub(super) fn to_newest(&self, fit: Fit, message: &str) -> Option<bool> {
         let state = self.state();
-        let newest = state.waiting.last_key_value();
-        newest.is_some_and(|(_, waiting)| {
-            let message = single_line(message.to_owned()).into();
-            waiting.to.tell(Said::Aside(message), self.most)
-        })
+        let is_fitting = |waiting: &&Waiting| waiting.fit == fit && !waiting.to.is_gone();
+        let newest = state.waiting.values().rev().find(is_fitting)?;
+        let message = Bytes::from(single_line(message.to_owned()));
+        Some(newest.to.tell(Said::Aside(message), self.most))
     }
 
     /// The answer to one request cannot be read.
     pub(super) fn fail(&self, number: u64, why: &str) {
-        if let Some(waiting) = self.state().waiting.remove(&number) {
+        let waiting = self.state().answered(number);
+        if let Some(waiting) = waiting {
             waiting.to.tell(Said::Failed(why.into()), self.most);
         }
     }
 
-    /// It has ended: nobody waits any longer.
+    /// Does what follows from a request that was given up on, or from a `ping`.
+    fn follow(self: &Arc<Child>, verdict: Verdict) {
+        match verdict {
+            Verdict::Fine => {}
+            Verdict::Doubtful => self.ping(),
+            Verdict::Dead => {
+                self.chatter.warn("it does not answer any more, and is replaced");
+                self.finish("the server has not answered several calls in a row, and was ended");
+            }
+        }
+    }
+
+    /// Asks it for a sign of life. Whatever it answers, also that it knows no `ping`, is one.
+    fn ping(self: &Arc<Child>) {
+        let (number, patience) = {
+            let mut state = self.state();
+            state.next += 1;
+            (state.next, state.health.patience)
+        };
+        // If there is no room for it, the child does not read, and will not answer.
+        let _ = self.tell_now(format!(r#"{{"jsonrpc":"2.0","id":{number},"method":"ping"}}"#));
+        // Requests are dropped also when the runtime ends.
+        let (Some(patience), Ok(runtime)) = (patience, Handle::try_current()) else { return };
+        let child = Arc::downgrade(self);
+        runtime.spawn(async move {
+            tokio::time::sleep(patience).await;
+            let Some(child) = child.upgrade().filter(|child| child.over().is_none()) else {
+                return;
+            };
+            let verdict = child.state().health.expire();
+            child.follow(verdict);
+        });
+    }
+
+    /// It has ended, or is to end now: nobody waits any longer.
     pub(super) fn finish(&self, why: &str) {
         let why: Arc<str> = why.into();
         let waiting = {
@@ -319,6 +459,7 @@ impl Child {
         if let Audience::One(mailbox) = &self.audience {
             mailbox.close();
         }
+        drop(self.held.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 }
 
@@ -337,15 +478,23 @@ fn number(id: &Id) -> Option<u64> {
     }
 }
 
+impl Asking {
+    pub(super) fn child(&self) -> &Child {
+        &self.child
+    }
+}
+
 impl Drop for Asking {
     fn drop(&mut self) {
-        let was_waiting = self.child.state().waiting.remove(&self.number).is_some();
-        if was_waiting && (self.always_cancels || self.child.is_modern()) {
+        let given_up = self.child.state().give_up(self.number);
+        let Some((_, verdict)) = given_up else { return };
+        if self.always_cancels || self.child.is_modern() {
             let number = self.number;
             let reason = quoted("the client went away");
             let _ = self.child.tell_now(format!(
                 r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{number},"reason":{reason}}}}}"#
             ));
         }
+        self.child.follow(verdict);
     }
 }

@@ -1,6 +1,9 @@
 //! What a child says, line by line, and whom it is for.
 
-use std::sync::{Arc, Weak};
+use std::{
+    sync::{Arc, Weak},
+    time::Duration,
+};
 
 use sluice_wire::{
     edit::quoted,
@@ -10,12 +13,17 @@ use sluice_wire::{
 use tokio::io::AsyncRead;
 
 use super::{
-    child::{Audience, Child, Kind, SUBSCRIPTION},
+    child::{Audience, Child, Fit, Kind, SUBSCRIPTION},
     lines::{Ends, Line, Lines},
+    sessions::{Mailbox, Posted},
 };
 
 /// How many times the longest message a line may be before the child is ended.
 const FLOOD: u64 = 8;
+
+/// How long a question may wait until its client opens its stream: clients do so right
+/// after they have introduced themselves, and servers ask at that very moment.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What a child is answered that asks where nobody can be asked.
 pub const NOBODY_ASKED: &str =
@@ -119,15 +127,44 @@ fn asked(child: &Arc<Child>, document: &Document, id: &Id, method: &str) {
     let is_passed = match &child.audience {
         // Before it has introduced itself, its client does not expect to be asked.
         Audience::One(mailbox) if child.is_introduced() && child.expect_reply(id) => {
-            let is_heard =
-                child.to_newest(document.text()) || mailbox.post(document.text(), child.most);
+            let is_heard = match one_is_told(child, mailbox, document.text()) {
+                Posted::Sent => true,
+                Posted::Held(number) => {
+                    let question = Question { number, id: id.clone(), method: method.to_owned() };
+                    tokio::spawn(expire(Arc::downgrade(child), question));
+                    true
+                }
+                Posted::Refused => false,
+            };
             is_heard || !child.takes_reply(id)
         }
         Audience::One(_) | Audience::Many(_) => false,
     };
-    if is_passed {
-        return;
+    if !is_passed {
+        refuse(child, id, method);
     }
+}
+
+/// A question of the child that waits for its client's stream.
+struct Question {
+    /// Its number in the mailbox.
+    number: u64,
+    id: Id,
+    method: String,
+}
+
+/// Refuses a question that has waited in vain for its client.
+async fn expire(child: Weak<Child>, question: Question) {
+    tokio::time::sleep(PATIENCE).await;
+    let Some(child) = child.upgrade() else { return };
+    let Audience::One(mailbox) = &child.audience else { return };
+    if mailbox.withdraw(question.number) && child.takes_reply(&question.id) {
+        refuse(&child, &question.id, &question.method);
+    }
+}
+
+/// Answers a question of the child in the place of a client that cannot be asked.
+fn refuse(child: &Child, id: &Id, method: &str) {
     let reply = if method == "ping" {
         format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{}}}}"#, id.to_json())
     } else {
@@ -157,7 +194,9 @@ fn news<'d>(child: &Arc<Child>, document: &'d Document, method: &str, params: Op
     }
     let is_heard = match &child.audience {
         Audience::Many(_) if child.is_modern() => false,
-        Audience::One(mailbox) => one_hears(child, mailbox, document.text(), method),
+        Audience::One(mailbox) => {
+            one_hears(child, mailbox, document.text(), method) != Posted::Refused
+        }
         Audience::Many(sessions) => match (sessions.upgrade(), method) {
             (None, _) => true,
             (Some(sessions), "notifications/resources/updated") => {
@@ -180,18 +219,25 @@ fn news<'d>(child: &Arc<Child>, document: &'d Document, method: &str, params: Op
 }
 
 /// What changes is told on the stream of its own, what happens on the answer's.
-fn one_hears(
-    child: &Child,
-    mailbox: &super::sessions::Mailbox,
-    message: &str,
-    method: &str,
-) -> bool {
+fn one_hears(child: &Child, mailbox: &Mailbox, message: &str, method: &str) -> Posted {
     let is_change =
         method.ends_with("/list_changed") || method == "notifications/resources/updated";
     if is_change || !child.is_introduced() {
         mailbox.post(message, child.most)
     } else {
-        child.to_newest(message) || mailbox.post(message, child.most)
+        one_is_told(child, mailbox, message)
+    }
+}
+
+/// Sends a message that may belong to any request of the one client: most probably it
+/// belongs to the newest call. The child cannot say so.
+fn one_is_told(child: &Child, mailbox: &Mailbox, message: &str) -> Posted {
+    let other = || (!mailbox.is_open()).then(|| child.to_newest(Fit::Other, message)).flatten();
+    match child.to_newest(Fit::Call, message).or_else(other) {
+        Some(true) => Posted::Sent,
+        // Elsewhere it would be taken for a message about another call.
+        Some(false) => Posted::Refused,
+        None => mailbox.post(message, child.most),
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::{
     sync::{
-        Arc, Weak,
+        Arc, PoisonError, Weak,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -18,8 +18,9 @@ use tokio::sync::Mutex;
 
 use super::{
     chatter::Chatter,
-    child::{AskError, Asking, Audience, Child, Introduction},
-    launch::{self, Launch, Program},
+    child::{AskError, Asker, Asking, Audience, Child, Introduction},
+    launch::{self, Launch, Limits, Program},
+    overheard::LastWords,
     queue::{Answer, Said},
     sessions::Sessions,
     slot::{StartError, Started},
@@ -31,6 +32,8 @@ const PROBE: Duration = Duration::from_secs(3);
 /// How long it may take to introduce itself; some are downloaded first.
 const PATIENCE: Duration = Duration::from_mins(2);
 
+pub(super) const LATE: &str = "the server has not started in time";
+
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 const READY: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 
@@ -39,7 +42,7 @@ const READY: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 pub(super) struct Core {
     pub(super) launch: Launch,
     pub(super) program: Program,
-    pub(super) most: usize,
+    pub(super) limits: Limits,
     pub(super) chatter: Chatter,
     pub(super) sessions: Arc<Sessions>,
     /// Whether the server is known to speak only the legacy era.
@@ -48,6 +51,10 @@ pub(super) struct Core {
     pub(super) is_shared: bool,
     /// Held while a child is started.
     pub(super) kept: Mutex<Kept>,
+    /// What the child wrote that was started last, whoever it is for.
+    pub(super) newest: std::sync::Mutex<Option<LastWords>>,
+    /// The shared child that was started last; one starts at a time.
+    pub(super) shared: std::sync::Mutex<Weak<Child>>,
 }
 
 /// Children that speak the legacy era.
@@ -62,12 +69,42 @@ pub(super) struct Kept {
 impl Core {
     /// Starts a child for whoever is its audience.
     pub(super) fn start(&self, audience: Audience) -> Result<Arc<Child>, Arc<str>> {
-        launch::launch(&self.launch, &self.program, self.most, &self.chatter, audience)
-            .map_err(|error| error.to_string().into())
+        let child =
+            launch::launch(&self.launch, &self.program, self.limits, &self.chatter, audience)
+                .map_err(|error| Arc::<str>::from(error.to_string()))?;
+        self.newest.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&child.words);
+        Ok(child)
+    }
+
+    /// The last that the newest child wrote for people.
+    pub(super) fn last_words(&self) -> Option<String> {
+        self.newest.lock().unwrap_or_else(PoisonError::into_inner).as_ref()?.text()
     }
 
     fn start_shared(&self) -> Result<Arc<Child>, Arc<str>> {
-        self.start(Audience::Many(Arc::downgrade(&self.sessions)))
+        let child = self.start(Audience::Many(Arc::downgrade(&self.sessions)))?;
+        *self.shared.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&child);
+        Ok(child)
+    }
+
+    /// Waits until a child has started, for a little less than its answers are waited
+    /// for; `None` if it has not by then. Outside, nobody would know any more which child
+    /// was waited for.
+    pub(super) async fn in_time<T>(&self, starting: impl Future<Output = T>) -> Option<T> {
+        match self.limits.patience {
+            Some(patience) => tokio::time::timeout(patience.mul_f64(0.9), starting).await.ok(),
+            None => Some(starting.await),
+        }
+    }
+
+    /// The shared child, if it starts in time. It goes on starting if it does not.
+    pub(super) async fn shared_in_time(&self, starting: impl Future<Output = Started>) -> Started {
+        self.in_time(starting).await.unwrap_or_else(|| {
+            let child = self.shared.lock().unwrap_or_else(PoisonError::into_inner).upgrade();
+            let child = child.filter(|child| !child.is_introduced());
+            let why = child.map_or_else(|| LATE.to_owned(), |child| child.explain(LATE));
+            Err(StartError::Failed(why.into()))
+        })
     }
 }
 
@@ -108,7 +145,7 @@ pub(super) async fn legacy(core: Arc<Core>) -> Started {
         let params = format!(r#""uri":{}"#, quoted(&uri));
         if let Some(request) = request("resources/subscribe", &params) {
             // Nobody waits for the answer.
-            let _ = child.ask(&request, None).await;
+            let _ = child.ask(&request, Asker::Gateway).await;
         }
     }
     Ok(child)
@@ -162,6 +199,23 @@ async fn knows_discovery(child: &Arc<Child>) -> bool {
     let Ok(mut asking) = discover(child).await else { return false };
     let probe = tokio::time::timeout(PROBE, answer_of(&mut asking)).await;
     probe.is_ok_and(|answer| answer.is_ok_and(|answer| discovered(child, &answer).is_some()))
+}
+
+/// Which era a child speaks that nobody has introduced yet; `None` if it does
+/// not say so in this time. A child of the modern era is introduced thereby.
+pub(super) async fn era(child: &Arc<Child>, patience: Duration) -> Option<Era> {
+    let mut asking = discover(child).await.ok()?;
+    let answer = tokio::time::timeout(patience, answer_of(&mut asking)).await.ok()?.ok()?;
+    if is_modern(child, &answer) {
+        return Some(Era::Modern);
+    }
+    refuses_modern(&answer).then_some(Era::Legacy)
+}
+
+/// Whether a child has answered a modern request as only one does that knows
+/// nothing of that era.
+pub(super) fn refuses_modern(answer: &Answer) -> bool {
+    answer.code.as_deref().is_some_and(|code| !matches!(code, "-32020" | "-32021" | "-32022"))
 }
 
 async fn discover(child: &Arc<Child>) -> Result<Asking, Arc<str>> {
@@ -231,11 +285,9 @@ async fn initialise(child: &Arc<Child>) -> Result<(), Arc<str>> {
     );
     let mut asking = ask(child, "initialize", &hello).await?;
     let answer = tokio::time::timeout(PATIENCE, answer_of(&mut asking)).await;
-    let answer = answer.map_err(|_| "the server does not introduce itself")??;
+    let answer = answer.map_err(|_| child.explain("the server does not introduce itself"))??;
     let Some(result) = result_of(child, &answer) else {
-        return Err(
-            "the server refuses `initialize`\nhint: see what it writes in the gateway's log".into(),
-        );
+        return Err(child.explain("the server refuses `initialize`").into());
     };
     introduced(child, Era::Legacy, &result);
     child.tell(READY.into()).await.map_err(|_| "the server does not read its input".into())
@@ -243,7 +295,7 @@ async fn initialise(child: &Arc<Child>) -> Result<(), Arc<str>> {
 
 async fn ask(child: &Arc<Child>, method: &str, params: &str) -> Result<Asking, Arc<str>> {
     let request = request(method, params).ok_or("the request cannot be made")?;
-    child.ask(&request, None).await.map_err(|error| match error {
+    child.ask(&request, Asker::Gateway).await.map_err(|error| match error {
         AskError::Full => "the server does not read its input".into(),
         AskError::Over(why) => why,
     })
@@ -262,11 +314,10 @@ pub(super) async fn answer_of(asking: &mut Asking) -> Result<Answer, Arc<str>> {
             Some(Said::Answer(answer)) => return Ok(answer),
             Some(Said::Aside(_)) => {}
             Some(Said::Failed(why)) => {
-                return Err(format!(
-                    "{why} before it introduced itself\nhint: see what it writes in the gateway's log"
-                )
-                .into());
+                let why = format!("{why} before it introduced itself");
+                return Err(asking.child().explain(&why).into());
             }
+            Some(Said::Cancelled) => return Err("the request was cancelled".into()),
             None => return Err("the server says too much before it introduces itself".into()),
         }
     }

@@ -11,6 +11,7 @@ use std::{
 };
 
 use rustix::process::{Pid, Signal, kill_process_group};
+use sluice_wire::arguments;
 use tokio::{
     io::AsyncWriteExt as _,
     process::{ChildStdin, Command},
@@ -22,9 +23,9 @@ use super::{
     chatter::Chatter,
     child::{Audience, Child},
     hear::{self, Silence},
-    lines::{Line, Lines},
-    overheard::Overheard,
+    overheard::{LastWords, Overheard},
     queue::{Outbox, Outgoing},
+    repeat,
 };
 
 /// How long a child may take to end by itself, and then to end when told.
@@ -33,8 +34,6 @@ const GRACE: Duration = Duration::from_secs(2);
 const SUPERVISED: Duration = Duration::from_secs(8);
 /// How long after its end something of its output may still arrive.
 const DRAINED: Duration = Duration::from_secs(1);
-/// Bytes of one line of its error output.
-const LONGEST_LINE: usize = 4 << 10;
 
 /// What children are started with, whichever server they are.
 #[derive(Debug, Clone, Default)]
@@ -45,6 +44,8 @@ pub struct Launch {
     pub supervisor: Option<Supervisor>,
     /// The environment before what a server declares. Nothing else is inherited.
     pub environment: Vec<(OsString, OsString)>,
+    /// Values of that environment that must not be repeated in messages.
+    pub secrets: Vec<String>,
     /// Where what a child writes for people goes.
     pub errors: Errors,
 }
@@ -56,7 +57,7 @@ pub enum Errors {
     #[default]
     Log,
     /// To this process's own error output, as it is.
-    Inherit,
+    Repeat,
     /// To somebody who reads the last of it, with what is no message of its
     /// other output.
     Keep(Overheard),
@@ -79,6 +80,16 @@ pub struct Program {
     pub env: Vec<(String, String)>,
 }
 
+/// What a child may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of one message from it, and that may wait for one caller.
+    pub message: usize,
+    /// How long its answers are waited for. If it answers nothing, not even a `ping`, for
+    /// several such times in a row, it is ended; without such a time it never is.
+    pub patience: Option<Duration>,
+}
+
 /// Why a command cannot be started.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum LaunchError {
@@ -96,7 +107,7 @@ pub(super) enum LaunchError {
 pub(super) fn launch(
     launch: &Launch,
     program: &Program,
-    most: usize,
+    limits: Limits,
     chatter: &Chatter,
     audience: Audience,
 ) -> Result<Arc<Child>, LaunchError> {
@@ -111,19 +122,32 @@ pub(super) fn launch(
     let (outbox, outgoing) = Outbox::new();
     let (held, is_held) = watch::channel(());
     let (exit, exited) = watch::channel(None);
-    let child = Arc::new(Child::new(outbox, most, chatter.clone(), audience, held, exited));
+    let (wrote, words) = last_words(launch, program);
+    let child = Child::new(outbox, limits, chatter.clone(), audience, held, exited, words);
+    let child = Arc::new(child);
     let writer = tokio::spawn(write(input, outgoing)).abort_handle();
-    if let Some(errors) = errors {
-        tokio::spawn(log(errors, chatter.clone()));
+    match (errors, &launch.errors) {
+        (None, _) => wrote.close(),
+        (Some(errors), Errors::Repeat) => {
+            tokio::spawn(repeat::repeat(errors, wrote.clone()));
+        }
+        (Some(errors), Errors::Log) => {
+            tokio::spawn(repeat::log(errors, chatter.clone(), Some(wrote.clone())));
+        }
+        // Its reader has it already.
+        (Some(errors), Errors::Keep(_)) => {
+            tokio::spawn(repeat::log(errors, chatter.clone(), None));
+        }
     }
     let (silent, silence) = oneshot::channel();
     let weak = Arc::downgrade(&child);
     let hearer = Arc::downgrade(&child);
     tokio::spawn(async move {
-        let _ = silent.send(hear::listen(hearer, output, most).await);
+        let _ = silent.send(hear::listen(hearer, output, limits.message).await);
     });
     let group = process.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
-    let keeper = Keeper { process, writer, group, is_supervised: launch.supervisor.is_some() };
+    let is_supervised = launch.supervisor.is_some();
+    let keeper = Keeper { process, writer, group, is_supervised, wrote };
     tokio::spawn(async move {
         let (why, status) = keeper.keep(silence, is_held, || weak.upgrade()).await;
         exit.send_replace(status);
@@ -132,6 +156,20 @@ pub(super) fn launch(
         }
     });
     Ok(child)
+}
+
+/// Where the last that a child writes is kept, and how it may be repeated. What
+/// somebody else keeps, they repeat themselves.
+fn last_words(launch: &Launch, program: &Program) -> (Overheard, Option<LastWords>) {
+    if let Errors::Keep(overheard) = &launch.errors {
+        return (overheard.clone(), None);
+    }
+    let overheard = Overheard::default();
+    let declared = program.env.iter().map(|(_, value)| value);
+    let secrets = declared.chain(&launch.secrets).cloned();
+    let secrets = secrets.chain(arguments::secrets(&program.command));
+    let words = LastWords::new(overheard.clone(), secrets);
+    (overheard, Some(words))
 }
 
 fn command(launch: &Launch, program: &Program) -> Result<Command, LaunchError> {
@@ -160,10 +198,7 @@ fn command(launch: &Launch, program: &Program) -> Result<Command, LaunchError> {
         .envs(declared)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
-        .stderr(match launch.errors {
-            Errors::Log | Errors::Keep(_) => Stdio::piped(),
-            Errors::Inherit => Stdio::inherit(),
-        })
+        .stderr(Stdio::piped())
         // What is typed at this process's terminal is not for the child.
         .process_group(0)
         .kill_on_drop(launch.supervisor.is_none());
@@ -204,24 +239,14 @@ async fn write(mut input: ChildStdin, mut outgoing: Outgoing) {
     }
 }
 
-/// Puts what a child writes for people into the log.
-async fn log(errors: tokio::process::ChildStderr, chatter: Chatter) {
-    let mut lines = Lines::new(errors, LONGEST_LINE);
-    while let Ok(Some(line)) = lines.next(u64::MAX).await {
-        match line {
-            Line::Whole(line) => chatter.note("it writes", &line),
-            Line::TooLong { ends, .. } => chatter.note("it writes a long line", &ends.head),
-        }
-    }
-    chatter.close();
-}
-
 /// Whoever waits for the process and ends it.
 struct Keeper {
     process: tokio::process::Child,
     writer: AbortHandle,
     group: Option<Pid>,
     is_supervised: bool,
+    /// The last that it wrote for people.
+    wrote: Overheard,
 }
 
 impl Keeper {
@@ -238,7 +263,11 @@ impl Keeper {
                 // Its last words may still be in the pipe, and what it has
                 // started may keep that open.
                 self.sweep();
-                let _ = tokio::time::timeout(DRAINED, &mut silence).await;
+                let drained = async {
+                    let _ = (&mut silence).await;
+                    self.wrote.closed().await;
+                };
+                let _ = tokio::time::timeout(DRAINED, drained).await;
                 said(ended.ok())
             }
             silent = &mut silence => match silent {
@@ -257,6 +286,9 @@ impl Keeper {
     /// Why its output is closed.
     async fn last_words(&mut self) -> String {
         let ended = tokio::time::timeout(DRAINED, self.process.wait()).await;
+        if ended.is_ok() {
+            let _ = tokio::time::timeout(DRAINED, self.wrote.closed()).await;
+        }
         ended.map_or_else(|_| "the server closed its output".into(), |ended| said(ended.ok()))
     }
 
@@ -276,6 +308,8 @@ impl Keeper {
             .await
             .inspect_err(|error| tracing::warn!(%error, "a process could not be waited for"));
         self.sweep();
+        // All that it wrote comes out before anybody is told that it has ended.
+        let _ = tokio::time::timeout(DRAINED, self.wrote.closed()).await;
         ended.ok()
     }
 

@@ -6,9 +6,20 @@ use std::{
     sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
+use sluice_wire::edit::quoted;
 use tokio::sync::watch;
 
 use super::chatter::LONGEST;
+
+/// Lines that are repeated in a message, and characters of each.
+const MOST_SHOWN: usize = 10;
+const LONGEST_SHOWN: usize = 200;
+/// Shorter values are not secrets, and would tear holes into words.
+const SHORTEST_SECRET: usize = 4;
+/// The same for a part of a secret.
+const SHORTEST_PIECE: usize = 6;
+/// What stands in the place of a secret.
+const MASK: &str = "…";
 
 /// Lines that are kept.
 const MOST_LINES: usize = 20;
@@ -67,6 +78,90 @@ impl Overheard {
     }
 }
 
+/// What a child wrote last, as it may stand in a message about it.
+#[derive(Debug, Clone)]
+pub(super) struct LastWords {
+    overheard: Overheard,
+    /// Texts that must not be repeated: values that only this child was given.
+    secrets: Arc<[String]>,
+}
+
+impl LastWords {
+    pub(super) fn new(overheard: Overheard, secrets: impl Iterator<Item = String>) -> LastWords {
+        let mut secrets: Vec<String> = secrets.flat_map(|secret| forms(&secret)).collect();
+        // One may be part of another.
+        secrets.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
+        secrets.dedup();
+        LastWords { overheard, secrets: secrets.into() }
+    }
+
+    /// The last lines as one, without what steers a terminal; `None` if there are none.
+    pub(super) fn text(&self) -> Option<String> {
+        let lines = self.overheard.lines();
+        let lines: Vec<String> = lines.iter().map(|line| self.shown(line)).collect();
+        let lines: Vec<&str> =
+            lines.iter().map(String::as_str).filter(|line| !line.is_empty()).collect();
+        let last = lines.get(lines.len().saturating_sub(MOST_SHOWN)..).unwrap_or(&lines);
+        (!last.is_empty()).then(|| last.join(" | "))
+    }
+
+    /// Hides the beginning of a secret at the end of a line, which may have been cut there.
+    fn hide_end(&self, line: &mut String) {
+        let end = line.trim_end_matches(['\u{fffd}', ' ']);
+        let begins = |secret: &String| {
+            let lengths = SHORTEST_PIECE..=secret.len().min(end.len());
+            let mut starts = lengths.rev().filter_map(|length| secret.get(..length));
+            starts.find(|start| end.ends_with(start)).map(str::len)
+        };
+        if let Some(length) = self.secrets.iter().filter_map(begins).max() {
+            let kept = end.len() - length;
+            line.truncate(kept);
+            line.push_str(MASK);
+        }
+    }
+
+    fn shown(&self, line: &str) -> String {
+        let mut line = plain(line);
+        for secret in &*self.secrets {
+            line = line.replace(secret, MASK);
+        }
+        self.hide_end(&mut line);
+        line.trim().chars().take(LONGEST_SHOWN).collect()
+    }
+}
+
+/// How a secret may stand in a line: as it is or as a JSON string has it, whole or one of
+/// its lines.
+fn forms(secret: &str) -> Vec<String> {
+    let lines = secret.split(['\r', '\n']).map(str::trim);
+    let lines = lines.filter(|line| *line != secret.trim() && line.len() >= SHORTEST_PIECE);
+    let pieces = std::iter::once(secret.trim()).chain(lines);
+    let forms = pieces.flat_map(|piece| {
+        let quoted = quoted(piece);
+        let inner = quoted.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
+        [plain(piece), inner.unwrap_or_default().to_owned()]
+    });
+    forms.filter(|form| form.len() >= SHORTEST_SECRET).collect()
+}
+
+/// A line without control characters, and without the sequences that begin with one.
+fn plain(line: &str) -> String {
+    let mut plain = String::with_capacity(line.len());
+    let mut rest = line.chars();
+    while let Some(next) = rest.next() {
+        match next {
+            '\u{1b}' if rest.as_str().starts_with('[') => {
+                // Up to the letter that says what the sequence does.
+                rest.by_ref().skip(1).find(|c| ('@'..='~').contains(c));
+            }
+            '\t' => plain.push(' '),
+            c if c.is_control() => {}
+            c => plain.push(c),
+        }
+    }
+    plain
+}
+
 /// What is kept of a line.
 fn kept(line: &[u8]) -> String {
     let start = line.get(..LONGEST * 4).unwrap_or(line);
@@ -75,7 +170,46 @@ fn kept(line: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{LONGEST, MOST_LINES, Overheard};
+    use super::{LONGEST, LONGEST_SHOWN, LastWords, MOST_LINES, MOST_SHOWN, Overheard};
+
+    #[test]
+    fn last_words_are_short_plain_and_hold_no_secret() {
+        let overheard = Overheard::default();
+        let secrets = ["hush", "hush-hush", "1"].map(str::to_owned);
+        let words = LastWords::new(overheard.clone(), secrets.into_iter());
+        assert_eq!(words.text(), None);
+        overheard.push(b"\x1b[1;31mError\x1b[0m:\tkey hush-hush, 1 \x07time\r\n");
+        overheard.push(b"   ");
+        overheard.push("x".repeat(999).as_bytes());
+        let text = words.text().unwrap();
+        let (first, second) = text.split_once(" | ").unwrap();
+        assert_eq!(first, "Error: key …, 1 time");
+        assert_eq!(second.len(), LONGEST_SHOWN);
+        for _ in 0..99 {
+            overheard.push(b"again");
+        }
+        assert_eq!(words.text().unwrap().matches("again").count(), MOST_SHOWN);
+    }
+
+    #[test]
+    fn secrets_of_several_lines_escaped_or_cut_are_not_shown() {
+        let check = |secret: &str, line: &str, expected: &str| {
+            let overheard = Overheard::default();
+            let words = LastWords::new(overheard.clone(), [secret.to_owned()].into_iter());
+            overheard.push(line.as_bytes());
+            assert_eq!(words.text().unwrap(), expected, "{line}");
+        };
+        let key = "-----BEGIN-----\r\nMIIEvQIBADAN\n  abcdefgh\nend";
+        check(key, "it has MIIEvQIBADAN in it", "it has … in it");
+        check(key, "abcdefgh", "…");
+        check(key, "the end", "the end");
+        let escaped = r#"{"key":"-----BEGIN-----\r\nMIIEvQIBADAN\n  abcdefgh\nend"}"#;
+        check(key, escaped, r#"{"key":"…"}"#);
+        check("a\tquoted\"word", r#"got a\tquoted\"word"#, "got …");
+        check("a\tquoted\"word", "got a\tquoted\"word", "got …");
+        let long = "0123456789".repeat(200);
+        check(&long, &format!("token {long} is wrong"), "token …");
+    }
 
     #[test]
     fn the_last_lines_are_kept_and_none_is_long() {

@@ -14,8 +14,8 @@ use tokio::{
 };
 
 use super::{
-    child::{AskError, Audience, Child, Introduction},
-    introduce::{Core, answer_of, result_of},
+    child::{AskError, Asker, Audience, Child, Introduction},
+    introduce::{Core, LATE, answer_of, result_of},
     reply,
     sessions::{IDLE, Mailbox},
 };
@@ -39,7 +39,7 @@ pub(super) struct OwnSessions {
 pub(super) struct Own {
     pub(super) id: Arc<str>,
     pub(super) child: Arc<Child>,
-    mailbox: Arc<Mailbox>,
+    pub(super) mailbox: Arc<Mailbox>,
     used: Mutex<Instant>,
     /// Its place among the sessions; the client of an only child needs none.
     room: Option<OwnedSemaphorePermit>,
@@ -67,14 +67,18 @@ impl OwnSessions {
         core: &Core,
         id: Arc<str>,
         hello: &Document,
+        is_ours: bool,
     ) -> Result<Response<AnswerBody>, SendError> {
         let full = || SendError::NotStarted(format!("{MOST} sessions are open at this server"));
         let room = Arc::clone(&self.room).try_acquire_owned().map_err(|_| full())?;
         let failed = |why: Arc<str>| SendError::NotStarted(why.to_string());
-        let mailbox = Arc::new(Mailbox::holding());
+        // The gateway opens no stream, so that nothing is kept for it.
+        let mailbox = if is_ours { Mailbox::default() } else { Mailbox::holding() };
+        let mailbox = Arc::new(mailbox);
         let child = core.start(Audience::One(Arc::clone(&mailbox))).map_err(failed)?;
-        let mut asking = child.ask(hello, None).await.map_err(sent)?;
-        let answer = answer_of(&mut asking).await.map_err(failed)?;
+        let mut asking = child.ask(hello, Asker::Gateway).await.map_err(sent)?;
+        let answer = core.in_time(answer_of(&mut asking)).await;
+        let answer = answer.unwrap_or_else(|| Err(child.explain(LATE).into())).map_err(failed)?;
         drop(asking);
         let response = reply::json(StatusCode::OK, answer.message.clone());
         let Some(result) = result_of(&child, &answer) else { return Ok(response) };
@@ -140,15 +144,18 @@ impl Own {
         reply::standing(self.mailbox.open(self.child.most))
     }
 
-    /// Passes a message to the child, and its answer back.
+    /// Passes a message of the client to the child, or one of the gateway's own if
+    /// `is_ours`, and its answer back.
     pub(super) async fn post(
         &self,
         document: Document,
+        is_ours: bool,
         accepted: Response<AnswerBody>,
     ) -> Result<Response<AnswerBody>, SendError> {
         match Message::read(&document) {
             Ok(Message::Request { id, .. }) => {
-                let mut asking = self.child.ask(&document, Some(&self.id)).await.map_err(sent)?;
+                let asker = if is_ours { Asker::Gateway } else { Asker::Client(Some(&self.id)) };
+                let mut asking = self.child.ask(&document, asker).await.map_err(sent)?;
                 // Over HTTP a client that goes away has not cancelled its request.
                 asking.always_cancels = self.room.is_none();
                 let id = id.to_json();

@@ -88,6 +88,8 @@ pub(super) enum Said {
     Answer(Answer),
     /// There will be no answer.
     Failed(Arc<str>),
+    /// There will be no answer, and its client, who has cancelled the request, expects none.
+    Cancelled,
 }
 
 /// The message that answers a request.
@@ -118,6 +120,14 @@ struct Waiting {
     messages: AtomicUsize,
 }
 
+impl Waiting {
+    /// A message of this size does not wait any longer.
+    fn take_back(&self, size: usize) {
+        self.bytes.fetch_sub(size, Ordering::Relaxed);
+        self.messages.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 /// A caller, and where it waits.
 pub(super) fn caller() -> (Caller, Inbox) {
     let (sender, receiver) = mpsc::unbounded_channel();
@@ -132,7 +142,12 @@ impl Caller {
         let size = said.size();
         let bytes = self.waiting.bytes.fetch_add(size, Ordering::Relaxed);
         let messages = self.waiting.messages.fetch_add(1, Ordering::Relaxed);
-        bytes <= most && messages < MOST_WAITING && self.sender.send(said).is_ok()
+        let is_sent = bytes <= most && messages < MOST_WAITING && self.sender.send(said).is_ok();
+        if !is_sent {
+            // What is refused does not wait: a caller that catches up is told again.
+            self.waiting.take_back(size);
+        }
+        is_sent
     }
 
     pub(super) fn is_gone(&self) -> bool {
@@ -145,6 +160,7 @@ impl Said {
         match self {
             Said::Aside(message) | Said::Answer(Answer { message, .. }) => message.len(),
             Said::Failed(why) => why.len(),
+            Said::Cancelled => 0,
         }
     }
 }
@@ -157,8 +173,7 @@ impl Inbox {
     pub(super) fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Said>> {
         let next = self.receiver.poll_recv(context);
         if let Poll::Ready(Some(said)) = &next {
-            self.waiting.bytes.fetch_sub(said.size(), Ordering::Relaxed);
-            self.waiting.messages.fetch_sub(1, Ordering::Relaxed);
+            self.waiting.take_back(said.size());
         }
         next
     }
@@ -190,6 +205,17 @@ mod tests {
         assert!((0..MOST_WAITING).all(|_| to.tell(aside(0), 10)));
         assert!(!to.tell(aside(0), 10));
         assert_eq!(inbox.next().await, Some(aside(100)));
+    }
+
+    #[tokio::test]
+    async fn a_caller_that_has_caught_up_is_told_again() {
+        let (to, mut inbox) = caller();
+        let aside = |size| Said::Aside(vec![b'x'; size].into());
+        assert!(to.tell(aside(100), 10));
+        assert!((0..2 * MOST_WAITING).all(|_| !to.tell(aside(100), 10)));
+        assert_eq!(inbox.next().await, Some(aside(100)));
+        assert!(to.tell(aside(1), 10));
+        assert_eq!(inbox.next().await, Some(aside(1)));
     }
 
     #[test]

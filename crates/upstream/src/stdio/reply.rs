@@ -11,7 +11,7 @@ use super::{
     child::Asking,
     queue::{Answer, Inbox, Said},
 };
-use crate::{AnswerBody, SendError, headers::SESSION};
+use crate::{AnswerBody, SendError, headers::SESSION, sse::encode_message};
 
 /// What a child says, as a stream of events.
 #[derive(Debug)]
@@ -19,6 +19,7 @@ pub struct Events {
     first: Option<Bytes>,
     source: Source,
     is_over: bool,
+    was_cancelled: bool,
 }
 
 #[derive(Debug)]
@@ -30,6 +31,15 @@ enum Source {
 }
 
 impl Events {
+    fn of(first: Option<Bytes>, source: Source) -> Events {
+        Events { first, source, is_over: false, was_cancelled: false }
+    }
+
+    /// Whether it has ended without an answer because its client has cancelled the request.
+    pub(crate) fn was_cancelled(&self) -> bool {
+        self.was_cancelled
+    }
+
     pub(crate) fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
         if let Some(first) = self.first.take() {
             return Poll::Ready(Some(event(&first)));
@@ -58,6 +68,10 @@ impl Events {
                 self.is_over = true;
                 Some(event(message.as_bytes()))
             }
+            (Some(Said::Cancelled), _) => {
+                (self.is_over, self.was_cancelled) = (true, true);
+                None
+            }
             (Some(Said::Failed(_)) | None, Source::Standing(_)) => None,
         })
     }
@@ -71,9 +85,10 @@ pub(super) fn failure(id: &str, code: i32, message: &str) -> String {
     )
 }
 
-/// A message, which is one line, as an event.
+/// A message as an event.
 fn event(message: &[u8]) -> Bytes {
-    [b"data: ", message, b"\n\n"].concat().into()
+    // It was read from text, so nothing is lost.
+    encode_message(&String::from_utf8_lossy(message))
 }
 
 /// Waits for the answer to begin: JSON if it comes first, else a stream.
@@ -104,8 +119,9 @@ pub(super) fn begun(
         }
         Some(Said::Aside(message)) => {
             let source = Source::Answer { asking, id };
-            Ok(stream(Events { first: Some(message), source, is_over: false }))
+            Ok(stream(Events::of(Some(message), source)))
         }
+        Some(Said::Cancelled) => Ok(AnswerBody::cancelled()),
         Some(Said::Failed(why)) => Err(SendError::Lost(why.to_string())),
         None => Err(SendError::Lost("the answer was not read fast enough".into())),
     }
@@ -113,7 +129,7 @@ pub(super) fn begun(
 
 /// A stream of its own.
 pub(super) fn standing(inbox: Inbox) -> Response<AnswerBody> {
-    stream(Events { first: None, source: Source::Standing(inbox), is_over: false })
+    stream(Events::of(None, Source::Standing(inbox)))
 }
 
 fn stream(events: Events) -> Response<AnswerBody> {

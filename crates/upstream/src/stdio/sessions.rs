@@ -37,22 +37,40 @@ struct Session {
 /// The stream of one session, if it is open.
 #[derive(Debug, Default)]
 pub(super) struct Mailbox {
-    /// Whether messages are kept until there is a stream.
-    holds: bool,
     inner: Mutex<Inner>,
 }
 
 #[derive(Debug, Default)]
 struct Inner {
+    /// Whether messages are kept until there is a stream.
+    holds: bool,
     stream: Option<Caller>,
-    held: VecDeque<Bytes>,
+    held: VecDeque<Held>,
+    /// The number of the next message that is kept.
+    next: u64,
     is_closed: bool,
+}
+
+#[derive(Debug)]
+struct Held {
+    number: u64,
+    message: Bytes,
+}
+
+/// What became of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Posted {
+    Sent,
+    /// It is kept until the stream opens, under this number.
+    Held(u64),
+    /// It is neither sent nor kept.
+    Refused,
 }
 
 impl Mailbox {
     /// One that keeps a few messages until its stream is opened.
     pub(super) fn holding() -> Mailbox {
-        Mailbox { holds: true, ..Mailbox::default() }
+        Mailbox { inner: Mutex::new(Inner { holds: true, ..Inner::default() }) }
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -63,30 +81,44 @@ impl Mailbox {
     pub(super) fn open(&self, most: usize) -> Inbox {
         let (to, inbox) = caller();
         let mut inner = self.inner();
-        for message in inner.held.drain(..) {
-            to.tell(Said::Aside(message), most);
+        for held in inner.held.drain(..) {
+            to.tell(Said::Aside(held.message), most);
         }
         inner.stream = Some(to).filter(|_| !inner.is_closed);
         inbox
     }
 
-    /// Sends a message, or keeps it; `false` if neither is possible.
-    pub(super) fn post(&self, message: &str, most: usize) -> bool {
+    /// Sends a message, or keeps it.
+    pub(super) fn post(&self, message: &str, most: usize) -> Posted {
         let message = Bytes::from(single_line(message.to_owned()));
         let mut inner = self.inner();
         if let Some(stream) = &inner.stream {
             if stream.tell(Said::Aside(message.clone()), most) {
-                return true;
+                return Posted::Sent;
             }
             inner.stream = None;
         }
-        let held: usize = inner.held.iter().map(Bytes::len).sum();
+        let held: usize = inner.held.iter().map(|held| held.message.len()).sum();
         let is_room = inner.held.len() < MOST_HELD && held + message.len() <= MOST_HELD_BYTES;
-        if !self.holds || !is_room || inner.is_closed {
-            return false;
+        if !inner.holds || !is_room || inner.is_closed {
+            return Posted::Refused;
         }
-        inner.held.push_back(message);
-        true
+        let number = inner.next;
+        inner.next += 1;
+        inner.held.push_back(Held { number, message });
+        Posted::Held(number)
+    }
+
+    /// Takes back a message that is kept; `false` if it was sent meanwhile.
+    pub(super) fn withdraw(&self, number: u64) -> bool {
+        let mut inner = self.inner();
+        let place = inner.held.iter().position(|held| held.number == number);
+        place.and_then(|place| inner.held.remove(place)).is_some()
+    }
+
+    /// Keeps no message from now on: nobody will open the stream.
+    pub(super) fn keep_nothing(&self) {
+        self.inner().holds = false;
     }
 
     /// Whether somebody listens.
@@ -194,7 +226,7 @@ impl Sessions {
 mod tests {
     use std::sync::Arc;
 
-    use super::{Mailbox, Sessions};
+    use super::{Mailbox, Posted, Sessions};
     use crate::stdio::queue::Said;
 
     #[tokio::test]
@@ -221,7 +253,7 @@ mod tests {
     #[tokio::test]
     async fn a_mailbox_keeps_a_little() {
         let mailbox = Mailbox::holding();
-        let kept = (0..1000).filter(|_| mailbox.post("{}", 100)).count();
+        let kept = (0..1000).filter(|_| mailbox.post("{}", 100) != Posted::Refused).count();
         assert_eq!(kept, super::MOST_HELD);
         let mut inbox = mailbox.open(100_000);
         for _ in 0..kept {
@@ -229,7 +261,7 @@ mod tests {
         }
         assert!(mailbox.is_open());
         mailbox.close();
-        assert!(!mailbox.post("{}", 100));
+        assert_eq!(mailbox.post("{}", 100), Posted::Refused);
         assert_eq!(inbox.next().await, None);
     }
 }

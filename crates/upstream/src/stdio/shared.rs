@@ -11,7 +11,7 @@ use sluice_wire::{
 };
 
 use super::{
-    child::{AskError, Asking, Child},
+    child::{AskError, Asker, Asking, Child},
     introduce::{self, Core},
     own::sent,
     reply::{self, failure},
@@ -29,7 +29,7 @@ pub(super) struct Shared {
 impl Shared {
     async fn started(&self) -> Started {
         let core = Arc::clone(&self.core);
-        self.slot.get(|| introduce::legacy(core)).await
+        self.core.shared_in_time(self.slot.get(|| introduce::legacy(core))).await
     }
 
     async fn child(&self) -> Result<Arc<Child>, SendError> {
@@ -43,10 +43,16 @@ impl Shared {
 
     /// What is answered for a server that speaks only the modern era, as one
     /// reached by HTTP would.
-    async fn other_era(&self, id: &str) -> Option<Response<AnswerBody>> {
+    async fn other_era(&self, id: &str) -> Result<Option<Response<AnswerBody>>, SendError> {
         let why = "this server speaks only the modern era: ask it with `server/discover`";
-        let answer = || reply::json(StatusCode::BAD_REQUEST, failure(id, -32000, why));
-        matches!(self.started().await, Err(StartError::Modern)).then(answer)
+        match self.started().await {
+            Err(StartError::Modern) => {
+                Ok(Some(reply::json(StatusCode::BAD_REQUEST, failure(id, -32000, why))))
+            }
+            // It is not waited for twice.
+            Err(StartError::Failed(why)) => Err(SendError::NotStarted(why.to_string())),
+            Ok(_) | Err(StartError::Legacy) => Ok(None),
+        }
     }
 
     async fn ask(
@@ -54,11 +60,10 @@ impl Shared {
         document: &Document,
         session: Option<&Arc<str>>,
     ) -> Result<Asking, SendError> {
-        match self.child().await?.ask(document, session).await {
+        let client = Asker::Client(session);
+        match self.child().await?.ask(document, client).await {
             // It has just ended: another one takes its place, if it may.
-            Err(AskError::Over(_)) => {
-                self.child().await?.ask(document, session).await.map_err(sent)
-            }
+            Err(AskError::Over(_)) => self.child().await?.ask(document, client).await.map_err(sent),
             asked => asked.map_err(sent),
         }
     }
@@ -70,7 +75,7 @@ impl Shared {
         id: &Id,
         params: Option<Value<'_>>,
     ) -> Result<Response<AnswerBody>, SendError> {
-        if let Some(answer) = self.other_era(&id.to_json()).await {
+        if let Some(answer) = self.other_era(&id.to_json()).await? {
             return Ok(answer);
         }
         let child = self.child().await?;
@@ -100,7 +105,7 @@ impl Shared {
                 if let Some(answer) = here {
                     return Ok(answer);
                 }
-                if let Some(answer) = self.other_era(&id).await {
+                if let Some(answer) = self.other_era(&id).await? {
                     return Ok(answer);
                 }
                 let asking = self.ask(&document, session.as_ref()).await?;
@@ -182,7 +187,7 @@ impl Shared {
             );
             if let Ok(request) = Document::parse(text, &Bounds::default()) {
                 // Nobody waits for the answer.
-                let _ = child.ask(&request, None).await;
+                let _ = child.ask(&request, Asker::Gateway).await;
             }
         }
         true

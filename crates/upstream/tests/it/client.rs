@@ -8,7 +8,7 @@ use http_body_util::BodyExt as _;
 use sluice_testkit::Folder;
 use sluice_upstream::{
     AnswerBody, SendError, Upstream,
-    stdio::{Instances, Launch, Program, StdioServer},
+    stdio::{Instances, Launch, Limits, OnlyChild, Program, StdioServer},
 };
 
 /// Bytes of one message.
@@ -65,22 +65,45 @@ pub(crate) fn script() -> String {
     concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/server.sh").into()
 }
 
+fn launch() -> Launch {
+    Launch {
+        supervisor: None,
+        environment: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())],
+        ..Launch::default()
+    }
+}
+
 impl Server {
     pub(crate) fn new(mode: &str, instances: Instances) -> Server {
         Server::of(vec![script(), mode.into()], instances)
     }
 
+    /// A server whose answers are waited for so long.
+    pub(crate) fn impatient(mode: &str, instances: Instances, patience: Duration) -> Server {
+        Server::made(vec![script(), mode.into()], instances, patience)
+    }
+
     pub(crate) fn of(command: Vec<String>, instances: Instances) -> Server {
+        Server::made(command, instances, Duration::from_mins(1))
+    }
+
+    fn made(command: Vec<String>, instances: Instances, patience: Duration) -> Server {
         let folder = Folder::new().unwrap();
         let record = folder.join("record").display().to_string();
-        let launch = Launch {
-            supervisor: None,
-            environment: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())],
-            ..Launch::default()
-        };
         let program = Program { command, env: vec![("RECORD".into(), record)] };
-        let server = StdioServer::new("test", launch, program, instances, MOST);
+        let limits = Limits { message: MOST, patience: Some(patience) };
+        let server = StdioServer::new("test", launch(), program, instances, limits);
         Server { upstream: Upstream::Stdio(server.into()), folder }
+    }
+
+    /// A server with one child for one client, which is started now.
+    pub(crate) fn only(mode: &str) -> Server {
+        let folder = Folder::new().unwrap();
+        let record = folder.join("record").display().to_string();
+        let command = vec![script(), mode.into()];
+        let program = Program { command, env: vec![("RECORD".into(), record)] };
+        let child = OnlyChild::start("test", &launch(), &program, MOST).unwrap();
+        Server { upstream: Upstream::Only(child.into()), folder }
     }
 
     /// What has reached the children, line by line.

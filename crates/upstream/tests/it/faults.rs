@@ -100,4 +100,11 @@ async fn what_cannot_be_started_says_why() {
     check(&["no-such-program"], "command `no-such-program` is not found\nhint: ").await;
     check(&["/etc/passwd"], "not executable").await;
     check(&["sh", "-c", "exit 7"], "exit status: 7) before it introduced itself\nhint: ").await;
+    let complains = "echo first >&2; printf '\\033[31msecond %s' \"$RECORD\" >&2; exit 7";
+    let expected = "exit status: 7) before it introduced itself: \"first | second …\"";
+    check(&["sh", "-c", complains], expected).await;
+    let complains = "echo \"bad $2 at $3\" >&2; echo wrong hushed-word >&2; exit 7";
+    let command =
+        ["sh", "-c", complains, "sh", "--token", "sk-hush1", "postgres://me:hushed-word@h/db"];
+    check(&command, "itself: \"bad … at postgres://…@h/db | wrong …\"").await;
 }

@@ -4,7 +4,9 @@
 
 mod client;
 mod faults;
+mod health;
 mod lifetime;
 mod modern;
+mod only;
 mod own;
 mod shared;

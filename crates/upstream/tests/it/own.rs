@@ -2,7 +2,7 @@
 
 use sluice_upstream::stdio::Instances;
 
-use crate::client::{Server, runs, until};
+use crate::client::{Server, Stream, call, runs, until};
 
 #[tokio::test]
 async fn each_session_has_its_child_until_it_ends() {
@@ -89,4 +89,33 @@ async fn many_sessions_leave_nothing_behind() {
     pids.dedup();
     assert_eq!(pids.len(), 100);
     until("all have ended", || !pids.iter().any(|pid| runs(pid))).await;
+}
+
+#[tokio::test]
+async fn log_lines_too_many_for_one_call_cost_neither_it_nor_another() {
+    let server = Server::new("legacy", Instances::Session);
+    let session = server.begin().await;
+    let headers = [("mcp-session-id", session.as_str())];
+    let others = async {
+        let held = || server.recorded().iter().any(|line| line.contains("\"hold\""));
+        until("the call is held", held).await;
+        let flood = server.send("POST", &headers, &call("2", "flood")).await.unwrap();
+        let mut flood = Stream::new(flood.into_body());
+        // Nobody reads meanwhile; the answer to this comes after the last line.
+        let ping = r#"{"jsonrpc":"2.0","id":3,"method":"ping"}"#;
+        server.post(&session, ping).await.unwrap();
+        server.call(&session, "4", "release").await.unwrap();
+        for _ in 0..1000 {
+            assert!(flood.next().await.unwrap().contains("notifications/message"));
+        }
+        server.call(&session, "5", "drained").await.unwrap();
+        let mut last = String::new();
+        while let Some(event) = flood.next().await {
+            last = event;
+        }
+        assert!(last.contains(r#""text":"flooded""#), "{last}");
+    };
+    let (held, ()) = tokio::join!(server.call(&session, "1", "hold"), others);
+    let held = held.unwrap();
+    assert!(!held.is_stream() && held.text() == "first", "{held:?}");
 }

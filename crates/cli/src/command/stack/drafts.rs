@@ -5,7 +5,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use sluice_policy::{ToolSeen, suggest_policy};
+use sluice_policy::{
+    Format, Policy, Restriction, ToolSeen, load, suggest_policy, suggest_policy_by_category,
+};
 use sluice_stack::{Ability, Tool};
 
 use super::machine::Machine;
@@ -19,19 +21,32 @@ pub(super) struct Draft {
     pub(super) effect: Vec<String>,
     /// Whether somebody has written one before, which stays.
     pub(super) exists: bool,
+    /// What clients lose under the policy that will be in force; `None` where the
+    /// tools are not known, or that policy cannot be read.
+    pub(super) restriction: Option<Restriction>,
 }
 
 /// The policy of a server whose tools are known, or of one whose tools are not.
 pub(super) fn draft(machine: &Machine, name: &str, ability: Option<&Ability>) -> Draft {
     let path = folder(machine).join(format!("{name}.json"));
-    let (text, effect) = match ability {
-        Some(ability) => {
-            let suggested = suggest_policy(ability.tools.iter().map(seen));
-            (suggested.policy, suggested.effect)
-        }
-        None => (UNSEEN.to_owned(), UNSEEN_EFFECT.map(str::to_owned).to_vec()),
+    let suggested = match ability {
+        Some(ability) => suggest_policy(ability.tools.iter().map(seen)),
+        None => suggest_policy_by_category(),
     };
-    Draft { exists: path.exists(), path, text, effect }
+    let exists = path.exists();
+    let policy = if exists { read(&path) } else { parse(&suggested.policy) };
+    let restriction =
+        ability.zip(policy).map(|(known, policy)| policy.restriction(known.tools.iter().map(seen)));
+    Draft { path, text: suggested.policy, effect: suggested.effect, exists, restriction }
+}
+
+/// A policy that somebody has written, if it can be used.
+fn read(path: &Path) -> Option<Policy> {
+    Source::read(path.to_str()?).ok()?.policy().ok()
+}
+
+fn parse(text: &str) -> Option<Policy> {
+    load(text.as_bytes(), Format::Json).ok()
 }
 
 fn seen(tool: &Tool) -> ToolSeen<'_> {
@@ -80,36 +95,4 @@ pub(super) fn unusable(path: &str) -> Option<Unusable> {
     let problems = source.policy().err()?;
     let first = problems.first().map(|one| format!("{}:{} {}", one.line, one.column, one.message));
     Some(Unusable::Broken(first.unwrap_or_default()))
-}
-
-/// The recommended entries, for whatever the tools turn out to be.
-const UNSEEN: &str = r#"{
-  "version": "1",
-  "default": "deny",
-  "tools": {
-    "@read": {},
-    "@other": { "rate_limit": "60/minute" },
-    "@write": { "rate_limit": "30/minute" },
-    "@execute": { "rate_limit": "10/minute", "validate_args": true },
-    "@destructive": { "action": "hide" },
-    "@financial": { "action": "approve", "reason": "Requires human approval." }
-  }
-}
-"#;
-const UNSEEN_EFFECT: [&str; 3] = [
-    "by what each tool turns out to do: reading is allowed, writing and running limited",
-    "what destroys is hidden, what moves money waits for a person",
-    "a tool that cannot be assessed: denied",
-];
-
-#[cfg(test)]
-mod tests {
-    use sluice_policy::{Format, load};
-
-    use super::UNSEEN;
-
-    #[test]
-    fn the_policy_of_an_unseen_server_loads() {
-        load(UNSEEN.as_bytes(), Format::Json).unwrap();
-    }
 }

@@ -18,7 +18,7 @@ impl Server {
     }
 
     pub(super) fn introducing(info: &Value, instructions: Option<&str>, tools: &Value) -> Server {
-        let folder = Folder::with("server.sh", SCRIPT);
+        let folder = Folder::with("notes.sh", SCRIPT);
         let hello = json!({
             "protocolVersion": "2025-06-18", "capabilities": {"tools": {}},
             "serverInfo": info, "instructions": instructions,
@@ -65,7 +65,7 @@ impl Server {
     pub(super) fn scan_with(&self, variables: &[(&str, &str)], arguments: &[&str]) -> Ran {
         let mut command = self.folder.command(BINARY);
         command.env_remove("COLUMNS").envs(variables.iter().copied());
-        command.arg("scan").args(arguments).args(["--", "sh", "server.sh"]);
+        command.arg("scan").args(arguments).args(["--", "sh", "notes.sh"]);
         Ran::from(command.output().unwrap())
     }
 }

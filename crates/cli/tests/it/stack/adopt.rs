@@ -36,6 +36,8 @@ fn what_would_be_written_is_shown_first() {
     let json = home.stack(&["adopt", "notes", "--dry-run", "--json"]).exits(0).json();
     assert_eq!(json["files"][0]["adopted"], json!(["notes"]), "{json}");
     assert_eq!(json["policies"][0]["name"], "notes", "{json}");
+    assert_eq!(json["policies"][0]["hidden_tools"], json!(["delete_note"]), "{json}");
+    assert_eq!(json["policies"][0]["denied"], json!([]), "{json}");
     // Without a terminal it must be said.
     let refused = home.stack(&["adopt", "notes"]).exits(1);
     assert!(refused.err.contains("`--yes`"), "{}", refused.err);
@@ -134,6 +136,10 @@ fn a_policy_that_is_there_stays() {
     home.stack(&["restore"]).exits(0);
     let again = home.stack(&["adopt", "notes", "--yes"]).exits(0);
     assert!(again.out.contains("there already, and stays"), "{}", again.out);
+    // What it takes away is told of that policy, not of the one that is suggested.
+    assert!(again.out.contains("hides: add_note, delete_note, list_notes\n"), "{}", again.out);
+    let denied = "denies, beside tools: resources, prompts, sampling, elicitation, roots\n";
+    assert!(again.out.contains(denied), "{}", again.out);
     assert_eq!(home.text(policy), r#"{"version":"1","default":"deny"}"#);
 }
 

@@ -43,6 +43,21 @@ fn a_command_that_dies_costs_its_callers_an_error() {
 }
 
 #[test]
+fn a_command_that_does_not_start_says_why_to_its_client() {
+    let folder = Folder::with("policy.json", ALLOW);
+    let line = "read hello; printf 'no such key: %s' $SERVICE_KEY >&2; exit 4";
+    let variables = [("SERVICE_KEY", "0123456789")];
+    let mut client = Client::start_with(&folder, &variables, &["--", "sh", "-c", line]);
+    let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
+    let answer = client.ask("initialize", &hello);
+    let message = answer["error"]["message"].as_str().unwrap();
+    assert!(message.contains("exit status: 4"), "{message}");
+    assert!(message.ends_with(": \"no such key: …\""), "{message}");
+    assert_eq!(client.code(), 4);
+    assert!(client.errors().contains("no such key: 0123456789"), "as it is");
+}
+
+#[test]
 fn what_was_asked_before_the_end_is_still_answered() {
     let folder = Folder::with("policy.json", ALLOW);
     let mut client = Client::start(&folder, &["--", SERVER]);

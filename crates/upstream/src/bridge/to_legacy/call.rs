@@ -11,10 +11,12 @@ use sluice_wire::{
 
 use super::{
     Asked, ToLegacy,
-    calling::{Calling, Sending, Source, UnderWay},
-    nobody, refused,
-    session::Session,
-    suspended::{Suspended, Wanted},
+    calling::{Calling, Heard, Sending, Source, UnderWay},
+    nobody,
+    question::Question,
+    refused,
+    side::Side,
+    suspended::Suspended,
 };
 use crate::{
     AnswerBody,
@@ -22,7 +24,7 @@ use crate::{
         exchange::{Reader, post},
         message::{
             BAD_PARAMS, INTERNAL, LEGACY, MODERN, error, failure, legacy_request, lets_ask,
-            may_want_input, modern_answer, response, severity, spliced, unbridgeable,
+            may_want_input, modern_answer, response, severity, unbridgeable,
         },
         output::{Answer, Output},
     },
@@ -31,7 +33,7 @@ use crate::{
 /// What a message on the stream of a request leads to.
 enum Next {
     GoOn,
-    Wanted(Wanted),
+    Wanted(Question),
     /// The answer, with its status.
     Answered(StatusCode, String),
 }
@@ -86,7 +88,7 @@ impl ToLegacy {
             let body = legacy_request(asked.document.root(), &id.to_json());
             let request = post(session.headers(), body);
             let mut ear =
-                session.side.listen(may_want_input(&asked.method), asked.progress_token());
+                Side::listen(&session, may_want_input(&asked.method), asked.progress_token());
             let mut under_way = UnderWay { session: Arc::clone(&session), id, is_answered: false };
             let link = Arc::clone(&self.link);
             let mut sending: Sending = Box::pin(async move { link.upstream.send(request).await });
@@ -112,7 +114,7 @@ impl ToLegacy {
             }
             under_way.is_answered = true;
             if answer.status() == StatusCode::NOT_FOUND && !is_last {
-                self.sessions.lost(&asked.session_key(), &session).await;
+                self.sessions.lost(&self.session_key(asked), &session).await;
                 continue;
             }
             self.turned_away(asked, answer, output).await;
@@ -149,16 +151,18 @@ impl ToLegacy {
             return None;
         };
         let given = params.and_then(|params| params.get("inputResponses"));
-        let answer = |wanted: &Wanted| given.and_then(|given| given.get(&wanted.key));
+        let answer = |wanted: &Question| given.and_then(|given| given.get(&wanted.key()));
         if suspended.wanted.iter().any(|wanted| answer(wanted).is_none()) {
             let result = self.suspensions.add(suspended);
             output.finish(StatusCode::OK, response(&id, &result)).await;
             return None;
         }
-        let session = &suspended.calling.under_way.session;
-        for wanted in &suspended.wanted {
-            let result = answer(wanted).map_or("{}", Value::raw);
-            session.tell(response(&wanted.id, result)).await;
+        for wanted in suspended.wanted {
+            let result = answer(&wanted);
+            if let Err(why) = wanted.answer(result).await {
+                output.broken(&id, &why).await;
+                return None;
+            }
         }
         Some(suspended.calling)
     }
@@ -169,7 +173,7 @@ impl ToLegacy {
         let mut wanted = Vec::new();
         loop {
             let next = match calling.next(wanted.is_empty(), asked.caller.bounds, output).await {
-                Ok(Some(document)) => self.looked_at(&mut calling, asked, &document, output).await,
+                Ok(Some(heard)) => self.looked_at(&calling.under_way, asked, &heard, output).await,
                 Ok(None) if wanted.is_empty() => return,
                 // All that has arrived was read.
                 Ok(None) => {
@@ -193,13 +197,13 @@ impl ToLegacy {
 
     async fn looked_at(
         &self,
-        calling: &mut Calling,
+        under_way: &UnderWay,
         asked: &Asked,
-        document: &Document,
+        heard: &Heard,
         output: &mut Output,
     ) -> Result<Next, String> {
-        let own = &calling.under_way.id;
-        match Message::read(document).map_err(|_| "it is no JSON-RPC message".to_owned())? {
+        let (own, document) = (&under_way.id, &heard.document);
+        match Message::read(document).map_err(|_| "its answer is no JSON-RPC message".to_owned())? {
             Message::Notification { method, params } => {
                 if passes(asked, method, params) {
                     output.say(document.text()).await;
@@ -207,8 +211,7 @@ impl ToLegacy {
                 Ok(Next::GoOn)
             }
             Message::Request { id, method, .. } => {
-                let session = &calling.under_way.session;
-                Ok(self.wanted(session, asked, document.root(), &id, method).await)
+                Ok(self.wanted(under_way, asked, heard, &id, method).await)
             }
             Message::Response { id, result } if id == *own => {
                 let text = modern_answer(document, result, &asked.id.to_json(), &asked.method);
@@ -218,20 +221,20 @@ impl ToLegacy {
                 let (status, text) = failed(asked, error);
                 Ok(Next::Answered(status, text))
             }
-            _ => Err("an answer to another request".into()),
+            _ => Err("it answered another request".into()),
         }
     }
 
     /// A request of the server: what the client is asked, if it can be.
     async fn wanted(
         &self,
-        session: &Session,
+        under_way: &UnderWay,
         asked: &Asked,
-        request: Value<'_>,
+        heard: &Heard,
         id: &Id,
         method: &str,
     ) -> Next {
-        let id = id.to_json();
+        let (session, id) = (&under_way.session, id.to_json());
         if method == "ping" {
             session.tell(response(&id, "{}")).await;
             return Next::GoOn;
@@ -244,9 +247,7 @@ impl ToLegacy {
             session.tell(nobody(&id, method)).await;
             return Next::GoOn;
         }
-        let drop = |key: &str| matches!(key, "jsonrpc" | "id" | "result" | "error");
-        let request = spliced(Some(request), drop, &[]);
-        Next::Wanted(Wanted { key: format!("request-{id}").replace('"', ""), id, request })
+        Next::Wanted(Question::new(session, &heard.document, id, method, heard.is_beside))
     }
 }
 

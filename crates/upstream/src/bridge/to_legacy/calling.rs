@@ -25,8 +25,26 @@ pub(super) struct Calling {
     pub(super) source: Source,
     /// What the server says elsewhere.
     pub(super) ear: Ear,
-    /// Something it has said before its answer began.
+    /// Something it has said there before its answer began.
     pub(super) early: Option<Document>,
+}
+
+/// Something that the server has said.
+#[derive(Debug)]
+pub(super) struct Heard {
+    pub(super) document: Document,
+    /// Whether it came on the stream of the session.
+    pub(super) is_beside: bool,
+}
+
+impl Heard {
+    fn of_call(document: Document) -> Heard {
+        Heard { document, is_beside: false }
+    }
+
+    fn beside(document: Document) -> Heard {
+        Heard { document, is_beside: true }
+    }
 }
 
 /// An answer that has not begun.
@@ -94,28 +112,29 @@ impl Calling {
         waits: bool,
         bounds: Bounds,
         output: &mut Output,
-    ) -> Result<Option<Document>, String> {
+    ) -> Result<Option<Heard>, String> {
         if let Some(early) = self.early.take() {
-            return Ok(Some(early));
+            return Ok(Some(Heard::beside(early)));
         }
         if !waits {
             let arrived = match &mut self.source {
                 Source::Awaited(_) => None,
                 Source::Read(reader) => reader.arrived()?,
             };
-            return Ok(arrived.or_else(|| self.ear.arrived()));
+            let arrived = arrived.map(Heard::of_call);
+            return Ok(arrived.or_else(|| self.ear.arrived().map(Heard::beside)));
         }
         loop {
             let next = tokio::select! {
                 next = self.source.next(bounds) => next,
-                said = self.ear.next() => return Ok(Some(said)),
+                said = self.ear.next() => return Ok(Some(Heard::beside(said))),
                 () = output.gone() => return Ok(None),
             };
             match next {
-                Ok(Some(document)) => return Ok(Some(document)),
+                Ok(Some(document)) => return Ok(Some(Heard::of_call(document))),
                 ended => {
                     let Some((last, pause)) = self.last_event() else {
-                        let none = || "the stream ended without an answer".to_owned();
+                        let none = || "its stream ended without an answer".to_owned();
                         return Err(ended.err().unwrap_or_else(none));
                     };
                     tokio::time::sleep(pause).await;
@@ -140,7 +159,7 @@ async fn taken_up(session: &Session, last: &str, bounds: Bounds) -> Result<Reade
     let sent = session.link().upstream.send(bare(Method::GET, headers)).await;
     let answer = sent.map_err(|error| error.to_string())?;
     if !answer.status().is_success() || !is_events(answer.headers()) {
-        return Err("the stream ended without an answer".into());
+        return Err("its stream ended without an answer".into());
     }
     Ok(Reader::new(answer, bounds))
 }

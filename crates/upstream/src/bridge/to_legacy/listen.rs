@@ -1,5 +1,5 @@
 //! A subscription over the stream of a legacy session, which is begun for it
-//! alone and ends with it.
+//! alone and ends with it; where there is only one session, over that.
 
 use std::sync::Arc;
 
@@ -8,15 +8,16 @@ use sluice_wire::{
     json::{Bounds, Document, Value},
     rpc::Message,
 };
+use tokio::sync::mpsc;
 
 use super::{
-    Asked, ToLegacy, nobody, refused,
+    Asked, ToLegacy, refused,
     session::Session,
-    side::{opened, reopened},
+    stream::{opened, reopened},
 };
 use crate::bridge::{
     exchange::Reader,
-    message::{Declared, META_SUBSCRIPTION, response, tagged},
+    message::{Declared, META_SUBSCRIPTION, tagged},
     output::{Answer, Output},
 };
 
@@ -26,6 +27,14 @@ const LISTS: [(&str, &str, &str); 3] = [
     ("promptsListChanged", "notifications/prompts/list_changed", "prompts"),
     ("resourcesListChanged", "notifications/resources/list_changed", "resources"),
 ];
+
+/// Where news comes from.
+enum News {
+    /// The stream of a session of its own.
+    Stream(Reader),
+    /// The session that there is.
+    Shared(mpsc::Receiver<Document>),
+}
 
 /// What one client hears.
 struct Listening {
@@ -46,12 +55,18 @@ impl ToLegacy {
             // Whoever shares a session must not hear what another listens to.
             let (headers, bounds) = (&asked.headers, asked.caller.bounds);
             let ourselves = Declared::gateway();
-            let begun = tokio::select! {
-                begun = Session::begin(&this.link, headers, &ourselves, bounds) => begun,
+            let session = async {
+                if this.link.has_one_client() {
+                    return this.session(&asked).await;
+                }
+                Session::begin(&this.link, headers, &ourselves, bounds).await.map(Arc::new)
+            };
+            let session = tokio::select! {
+                session = session => session,
                 () = output.gone() => return,
             };
-            match begun {
-                Ok(session) => Listening::run(Arc::new(session), &asked, output).await,
+            match session {
+                Ok(session) => Listening::run(session, &asked, output).await,
                 Err(error) => match refused(&asked.id.to_json(), error) {
                     Ok(answer) => output.answer(answer),
                     Err(error) => output.fail(error),
@@ -66,7 +81,12 @@ impl Listening {
     async fn run(session: Arc<Session>, asked: &Asked, mut output: Output) {
         let bounds = asked.caller.bounds;
         let id = asked.id.to_json();
-        let Some(reader) = opened(&session, None, bounds).await else {
+        let news = if session.link().has_one_client() {
+            Some(News::Shared(session.side.news()))
+        } else {
+            opened(&session, None, bounds).await.map(News::Stream)
+        };
+        let Some(news) = news else {
             // A server without a stream never has news, and says so.
             output.say(&acknowledgement(&id, &[], Vec::new())).await;
             return output.gone().await;
@@ -93,7 +113,10 @@ impl Listening {
         }
         output.say(&acknowledgement(&id, &uris, agreed)).await;
         let listening = Listening { session, id, methods, uris, bounds };
-        listening.follow(reader, &mut output).await;
+        match news {
+            News::Stream(reader) => listening.follow(reader, &mut output).await,
+            News::Shared(news) => listening.share(news, &mut output).await,
+        }
     }
 
     async fn follow(self, mut reader: Reader, output: &mut Output) {
@@ -109,15 +132,27 @@ impl Listening {
                 continue;
             }
             tries += 1;
-            let session = Arc::downgrade(&self.session);
             let reopened = tokio::select! {
-                next = reopened(&session, &mut reader, tries, self.bounds) => next,
+                next = reopened(&self.session, &mut reader, tries, self.bounds) => next,
                 () = output.gone() => return,
             };
             match reopened {
                 Some(next) => reader = next,
                 // The client must listen anew: this stream is cut short.
                 None => return,
+            }
+        }
+    }
+
+    /// Hears what the one session hears, until one side ends.
+    async fn share(self, mut news: mpsc::Receiver<Document>, output: &mut Output) {
+        loop {
+            tokio::select! {
+                next = news.recv() => match next {
+                    Some(document) => self.heard(&document, output).await,
+                    None => return,
+                },
+                () = output.gone() => return,
             }
         }
     }
@@ -138,10 +173,7 @@ impl Listening {
                 }
             }
             Ok(Message::Request { id, method, .. }) => {
-                let id = id.to_json();
-                let answer =
-                    if method == "ping" { response(&id, "{}") } else { nobody(&id, method) };
-                self.session.tell(answer).await;
+                self.session.put_off(&id, method).await;
             }
             _ => {}
         }

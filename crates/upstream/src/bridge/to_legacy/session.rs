@@ -9,22 +9,23 @@ use std::{
     time::Duration,
 };
 
-use http::{HeaderMap, Method, StatusCode};
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request, StatusCode};
 use sluice_wire::{
     json::{Bounds, Document, Value},
     mcp::{Era, Revision},
-    rpc::Id,
+    rpc::{Id, Message},
 };
 use tokio::time::Instant;
 
-use super::side::Side;
+use super::{nobody, side::Side, stream::Stream};
 use crate::{
     SendError,
     bridge::{
         Link,
         eras::{Speaks, hello},
-        exchange::{bare, exchange, post, set},
-        message::{Declared, LEVELS},
+        exchange::{Reader, bare, exchange, post, set},
+        message::{Declared, LEVELS, lets_ask, response},
     },
 };
 
@@ -50,7 +51,9 @@ pub(super) struct Session {
     next: AtomicU64,
     /// The most talkative level that was asked for.
     level: AtomicU8,
-    pub(super) side: Arc<Side>,
+    /// What its client has declared.
+    capabilities: Option<Document>,
+    pub(super) side: Side,
 }
 
 /// Why there is no session.
@@ -98,12 +101,14 @@ impl Sessions {
     ) -> Result<Arc<Session>, OpenError> {
         let slot = self.slot(caller, key);
         let mut session = slot.session.lock().await;
-        if let Some(session) = &*session {
-            return Ok(Arc::clone(session));
+        if let Some(begun) = session.clone() {
+            drop(session);
+            begun.side.stream.ready().await;
+            return Ok(begun);
         }
         let begun = Session::begin(&self.link, headers, declared, bounds).await?;
         let begun = Arc::new(begun);
-        Side::begin(&begun, bounds).await;
+        Stream::begin(&begun, bounds).await;
         *session = Some(Arc::clone(&begun));
         Ok(begun)
     }
@@ -117,7 +122,7 @@ impl Sessions {
             }
             return Arc::clone(slot);
         }
-        if slots.is_empty() {
+        if slots.is_empty() && !self.link.has_one_client() {
             tokio::spawn(sweep(Arc::downgrade(self)));
         }
         if slots.values().filter(|slot| *slot.caller == *caller).count() >= MOST_OF_CALLER {
@@ -210,7 +215,8 @@ impl Session {
             introduction,
             next: AtomicU64::new(1),
             level: AtomicU8::new(UNSET),
-            side: Arc::default(),
+            capabilities: Document::parse(&*declared.capabilities, &bounds).ok(),
+            side: Side::default(),
         };
         begun.tell(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#.into()).await;
         Ok(begun)
@@ -232,8 +238,27 @@ impl Session {
 
     /// Posts a message that has no answer.
     pub(super) async fn tell(&self, message: String) {
+        let _ = self.deliver(message).await;
+    }
+
+    /// Posts a message that has no answer, or says why the server did not take it.
+    pub(super) async fn deliver(&self, message: String) -> Result<(), String> {
         let sending = self.link.upstream.send(post(self.headers(), message));
-        let _ = tokio::time::timeout(PATIENCE, sending).await;
+        let sent = tokio::time::timeout(PATIENCE, sending).await;
+        let status = match sent {
+            Ok(Ok(answer)) => answer.status(),
+            Ok(Err(error)) => return Err(error.to_string()),
+            Err(_) => return Err("it did not take an answer in time".into()),
+        };
+        if status.is_success() {
+            return Ok(());
+        }
+        Err(format!("it refused an answer with HTTP {}", status.as_u16()))
+    }
+
+    /// Whether the server may make a request of this method.
+    pub(super) fn lets_ask(&self, method: &str) -> bool {
+        self.capabilities.as_ref().is_some_and(|capabilities| lets_ask(capabilities.root(), method))
     }
 
     /// Makes a request whose answer alone matters; whether it was granted.
@@ -243,10 +268,31 @@ impl Session {
             r#"{{"jsonrpc":"2.0","id":{},"method":"{method}","params":{params}}}"#,
             id.to_json()
         );
-        let request = post(self.headers(), body);
-        let asking = exchange(&self.link.upstream, request, &id, bounds);
-        let said = tokio::time::timeout(PATIENCE, asking).await;
-        said.is_ok_and(|said| said.is_ok_and(|said| said.result().is_some()))
+        let asking = self.is_granted(post(self.headers(), body), &id, bounds);
+        tokio::time::timeout(PATIENCE, asking).await.unwrap_or(false)
+    }
+
+    async fn is_granted(&self, request: Request<Bytes>, own: &Id, bounds: Bounds) -> bool {
+        let Ok(answer) = self.link.upstream.send(request).await else { return false };
+        if !answer.status().is_success() {
+            return false;
+        }
+        let mut reader = Reader::new(answer, bounds);
+        while let Ok(Some(document)) = reader.next().await {
+            match Message::read(&document) {
+                Ok(Message::Response { id, .. }) if id == *own => return true,
+                Ok(Message::Failure { id: Some(id), .. }) if id == *own => return false,
+                Ok(Message::Request { id, method, .. }) => self.put_off(&id, method).await,
+                _ => {}
+            }
+        }
+        false
+    }
+
+    /// Answers a request of the server that no client can be asked.
+    pub(super) async fn put_off(&self, id: &Id, method: &str) {
+        let id = id.to_json();
+        self.tell(if method == "ping" { response(&id, "{}") } else { nobody(&id, method) }).await;
     }
 
     /// What the server has said it can do.

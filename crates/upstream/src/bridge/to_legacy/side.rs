@@ -1,188 +1,349 @@
-//! What a legacy server says beside its answers. Many servers make their
-//! requests on the stream of the session, where nothing tells which call they
-//! belong to: they go to a call of the session that is under way.
+//! What a legacy server says on the stream of a session, and the calls that hear it.
+//!
+//! Nothing on that stream says which call a request of the server belongs to. So
+//! it goes to a call of the session whose client can be asked now: first to the
+//! one that was asked least, then to the oldest. While every call waits for its
+//! client, the request waits too, for some time; and when no call is left that
+//! could take it, it is refused. A request is never dropped without an answer.
 
 use std::{
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
-        atomic::{AtomicU64, Ordering},
-    },
+    collections::VecDeque,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::Duration,
 };
 
-use http::Method;
-use sluice_wire::{
-    json::{Bounds, Document, Value},
-    rpc::Message,
-};
-use tokio::{sync::mpsc, task::AbortHandle};
-
-use super::{nobody, session::Session};
-use crate::bridge::{
-    exchange::{Reader, bare, is_events, set},
-    message::response,
+use sluice_wire::json::{Document, Value};
+use tokio::{
+    sync::{Notify, mpsc},
+    time::Instant,
 };
 
-/// How often a stream that ends is opened again without anything on it.
-const MOST_TRIES: u32 = 5;
-const PAUSE: Duration = Duration::from_secs(1);
-/// How long a server may take to open its stream before a first call is made.
-const PATIENCE: Duration = Duration::from_secs(2);
-/// Messages that may wait for one call.
+use super::{question, session::Session, stream::Stream};
+
+/// Notifications that may wait for one call, and requests for any.
 const WAITING: usize = 64;
+/// How long a request waits for a call that can take it.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The stream of a session, and the calls that hear it.
 #[derive(Debug, Default)]
 pub(super) struct Side {
-    calls: Mutex<Vec<Call>>,
-    next: AtomicU64,
-    task: Mutex<Option<AbortHandle>>,
+    state: Mutex<State>,
+    /// That a request waits which is to be refused sooner than the others.
+    sooner: Arc<Notify>,
+    pub(super) stream: Stream,
 }
 
+#[derive(Debug, Default)]
+struct State {
+    calls: Vec<Call>,
+    next: u64,
+    /// Those who want to hear what changes.
+    listeners: Vec<mpsc::Sender<Document>>,
+    /// Requests of the server that no call has taken yet.
+    waiting: VecDeque<Waiting>,
+    /// When the task looks again that refuses requests which have waited too long;
+    /// `None` if no such task runs.
+    watched: Option<Instant>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    request: Document,
+    until: Instant,
+}
+
+/// One call as far as the server's requests are concerned.
 #[derive(Debug)]
 struct Call {
     number: u64,
     may_want_input: bool,
     /// The token of its progress, as JSON.
     token: Option<String>,
-    sender: mpsc::Sender<Document>,
+    notifications: mpsc::Sender<Document>,
+    listening: Listening,
+    /// How many requests it has taken.
+    asked: u32,
+    /// A request that was handed to it and that it has not taken yet.
+    handed: Option<Waiting>,
+    woken: Arc<Notify>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Listening {
+    /// Its client can be asked now.
+    Now,
+    /// It does something else, but not for long.
+    Soon,
+    /// It waits for its client, which may take as long as it likes.
+    Later,
 }
 
 /// What one call hears.
 #[derive(Debug)]
 pub(super) struct Ear {
-    side: Arc<Side>,
+    session: Arc<Session>,
     number: u64,
-    receiver: mpsc::Receiver<Document>,
+    notifications: mpsc::Receiver<Document>,
+    woken: Arc<Notify>,
 }
 
-impl Side {
-    fn calls(&self) -> MutexGuard<'_, Vec<Call>> {
-        // The list is whole after every step, so a panic elsewhere spoils nothing.
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+impl State {
+    fn call(&mut self, number: u64) -> Option<&mut Call> {
+        self.calls.iter_mut().find(|call| call.number == number)
     }
 
-    /// Lets a call hear what is said.
-    pub(super) fn listen(self: &Arc<Side>, may_want_input: bool, token: Option<String>) -> Ear {
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let (sender, receiver) = mpsc::channel(WAITING);
-        self.calls().push(Call { number, may_want_input, token, sender });
-        Ear { side: Arc::clone(self), number, receiver }
-    }
-
-    /// Opens the stream, if the server has one, and follows it from now on.
-    pub(super) async fn begin(session: &Arc<Session>, bounds: Bounds) {
-        let opening = tokio::time::timeout(PATIENCE, opened(session, None, bounds));
-        let Ok(Some(reader)) = opening.await else { return };
-        let task = tokio::spawn(follow(Arc::downgrade(session), reader, bounds));
-        if let Ok(mut kept) = session.side.task.lock() {
-            *kept = Some(task.abort_handle());
+    /// Hands out what waits, as far as there are calls that listen.
+    fn hand_out(&mut self) {
+        while !self.waiting.is_empty() {
+            let listening = self.calls.iter_mut().filter(|call| {
+                call.may_want_input && call.listening == Listening::Now && call.handed.is_none()
+            });
+            let Some(call) = listening.min_by_key(|call| (call.asked, call.number)) else { return };
+            call.handed = self.waiting.pop_front();
+            call.asked += 1;
+            call.woken.notify_one();
         }
     }
 
-    /// Hands a request to a call that can take it; whether there was one.
-    fn asked(&self, request: &Document) -> bool {
-        let calls = self.calls();
-        let mut able = calls.iter().filter(|call| call.may_want_input);
-        able.any(|call| call.sender.try_send(request.clone()).is_ok())
+    /// Takes back what was handed to a call that does not listen any more.
+    fn take_back(&mut self, number: u64) {
+        let handed = self.call(number).and_then(|call| {
+            let handed = call.handed.take()?;
+            call.asked -= 1;
+            Some(handed)
+        });
+        self.waiting.extend(handed);
+        self.waiting.make_contiguous().sort_by_key(|waiting| waiting.until);
     }
 
-    fn told(&self, notification: &Document, method: &str, params: Option<Value<'_>>) {
+    /// Whether a request may wait for a call. If it may belong to a call whose
+    /// client cannot be asked, waiting for another one's client would hold that
+    /// call up.
+    fn may_wait(&self) -> bool {
+        let is = |call: &Call, listening| call.may_want_input && call.listening == listening;
+        let is_soon =
+            self.calls.iter().any(|call| is(call, Listening::Soon) || is(call, Listening::Now));
+        let is_later = self.calls.iter().any(|call| is(call, Listening::Later));
+        is_soon || is_later && self.calls.iter().all(|call| call.may_want_input)
+    }
+}
+
+impl Side {
+    fn state(&self) -> MutexGuard<'_, State> {
+        // The state is whole after every step, so a panic elsewhere spoils nothing.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets a call hear what is said.
+    pub(super) fn listen(
+        session: &Arc<Session>,
+        may_want_input: bool,
+        token: Option<String>,
+    ) -> Ear {
+        let (sender, notifications) = mpsc::channel(WAITING);
+        let woken = Arc::new(Notify::new());
+        let mut state = session.side.state();
+        state.next += 1;
+        let number = state.next;
+        state.calls.push(Call {
+            number,
+            may_want_input,
+            token,
+            notifications: sender,
+            listening: Listening::Soon,
+            asked: 0,
+            handed: None,
+            woken: Arc::clone(&woken),
+        });
+        Ear { session: Arc::clone(session), number, notifications, woken }
+    }
+
+    /// Hands a request to a call, or lets it wait for one; whether that could be.
+    pub(super) fn offer(session: &Arc<Session>, request: Document) -> bool {
+        let mut state = session.side.state();
+        if state.waiting.len() >= WAITING || !state.may_wait() {
+            return false;
+        }
+        state.waiting.push_back(Waiting { request, until: Instant::now() + PATIENCE });
+        Side::hand_out(session, &mut state);
+        true
+    }
+
+    /// Hands out what waits, and sees to it that the rest does not wait too long.
+    fn hand_out(session: &Arc<Session>, state: &mut State) {
+        state.hand_out();
+        let Some(next) = state.waiting.front().map(|waiting| waiting.until) else { return };
+        match state.watched {
+            Some(watched) if watched <= next => {}
+            Some(_) => {
+                state.watched = Some(next);
+                session.side.sooner.notify_one();
+            }
+            None => {
+                // Without a runtime everything ends, and the server hears that.
+                if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+                    state.watched = Some(next);
+                    let sooner = Arc::clone(&session.side.sooner);
+                    runtime.spawn(watch(Arc::downgrade(session), sooner));
+                }
+            }
+        }
+    }
+
+    /// The server does not want an answer to this request any more.
+    pub(super) fn withdraw(&self, id: &str) {
+        let is_other = |waiting: &Waiting| {
+            waiting.request.root().get("id").is_none_or(|found| found.raw() != id)
+        };
+        self.state().waiting.retain(is_other);
+    }
+
+    /// What changes at the server, until whoever wants to hear it is too slow.
+    pub(super) fn news(&self) -> mpsc::Receiver<Document> {
+        let (sender, receiver) = mpsc::channel(WAITING);
+        self.state().listeners.push(sender);
+        receiver
+    }
+
+    /// Passes a notification on to those that it may be for.
+    pub(super) fn tell(&self, notification: &Document, method: &str, params: Option<Value<'_>>) {
         let token = params.and_then(|params| params.get("progressToken")).map(Value::raw);
-        for call in self.calls().iter() {
+        let mut state = self.state();
+        if method.ends_with("/list_changed") || method == "notifications/resources/updated" {
+            state.listeners.retain(|listener| listener.try_send(notification.clone()).is_ok());
+        }
+        for call in &state.calls {
             let is_for = match method {
                 "notifications/message" => true,
                 "notifications/progress" => token.is_some() && call.token.as_deref() == token,
                 _ => false,
             };
             if is_for {
-                let _ = call.sender.try_send(notification.clone());
+                let _ = call.notifications.try_send(notification.clone());
             }
         }
     }
+
+    /// Requests that have waited too long, and when the next one will have; that
+    /// is never if none waits.
+    fn late(&self) -> (Vec<Document>, Option<Instant>) {
+        let mut state = self.state();
+        let now = Instant::now();
+        let mut late = Vec::new();
+        while state.waiting.front().is_some_and(|waiting| waiting.until <= now) {
+            late.extend(state.waiting.pop_front().map(|waiting| waiting.request));
+        }
+        let next = state.waiting.front().map(|waiting| waiting.until);
+        state.watched = next;
+        (late, next)
+    }
 }
 
-impl Drop for Side {
-    fn drop(&mut self) {
-        if let Some(task) = self.task.lock().ok().and_then(|mut task| task.take()) {
-            task.abort();
+/// Refuses requests that no call has taken in time, as long as any wait.
+async fn watch(session: Weak<Session>, sooner: Arc<Notify>) {
+    loop {
+        let Some(strong) = session.upgrade() else { return };
+        let (late, next) = strong.side.late();
+        for request in late {
+            question::refuse(Arc::clone(&strong), &request);
+        }
+        drop(strong);
+        let Some(next) = next else { return };
+        tokio::select! {
+            () = tokio::time::sleep_until(next) => {}
+            () = sooner.notified() => {}
         }
     }
 }
 
 impl Ear {
+    /// The next thing that is said to this call. Nothing is lost if this is not
+    /// waited for.
     pub(super) async fn next(&mut self) -> Document {
-        match self.receiver.recv().await {
-            Some(document) => document,
-            None => std::future::pending().await,
+        let Ear { session, number, notifications, woken } = self;
+        let open = Open::new(session, *number);
+        loop {
+            if let Some(request) = open.taken() {
+                return request;
+            }
+            tokio::select! {
+                Some(notification) = notifications.recv() => return notification,
+                () = woken.notified() => {}
+            }
         }
     }
 
+    /// Something that has arrived for this call, which is about to ask its client.
     pub(super) fn arrived(&mut self) -> Option<Document> {
-        self.receiver.try_recv().ok()
+        if let Ok(notification) = self.notifications.try_recv() {
+            return Some(notification);
+        }
+        let mut state = self.session.side.state();
+        // It would be with another call if there were one that listens.
+        let waiting =
+            state.call(self.number)?.may_want_input.then(|| state.waiting.pop_front())??;
+        state.call(self.number)?.asked += 1;
+        Some(waiting.request)
+    }
+
+    /// The call waits for its client from now on, until it listens again.
+    pub(super) fn rest(&self) {
+        if let Some(call) = self.session.side.state().call(self.number) {
+            call.listening = Listening::Later;
+        }
     }
 }
 
 impl Drop for Ear {
     fn drop(&mut self) {
-        self.side.calls().retain(|call| call.number != self.number);
-    }
-}
-
-async fn follow(session: Weak<Session>, mut reader: Reader, bounds: Bounds) {
-    let mut tries = 0;
-    loop {
-        let Ok(Some(document)) = reader.next().await else {
-            tries += 1;
-            let Some(next) = reopened(&session, &mut reader, tries, bounds).await else { return };
-            reader = next;
-            continue;
-        };
-        tries = 0;
-        let Some(session) = session.upgrade() else { return };
-        match Message::read(&document) {
-            Ok(Message::Request { id, method: "ping", .. }) => {
-                session.tell(response(&id.to_json(), "{}")).await;
-            }
-            Ok(Message::Request { id, method, .. }) if !session.side.asked(&document) => {
-                session.tell(nobody(&id.to_json(), method)).await;
-            }
-            Ok(Message::Notification { method, params }) => {
-                session.side.told(&document, method, params);
-            }
-            _ => {}
+        let mut state = self.session.side.state();
+        state.take_back(self.number);
+        state.calls.retain(|call| call.number != self.number);
+        Side::hand_out(&self.session, &mut state);
+        if state.may_wait() {
+            return;
+        }
+        let left: Vec<_> = state.waiting.drain(..).collect();
+        drop(state);
+        for waiting in left {
+            question::refuse(Arc::clone(&self.session), &waiting.request);
         }
     }
 }
 
-/// The rest of a stream that the server has ended: it may do so at will, and
-/// goes on when it is asked to.
-pub(super) async fn reopened(
-    session: &Weak<Session>,
-    reader: &mut Reader,
-    tries: u32,
-    bounds: Bounds,
-) -> Option<Reader> {
-    if tries >= MOST_TRIES {
-        return None;
-    }
-    tokio::time::sleep(PAUSE).await;
-    let last = reader.last_event.take();
-    opened(&*session.upgrade()?, last.as_deref(), bounds).await
+/// That a call listens.
+struct Open<'s> {
+    session: &'s Arc<Session>,
+    number: u64,
 }
 
-/// The stream of a session, from where it ended on; `None` if there is none.
-pub(super) async fn opened(
-    session: &Session,
-    last: Option<&str>,
-    bounds: Bounds,
-) -> Option<Reader> {
-    let mut headers = session.headers();
-    set(&mut headers, "accept", "text/event-stream");
-    if let Some(last) = last {
-        set(&mut headers, "last-event-id", last);
+impl Open<'_> {
+    fn new(session: &Arc<Session>, number: u64) -> Open<'_> {
+        let mut state = session.side.state();
+        if let Some(call) = state.call(number) {
+            call.listening = Listening::Now;
+        }
+        Side::hand_out(session, &mut state);
+        Open { session, number }
     }
-    let answer = session.link().upstream.send(bare(Method::GET, headers)).await.ok()?;
-    let is_stream = answer.status().is_success() && is_events(answer.headers());
-    is_stream.then(|| Reader::new(answer, bounds))
+
+    fn taken(&self) -> Option<Document> {
+        let handed = self.session.side.state().call(self.number)?.handed.take();
+        handed.map(|waiting| waiting.request)
+    }
 }
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        let mut state = self.session.side.state();
+        state.take_back(self.number);
+        if let Some(call) = state.call(self.number) {
+            call.listening = Listening::Soon;
+        }
+        Side::hand_out(self.session, &mut state);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -10,30 +10,20 @@ use std::{
 
 use sluice_wire::edit::quoted;
 
-use super::calling::Calling;
+use super::{calling::Calling, question::Question};
 
 /// Calls that may wait at one server, and for one caller.
 const MOST: usize = 1_000;
-const MOST_OF_CALLER: usize = 16;
+const MOST_OF_CALLER: usize = 64;
 /// How long a client may take to come back.
 const PATIENCE: Duration = Duration::from_mins(10);
-
-/// One thing that the server wants.
-#[derive(Debug)]
-pub(super) struct Wanted {
-    /// Under which name the client is asked for it.
-    pub(super) key: String,
-    /// The id of the server's request, as JSON.
-    pub(super) id: String,
-    /// What the client is asked, as JSON.
-    pub(super) request: String,
-}
 
 /// A call that waits.
 #[derive(Debug)]
 pub(super) struct Suspended {
     pub(super) calling: Calling,
-    pub(super) wanted: Vec<Wanted>,
+    /// What the server wants.
+    pub(super) wanted: Vec<Question>,
     /// Whose it is.
     pub(super) caller: String,
 }
@@ -72,14 +62,16 @@ impl Suspensions {
 
     /// Lets a call wait, for some time; the result that asks the client for what
     /// is wanted.
-    pub(super) fn add(self: &Arc<Self>, suspended: Suspended) -> String {
+    pub(super) fn add(self: &Arc<Self>, mut suspended: Suspended) -> String {
         let number = self.next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let state = format!("suspended-{number}-{:016x}", self.names.hash_one(number));
         let requests: Vec<_> = suspended
             .wanted
             .iter()
-            .map(|wanted| format!("{}:{}", quoted(&wanted.key), wanted.request))
+            .map(|wanted| format!("{}:{}", quoted(&wanted.key()), wanted.request()))
             .collect();
+        suspended.calling.ear.rest();
+        suspended.wanted.iter_mut().for_each(Question::asked);
         let result = format!(
             r#"{{"resultType":"input_required","inputRequests":{{{}}},"requestState":{}}}"#,
             requests.join(","),

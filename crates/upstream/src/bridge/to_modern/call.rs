@@ -16,8 +16,8 @@ use crate::{
     bridge::{
         exchange::{Reader, post, set},
         message::{
-            INTERNAL, LEGACY, MODERN, error, failure, is_header_mismatch, legacy_answer,
-            may_want_input, modern_request, unbridgeable,
+            INTERNAL, LEGACY, MODERN, error, failure, is_header_mismatch, known_request,
+            legacy_answer, may_want_input, modern_request, unbridgeable,
         },
         output::{Answer, Output},
     },
@@ -48,6 +48,17 @@ async fn abandoned(gone: impl Future<Output = ()>) {
     tokio::time::sleep(GRACE).await;
 }
 
+/// What is wrong with a server that makes a request as legacy servers do. Only
+/// methods that we know are named: the rest is the server's own text.
+fn asked_on_a_stream(method: &str) -> String {
+    let what = match known_request(method) {
+        Some(known) => format!("the request `{known}`"),
+        None => "a request".to_owned(),
+    };
+    let revision = MODERN.name();
+    format!("the server sent {what} on a stream, which {revision} forbids: it asks in a result")
+}
+
 impl ToModern {
     /// Makes a request of the server, in a task of its own: a legacy client that
     /// goes away has not taken its request back.
@@ -58,12 +69,13 @@ impl ToModern {
             let id = asked.id.to_json();
             let mut running = this.memory.run(&asked.caller.key, &id);
             let gone = output.gone();
-            let ended = tokio::select! {
+            tokio::select! {
                 () = this.rounds(&asked, &id, &mut output) => return,
-                () = running.cancelled() => "the client has cancelled the request",
+                () = running.cancelled() => {}
                 () = abandoned(gone) => return,
-            };
-            output.finish(StatusCode::OK, error(&id, INTERNAL, ended)).await;
+            }
+            // Its client expects no answer, and the stream ends without one.
+            output.cancel().await;
         });
         begun.answer().await
     }
@@ -114,7 +126,9 @@ impl ToModern {
         }
         let mut reader = Reader::new(answer, asked.caller.bounds);
         while let Some(document) = reader.next().await? {
-            match Message::read(&document).map_err(|_| "it is no JSON-RPC message".to_owned())? {
+            match Message::read(&document)
+                .map_err(|_| "its answer is no JSON-RPC message".to_owned())?
+            {
                 Message::Notification { .. } => output.say(document.text()).await,
                 Message::Response { id, result } if id == *own => {
                     return self.result(asked, &document, result, output).await;
@@ -123,10 +137,11 @@ impl ToModern {
                     self.failed(asked, error, output).await;
                     return Ok(Round::Done);
                 }
-                _ => return Err("an answer to another request".into()),
+                Message::Request { method, .. } => return Err(asked_on_a_stream(method)),
+                _ => return Err("it answered another request".into()),
             }
         }
-        Err("the stream ended without an answer".into())
+        Err("its stream ended without an answer".into())
     }
 
     async fn headers(&self, asked: &Asked) -> HeaderMap {

@@ -10,7 +10,7 @@ use sluice_wire::{
 
 use super::{Asked, ToModern};
 use crate::bridge::{
-    message::{MODERN, lets_ask, spliced, unbridgeable},
+    message::{MODERN, known_request, lets_ask, spliced, unbridgeable},
     output::Output,
 };
 
@@ -74,9 +74,7 @@ fn check(asked: &Asked, request: Value<'_>) -> Result<(), String> {
     if may_ask {
         return Ok(());
     }
-    let wish = ["elicitation/create", "sampling/createMessage", "roots/list"]
-        .into_iter()
-        .find(|known| *known == method)
+    let wish = known_request(method)
         .map_or_else(|| "a wish of the server".into(), |known| format!("`{known}`"));
     let what = format!("{wish}, which the client has not declared,");
     Err(unbridgeable(&what, &asked.revision, MODERN.name()))

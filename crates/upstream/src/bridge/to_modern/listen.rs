@@ -127,6 +127,11 @@ impl Listening {
                 output.say(&tagged(document.root(), None)).await;
                 true
             }
+            Ok(Message::Request { .. }) => {
+                // It cannot be told so, and the client loses nothing by it.
+                tracing::warn!("a modern server made a request on a stream, which is ignored");
+                true
+            }
             _ => false,
         }
     }

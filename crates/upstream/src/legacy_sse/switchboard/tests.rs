@@ -121,7 +121,25 @@ async fn an_id_is_used_once_at_a_time() {
 #[tokio::test]
 async fn what_is_no_message_ends_the_stream() {
     let switchboard = Switchboard::new(false);
-    for text in ["{", "[]", "{}", r#"{"jsonrpc":"2.0","id":1,"result":{},"result":{}}"#] {
+    let texts = [
+        "{",
+        r#"{"id":1,"result":{}}"#,
+        r#"[{"jsonrpc":"2.0","method":"notifications/message"}]"#,
+        r#"{"jsonrpc":"2.0","id":1,"result":{},"result":{}}"#,
+    ];
+    for text in texts {
         assert!(switchboard.take(text.into(), &Bounds::default()).await.is_err(), "{text}");
     }
+}
+
+/// Some servers keep a stream alive by events that carry nothing.
+#[tokio::test]
+async fn what_was_not_meant_as_a_message_is_skipped() {
+    let switchboard = Switchboard::new(false);
+    let (_, mut one) = switchboard.wait(&id(1), None).unwrap();
+    for text in ["{}", "[]", "null", r#"{"ping":1}"#] {
+        say(&switchboard, text).await;
+    }
+    say(&switchboard, &answer(1)).await;
+    assert_eq!(heard(&mut one), Some(answer(1)));
 }

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use anstyle::Style;
 use serde_json::{Value, json};
+use sluice_policy::Restriction;
 use sluice_stack::{Backup, Client, Front, Scope};
 
 use super::{AllTerms, Refused, Terms, Work};
@@ -37,14 +38,26 @@ pub(super) fn preview(machine: &Machine, work: &Work<'_>, terms: &AllTerms<'_>) 
         let path = visible(&machine.shown(&terms.draft.path));
         let state = if terms.draft.exists { " (there already, and stays)" } else { "" };
         let _ = writeln!(text, "{STRONG}policy {path}{STRONG:#}{state}");
-        if !terms.draft.exists {
-            for line in &terms.draft.effect {
-                // What belongs to the line before stands further in.
-                let _ = writeln!(text, "  {}", wrapped(&visible(line), WIDTH).join("\n    "));
-            }
+        let mut lines = if terms.draft.exists { Vec::new() } else { terms.draft.effect.clone() };
+        lines.extend(terms.draft.restriction.iter().flat_map(losses));
+        for line in &lines {
+            // What belongs to the line before stands further in.
+            let _ = writeln!(text, "  {}", wrapped(&visible(line), WIDTH).join("\n    "));
         }
     }
     text
+}
+
+/// What clients can no longer use, line by line.
+fn losses(restriction: &Restriction) -> Vec<String> {
+    let mut lines = Vec::new();
+    if !restriction.hidden_tools.is_empty() {
+        lines.push(format!("hides: {}", restriction.hidden_tools.join(", ")));
+    }
+    if !restriction.denied.is_empty() {
+        lines.push(format!("denies, beside tools: {}", restriction.denied.join(", ")));
+    }
+    lines
 }
 
 fn sorted<'t>(terms: &'t AllTerms<'_>) -> Vec<&'t Terms<'t>> {
@@ -81,7 +94,9 @@ impl Told<'_, '_> {
             json!({ "client": file.client.id(), "file": file.path.display().to_string(), "adopted": names, "diff": adoption.diff })
         });
         let policies = sorted(self.terms).into_iter().map(|Terms { name, draft, .. }| {
-            json!({ "name": name, "file": draft.path.display().to_string(), "exists": draft.exists, "effect": draft.effect })
+            let lost = draft.restriction.as_ref();
+            let (hidden, denied) = (lost.map(|lost| &lost.hidden_tools), lost.map(|lost| &lost.denied));
+            json!({ "name": name, "file": draft.path.display().to_string(), "exists": draft.exists, "effect": draft.effect, "hidden_tools": hidden, "denied": denied })
         });
         let refused = self.refused.iter().map(|Refused { entry, why }| {
             json!({ "name": entry.name, "client": entry.client.id(), "file": entry.file.display().to_string(), "why": why })

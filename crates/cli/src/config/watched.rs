@@ -1,0 +1,65 @@
+//! Files that make up the configuration, and what they held when they were read.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use sluice_stack::sha256;
+
+use super::{LONGEST_FILE, loader};
+
+/// A file, or a folder of files, whose content is part of the configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct WatchedFile {
+    pub(crate) path: PathBuf,
+    /// The digest of what it held; `None` if it could not be read.
+    content: Option<String>,
+}
+
+impl WatchedFile {
+    /// Notes what a file holds, before it is read. If it changes in between, it
+    /// only seems to have changed once more.
+    pub(super) fn note(path: &Path) -> WatchedFile {
+        WatchedFile { path: path.to_owned(), content: content(path) }
+    }
+
+    /// Whether it holds something else by now.
+    pub(crate) fn has_changed(&self) -> bool {
+        content(&self.path) != self.content
+    }
+}
+
+/// A digest of everything that these files held. It may be computed from secrets, so
+/// it is not for showing.
+pub(crate) fn digest(files: &[WatchedFile]) -> String {
+    let contents: Vec<_> =
+        files.iter().map(|file| file.content.as_deref().unwrap_or("-")).collect();
+    sha256(contents.join("\n").as_bytes())
+}
+
+fn content(path: &Path) -> Option<String> {
+    match loader::read(path, LONGEST_FILE + 1) {
+        Ok(text) => Some(sha256(&text)),
+        Err(_) => content_of_folder(path),
+    }
+}
+
+/// The same of the files in a folder, if it is one.
+fn content_of_folder(folder: &Path) -> Option<String> {
+    let entries = fs::read_dir(folder).ok()?;
+    let paths: BTreeSet<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    // An empty folder is as good as none.
+    if paths.is_empty() {
+        return None;
+    }
+    let mut contents = Vec::new();
+    for path in paths {
+        contents.extend_from_slice(path.file_name().unwrap_or_default().as_encoded_bytes());
+        contents.push(0);
+        let text = loader::read(&path, LONGEST_FILE + 1).unwrap_or_default();
+        contents.extend_from_slice(sha256(&text).as_bytes());
+    }
+    Some(sha256(&contents))
+}

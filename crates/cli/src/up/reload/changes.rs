@@ -1,0 +1,135 @@
+//! Waiting for changes of the configuration's files, until they are probably whole.
+//!
+//! Folders are watched, because editors put a new file in an old one's place. Other
+//! files in them may change at any time, and delay nothing.
+
+use std::{
+    collections::BTreeSet,
+    ffi::OsString,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher as _};
+use tokio::{
+    sync::mpsc,
+    time::{Instant, sleep, timeout_at},
+};
+
+use crate::config::WatchedFile;
+
+/// Editors write a file in several steps; this long after the last, it is read.
+const DEBOUNCE: Duration = Duration::from_millis(100);
+/// So long after the first step it is read, even if there are always more.
+const LONGEST_DEBOUNCE: Duration = Duration::from_millis(500);
+/// So long after a change of another file ours are looked at: a link may lead to it.
+const OTHERS: Duration = Duration::from_millis(500);
+
+/// Changes in the folders of the configuration's files.
+pub(super) struct Changes {
+    watcher: RecommendedWatcher,
+    folders: BTreeSet<PathBuf>,
+    ours: Arc<Mutex<Ours>>,
+    /// One sign is enough, however many changes there are.
+    own: mpsc::Receiver<()>,
+    others: mpsc::Receiver<()>,
+}
+
+/// What makes a path one of ours.
+#[derive(Default)]
+struct Ours {
+    names: BTreeSet<OsString>,
+    folders: BTreeSet<PathBuf>,
+}
+
+impl Ours {
+    fn of(files: &[WatchedFile]) -> Ours {
+        let mut ours = Ours::default();
+        for WatchedFile { path, .. } in files {
+            if path.is_dir() {
+                ours.folders.insert(path.clone());
+            }
+            ours.names.extend(path.file_name().map(OsString::from));
+        }
+        ours
+    }
+
+    /// Names are compared without their folders, which are spelt in several ways:
+    /// what is taken for ours by mistake is only looked at sooner.
+    fn concerns(&self, event: &Event) -> bool {
+        let is_ours = |path: &PathBuf| {
+            path.file_name().is_some_and(|name| self.names.contains(name))
+                || path.parent().is_some_and(|folder| self.folders.contains(folder))
+        };
+        event.paths.is_empty() || event.need_rescan() || event.paths.iter().any(is_ours)
+    }
+}
+
+impl Changes {
+    pub(super) fn new() -> notify::Result<Changes> {
+        let ours = Arc::new(Mutex::new(Ours::default()));
+        let ((own_sender, own), (other_sender, others)) = (mpsc::channel(1), mpsc::channel(1));
+        let known = Arc::clone(&ours);
+        let watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
+            let Ok(event) = event else { return };
+            if event.kind.is_access() {
+                return;
+            }
+            let is_own = known.lock().unwrap_or_else(PoisonError::into_inner).concerns(&event);
+            let sender = if is_own { &own_sender } else { &other_sender };
+            let _ = sender.try_send(());
+        })?;
+        Ok(Changes { watcher, folders: BTreeSet::new(), ours, own, others })
+    }
+
+    /// Watches these files from now on; whether any folder is new.
+    pub(super) fn watch(&mut self, files: &[WatchedFile]) -> bool {
+        *self.ours.lock().unwrap_or_else(PoisonError::into_inner) = Ours::of(files);
+        let mut has_new = false;
+        for WatchedFile { path, .. } in files {
+            let folder = match path.parent() {
+                _ if path.is_dir() => path.clone(),
+                Some(folder) if folder != Path::new("") => folder.to_owned(),
+                _ => PathBuf::from("."),
+            };
+            if self.folders.contains(&folder) {
+                continue;
+            }
+            match self.watcher.watch(&folder, RecursiveMode::NonRecursive) {
+                Ok(()) => has_new |= self.folders.insert(folder),
+                Err(error) => {
+                    tracing::warn!(folder = %folder.display(), %error, "a folder cannot be watched");
+                }
+            }
+        }
+        has_new
+    }
+
+    /// Waits until something has changed; `false` if nothing will be heard any more.
+    pub(super) async fn settled(&mut self) -> bool {
+        let is_own = tokio::select! {
+            biased;
+            sign = self.own.recv() => sign.map(|()| true),
+            sign = self.others.recv() => sign.map(|()| false),
+        };
+        match is_own {
+            None => return false,
+            Some(true) => {}
+            Some(false) => tokio::select! {
+                sign = self.own.recv() => if sign.is_none() { return false },
+                () = sleep(OTHERS) => return true,
+            },
+        }
+        let latest = Instant::now() + LONGEST_DEBOUNCE;
+        while Instant::now() < latest {
+            let next = latest.min(Instant::now() + DEBOUNCE);
+            match timeout_at(next, self.own.recv()).await {
+                Ok(Some(())) => {}
+                Ok(None) => return false,
+                Err(_) => break,
+            }
+        }
+        true
+    }
+}

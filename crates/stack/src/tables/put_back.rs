@@ -1,0 +1,154 @@
+//! Taking a change back from an entry in TOML whose layout somebody has changed: keys
+//! in another order, a table instead of an inline one, comments that are gone.
+
+use std::ops::Range;
+
+use serde_json::Value;
+use toml_edit::{Item, TableLike};
+
+use super::{TOUCHED, parse, quoted, table, value_of};
+use crate::{
+    digest::of_value,
+    splice::{Edit, splice},
+};
+
+/// Whether two values of an entry have the same meaning in everything that a change
+/// touches.
+pub(crate) fn is_same_change(one: &Value, other: &Value) -> bool {
+    TOUCHED.iter().all(|key| one.get(key) == other.get(key))
+}
+
+/// The text with what a change touches in an entry as it is in `original`; `None`
+/// where the entry has a layout in which that cannot be done.
+pub(crate) fn put_back(text: &str, original: &str, keys: &[String]) -> Option<String> {
+    let (now, before) = (parse(text).ok()?, parse(original).ok()?);
+    let pairs = pairs(original, table(before.as_item(), keys)?, &TOUCHED)?;
+    let entry = table(now.as_item(), keys)?;
+    let (name, way) = keys.split_last()?;
+    let item = table(now.as_item(), way)?.get(name)?;
+    let edits = if item.is_inline_table() {
+        inline_edits(text, entry, item, pairs)?
+    } else {
+        line_edits(text, entry, &pairs)?
+    };
+    let new = splice(text, edits)?;
+    // INVARIANT: the entry means what it meant, and nothing else means anything new.
+    let wanted = expected(value_of(now.as_item()), &value_of(before.as_item()), keys)?;
+    let read = value_of(parse(&new).ok()?.as_item());
+    (of_value(&read) == of_value(&wanted)).then_some(new)
+}
+
+/// The document's value with the touched keys of an entry as they were.
+fn expected(mut now: Value, before: &Value, keys: &[String]) -> Option<Value> {
+    let before = keys.iter().try_fold(before, |value, key| value.get(key))?;
+    let entry = keys.iter().try_fold(&mut now, |value, key| value.get_mut(key))?;
+    let entry = entry.as_object_mut()?;
+    for key in TOUCHED {
+        entry.remove(key);
+        if let Some(value) = before.get(key) {
+            entry.insert(key.to_owned(), value.clone());
+        }
+    }
+    Some(now)
+}
+
+/// Pairs of an entry in the order of its text, each in one piece.
+fn pairs(text: &str, entry: &dyn TableLike, wanted: &[&str]) -> Option<Vec<String>> {
+    let mut pairs = Vec::new();
+    for (name, item) in entry.iter().filter(|(name, _)| wanted.contains(name)) {
+        let (key, _) = entry.get_key_value(name)?;
+        let key = key.span()?;
+        pairs.push(match item {
+            Item::Value(value) => text.get(key.start..value.span()?.end)?.to_owned(),
+            item => format!("{} = {}", text.get(key)?, inline(&value_of(item))?),
+        });
+    }
+    Some(pairs)
+}
+
+/// An inline table of texts, which is all that is kept in tables here.
+fn inline(value: &Value) -> Option<String> {
+    let pair = |(key, value): (&String, &Value)| {
+        Some(format!("{} = {}", quoted(key), quoted(value.as_str()?)))
+    };
+    let pairs: Option<Vec<_>> = value.as_object()?.iter().map(pair).collect();
+    Some(format!("{{ {} }}", pairs?.join(", ")))
+}
+
+/// The edit of an entry that is an inline table.
+fn inline_edits(
+    text: &str,
+    entry: &dyn TableLike,
+    item: &Item,
+    mut all: Vec<String>,
+) -> Option<Vec<Edit>> {
+    let others: Vec<&str> =
+        entry.iter().map(|(name, _)| name).filter(|name| !TOUCHED.contains(name)).collect();
+    all.extend(pairs(text, entry, &others)?);
+    Some(vec![Edit::new(item.span()?, format!("{{ {} }}", all.join(", ")))])
+}
+
+/// The edits of an entry that has a line for each pair.
+fn line_edits(text: &str, entry: &dyn TableLike, pairs: &[String]) -> Option<Vec<Edit>> {
+    let touched = TOUCHED.iter().filter_map(|key| entry.get_key_value(key));
+    let mut lines = Vec::new();
+    let mut first: Option<Range<usize>> = None;
+    for (key, item) in touched {
+        lines.extend(lines_of(text, key.span()?, item)?);
+        if item.is_value() {
+            let key = key.span()?;
+            first = first.filter(|first| first.start < key.start).or(Some(key));
+        }
+    }
+    let first = first?;
+    let place = line(text, &first);
+    // The indentation, and the keys that lead to the entry where it is dotted.
+    let prefix = text.get(place.start..first.start)?;
+    let end = if text.get(place.clone())?.ends_with("\r\n") { "\r\n" } else { "\n" };
+    let mut put = String::new();
+    for part in pairs.iter().flat_map(|pair| [prefix, pair, end]) {
+        put.push_str(part);
+    }
+    let edit = |range: Range<usize>| {
+        let is_first = range.start == place.start;
+        Edit::new(range, if is_first { put.as_str() } else { "" })
+    };
+    Some(lines.into_iter().map(edit).collect())
+}
+
+/// The lines that a pair or a table takes.
+fn lines_of(text: &str, key: Range<usize>, item: &Item) -> Option<Vec<Range<usize>>> {
+    match item {
+        Item::Value(value) => Some(vec![line(text, &(key.start..value.span()?.end))]),
+        Item::Table(table) => {
+            let mut lines = Vec::new();
+            if !table.is_dotted() {
+                lines.push(with_blank_line(text, line(text, &table.span()?)));
+            }
+            for (name, item) in table {
+                lines.extend(lines_of(text, table.get_key_value(name)?.0.span()?, item)?);
+            }
+            Some(lines)
+        }
+        Item::ArrayOfTables(_) | Item::None => None,
+    }
+}
+
+/// All lines that have any of these bytes, with their ends.
+fn line(text: &str, span: &Range<usize>) -> Range<usize> {
+    let (before, after) = text.split_at(span.start);
+    let start = before.rfind('\n').map_or(0, |at| at + 1);
+    let rest = after.get(span.len()..).unwrap_or_default();
+    let end = rest.find('\n').map_or(text.len(), |at| span.end + at + 1);
+    start..end
+}
+
+/// A heading's line with the empty one before it.
+fn with_blank_line(text: &str, heading: Range<usize>) -> Range<usize> {
+    let before = text.get(..heading.start).unwrap_or_default();
+    let blank = ["\r\n", "\n"].iter().find_map(|end| {
+        let rest = before.strip_suffix(end)?;
+        (rest.is_empty() || rest.ends_with('\n')).then_some(rest.len())
+    });
+    blank.unwrap_or(heading.start)..heading.end
+}

@@ -1,0 +1,194 @@
+//! Whether a child still answers. When a request is given up on, the child is asked with a
+//! `ping`: one that is only slow with that request answers it.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// Times in a row for which a child has answered nothing, after which it is replaced.
+const MOST_SILENCES: u32 = 3;
+
+/// What is known of one child.
+#[derive(Debug)]
+pub(super) struct Health {
+    /// How long its answers are waited for; a child without such a time is never replaced.
+    pub(super) patience: Option<Duration>,
+    /// When it last answered a request. Other messages may come from a part of the child
+    /// that still works, for example a heartbeat.
+    answered: Instant,
+    /// Times for which it has answered nothing since then, and when the last was counted.
+    silences: u32,
+    counted: Option<Instant>,
+    ping: Option<Ping>,
+}
+
+/// A `ping` whose time is not over yet, answered or not: there is one at a time.
+#[derive(Debug)]
+struct Ping {
+    sent: Instant,
+    /// When the newest request was made that was given up on meanwhile.
+    given_up: Option<Instant>,
+}
+
+/// What follows from a request that is given up on, or from a `ping`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Fine,
+    /// It may be that only one request takes long: a `ping` is to be sent, and
+    /// [`Health::expire`] called when its time is over.
+    Doubtful,
+    /// It is to be replaced.
+    Dead,
+}
+
+impl Health {
+    pub(super) fn new(patience: Option<Duration>) -> Health {
+        let answered = Instant::now();
+        Health { patience, answered, silences: 0, counted: None, ping: None }
+    }
+
+    /// The child has answered a request, or reported progress of one.
+    pub(super) fn answer(&mut self) {
+        self.answered = Instant::now();
+        self.silences = 0;
+        self.counted = None;
+    }
+
+    /// A request that was made at `asked` is not waited for any longer: its time is over,
+    /// it was cancelled, its client went away, or it could not even be sent.
+    pub(super) fn give_up(&mut self, asked: Instant) -> Verdict {
+        let Some(patience) = self.patience else { return Verdict::Fine };
+        if self.answered > asked {
+            return Verdict::Fine;
+        }
+        if let Some(ping) = &mut self.ping {
+            ping.given_up = ping.given_up.max(Some(asked));
+            return Verdict::Fine;
+        }
+        // Whoever waits has begun to count a little earlier. No time counts twice.
+        let is_timeout = asked.elapsed() >= patience.mul_f64(0.9);
+        if is_timeout && self.counted.is_none_or(|counted| counted <= asked) {
+            self.count();
+        }
+        self.judge(true)
+    }
+
+    /// The time is over in which a `ping` was to be answered.
+    pub(super) fn expire(&mut self) -> Verdict {
+        let Some(ping) = self.ping.take() else { return Verdict::Fine };
+        if self.answered <= ping.sent {
+            self.count();
+        }
+        self.judge(ping.given_up.is_some_and(|asked| asked >= self.answered))
+    }
+
+    fn count(&mut self) {
+        self.silences += 1;
+        self.counted = Some(Instant::now());
+    }
+
+    fn judge(&mut self, is_doubtful: bool) -> Verdict {
+        if self.silences >= MOST_SILENCES {
+            return Verdict::Dead;
+        }
+        if !is_doubtful {
+            return Verdict::Fine;
+        }
+        self.ping = Some(Ping { sent: Instant::now(), given_up: None });
+        Verdict::Doubtful
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::time::{Instant, advance};
+
+    use super::{Health, Verdict};
+
+    const PATIENCE: Duration = Duration::from_mins(1);
+
+    async fn given_up(health: &mut Health, after: Duration) -> Verdict {
+        let asked = Instant::now();
+        advance(after).await;
+        health.give_up(asked)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn three_times_of_silence_in_a_row_are_too_many() {
+        let mut health = Health::new(Some(PATIENCE));
+        // The time-out itself is the first.
+        assert_eq!(given_up(&mut health, PATIENCE).await, Verdict::Doubtful);
+        assert_eq!(given_up(&mut health, PATIENCE).await, Verdict::Fine, "a ping is out");
+        assert_eq!(health.expire(), Verdict::Doubtful);
+        assert_eq!(given_up(&mut health, PATIENCE).await, Verdict::Fine);
+        assert_eq!(health.expire(), Verdict::Dead);
+        let mut never = Health::new(None);
+        for _ in 0..9 {
+            assert_eq!(given_up(&mut never, PATIENCE).await, Verdict::Fine);
+            assert_eq!(never.expire(), Verdict::Fine);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn requests_that_are_cancelled_early_lead_there_too() {
+        let mut health = Health::new(Some(PATIENCE));
+        assert_eq!(given_up(&mut health, PATIENCE / 8).await, Verdict::Doubtful);
+        for expected in [Verdict::Doubtful, Verdict::Doubtful, Verdict::Dead] {
+            advance(PATIENCE / 2).await;
+            assert_eq!(given_up(&mut health, PATIENCE / 8).await, Verdict::Fine);
+            assert_eq!(health.expire(), expected);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_ping_that_is_answered_proves_health() {
+        let mut health = Health::new(Some(PATIENCE));
+        for _ in 0..9 {
+            assert_eq!(given_up(&mut health, PATIENCE).await, Verdict::Doubtful);
+            advance(PATIENCE / 2).await;
+            health.answer();
+            advance(PATIENCE / 2).await;
+            assert_eq!(health.expire(), Verdict::Fine);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_child_that_falls_silent_after_a_ping_is_asked_again() {
+        let mut health = Health::new(Some(PATIENCE));
+        assert_eq!(given_up(&mut health, PATIENCE / 8).await, Verdict::Doubtful);
+        advance(PATIENCE / 8).await;
+        health.answer();
+        advance(PATIENCE / 8).await;
+        assert_eq!(given_up(&mut health, PATIENCE / 8).await, Verdict::Fine);
+        assert_eq!(health.expire(), Verdict::Doubtful);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_slow_request_beside_others_does_not_count() {
+        let mut health = Health::new(Some(PATIENCE));
+        for _ in 0..9 {
+            let asked = Instant::now();
+            advance(PATIENCE / 2).await;
+            health.answer();
+            advance(PATIENCE / 2).await;
+            assert_eq!(health.give_up(asked), Verdict::Fine);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_silence_counts_once_however_many_give_up() {
+        let mut health = Health::new(Some(PATIENCE));
+        let asked = Instant::now();
+        advance(PATIENCE).await;
+        let verdicts = [0; 9].map(|_| health.give_up(asked));
+        assert_eq!(verdicts.iter().filter(|verdict| **verdict != Verdict::Fine).count(), 1);
+        advance(PATIENCE).await;
+        assert_eq!(health.expire(), Verdict::Doubtful, "the second");
+        let asked = Instant::now();
+        advance(PATIENCE / 2).await;
+        health.answer();
+        assert_eq!(health.give_up(asked), Verdict::Fine);
+    }
+}
