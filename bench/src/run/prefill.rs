@@ -3,15 +3,16 @@
 
 use std::{
     fs,
-    io::{self, IsTerminal as _, Read as _},
-    path::{Path, PathBuf},
+    io::{self, IsTerminal as _},
+    path::Path,
 };
 
 use anyhow::Context as _;
 use futures_util::future::try_join_all;
 use sluice_policy::Timestamp;
 use sluice_store::{
-    Durability, GrantRef, Key, Kind, PolicyRef, Record, Store, UpstreamRef, new_id,
+    Clock, Durability, GrantRef, Key, Kind, Outcome, PolicyRef, Record, Store, StoreConfig,
+    UpstreamRef, new_id,
 };
 
 use crate::{clock, listen, upstream::tool};
@@ -21,7 +22,12 @@ const BATCH: usize = 4096;
 
 /// Appends so many records to the database of a data directory.
 pub(super) fn fill(data: &Path, rows: usize) -> anyhow::Result<()> {
-    let store = Store::open(&database(data)?, Durability::Process, &key(data)?)?;
+    let store = Store::open(StoreConfig {
+        directory: data.to_owned(),
+        durability: Durability::Process,
+        key: key(data)?,
+        clock: Clock::System,
+    })?;
     listen::runtime(1)?.block_on(async {
         for from in (0..rows).step_by(BATCH) {
             let batch = from..rows.min(from + BATCH);
@@ -42,20 +48,6 @@ fn key(data: &Path) -> anyhow::Result<Key> {
     Ok(Key::from_bytes(digits.try_into().ok().context("the key has another length")?))
 }
 
-/// The one SQLite file that the gateway has made, whatever its name is.
-fn database(data: &Path) -> anyhow::Result<PathBuf> {
-    const MAGIC: &[u8; 16] = b"SQLite format 3\0";
-    for entry in fs::read_dir(data)? {
-        let path = entry?.path();
-        let mut start = [0; 16];
-        let read = fs::File::open(&path).and_then(|mut file| file.read_exact(&mut start));
-        if read.is_ok() && start == *MAGIC {
-            return Ok(path);
-        }
-    }
-    anyhow::bail!("no SQLite database in `{}`", data.display())
-}
-
 /// Decisions and their outcomes by turns, as calls leave them.
 fn record(n: usize) -> Record {
     let at = Timestamp::from_millis(clock::epoch_millis());
@@ -69,7 +61,7 @@ fn record(n: usize) -> Record {
         grant: Some(GrantRef { id: "file:grant-0".into(), label: "grant-0".into() }),
         method: Some("tools/call".into()),
         tool: Some(name.into()),
-        outcome: Some("allow"),
+        outcome: Some(Outcome::Allow),
         policy: Some(PolicyRef { name: "policy-0".into(), version: "0".repeat(16).into() }),
         arg_keys: vec!["count".into(), "tags".into(), "text".into()],
         arg_digest: Some([0; 32]),
@@ -81,24 +73,30 @@ fn record(n: usize) -> Record {
 
 #[cfg(test)]
 mod tests {
-    use sluice_store::{Durability, Filter, Key, Store};
+    use sluice_store::{Clock, Durability, Filter, Key, Store, StoreConfig};
 
     use super::fill;
+    use crate::listen;
 
     #[test]
     fn a_filled_log_is_one_the_store_accepts() {
         let folder = std::env::temp_dir().join(format!("sluice-bench-fill-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
-        let path = folder.join("any-name");
         std::fs::create_dir_all(folder.join("keys")).unwrap();
         std::fs::write(folder.join("keys/master"), "07".repeat(32)).unwrap();
-        let key = Key::from_bytes([7; 32]);
-        drop(Store::open(&path, Durability::Process, &key).unwrap());
         fill(&folder, 5_000).unwrap();
-        let store = Store::open(&path, Durability::Process, &key).unwrap();
-        let verified = store.verify().unwrap();
-        assert_eq!((verified.records, verified.faults.len()), (5_000, 0));
-        assert!(!store.records(&Filter::default()).unwrap().is_empty());
+        let config = StoreConfig {
+            directory: folder.clone(),
+            durability: Durability::Process,
+            key: Key::from_bytes([7; 32]),
+            clock: Clock::System,
+        };
+        let store = Store::open(config).unwrap();
+        listen::runtime(1).unwrap().block_on(async {
+            let verified = store.verify().await.unwrap();
+            assert_eq!((verified.records, verified.faults.len()), (5_000, 0));
+            assert_eq!(store.page(&Filter::default(), 1).await.unwrap().entries.len(), 1);
+        });
         std::fs::remove_dir_all(&folder).unwrap();
     }
 }

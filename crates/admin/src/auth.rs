@@ -8,11 +8,11 @@ use std::{
 
 use axum::{
     extract::{ConnectInfo, Request, State},
-    http::{HeaderMap, HeaderName, Uri, header, uri::Authority},
+    http::{Extensions, HeaderMap, HeaderName, Uri, header, uri::Authority},
     middleware::Next,
     response::Response,
 };
-use sluice_store::TokenHash;
+use sluice_store::{Actor, TokenHash};
 
 use crate::api::{Plane, Problem, Settings};
 
@@ -88,7 +88,7 @@ pub(crate) async fn require_token(
     next: Next,
 ) -> Result<Response, Problem> {
     if let Err(reason) = check_token(&plane.admin, request.headers()) {
-        plane.failures.note(plane.ops.store(), source(&request), reason);
+        plane.failures.note(plane.ops.store(), source(request.extensions()), reason);
         return Err(Problem::token(reason));
     }
     Ok(next.run(request).await)
@@ -124,9 +124,15 @@ fn bearer(value: &str) -> Option<&str> {
 }
 
 /// Where a request comes from; in process, from this machine.
-fn source(request: &Request) -> IpAddr {
-    let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
+fn source(extensions: &Extensions) -> IpAddr {
+    let peer = extensions.get::<ConnectInfo<SocketAddr>>();
     peer.map_or(Ipv4Addr::LOCALHOST.into(), |ConnectInfo(address)| address.ip())
+}
+
+/// Whoever has the admin token, as records name them.
+pub(crate) fn actor(extensions: &Extensions) -> Actor {
+    let address = Some(source(extensions).to_string().into());
+    Actor { address, ..Actor::local("admin-token", "admin") }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, net::IpAddr, sync::Mutex};
 
 use sluice_policy::{Timestamp, Window};
-use sluice_store::{Kind, Record, Store, new_id};
+use sluice_store::{Kind, Outcome, Record, Store, new_id};
 
 use crate::clock;
 
@@ -66,8 +66,8 @@ fn sum_up(store: &Store, minute: Minute) {
 }
 
 fn append(store: &Store, now: Timestamp, message: String) {
-    store.append_later(&Record {
-        outcome: Some("deny"),
+    store.append_deferred(Record {
+        outcome: Some(Outcome::Deny),
         message: Some(message),
         ..Record::new(new_id(now), now, Kind::Auth)
     });

@@ -13,13 +13,12 @@ mod servers;
 
 use std::{path::PathBuf, sync::Arc};
 
-use sluice_policy::{Problem, Timestamp};
-use sluice_store::{Kind, Name, Record, Store, StoreError, new_id};
+use sluice_policy::Problem;
+use sluice_store::{Actor, Edit, Name, Store, StoreError};
 use tokio::sync::Mutex;
 
 use self::catalog::Shelf;
 pub(crate) use self::{
-    audit::Page,
     grants::{GrantPage, Issued, WantedGrant},
     policies::{Expected, Put},
     servers::WantedServer,
@@ -77,28 +76,11 @@ impl Ops {
     pub(crate) fn store(&self) -> &Store {
         &self.store
     }
-
-    /// Reads from the store without holding up other requests.
-    async fn read<T: Send + 'static>(
-        &self,
-        read: impl FnOnce(&Store) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, Refused> {
-        let store = self.store.clone();
-        match tokio::task::spawn_blocking(move || read(&store)).await {
-            Ok(read) => Ok(read?),
-            Err(_) => Err(Refused::Lost),
-        }
-    }
 }
 
-/// The record of something an administrator did.
-fn record(at: Timestamp, message: String) -> Record {
-    Record {
-        principal: Some("admin".into()),
-        outcome: Some("allow"),
-        message: Some(message),
-        ..Record::new(new_id(at), at, Kind::Admin)
-    }
+/// A change that an actor makes, and what its record says.
+fn edit(actor: &Actor, message: String) -> Edit {
+    Edit { actor: actor.clone(), message }
 }
 
 /// Reads a name, or says what is wrong with it.

@@ -9,9 +9,9 @@ mod reload;
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use anyhow::anyhow;
-use sluice_gateway::{Builtins, Clock, Gateway, Settings, Threads, Tls};
+use sluice_gateway::{Builtins, Gateway, Settings, Threads, Tls};
 use sluice_policy::ArgPath;
-use sluice_store::{Key, Server, Store, Transport};
+use sluice_store::{Clock, Key, Server, Store, StoreConfig, Transport};
 use sluice_upstream::{
     address::Reach,
     stdio::{Launch, Supervisor},
@@ -46,7 +46,12 @@ pub(crate) async fn run(start: Start) -> anyhow::Result<()> {
     let key = Key::from_bytes(data.master_key()?);
     let versions = key.derive("configuration versions");
     let admin_token = data.admin_token(&environment)?;
-    let store = Store::open(&data.path().join("sluice.db"), config.audit.durability, &key)?;
+    let store = Store::open(StoreConfig {
+        directory: data.path().to_owned(),
+        durability: config.audit.durability,
+        key: key.clone(),
+        clock: Clock::System,
+    })?;
     let demo = if demo { Some(demo::Demo::new(&data)?) } else { None };
     let tls = config.tls.as_ref().map(|tls| Tls::load(&tls.cert, &tls.key)).transpose()?;
     let agents = bind(config.listen, "--listen").await?;
@@ -213,7 +218,7 @@ fn builtins() -> Builtins {
 /// Removes old records, now and then.
 async fn prune(store: Store, keep: Duration, most: u64) {
     loop {
-        if let Err(error) = store.prune(keep, most, clock::now()).await {
+        if let Err(error) = store.prune(keep, most).await {
             tracing::error!(%error, "old records could not be removed");
         }
         tokio::time::sleep(PRUNE_EVERY).await;

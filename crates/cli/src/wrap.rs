@@ -6,10 +6,10 @@ pub(crate) mod name;
 use std::{path::PathBuf, process::ExitStatus, sync::Arc};
 
 use anyhow::{Context as _, anyhow};
-use sluice_gateway::{Builtins, Clock, Ended, Gateway, Settings, Wrapped};
+use sluice_gateway::{Builtins, Ended, Gateway, Settings, Wrapped};
 use sluice_store::{
-    AttachedPolicy, Bridge, Instances, Key, Name, Secret, Server, Source as Origin, Start as When,
-    Store, Transport,
+    AttachedPolicy, Bridge, Clock, Instances, Key, Name, Secret, Server, Source as Origin,
+    Start as When, Store, StoreConfig, Transport,
 };
 use sluice_upstream::{
     HttpUpstream, Upstream,
@@ -65,7 +65,12 @@ pub(crate) async fn run(start: Start) -> anyhow::Result<Done> {
     // The command starts up while the store is opened. Nothing is sent to it before.
     let (upstream, child) = reached(&place, &name, &environment)?;
     let durability = Audit::default().durability;
-    let store = Store::open(&data.path().join("sluice.db"), durability, &key)?;
+    let store = Store::open(StoreConfig {
+        directory: data.path().to_owned(),
+        durability,
+        key: key.clone(),
+        clock: Clock::System,
+    })?;
     let people = data::admin_url(data.path());
     let gateway = Gateway::new(settings(people, key), store.clone(), Builtins::new())
         .ok_or_else(|| anyhow!("the key in the data directory cannot be used"))?;

@@ -5,7 +5,7 @@ mod unserved;
 
 use std::{borrow::Cow, sync::Arc};
 
-use sluice_store::{Kind, Record, new_id};
+use sluice_store::{Kind, Outcome, Record, new_id};
 use sluice_wire::{
     edit::quoted,
     json::Value,
@@ -115,8 +115,11 @@ pub(crate) struct Access<'a> {
 /// or a refusal.
 pub(crate) async fn access(visit: &Visit, access: Access<'_>) -> Result<Permit, Refusal> {
     let mut record = record(visit, access.method);
+    if record.method.as_deref() != Some(access.target) {
+        record.target = Some(shortened(access.target, 256).into_owned());
+    }
     if access.is_permitted {
-        record.outcome = Some("allow");
+        record.outcome = Some(Outcome::Allow);
         return permitted(visit, record).await;
     }
     let message = format!("`{}` is not available to this grant", shortened(access.target, 256));
@@ -124,11 +127,11 @@ pub(crate) async fn access(visit: &Visit, access: Access<'_>) -> Result<Permit, 
         Some(if visit.policy.is_none() { "(no policy)".into() } else { access.rule.into() });
     record.message = Some(message.clone());
     if visit.is_shadow() {
-        record.outcome = Some("shadow_deny");
+        record.outcome = Some(Outcome::ShadowDeny);
         return permitted(visit, record).await;
     }
-    record.outcome = Some("deny");
-    let decision = shown(&record, "deny", record.rule.as_deref().unwrap_or_default(), &[]);
+    record.outcome = Some(Outcome::Deny);
+    let decision = shown(&record, Outcome::Deny, record.rule.as_deref().unwrap_or_default(), &[]);
     write(visit, record).await?;
     Err(Refusal::Denied { message, decision })
 }
@@ -143,7 +146,7 @@ pub(crate) async fn unknown_method(visit: &Visit, method: &str) -> Result<Permit
     // that door or none, also where a policy only watches.
     if Method::resembles_known(method) {
         let mut record = record(visit, kept_method(method));
-        record.outcome = Some("deny");
+        record.outcome = Some(Outcome::Deny);
         record.rule = Some("/methods".into());
         write(visit, record).await?;
         return Err(unknown());
@@ -159,7 +162,7 @@ pub(crate) async fn unknown_method(visit: &Visit, method: &str) -> Result<Permit
 
 async fn permitted(visit: &Visit, record: Record) -> Result<Permit, Refusal> {
     write(visit, record.clone()).await?;
-    let settlement = Settlement::new(Arc::clone(&visit.gateway), record, Vec::new(), visit.started);
+    let settlement = Settlement::new(Arc::clone(&visit.gateway), record, false, visit.started);
     Ok(Permit { settlement: Some(settlement) })
 }
 
@@ -172,7 +175,7 @@ fn announce(visit: &Visit, record: &Record) {
         grant = visit.holder.id(),
         method = record.method.as_deref(),
         tool = record.tool.as_deref(),
-        outcome = record.outcome,
+        outcome = record.outcome.map(Outcome::as_str),
         rule = record.rule.as_deref(),
         "decided"
     );
@@ -203,9 +206,10 @@ fn record(visit: &Visit, method: impl Into<Cow<'static, str>>) -> Record {
 }
 
 /// A decision as callers see it.
-fn shown(record: &Record, outcome: &str, rule: &str, more: &[(&str, String)]) -> String {
+fn shown(record: &Record, outcome: Outcome, rule: &str, more: &[(&str, String)]) -> String {
     let more: Vec<_> = more.iter().map(|(name, json)| format!(r#","{name}":{json}"#)).collect();
     let (id, rule, more) = (record.id, quoted(rule), more.concat());
+    let outcome = outcome.as_str();
     format!(r#"{{"id":"{id}","outcome":"{outcome}","rule":{rule}{more}}}"#)
 }
 

@@ -7,7 +7,7 @@ use std::{
 };
 
 use sluice_policy::{Timestamp, Window};
-use sluice_store::{Kind, Record, new_id};
+use sluice_store::{Kind, Outcome, Record, new_id};
 
 use crate::gateway::Inner;
 
@@ -47,9 +47,9 @@ impl Failures {
         // One record is left for the count.
         if count.failed < MOST_RECORDS {
             let message = format!("{reason} (from {source})");
-            gateway.store.append_later(&Record {
+            gateway.store.append_deferred(Record {
                 server: Some(server.chars().take(64).collect::<String>().into()),
-                outcome: Some("deny"),
+                outcome: Some(Outcome::Deny),
                 message: Some(message),
                 ..Record::new(new_id(now), now, Kind::Auth)
             });
@@ -75,8 +75,8 @@ fn summed(gateway: &Inner, source: IpAddr, count: Count) {
         return;
     };
     let now = gateway.settings.clock.now();
-    gateway.store.append_later(&Record {
-        outcome: Some("deny"),
+    gateway.store.append_deferred(Record {
+        outcome: Some(Outcome::Deny),
         message: Some(format!("{more} more failed in that minute (from {source})")),
         ..Record::new(new_id(now), now, Kind::Auth)
     });

@@ -14,7 +14,6 @@
 mod answer;
 mod assess;
 mod body;
-mod clock;
 mod decide;
 mod failures;
 mod forward;
@@ -42,7 +41,6 @@ mod subscriptions;
 mod visit;
 mod wrap;
 
-pub use clock::Clock;
 pub use gateway::{Gateway, KnownTool};
 pub use listen::{Threads, Tls, TlsError};
 pub use settings::Settings;

@@ -16,7 +16,7 @@ use prometheus_client::{
     registry::{Registry, Unit},
 };
 use sluice_policy::Timestamp;
-use sluice_store::{Record, UpstreamRef};
+use sluice_store::{Outcome, Record, UpstreamRef};
 
 use crate::{gateway::Inner, visit::Visit};
 
@@ -191,7 +191,7 @@ impl Metrics {
             Some(_) => Arc::clone(&self.unknown),
             None => record.method.as_deref().unwrap_or_default().into(),
         };
-        let outcome = record.outcome.unwrap_or_default();
+        let outcome = record.outcome.map_or("", Outcome::as_str);
         let decision = Decision {
             server: Label(Arc::clone(&visit.server.link.name)),
             tool: Label(tool),
@@ -199,7 +199,7 @@ impl Metrics {
         };
         self.decisions.get_or_create(&decision).inc();
         self.deciding.observe(seconds(crate::settle::micros(visit.started)));
-        if outcome == "approve" {
+        if record.outcome == Some(Outcome::Hold) {
             self.approvals.inc();
         }
     }
@@ -211,7 +211,7 @@ impl Metrics {
             None => record.method.as_deref().unwrap_or_default().into(),
         };
         let server = Label(Arc::clone(&self.unknown));
-        let outcome = record.outcome.unwrap_or_default();
+        let outcome = record.outcome.map_or("", Outcome::as_str);
         self.decisions.get_or_create(&Decision { server, tool: Label(tool), outcome }).inc();
     }
 

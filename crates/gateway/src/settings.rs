@@ -1,11 +1,9 @@
 //! What the data path needs to know that no request can change.
 
 use sluice_policy::ArgPath;
-use sluice_store::Key;
+use sluice_store::{Clock, Key};
 use sluice_upstream::{address::Reach, stdio::Launch};
 use sluice_wire::json::Bounds;
-
-use crate::clock::Clock;
 
 /// Settings of the agents' plane.
 #[derive(Debug, Clone)]

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use http::Response;
-use sluice_store::{Charge, Kind, Record, UpstreamRef, new_id};
+use sluice_store::{Kind, Outcome, Record, UpstreamRef, new_id};
 use sluice_upstream::builtin::Verdict;
 use tokio::time::Instant;
 
@@ -18,7 +18,8 @@ pub(crate) struct Settlement {
     gateway: Arc<Inner>,
     /// The decision's record, from which the outcome's is made.
     decision: Option<Box<Record>>,
-    charges: Vec<Charge>,
+    /// Whether a reservation made charges that can be given back.
+    is_charged: bool,
     started: Instant,
     sent: Option<Instant>,
     status: Option<u16>,
@@ -30,13 +31,13 @@ impl Settlement {
     pub(crate) fn new(
         gateway: Arc<Inner>,
         decision: Record,
-        charges: Vec<Charge>,
+        is_charged: bool,
         started: Instant,
     ) -> Settlement {
         Settlement {
             gateway,
             decision: Some(Box::new(decision)),
-            charges,
+            is_charged,
             started,
             sent: None,
             status: None,
@@ -64,13 +65,13 @@ impl Settlement {
     pub(crate) fn succeed(&mut self, is_error: Option<bool>) {
         let has_failed = self.verdict.as_ref().is_some_and(Verdict::has_failed);
         let is_error = if has_failed { Some(true) } else { is_error };
-        let outcome = if is_error == Some(true) { "error" } else { "allow" };
+        let outcome = if is_error == Some(true) { Outcome::Error } else { Outcome::Allow };
         self.finish(outcome, is_error, None);
     }
 
     /// There was no good answer.
     pub(crate) fn fail(&mut self, why: &str) {
-        self.finish("error", None, Some(why.to_owned()));
+        self.finish(Outcome::Error, None, Some(why.to_owned()));
     }
 
     /// The client has cancelled the call, so that no answer was waited for.
@@ -82,25 +83,25 @@ impl Settlement {
 
     /// Certainly nothing was sent: the charges are given back.
     pub(crate) async fn give_back(&mut self, why: &str) {
-        let charges = std::mem::take(&mut self.charges);
-        if charges.is_empty() {
+        if !std::mem::take(&mut self.is_charged) {
             return self.fail(why);
         }
-        let Some(record) = self.outcome("error", None, Some(why.to_owned())) else { return };
-        if let Err(error) = self.gateway.store.refund(charges, record).await {
+        let Some(record) = self.outcome(Outcome::Error, None, Some(why.to_owned())) else { return };
+        let Some(request) = record.request else { return };
+        if let Err(error) = self.gateway.store.release(request, record).await {
             tracing::error!(%error, "charges could not be given back");
         }
     }
 
-    fn finish(&mut self, outcome: &'static str, is_error: Option<bool>, message: Option<String>) {
+    fn finish(&mut self, outcome: Outcome, is_error: Option<bool>, message: Option<String>) {
         if let Some(record) = self.outcome(outcome, is_error, message) {
-            self.gateway.store.append_later(&record);
+            self.gateway.store.append_deferred(record);
         }
     }
 
     fn outcome(
         &mut self,
-        outcome: &'static str,
+        outcome: Outcome,
         is_error: Option<bool>,
         message: Option<String>,
     ) -> Option<Record> {

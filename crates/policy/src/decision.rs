@@ -19,7 +19,8 @@ pub enum Outcome {
     Allow,
     Deny,
     Hide,
-    Approve,
+    /// The call waits for a human.
+    Hold,
 }
 
 impl Outcome {
@@ -29,13 +30,14 @@ impl Outcome {
             Outcome::Allow => "allow",
             Outcome::Deny => "deny",
             Outcome::Hide => "hide",
-            Outcome::Approve => "approve",
+            Outcome::Hold => "hold",
         }
     }
 
-    /// The outcome of that name.
+    /// The outcome of that name. Tests of policies may also say `approve` for `hold`.
     pub fn from_name(name: &str) -> Option<Outcome> {
-        [Outcome::Allow, Outcome::Deny, Outcome::Hide, Outcome::Approve]
+        let name = if name == "approve" { "hold" } else { name };
+        [Outcome::Allow, Outcome::Deny, Outcome::Hide, Outcome::Hold]
             .into_iter()
             .find(|outcome| outcome.name() == name)
     }

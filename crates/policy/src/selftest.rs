@@ -96,7 +96,7 @@ fn step(
 ) -> (Outcome, Option<String>) {
     match judge(Some(policy), call, Facts::NoList, at) {
         Decision::Deny(denial) => (denial.outcome(), Some(denial.rule.into_owned())),
-        Decision::Hold(terms) => (Outcome::Approve, Some(terms.rule.to_owned())),
+        Decision::Hold(terms) => (Outcome::Hold, Some(terms.rule.to_owned())),
         Decision::Allow(allow) => {
             let admitted =
                 allow.admit(|limit| counters.get(limit.counter()).copied().unwrap_or_default());

@@ -18,10 +18,10 @@ use std::{
     time::Instant,
 };
 
-use sluice_policy::{Amount, Scope, Timestamp};
+use sluice_policy::{Amount, Scope, Timestamp, Window};
 use sluice_store::{
-    Charge, CounterKey, Durability, GrantRef, Key, Kind, PolicyRef, Record, Store, UpstreamRef,
-    new_id,
+    Charge, Clock, CounterKey, Durability, GrantRef, Key, Kind, Outcome, PolicyRef, Record,
+    Reservation, Store, StoreConfig, UpstreamRef, new_id,
 };
 
 /// Long enough for the log to be checkpointed several times.
@@ -38,14 +38,15 @@ fn main() -> io::Result<()> {
     let (callers, calls) = (numbers.next(), numbers.next().unwrap_or(CALLS));
     writeln!(
         io::stdout(),
-        "{:>8} {:>16} {:>16} {:>16} {:>16} {:>16} {:>16}",
+        "{:>8} {:>16} {:>16} {:>16} {:>16} {:>16} {:>16} {:>16}",
         "callers",
         "store µs/call",
         "behind µs/call",
         "callers µs/call",
         "store wakes",
         "callers' wakes",
-        "µs until answered"
+        "µs until answered",
+        "bytes a call"
     )?;
     for callers in callers.map_or(vec![1, 16, 64], |callers| vec![callers]) {
         measure(callers, calls)?;
@@ -57,26 +58,34 @@ fn measure(callers: u32, calls: u32) -> io::Result<()> {
     let folder = std::env::temp_dir().join(format!("sluice-reserve-{}", std::process::id()));
     fs::create_dir_all(&folder)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build()?;
-    let store = Store::open(&folder.join("x.db"), Durability::Process, &Key::from_bytes([7; 32]))
-        .expect("the store opens");
+    let store = Store::open(StoreConfig {
+        directory: folder.clone(),
+        durability: Durability::Process,
+        key: Key::from_bytes([7; 32]),
+        clock: Clock::System,
+    })
+    .expect("the store opens");
     runtime.block_on(drive(&store, callers, calls / 10));
     let before = Usage::now()?;
     runtime.block_on(drive(&store, callers, calls));
     let after = Usage::now()?;
     runtime.block_on(store.close()).expect("the store closes");
+    let bytes = fs::metadata(folder.join("sluice.db"))?.len();
+    let recorded = u64::from(calls + calls / 10);
     let each = |thread: fn(&Usage) -> u64| {
         let used = thread(&after) - thread(&before);
         f64::from(u32::try_from(used).unwrap_or(u32::MAX)) / f64::from(calls)
     };
     writeln!(
         io::stdout(),
-        "{callers:>8} {:>16.2} {:>16.2} {:>16.2} {:>16.3} {:>16.3} {:>16.1}",
+        "{callers:>8} {:>16.2} {:>16.2} {:>16.2} {:>16.3} {:>16.3} {:>16.1} {:>16}",
         each(|usage| usage.store.micros),
         each(|usage| usage.behind.micros),
         each(|usage| usage.callers.micros),
         each(|usage| usage.store.wakes),
         each(|usage| usage.callers.wakes),
         each(|usage| usage.waited),
+        bytes / recorded,
     )?;
     fs::remove_dir_all(&folder)
 }
@@ -91,12 +100,15 @@ async fn drive(store: &Store, callers: u32, calls: u32) {
                     let decision = texts.decision();
                     let outcome = texts.outcome(&decision);
                     let started = now();
-                    let made = store.reserve(vec![texts.charge()], decision).await;
+                    let id = decision.request.unwrap_or(decision.id);
+                    let reservation =
+                        Reservation { id, charges: vec![texts.charge()], record: decision };
+                    let made = store.reserve(reservation).await;
                     made.expect("the store takes the call");
                     let micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(0);
                     WAITED.fetch_add(micros, Ordering::Relaxed);
                     be_busy();
-                    store.append_later(&outcome);
+                    store.append_deferred(outcome);
                     be_busy();
                 }
             })
@@ -143,8 +155,7 @@ impl Texts {
     fn charge(&self) -> Charge {
         Charge {
             key: self.key.clone(),
-            window_start: NOW,
-            window_seconds: 60,
+            window: Window::Minute,
             amount: Amount::ONE,
             max: Amount::whole(1 << 40),
         }
@@ -158,7 +169,7 @@ impl Texts {
         record.session = Some(Arc::clone(&self.session));
         record.method = Some("tools/call".into());
         record.tool = Some(Arc::clone(&self.tool));
-        record.outcome = Some("allow");
+        record.outcome = Some(Outcome::Allow);
         record.policy = Some(self.policy.clone());
         record.arg_keys = ["amount", "currency", "to"].map(String::from).to_vec();
         record.arg_digest = Some([0xb6; 32]);
@@ -173,7 +184,7 @@ impl Texts {
         record.grant = Some(self.grant.clone());
         record.method = Some("tools/call".into());
         record.tool = Some(Arc::clone(&self.tool));
-        record.outcome = Some("allow");
+        record.outcome = Some(Outcome::Allow);
         record.upstream =
             Some(UpstreamRef { status: Some(200), is_error: Some(false), micros: 812 });
         record.micros = Some(901);

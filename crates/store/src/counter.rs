@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sluice_policy::{Amount, Scope, Timestamp};
+use sluice_policy::{Amount, Scope, Timestamp, Window};
 
 /// One counter: a name on a server, belonging to whoever its scope says. Clones
 /// share their text.
@@ -22,24 +22,36 @@ impl CounterKey {
         CounterKey(text.into())
     }
 
-    /// One whose text is known.
-    pub(crate) fn from_text(text: &str) -> CounterKey {
-        CounterKey(text.into())
-    }
-
-    pub(crate) fn text(&self) -> &str {
-        &self.0
+    /// Server, scope, owner and name.
+    pub(crate) fn parts(&self) -> [&str; 4] {
+        let mut parts = self.0.splitn(4, '\0');
+        std::array::from_fn(|_| parts.next().unwrap_or_default())
     }
 }
 
-/// What one call adds to one window of one counter, and the most it may hold.
+/// What one call adds to the current window of one counter, and the most that
+/// window may hold. The store's clock says which window is current.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Charge {
     pub key: CounterKey,
-    pub window_start: Timestamp,
-    pub window_seconds: u32,
+    pub window: Window,
     pub amount: Amount,
     pub max: Amount,
+}
+
+/// A charge that was made: to which window, and how much.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Charged {
+    pub(crate) slot: Slot,
+    pub(crate) window_end: i64,
+    pub(crate) amount: Amount,
+}
+
+/// One window of one counter.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Slot {
+    pub(crate) key: CounterKey,
+    pub(crate) window_start: Timestamp,
 }
 
 impl Charge {
@@ -48,8 +60,14 @@ impl Charge {
         reading.checked_add(self.amount).filter(|sum| *sum <= self.max)
     }
 
-    /// When its window ends, in milliseconds.
-    pub(crate) fn window_end(&self) -> i64 {
-        self.window_start.as_millis().saturating_add(i64::from(self.window_seconds) * 1000)
+    /// The charge in the window that holds `now`.
+    pub(crate) fn at(&self, now: Timestamp) -> Charged {
+        let window_start = self.window.start(now);
+        let length = i64::from(self.window.seconds()) * 1000;
+        Charged {
+            slot: Slot { key: self.key.clone(), window_start },
+            window_end: window_start.as_millis().saturating_add(length),
+            amount: self.amount,
+        }
     }
 }

@@ -8,6 +8,7 @@ use sluice_policy::Timestamp;
 
 use crate::{
     digest::{from_hex, hex, sha256},
+    id,
     name::Name,
 };
 
@@ -34,6 +35,23 @@ pub struct NewGrant {
     pub policy: Name,
     pub principal: Option<String>,
     pub expires_at: Option<Timestamp>,
+}
+
+impl NewGrant {
+    /// The grant that is made of it now.
+    pub(crate) fn into_grant(self, now: Timestamp) -> Grant {
+        let NewGrant { label, servers, policy, principal, expires_at } = self;
+        Grant {
+            id: id::new_id(now).to_string(),
+            label,
+            servers,
+            policy,
+            principal,
+            created_at: now,
+            expires_at,
+            revoked_at: None,
+        }
+    }
 }
 
 /// A grant with another token.

@@ -59,16 +59,6 @@ impl Id {
         Timestamp::from_millis(i64::try_from(self.0 >> REST).unwrap_or(i64::MAX))
     }
 
-    /// Its time and its other bits, apart.
-    pub(crate) fn split(self) -> (u128, u128) {
-        (self.0 >> REST, self.0 & MASK)
-    }
-
-    /// The opposite; what does not fit is left out.
-    pub(crate) fn join((time, rest): (u128, u128)) -> Id {
-        Id(time << REST | rest & MASK)
-    }
-
     pub(crate) fn push(self, text: &mut String) {
         let mut rest = self.0;
         let mut letters = [b'0'; LENGTH];

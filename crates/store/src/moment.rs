@@ -8,14 +8,7 @@ const DAY: i64 = 86_400_000;
 /// The first and the last moment that four digits of a year can name.
 const RANGE: (i64, i64) = (-62_167_219_200_000, 253_402_300_799_999);
 
-/// A moment's text, such as `2026-11-15T06:38:28.123Z`.
-pub(crate) fn text(at: Timestamp) -> String {
-    let mut text = String::with_capacity(24);
-    push(&mut text, at);
-    text
-}
-
-/// Appends a moment's text.
+/// Appends a moment's text, such as `2026-11-15T06:38:28.123Z`.
 pub(crate) fn push(text: &mut String, at: Timestamp) {
     let millis = at.as_millis().clamp(RANGE.0, RANGE.1);
     let (year, month, day) = date(millis.div_euclid(DAY));
@@ -78,7 +71,11 @@ fn date(days: i64) -> (i64, i64, i64) {
 mod tests {
     use sluice_policy::Timestamp;
 
-    use super::text;
+    fn text(at: Timestamp) -> String {
+        let mut text = String::new();
+        super::push(&mut text, at);
+        text
+    }
 
     #[test]
     fn moments_are_what_another_reader_takes_them_for() {

@@ -1,20 +1,23 @@
 //! Audit records: what happened, in the words of the contract.
 //!
-//! A record's text is written by hand: every call writes two. What is not known
-//! is left out. Values of arguments are in it only where the operator asks for them.
+//! A record's text is written by hand, because every call writes two. What is not
+//! known is left out. Values of arguments are in it only where the operator asks
+//! for them.
 
-mod line;
-
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, fmt::Write as _, sync::Arc};
 
 use sluice_policy::Timestamp;
+use sluice_wire::json;
 
-use crate::id::Id;
+use crate::{actor::Actor, chain::Anchor, digest::push_hex, id::Id, moment};
 
-pub(crate) use line::{Line, Own, push_number};
+/// Bytes that nearly every record fits into, hash and all.
+const USUAL_LENGTH: usize = 1024;
+/// The largest number a back-end can hold.
+const LARGEST: u64 = i64::MAX.unsigned_abs();
 
 /// What a record is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
     Decision,
     Outcome,
@@ -25,6 +28,15 @@ pub enum Kind {
 }
 
 impl Kind {
+    pub const ALL: [Kind; 6] =
+        [Kind::Decision, Kind::Outcome, Kind::Auth, Kind::Approval, Kind::Admin, Kind::Drift];
+
+    /// The kind of this name.
+    pub fn from_name(name: &str) -> Option<Kind> {
+        Kind::ALL.into_iter().find(|kind| kind.as_str() == name)
+    }
+
+    /// Its name in records.
     pub fn as_str(self) -> &'static str {
         match self {
             Kind::Decision => "decision",
@@ -33,6 +45,48 @@ impl Kind {
             Kind::Approval => "approval",
             Kind::Admin => "admin",
             Kind::Drift => "drift",
+        }
+    }
+}
+
+/// How something came out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Outcome {
+    Allow,
+    Deny,
+    /// Denied because the tool is hidden.
+    Hide,
+    /// The call waits for people.
+    Hold,
+    /// Let through by a policy that only watches, which would have denied it.
+    ShadowDeny,
+    Error,
+}
+
+impl Outcome {
+    pub const ALL: [Outcome; 6] = [
+        Outcome::Allow,
+        Outcome::Deny,
+        Outcome::Hide,
+        Outcome::Hold,
+        Outcome::ShadowDeny,
+        Outcome::Error,
+    ];
+
+    /// The outcome of this name.
+    pub fn from_name(name: &str) -> Option<Outcome> {
+        Outcome::ALL.into_iter().find(|outcome| outcome.as_str() == name)
+    }
+
+    /// Its name in records, metrics and the API.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Outcome::Allow => "allow",
+            Outcome::Deny => "deny",
+            Outcome::Hide => "hide",
+            Outcome::Hold => "hold",
+            Outcome::ShadowDeny => "shadow_deny",
+            Outcome::Error => "error",
         }
     }
 }
@@ -74,8 +128,13 @@ pub struct Record {
     pub session: Option<Arc<str>>,
     pub method: Option<Cow<'static, str>>,
     pub tool: Option<Arc<str>>,
-    /// `allow`, `deny`, `hide`, `approve`, `shadow_deny` or `error`.
-    pub outcome: Option<&'static str>,
+    pub outcome: Option<Outcome>,
+    /// The resource, prompt or task that is not a tool.
+    pub target: Option<String>,
+    /// Who did it, of what people do.
+    pub actor: Option<Actor>,
+    /// The approval that the call waits for or was given.
+    pub approval: Option<Arc<str>>,
     pub rule: Option<Arc<str>>,
     pub message: Option<String>,
     pub policy: Option<PolicyRef>,
@@ -87,6 +146,8 @@ pub struct Record {
     pub arg_values: Option<String>,
     pub upstream: Option<UpstreamRef>,
     pub micros: Option<u64>,
+    /// Where the chains go on, in the record of a pruning. Made by the store alone.
+    pub anchor: Option<Anchor>,
 }
 
 impl Record {
@@ -104,6 +165,9 @@ impl Record {
             method: None,
             tool: None,
             outcome: None,
+            target: None,
+            actor: None,
+            approval: None,
             rule: None,
             message: None,
             policy: None,
@@ -112,119 +176,134 @@ impl Record {
             arg_values: None,
             upstream: None,
             micros: None,
+            anchor: None,
         }
     }
 
-    /// The record as one line of JSON, open at its end for what chains it.
-    pub(crate) fn line(&self) -> Line {
-        self.line_on(Line::default())
+    /// The record as JSON text without its closing brace, for the chain to go on.
+    pub(crate) fn text(&self) -> String {
+        let mut text = String::with_capacity(USUAL_LENGTH);
+        self.write_head(&mut text);
+        self.write_call(&mut text);
+        self.write_tail(&mut text);
+        text
     }
 
-    /// The same, written where another line was before.
-    pub(crate) fn line_on(&self, blank: Line) -> Line {
-        let mut line = blank;
-        line.begin(self.at);
-        self.write_head(&mut line);
-        self.write_call(&mut line);
-        self.write_tail(&mut line);
-        line
-    }
-
-    fn write_head(&self, out: &mut Line) {
-        out.push(r#"{"id":""#);
-        out.id(self.id);
-        out.push(r#"","at":""#);
-        out.moment(self.at);
-        out.push(r#"","kind":""#);
-        out.push(self.kind.as_str());
-        out.push("\"");
+    fn write_head(&self, out: &mut String) {
+        out.push_str(r#"{"id":""#);
+        self.id.push(out);
+        out.push_str(r#"","at":""#);
+        moment::push(out, self.at);
+        out.push_str(r#"","kind":""#);
+        out.push_str(self.kind.as_str());
+        out.push('"');
         if let Some(request) = self.request {
-            out.push(r#","request":""#);
-            out.id(request);
-            out.push("\"");
+            out.push_str(r#","request":""#);
+            request.push(out);
+            out.push('"');
         }
     }
 
-    fn write_call(&self, out: &mut Line) {
+    fn write_call(&self, out: &mut String) {
         member(out, r#","server":"#, self.server.as_deref());
         if let Some(GrantRef { id, label }) = &self.grant {
             member(out, r#","grant":{"id":"#, Some(id));
             member(out, r#","label":"#, Some(label));
-            out.push("}");
+            out.push('}');
         }
         member(out, r#","principal":"#, self.principal.as_deref());
-        varying(out, r#","session":"#, self.session.as_deref());
+        member(out, r#","session":"#, self.session.as_deref());
         member(out, r#","method":"#, self.method.as_deref());
         member(out, r#","tool":"#, self.tool.as_deref());
-        member(out, r#","outcome":"#, self.outcome);
+        member(out, r#","outcome":"#, self.outcome.map(Outcome::as_str));
+        member(out, r#","target":"#, self.target.as_deref());
+        if let Some(Actor { id, label, address }) = &self.actor {
+            member(out, r#","actor":{"id":"#, Some(id));
+            member(out, r#","label":"#, Some(label));
+            member(out, r#","address":"#, address.as_deref());
+            out.push('}');
+        }
+        member(out, r#","approval":"#, self.approval.as_deref());
         member(out, r#","rule":"#, self.rule.as_deref());
-        varying(out, r#","message":"#, self.message.as_deref());
+        member(out, r#","message":"#, self.message.as_deref());
         if let Some(PolicyRef { name, version }) = &self.policy {
             member(out, r#","policy":{"name":"#, Some(name));
             member(out, r#","version":"#, Some(version));
-            out.push("}");
+            out.push('}');
         }
     }
 
-    fn write_tail(&self, out: &mut Line) {
+    fn write_tail(&self, out: &mut String) {
         // A decision says so even when there were no arguments.
         if self.kind == Kind::Decision || !self.arg_keys.is_empty() {
-            out.push(r#","arg_keys":["#);
-            for (place, key) in self.arg_keys.iter().enumerate() {
-                out.push(if place == 0 { "" } else { "," });
-                out.string(key);
-            }
-            out.push("]");
+            out.push_str(r#","arg_keys":"#);
+            push_keys(out, &self.arg_keys);
         }
         if let Some(digest) = &self.arg_digest {
-            out.push(r#","arg_digest":""#);
-            out.digest(digest);
-            out.push("\"");
+            out.push_str(r#","arg_digest":""#);
+            push_hex(out, digest);
+            out.push('"');
         }
         if let Some(values) = &self.arg_values {
-            out.push(r#","arg_values":"#);
-            out.varying(|text| text.push_str(values));
+            out.push_str(r#","arg_values":"#);
+            out.push_str(values);
         }
         if let Some(upstream) = &self.upstream {
             upstream.write(out);
         }
         if let Some(micros) = self.micros {
-            out.push(r#","micros":"#);
-            out.number(micros);
+            out.push_str(r#","micros":"#);
+            push_number(out, micros);
+        }
+        if let Some(anchor) = &self.anchor {
+            out.push_str(r#","anchor":"#);
+            anchor.push(out);
         }
     }
 }
 
 impl UpstreamRef {
-    fn write(&self, out: &mut Line) {
-        out.push(r#","upstream":{"#);
+    fn write(&self, out: &mut String) {
+        out.push_str(r#","upstream":{"#);
         if let Some(status) = self.status {
-            out.push(r#""status":"#);
-            out.number(u64::from(status));
-            out.push(",");
+            out.push_str(r#""status":"#);
+            push_number(out, u64::from(status));
+            out.push(',');
         }
         if let Some(is_error) = self.is_error {
-            out.push(if is_error { r#""is_error":true,"# } else { r#""is_error":false,"# });
+            out.push_str(if is_error { r#""is_error":true,"# } else { r#""is_error":false,"# });
         }
-        out.push(r#""micros":"#);
-        out.number(self.micros);
-        out.push("}");
+        out.push_str(r#""micros":"#);
+        push_number(out, self.micros);
+        out.push('}');
     }
 }
 
-fn member(out: &mut Line, before: &str, text: Option<&str>) {
+/// Keys of arguments as a JSON array.
+pub(crate) fn push_keys(out: &mut String, keys: &[String]) {
+    out.push('[');
+    for (index, key) in keys.iter().enumerate() {
+        out.push_str(if index == 0 { "" } else { "," });
+        push_string(out, key);
+    }
+    out.push(']');
+}
+
+fn member(out: &mut String, before: &str, text: Option<&str>) {
     if let Some(text) = text {
-        out.push(before);
-        out.string(text);
+        out.push_str(before);
+        push_string(out, text);
     }
 }
 
-/// The same of what is hardly ever twice the same.
-fn varying(out: &mut Line, before: &str, text: Option<&str>) {
-    if let Some(text) = text {
-        out.push(before);
-        out.varying(|out| line::push_string(out, text));
-    }
+fn push_string(out: &mut String, text: &str) {
+    // Writing to a string cannot fail.
+    let _ = json::write_string(out, text);
+}
+
+fn push_number(out: &mut String, number: u64) {
+    // Writing to a string cannot fail.
+    let _ = write!(out, "{}", number.min(LARGEST));
 }
 
 #[cfg(test)]
@@ -234,14 +313,13 @@ mod tests {
     use serde_json::json;
     use sluice_policy::Timestamp;
 
-    use super::{GrantRef, Kind, PolicyRef, Record, UpstreamRef};
-    use crate::id::new_id;
+    use super::{GrantRef, Kind, Outcome, PolicyRef, Record, UpstreamRef};
+    use crate::{actor::Actor, id::new_id};
 
     const AT: Timestamp = Timestamp::from_millis(1_794_724_708_123);
 
     fn read(record: &Record) -> serde_json::Value {
-        let text = record.line().lend(|text| format!("{text}}}"));
-        serde_json::from_str(&text).unwrap()
+        serde_json::from_str(&format!("{}}}", record.text())).unwrap()
     }
 
     #[test]
@@ -256,7 +334,11 @@ mod tests {
         record.session = text("s");
         record.method = Some("tools/call".into());
         record.tool = text("add");
-        record.outcome = Some("allow");
+        record.outcome = Some(Outcome::Hold);
+        record.target = Some("file:///x".into());
+        let address = Some("127.0.0.1".into());
+        record.actor = Some(Actor { id: name("t1"), label: name("ada"), address });
+        record.approval = text("a1");
         record.rule = text("r");
         record.message = Some("m".into());
         record.policy = Some(PolicyRef { name: name("p"), version: name("v") });
@@ -270,10 +352,11 @@ mod tests {
             "id": id, "at": "2026-11-15T06:38:28.123Z", "kind": "decision", "request": id,
             "server": "notes", "grant": {"id": "g", "label": "lap\"top"},
             "principal": "a\\b\n\u{1}é", "session": "s", "method": "tools/call", "tool": "add",
-            "outcome": "allow", "rule": "r", "message": "m", "policy": {"name": "p", "version": "v"},
+            "outcome": "hold", "target": "file:///x",
+            "actor": {"id": "t1", "label": "ada", "address": "127.0.0.1"}, "approval": "a1", "rule": "r", "message": "m", "policy": {"name": "p", "version": "v"},
             "arg_keys": ["a", "b\""], "arg_digest": "ab".repeat(32),
             "arg_values": {"a": [1]},
-            "upstream": {"status": 200, "is_error": true, "micros": 5}, "micros": u64::MAX,
+            "upstream": {"status": 200, "is_error": true, "micros": 5}, "micros": i64::MAX,
         });
         assert_eq!(read(&record), expected);
     }

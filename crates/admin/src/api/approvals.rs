@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::{Json as Answer, extract::State};
 use serde::Serialize;
-use sluice_store::Approval;
+use sluice_store::{Approval, Held};
 
 use super::{Plane, Problem};
 
@@ -46,7 +46,7 @@ pub(super) async fn list(State(plane): State<Arc<Plane>>) -> Result<Answer<Appro
     Ok(Answer(Approvals { approvals: pending.into_iter().map(shown).collect() }))
 }
 
-fn shown((id, approval): (String, Approval)) -> ShownApproval {
+fn shown(Held { id, approval, .. }: Held) -> ShownApproval {
     let Approval { grant, policy, .. } = &approval;
     ShownApproval {
         id,

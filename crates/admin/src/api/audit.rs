@@ -13,18 +13,15 @@ use axum::{
 use futures_util::stream;
 use serde::{Deserialize, Serialize};
 use sluice_policy::Timestamp;
-use sluice_store::{Fault, Filter, Id, Kind};
+use sluice_store::{Cursor, CursorError, Fault, Filter, Id, Kind, Outcome, Page};
 
 use super::{Plane, Problem, extract::Asked};
-use crate::{clock, ops::Page, span};
+use crate::{clock, span};
 
 /// Records on one page, unless something else is asked for.
 const USUAL: usize = 100;
 /// Records on one page, at most.
 const MOST: usize = 1_000;
-
-const KINDS: [Kind; 6] =
-    [Kind::Decision, Kind::Outcome, Kind::Auth, Kind::Approval, Kind::Admin, Kind::Drift];
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -38,8 +35,9 @@ pub(super) struct Question {
     kind: Option<String>,
     request: Option<String>,
     limit: Option<usize>,
-    cursor: Option<i64>,
-    after: Option<i64>,
+    principal: Option<String>,
+    cursor: Option<String>,
+    after: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -60,9 +58,12 @@ impl Question {
     /// What is asked for, wherever in the log.
     fn filter(&self) -> Result<Filter, Problem> {
         let kind = |text: &String| {
-            let known = KINDS.into_iter().find(|kind| kind.as_str() == text);
-            let words = || KINDS.map(|kind| format!("`{}`", kind.as_str())).join(", ");
-            known.ok_or_else(|| Problem::request(format!("`kind` must be one of {}", words())))
+            let names = Kind::ALL.map(Kind::as_str);
+            Kind::from_name(text).ok_or_else(|| one_of("kind", &names))
+        };
+        let outcome = |text: &String| {
+            let names = Outcome::ALL.map(Outcome::as_str);
+            Outcome::from_name(text).ok_or_else(|| one_of("outcome", &names))
         };
         let request = |text: &String| {
             Id::read(text).ok_or_else(|| Problem::request("`request` must be a request's id"))
@@ -76,7 +77,8 @@ impl Question {
             server: self.server.clone(),
             grant: self.grant.clone(),
             tool: self.tool.clone(),
-            outcome: self.outcome.clone(),
+            outcome: self.outcome.as_ref().map(outcome).transpose()?,
+            principal: self.principal.clone(),
             kind: self.kind.as_ref().map(kind).transpose()?,
             request: self.request.as_ref().map(request).transpose()?,
             ..Filter::default()
@@ -86,7 +88,7 @@ impl Question {
     /// Newest first, or onward from `after`.
     fn page(&self) -> Result<Filter, Problem> {
         let filter = self.filter()?;
-        match (self.after, self.cursor) {
+        match (cursor("after", self.after.as_deref())?, cursor("cursor", self.cursor.as_deref())?) {
             (Some(_), Some(_)) => {
                 Err(Problem::request("`after` goes on by itself; leave out `cursor`"))
             }
@@ -94,6 +96,17 @@ impl Question {
             (None, before) => Ok(Filter { before, newest_first: true, ..filter }),
         }
     }
+}
+
+fn one_of(name: &str, words: &[&str]) -> Problem {
+    let words: Vec<_> = words.iter().map(|word| format!("`{word}`")).collect();
+    Problem::request(format!("`{name}` must be one of {}", words.join(", ")))
+}
+
+/// A place in the log, as an earlier answer has given it.
+fn cursor(name: &str, text: Option<&str>) -> Result<Option<Cursor>, Problem> {
+    let read = text.map(str::parse).transpose();
+    read.map_err(|error: CursorError| Problem::request(format!("`{name}`: {error}")))
 }
 
 /// A moment, or how long ago it was.
@@ -112,24 +125,29 @@ pub(super) async fn list(
     Asked(question): Asked<Question>,
 ) -> Result<Response, Problem> {
     let limit = question.limit.unwrap_or(USUAL).clamp(1, MOST);
-    let page = plane.ops.records(question.page()?, limit).await?;
-    let newest = page.records.iter().map(|(place, _)| *place).max().or(question.after);
+    let filter = question.page()?;
+    let page = plane.ops.records(&filter, limit).await?;
+    let newest = page.entries.iter().map(|entry| entry.cursor).max().or(filter.after);
     let media_type = [(header::CONTENT_TYPE, "application/json")];
-    Ok((media_type, listed(&page, newest.unwrap_or(0))).into_response())
+    Ok((media_type, listed(&page, newest.unwrap_or(Cursor::START))).into_response())
 }
 
 /// A page as JSON, put together by hand so that no record is written anew.
-fn listed(page: &Page, newest: i64) -> String {
-    let records: Vec<_> = page.records.iter().map(|(_, text)| text.as_str()).collect();
+fn listed(page: &Page, newest: Cursor) -> String {
+    let records: Vec<_> = page.entries.iter().map(sluice_store::Entry::text).collect();
     let next = page.next.map_or_else(|| "null".to_owned(), |next| format!("\"{next}\""));
-    format!(r#"{{"records":[{}],"next":{next},"newest":{newest}}}"#, records.join(","))
+    format!(r#"{{"records":[{}],"next":{next},"newest":"{newest}"}}"#, records.join(","))
 }
 
 pub(super) async fn export(
     State(plane): State<Arc<Plane>>,
     Asked(question): Asked<Question>,
 ) -> Result<Response, Problem> {
-    let filter = Filter { after: question.after, before: question.cursor, ..question.filter()? };
+    let (after, before) = (
+        cursor("after", question.after.as_deref())?,
+        cursor("cursor", question.cursor.as_deref())?,
+    );
+    let filter = Filter { after, before, ..question.filter()? };
     let export = Export { plane, filter, left: question.limit.unwrap_or(usize::MAX) };
     let lines = stream::try_unfold(export, Export::step);
     let media_type = [(header::CONTENT_TYPE, "application/x-ndjson")];
@@ -150,19 +168,19 @@ impl Export {
             return Ok(None);
         }
         let limit = self.left.min(MOST);
-        let page = self.plane.ops.records(self.filter.clone(), limit).await;
+        let page = self.plane.ops.records(&self.filter, limit).await;
         let page = page.map_err(|error| {
             tracing::warn!(%error, "an export of the audit log was cut short");
             io::Error::other("the log cannot be read")
         })?;
-        if page.records.is_empty() {
+        if page.entries.is_empty() {
             return Ok(None);
         }
         self.left = if page.next.is_some() { self.left - limit } else { 0 };
         self.filter.after = page.next;
         let mut lines = String::new();
-        for (_, text) in &page.records {
-            lines.push_str(text);
+        for entry in &page.entries {
+            lines.push_str(&entry.text());
             lines.push('\n');
         }
         Ok(Some((lines, self)))

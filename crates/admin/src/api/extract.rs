@@ -8,9 +8,21 @@ use axum::{
 };
 use serde::de::DeserializeOwned;
 use sluice_policy::Format;
-use sluice_store::Name;
+use sluice_store::{Actor, Name};
 
 use super::Problem;
+use crate::auth;
+
+/// Whoever makes the request.
+pub(super) struct By(pub(super) Actor);
+
+impl<S: Send + Sync> FromRequestParts<S> for By {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<By, Problem> {
+        Ok(By(auth::actor(&parts.extensions)))
+    }
+}
 
 /// A body of JSON.
 pub(super) struct Json<T>(pub(super) T);

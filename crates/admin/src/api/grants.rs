@@ -8,7 +8,7 @@ use sluice_store::{Grant, Name};
 
 use super::{
     Plane, Problem,
-    extract::{Asked, Json, Named},
+    extract::{Asked, By, Json, Named},
     whole,
 };
 use crate::{
@@ -86,27 +86,30 @@ pub(super) async fn show(
 
 pub(super) async fn create(
     State(plane): State<Arc<Plane>>,
+    By(actor): By,
     Json(new): Json<NewGrant>,
 ) -> Result<(StatusCode, Answer<ShownToken>), Problem> {
     let NewGrant { servers, label, policy, principal, expires } = new;
     let wanted = WantedGrant { servers, label, policy, principal, expires };
-    let issued = whole(async move { plane.ops.create_grant(wanted).await }).await?;
+    let issued = whole(async move { plane.ops.create_grant(wanted, &actor).await }).await?;
     Ok((StatusCode::CREATED, Answer(ShownToken::of(issued))))
 }
 
 pub(super) async fn rotate(
     State(plane): State<Arc<Plane>>,
+    By(actor): By,
     Named(id): Named<String>,
 ) -> Result<Answer<ShownToken>, Problem> {
-    let issued = whole(async move { plane.ops.rotate_grant(&id).await }).await?;
+    let issued = whole(async move { plane.ops.rotate_grant(&id, &actor).await }).await?;
     Ok(Answer(ShownToken::of(issued)))
 }
 
 pub(super) async fn revoke(
     State(plane): State<Arc<Plane>>,
+    By(actor): By,
     Named(id): Named<String>,
 ) -> Result<StatusCode, Problem> {
-    whole(async move { plane.ops.revoke_grant(&id).await }).await?;
+    whole(async move { plane.ops.revoke_grant(&id, &actor).await }).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -73,7 +73,7 @@ struct ShownStore {
     ok: bool,
     last_error: Option<String>,
     queued: usize,
-    piled: usize,
+    deferred: usize,
     dropped: u64,
 }
 
@@ -119,7 +119,7 @@ pub(super) async fn status(State(plane): State<Arc<Plane>>) -> Result<Answer<Sta
             ok: health.ok,
             last_error: health.last_error,
             queued: health.queued,
-            piled: health.piled,
+            deferred: health.deferred,
             dropped: health.dropped,
         },
     }))

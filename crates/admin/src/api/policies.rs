@@ -16,7 +16,7 @@ use sluice_store::{AttachedPolicy, Name, PolicyVersion};
 
 use super::{
     Plane, Problem,
-    extract::{Json, Named, PolicyText},
+    extract::{By, Json, Named, PolicyText},
     servers::source,
     whole,
 };
@@ -96,12 +96,14 @@ pub(super) async fn show(
 
 pub(super) async fn put(
     State(plane): State<Arc<Plane>>,
+    By(actor): By,
     Named((server, name)): Named<(Name, Name)>,
     headers: HeaderMap,
     PolicyText { text, format }: PolicyText,
 ) -> Result<Response, Problem> {
     let expected = expected(&headers)?;
-    let put = async move { plane.ops.put_policy(&server, &name, text, format, &expected).await };
+    let put =
+        async move { plane.ops.put_policy(&server, &name, text, format, &expected, &actor).await };
     let Put { policy, is_new } = whole(put).await?;
     let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
     Ok(tagged(status, policy))
@@ -109,11 +111,13 @@ pub(super) async fn put(
 
 pub(super) async fn remove(
     State(plane): State<Arc<Plane>>,
+    By(actor): By,
     Named((server, name)): Named<(Name, Name)>,
     headers: HeaderMap,
 ) -> Result<StatusCode, Problem> {
     let expected = expected(&headers)?;
-    whole(async move { plane.ops.remove_policy(&server, &name, &expected).await }).await?;
+    let remove = async move { plane.ops.remove_policy(&server, &name, &expected, &actor).await };
+    whole(remove).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -9,7 +9,7 @@ use sluice_store::{Name, Secret, Server, Source, Transport};
 use super::{
     Plane, Problem,
     assessment::AssessedTool,
-    extract::{Json, Named},
+    extract::{By, Json, Named},
     whole,
 };
 use crate::{
@@ -86,6 +86,7 @@ pub(super) async fn show(
 
 pub(super) async fn add(
     State(plane): State<Arc<Plane>>,
+    By(actor): By,
     Json(new): Json<NewServer>,
 ) -> Result<(StatusCode, Answer<ShownServer>), Problem> {
     let NewServer { name, url, headers, timeout, anonymous_policy, command, env } = new;
@@ -94,15 +95,16 @@ pub(super) async fn add(
     }
     let url = url.ok_or_else(|| Problem::request("the body is wrong: missing field `url`"))?;
     let wanted = WantedServer { name, url, headers, timeout, anonymous_policy };
-    let server = whole(async move { plane.ops.add_server(wanted).await }).await?;
+    let server = whole(async move { plane.ops.add_server(wanted, &actor).await }).await?;
     Ok((StatusCode::CREATED, Answer(ShownServer::of(&server))))
 }
 
 pub(super) async fn remove(
     State(plane): State<Arc<Plane>>,
+    By(actor): By,
     Named(name): Named<Name>,
 ) -> Result<StatusCode, Problem> {
-    whole(async move { plane.ops.remove_server(&name).await }).await?;
+    whole(async move { plane.ops.remove_server(&name, &actor).await }).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

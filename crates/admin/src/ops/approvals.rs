@@ -1,14 +1,12 @@
 //! Approvals: the calls that wait for people.
 
-use sluice_store::Approval;
+use sluice_store::Held;
 
 use super::{Ops, Refused};
-use crate::clock;
 
 impl Ops {
-    /// The calls that wait now, each with its id, the oldest first.
-    pub(crate) async fn pending_approvals(&self) -> Result<Vec<(String, Approval)>, Refused> {
-        let now = clock::now();
-        self.read(move |store| store.pending_approvals(now)).await
+    /// The calls that wait now, the oldest first.
+    pub(crate) async fn pending_approvals(&self) -> Result<Vec<Held>, Refused> {
+        Ok(self.store.pending_approvals().await?)
     }
 }

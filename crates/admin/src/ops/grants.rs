@@ -1,9 +1,9 @@
 //! Grants: creating, rotating and revoking them.
 
 use sluice_policy::Timestamp;
-use sluice_store::{Grant, GrantRef, Name, NewGrant, Record, Rotated, Token};
+use sluice_store::{Actor, Grant, Name, NewGrant, Rotated, Token};
 
-use super::{Ops, Refused, name, record};
+use super::{Ops, Refused, edit, name};
 use crate::{clock, span};
 
 /// A grant as it is asked for, before any of it is checked.
@@ -52,8 +52,7 @@ impl Ops {
         if let Some(declared) = in_force.file_grants.iter().find(|grant| grant.id == id) {
             return Ok(declared.clone());
         }
-        let wanted = id.to_owned();
-        let found = self.read(move |store| store.grant(&wanted)).await?;
+        let found = self.store.grant(id).await?;
         found.ok_or_else(|| Refused::Missing(format!("grant `{id}`")))
     }
 
@@ -67,14 +66,18 @@ impl Ops {
     }
 
     async fn all_grants(&self) -> Result<Vec<Grant>, Refused> {
-        let mut grants = self.read(sluice_store::Store::grants).await?;
+        let mut grants = self.store.grants().await?;
         grants.extend(self.live.in_force().file_grants.iter().cloned());
         grants.sort_by(|one, other| one.id.cmp(&other.id));
         Ok(grants)
     }
 
     /// Creates a grant, whose token can be used from then on.
-    pub(crate) async fn create_grant(&self, wanted: WantedGrant) -> Result<Issued, Refused> {
+    pub(crate) async fn create_grant(
+        &self,
+        wanted: WantedGrant,
+        actor: &Actor,
+    ) -> Result<Issued, Refused> {
         let now = clock::now();
         let new = checked(wanted, now)?;
         let _writing = self.writing.lock().await;
@@ -86,17 +89,18 @@ impl Ops {
         if self.live.in_force().file_grants.iter().any(|grant| grant.label == new.label) {
             return Err(Refused::Declared(format!("grant `{}`", new.label)));
         }
-        let created = record(now, format!("grant `{}` created", new.label));
-        let (grant, token) = self.store.create_grant(new, now, created).await?;
+        let created = edit(actor, format!("grant `{}` created", new.label));
+        let (grant, token) = self.store.create_grant(new, created).await?;
         self.live.set_grant(&token.hash(), Some(&grant));
         Ok(Issued { grant, token })
     }
 
     /// Gives a grant another token in place of the one it has.
-    pub(crate) async fn rotate_grant(&self, id: &str) -> Result<Issued, Refused> {
+    pub(crate) async fn rotate_grant(&self, id: &str, actor: &Actor) -> Result<Issued, Refused> {
         let _writing = self.writing.lock().await;
         let grant = self.changeable_grant(id).await?;
-        let rotated = self.store.rotate_grant(id, about(&grant, "rotated")).await?;
+        let rotated = edit(actor, format!("grant `{}` rotated", grant.label));
+        let rotated = self.store.rotate_grant(id, rotated).await?;
         let Some(Rotated { grant, token, old }) = rotated else {
             let message = format!("grant `{id}` was revoked\nhint: create another one");
             return Err(Refused::Conflict(message));
@@ -107,13 +111,14 @@ impl Ops {
     }
 
     /// Revokes a grant for good.
-    pub(crate) async fn revoke_grant(&self, id: &str) -> Result<(), Refused> {
+    pub(crate) async fn revoke_grant(&self, id: &str, actor: &Actor) -> Result<(), Refused> {
         let _writing = self.writing.lock().await;
         let grant = self.changeable_grant(id).await?;
         if grant.revoked_at.is_some() {
             return Ok(());
         }
-        let revoked = self.store.revoke_grant(id, clock::now(), about(&grant, "revoked")).await?;
+        let revoked = edit(actor, format!("grant `{}` revoked", grant.label));
+        let revoked = self.store.revoke_grant(id, revoked).await?;
         if let Some((token, grant)) = revoked {
             self.live.set_grant(&token, Some(&grant));
         }
@@ -127,13 +132,6 @@ impl Ops {
             return Err(Refused::Declared(format!("grant `{}`", grant.label)));
         }
         Ok(grant)
-    }
-}
-
-fn about(grant: &Grant, what: &str) -> Record {
-    Record {
-        grant: Some(GrantRef { id: grant.id.as_str().into(), label: grant.label.as_str().into() }),
-        ..record(clock::now(), format!("grant `{}` {what}", grant.label))
     }
 }
 

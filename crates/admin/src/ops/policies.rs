@@ -1,10 +1,9 @@
 //! Policies: checking them, and putting them into force on a server.
 
 use sluice_policy::{Format, Policy, Problem, load};
-use sluice_store::{AttachedPolicy, Name, PolicyRef, PolicyVersion, Record, Source};
+use sluice_store::{Actor, AttachedPolicy, Edit, Name, PolicyVersion, Source};
 
-use super::{Ops, Refused, record};
-use crate::clock;
+use super::{Ops, Refused, edit};
 
 /// What the caller of a write takes to be in force.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,7 +63,8 @@ impl Ops {
         text: Vec<u8>,
         format: Format,
     ) -> Result<Vec<Problem>, Refused> {
-        self.read(move |_| Ok(problems(&text, format))).await
+        let checked = tokio::task::spawn_blocking(move || problems(&text, format));
+        checked.await.map_err(|_| Refused::Lost)
     }
 
     /// A server's policies in force, by name.
@@ -90,8 +90,7 @@ impl Ops {
         server: &Name,
         name: &Name,
     ) -> Result<Vec<PolicyVersion>, Refused> {
-        let (of, named) = (server.clone(), name.clone());
-        let versions = self.read(move |store| store.policy_versions(&of, &named)).await?;
+        let versions = self.store.policy_versions(server, name).await?;
         if versions.is_empty() {
             // Says whether there is such a server and such a policy at all.
             self.policy(server, name)?;
@@ -107,6 +106,7 @@ impl Ops {
         text: Vec<u8>,
         format: Format,
         expected: &Expected,
+        actor: &Actor,
     ) -> Result<Put, Refused> {
         self.changeable(server, name)?;
         let problems = self.check_policy(text.clone(), format).await?;
@@ -129,7 +129,7 @@ impl Ops {
             source: Source::Stored,
         };
         let is_new = current.is_none();
-        self.take_policy(policy.clone(), current).await?;
+        self.take_policy(policy.clone(), current, actor).await?;
         Ok(Put { policy, is_new })
     }
 
@@ -138,17 +138,17 @@ impl Ops {
         &self,
         policy: AttachedPolicy,
         current: Option<AttachedPolicy>,
+        actor: &Actor,
     ) -> Result<(), Refused> {
         let (server, name) = (policy.server.clone(), policy.name.clone());
-        let now = clock::now();
-        let put = about(&policy, "put into force");
-        self.store.put_policy(policy.clone(), now, put).await?;
+        let put = about(actor, &policy, "put into force");
+        self.store.put_policy(policy.clone(), put).await?;
         let Err(error) = self.live.take_stored().await else { return Ok(()) };
         if let Some(current) = current {
-            let back = about(&current, "put back");
-            self.store.put_policy(current, now, back).await?;
+            let back = about(actor, &current, "put back");
+            self.store.put_policy(current, back).await?;
         } else {
-            let back = about(&policy, "taken back");
+            let back = about(actor, &policy, "taken back");
             self.store.remove_policy(&server, &name, back).await?;
         }
         Err(Refused::Conflict(error.to_string()))
@@ -160,6 +160,7 @@ impl Ops {
         server: &Name,
         name: &Name,
         expected: &Expected,
+        actor: &Actor,
     ) -> Result<(), Refused> {
         let _writing = self.writing.lock().await;
         let current = self.changeable(server, name)?;
@@ -167,11 +168,11 @@ impl Ops {
             return Err(Refused::Stale(shown(server, name)));
         }
         let current = current.ok_or_else(|| Refused::Missing(shown(server, name)))?;
-        let removed = about(&current, "taken out of force");
+        let removed = about(actor, &current, "taken out of force");
         self.store.remove_policy(server, name, removed).await?;
         if let Err(error) = self.live.take_stored().await {
-            let back = about(&current, "put back");
-            self.store.put_policy(current, clock::now(), back).await?;
+            let back = about(actor, &current, "put back");
+            self.store.put_policy(current, back).await?;
             return Err(Refused::Conflict(error.to_string()));
         }
         Ok(())
@@ -193,14 +194,6 @@ fn shown(server: &Name, name: &Name) -> String {
     format!("policy `{name}` of server `{server}`")
 }
 
-fn about(policy: &AttachedPolicy, what: &str) -> Record {
-    let message = format!("{} {what}", shown(&policy.server, &policy.name));
-    Record {
-        server: Some(policy.server.as_str().into()),
-        policy: Some(PolicyRef {
-            name: policy.name.as_str().into(),
-            version: policy.version.as_str().into(),
-        }),
-        ..record(clock::now(), message)
-    }
+fn about(actor: &Actor, policy: &AttachedPolicy, what: &str) -> Edit {
+    edit(actor, format!("{} {what}", shown(&policy.server, &policy.name)))
 }

@@ -2,10 +2,10 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use sluice_store::{AttachedPolicy, Bridge, Name, Record, Secret, Server, Source, Transport};
+use sluice_store::{Actor, AttachedPolicy, Bridge, Edit, Name, Secret, Server, Source, Transport};
 
-use super::{Ops, Refused, name, record};
-use crate::{clock, declare, live::Tool, span};
+use super::{Ops, Refused, edit, name};
+use crate::{declare, live::Tool, span};
 
 /// How long a server may be silent unless something else is asked for.
 const TIMEOUT: Duration = Duration::from_mins(1);
@@ -35,7 +35,11 @@ impl Ops {
     }
 
     /// Adds a server that calls can be forwarded to from then on.
-    pub(crate) async fn add_server(&self, wanted: WantedServer) -> Result<Server, Refused> {
+    pub(crate) async fn add_server(
+        &self,
+        wanted: WantedServer,
+        actor: &Actor,
+    ) -> Result<Server, Refused> {
         let server = checked(wanted)?;
         let _writing = self.writing.lock().await;
         let named = format!("server `{}`", server.name);
@@ -47,16 +51,17 @@ impl Ops {
             }
             Err(_) => {}
         }
-        self.store.put_server(server.clone(), about(&server.name, "added")).await?;
+        self.store.put_server(server.clone(), about(actor, &server.name, "added")).await?;
         if let Err(error) = self.live.take_stored().await {
-            self.store.remove_server(&server.name, about(&server.name, "taken back")).await?;
+            let back = about(actor, &server.name, "taken back");
+            self.store.remove_server(&server.name, back).await?;
             return Err(Refused::Conflict(error.to_string()));
         }
         Ok(server)
     }
 
     /// Removes a stored server and the policies attached to it.
-    pub(crate) async fn remove_server(&self, wanted: &Name) -> Result<(), Refused> {
+    pub(crate) async fn remove_server(&self, wanted: &Name, actor: &Actor) -> Result<(), Refused> {
         let _writing = self.writing.lock().await;
         match self.server(wanted) {
             Ok(Server { transport: Transport::Command { .. }, .. }) => {
@@ -68,11 +73,11 @@ impl Ops {
             _ => {}
         }
         let (server, policies) = self.stored(wanted).await?;
-        self.store.remove_server(wanted, about(wanted, "removed")).await?;
+        self.store.remove_server(wanted, about(actor, wanted, "removed")).await?;
         if let Err(error) = self.live.take_stored().await {
-            self.store.put_server(server, about(wanted, "put back")).await?;
+            self.store.put_server(server, about(actor, wanted, "put back")).await?;
             for policy in policies {
-                self.store.put_policy(policy, clock::now(), about(wanted, "put back")).await?;
+                self.store.put_policy(policy, about(actor, wanted, "put back")).await?;
             }
             return Err(Refused::Conflict(error.to_string()));
         }
@@ -81,11 +86,11 @@ impl Ops {
 
     /// A server as it is stored, and its policies.
     async fn stored(&self, wanted: &Name) -> Result<(Server, Vec<AttachedPolicy>), Refused> {
-        let (servers, policies) =
-            self.read(|store| Ok((store.servers()?, store.policies()?))).await?;
-        let server = servers.into_iter().find(|server| server.name == *wanted);
+        let stored = self.store.snapshot().await?;
+        let server = stored.servers.into_iter().find(|server| server.name == *wanted);
         let server = server.ok_or_else(|| Refused::Missing(format!("server `{wanted}`")))?;
-        let policies = policies.into_iter().filter(|policy| policy.server == *wanted).collect();
+        let of_server = |policy: &AttachedPolicy| policy.server == *wanted;
+        let policies = stored.policies.into_iter().filter(of_server).collect();
         Ok((server, policies))
     }
 
@@ -97,11 +102,8 @@ impl Ops {
     }
 }
 
-fn about(server: &Name, what: &str) -> Record {
-    Record {
-        server: Some(server.as_str().into()),
-        ..record(clock::now(), format!("server `{server}` {what}"))
-    }
+fn about(actor: &Actor, server: &Name, what: &str) -> Edit {
+    edit(actor, format!("server `{server}` {what}"))
 }
 
 fn checked(wanted: WantedServer) -> Result<Server, Refused> {

@@ -18,8 +18,7 @@ use sluice_admin::{
 use sluice_classify::{Definition, Siblings, classify};
 use sluice_policy::{Format, Timestamp};
 use sluice_store::{
-    AttachedPolicy, Durability, Filter, Grant, Key, Name, Secret, Server, Source, Store, TokenHash,
-    Transport,
+    AttachedPolicy, Clock, Filter, Grant, Name, Secret, Server, Source, Store, TokenHash, Transport,
 };
 use sluice_testkit::Folder;
 use sluice_wire::json::{Bounds, Document};
@@ -87,8 +86,9 @@ impl Live for Fake {
                 return Err(TakeError(reason));
             }
             let mut all = declared();
-            all.servers.extend(self.store.servers().unwrap());
-            all.policies.extend(self.store.policies().unwrap());
+            let stored = self.store.snapshot().await.unwrap();
+            all.servers.extend(stored.servers);
+            all.policies.extend(stored.policies);
             *self.in_force.lock().unwrap() = Arc::new(all);
             Ok(())
         })
@@ -195,8 +195,7 @@ impl Plane {
 
     pub(crate) fn with(is_loopback: bool) -> Plane {
         let folder = Folder::new().unwrap();
-        let key = Key::from_bytes([7; 32]);
-        let store = Store::open(&folder.join("sluice.db"), Durability::Process, &key).unwrap();
+        let store = Store::memory(Clock::System);
         let live = Arc::new(Fake {
             store: store.clone(),
             in_force: Mutex::new(Arc::new(declared())),
@@ -239,12 +238,8 @@ impl Plane {
     /// The messages of the log, the oldest first.
     pub(crate) async fn messages(&self) -> Vec<String> {
         self.store.flush().await.unwrap();
-        let records = self.store.records(&Filter::default()).unwrap();
-        let message = |(_, text): &(i64, String)| {
-            let record: Value = serde_json::from_str(text).unwrap();
-            record["message"].as_str().unwrap_or_default().to_owned()
-        };
-        records.iter().map(message).collect()
+        let page = self.store.page(&Filter::default(), usize::MAX).await.unwrap();
+        page.entries.into_iter().map(|entry| entry.record.message.unwrap_or_default()).collect()
     }
 }
 

@@ -115,12 +115,12 @@ async fn what_is_declared_or_has_no_server_is_not_changed() {
 async fn what_the_gateway_does_not_take_is_undone() {
     let plane = Plane::new();
     put(&plane, PATH, "application/json", ONE, &[]).await.expect(201);
-    let before = plane.store.policies().unwrap();
+    let before = plane.store.policies().await.unwrap();
     *plane.live.refuses.lock().unwrap() = Some("not now".into());
     put(&plane, PATH, "application/yaml", OTHER, &[]).await.expect(409);
     let fresh = "/api/v1/servers/files/policies/fresh";
     let refused: Value = put(&plane, fresh, "application/yaml", OTHER, &[]).await.expect(409);
     assert_eq!(refused["detail"], "not now");
     plane.delete(PATH).await.expect(409);
-    assert_eq!(plane.store.policies().unwrap(), before);
+    assert_eq!(plane.store.policies().await.unwrap(), before);
 }

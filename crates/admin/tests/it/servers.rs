@@ -80,13 +80,13 @@ async fn what_the_gateway_does_not_take_is_undone() {
     let new = json!({"name": "a", "url": "https://a.example.com/"});
     let refused = plane.post("/api/v1/servers", &new).await.expect(409);
     assert_eq!(refused["detail"], "the address is private");
-    assert_eq!(plane.store.servers().unwrap(), []);
+    assert_eq!(plane.store.servers().await.unwrap(), []);
     *plane.live.refuses.lock().unwrap() = None;
     plane.post("/api/v1/servers", &new).await.expect(201);
-    let stored = plane.store.servers().unwrap();
+    let stored = plane.store.servers().await.unwrap();
     *plane.live.refuses.lock().unwrap() = Some("not now".into());
     plane.delete("/api/v1/servers/a").await.expect(409);
-    assert_eq!(plane.store.servers().unwrap(), stored);
+    assert_eq!(plane.store.servers().await.unwrap(), stored);
 }
 
 #[tokio::test]

@@ -25,12 +25,11 @@ pub(super) struct Resting {
 impl Resting {
     /// `None` if nothing was ever recorded there.
     pub(super) fn open(directory: &Path) -> anyhow::Result<Option<Resting>> {
-        let database = directory.join("sluice.db");
-        if !database.exists() {
+        if !Store::exists(directory) {
             return Ok(None);
         }
         check_private(directory)?;
-        let store = Store::read_only(&database)?;
+        let store = Store::open_read_only(directory)?;
         let settings = Settings {
             hosts: vec![HOST.into()],
             origins: Vec::new(),

@@ -65,7 +65,7 @@ struct Filters {
     /// About this tool
     #[arg(long, value_name = "NAME")]
     tool: Option<String>,
-    /// With this outcome: allow, deny, hide, approve, `shadow_deny` or error
+    /// With this outcome: allow, deny, hide, hold, `shadow_deny` or error
     #[arg(long)]
     outcome: Option<String>,
     /// Of this kind: decision, outcome, auth, approval, admin or drift
@@ -95,7 +95,7 @@ impl Filters {
 /// Records, the oldest first, and the place of the newest.
 struct Newest {
     records: Vec<Value>,
-    place: i64,
+    place: String,
 }
 
 impl Log {
@@ -127,11 +127,11 @@ impl Log {
         let mut is_read = self.print_some(&mut lines, &records)?;
         while is_read {
             let mut query = self.filters.query();
-            query.push(("after", place.to_string()));
+            query.push(("after", place.clone()));
             let mut answer =
                 gateway.ask(Question { query: &query, ..Question::get(&["audit"]) })?;
             let records = taken(&mut answer);
-            place = newest(&answer).max(place);
+            place = newest(&answer).unwrap_or(place);
             is_read = self.print_some(&mut lines, &records)?;
             if records.is_empty() {
                 gateway.pause(PAUSE);
@@ -151,7 +151,7 @@ impl Log {
     /// The newest records, page by page.
     fn newest(&self, gateway: &Gateway) -> anyhow::Result<Newest> {
         let mut records = Vec::new();
-        let mut place = 0;
+        let mut place = None;
         let mut cursor: Option<String> = None;
         while records.len() < self.limit {
             let mut query = self.filters.query();
@@ -160,14 +160,16 @@ impl Log {
             let mut answer =
                 gateway.ask(Question { query: &query, ..Question::get(&["audit"]) })?;
             records.extend(taken(&mut answer));
-            place = place.max(newest(&answer));
+            // The first page has the newest.
+            place = place.or_else(|| newest(&answer));
             cursor = answer.get("next").and_then(Value::as_str).map(str::to_owned);
             if cursor.is_none() {
                 break;
             }
         }
         records.reverse();
-        Ok(Newest { records, place })
+        // A log without such records is followed from its beginning.
+        Ok(Newest { records, place: place.unwrap_or_else(|| "0".to_owned()) })
     }
 }
 
@@ -179,6 +181,7 @@ fn taken(answer: &mut Value) -> Vec<Value> {
     }
 }
 
-fn newest(answer: &Value) -> i64 {
-    answer.get("newest").and_then(Value::as_i64).unwrap_or(0)
+/// The place of the newest record of an answer.
+fn newest(answer: &Value) -> Option<String> {
+    answer.get("newest").and_then(Value::as_str).map(str::to_owned)
 }

@@ -11,7 +11,7 @@ use data_encoding::HEXLOWER;
 use sluice_admin::{Eventual, FileProblem, FileVersion, InForce, Live, Running, TakeError, Tool};
 use sluice_gateway::{Configuration, Gateway};
 use sluice_policy::Timestamp;
-use sluice_store::{AttachedPolicy, Grant, Key, Name, Store, StoreError, TokenHash};
+use sluice_store::{AttachedPolicy, Grant, Key, Name, Snapshot, Store, TokenHash};
 
 use super::demo::Demo;
 use crate::{
@@ -148,13 +148,9 @@ impl LiveGateway {
 
     /// What the file declares and the store holds, which must not share names.
     async fn merged(&self, config: &Config) -> Result<Configuration, TakeError> {
-        let store = self.store.clone();
-        let stored = tokio::task::spawn_blocking(move || {
-            Ok::<_, StoreError>((store.servers()?, store.policies()?, store.grants_by_token()?))
-        });
-        let failed = |error: String| TakeError(format!("what is stored cannot be read: {error}"));
-        let stored = stored.await.map_err(|error| failed(error.to_string()))?;
-        let (servers, policies, grants) = stored.map_err(|error| failed(error.to_string()))?;
+        let stored = self.store.snapshot().await;
+        let Snapshot { servers, policies, grants, .. } =
+            stored.map_err(|error| TakeError(format!("what is stored cannot be read: {error}")))?;
         let mut next = Configuration {
             servers: config.servers.clone(),
             policies: config.policies.clone(),

@@ -13,7 +13,6 @@ mod operate;
 mod pharo;
 mod policy;
 mod readme;
-mod reload;
 mod running;
 mod scan;
 mod sluice;

@@ -6,7 +6,7 @@ use ring::hmac;
 use sluice_policy::{
     Allow, Amount, ArgPath, Call, Decision, Denial, Facts, Limit, Scope, Terms, judge,
 };
-use sluice_store::{Approval, Charge, CounterKey, Record, Reservation};
+use sluice_store::{Approval, Charge, CounterKey, Outcome, Record, Reservation, Reserved};
 use sluice_wire::{edit::quoted, json::Value};
 
 use super::{NotCalled, Permit, Stop, announce, record, shortened, shown, write};
@@ -102,10 +102,15 @@ async fn denied(visit: &Visit, mut record: Record, denial: &Denial<'_>) -> Resul
     if visit.is_shadow() && !denial.refuses_in_shadow() {
         return shadowed(visit, record).await;
     }
-    record.outcome = Some(denial.outcome().name());
+    record.outcome = Some(match denial.outcome() {
+        sluice_policy::Outcome::Hide => Outcome::Hide,
+        sluice_policy::Outcome::Deny
+        | sluice_policy::Outcome::Allow
+        | sluice_policy::Outcome::Hold => Outcome::Deny,
+    });
     let rule = if denial.is_unavailable() { "(not available)" } else { &denial.rule };
     let retry = denial.retry_after.map(|millis| ("retryAfterMs", millis.to_string()));
-    let decision = shown(&record, "deny", rule, retry.as_slice());
+    let decision = shown(&record, Outcome::Deny, rule, retry.as_slice());
     let text = format!("[POLICY DENIED] {}", denial.message);
     write(visit, record).await?;
     Err(Stop::NotCalled(NotCalled { text, decision }))
@@ -113,23 +118,25 @@ async fn denied(visit: &Visit, mut record: Record, denial: &Denial<'_>) -> Resul
 
 /// Lets a call through that would be denied or held, and says so in its record.
 async fn shadowed(visit: &Visit, mut record: Record) -> Result<Permit, Stop> {
-    record.outcome = Some("shadow_deny");
+    record.outcome = Some(Outcome::ShadowDeny);
     Ok(super::permitted(visit, record).await?)
 }
 
 /// Reserves the charges and records the decision, in one transaction.
 async fn allowed(visit: &Visit, mut record: Record, allow: &Allow<'_>) -> Result<Permit, Stop> {
     let charges: Vec<_> = allow.charges().map(|charge| owned(visit, &charge)).collect();
-    record.outcome = Some("allow");
-    let reserved = pin!(visit.gateway.store.reserve(charges.clone(), &record)).await;
+    let is_charged = !charges.is_empty();
+    record.outcome = Some(Outcome::Allow);
+    let reservation = Reservation { id: visit.request, charges, record: record.clone() };
+    let reserved = pin!(visit.gateway.store.reserve(reservation)).await;
     match reserved {
-        Ok(Reservation::Made) => {
+        Ok(Reserved::Made { .. }) => {
             announce(visit, &record);
             let settlement =
-                Settlement::new(Arc::clone(&visit.gateway), record, charges, visit.started);
+                Settlement::new(Arc::clone(&visit.gateway), record, is_charged, visit.started);
             Ok(Permit { settlement: Some(settlement) })
         }
-        Ok(Reservation::Refused(readings)) => {
+        Ok(Reserved::Refused { readings }) => {
             let counters: Vec<_> = allow.charges().map(|charge| charge.limit.counter()).collect();
             let reading = |limit: &Limit| {
                 let place = counters.iter().position(|counter| *counter == limit.counter());
@@ -171,8 +178,7 @@ fn owned(visit: &Visit, charge: &sluice_policy::Charge<'_>) -> Charge {
             owner,
             charge.limit.counter(),
         ),
-        window_start: charge.window_start,
-        window_seconds: charge.limit.window().seconds(),
+        window: charge.limit.window(),
         amount: charge.amount,
         max: charge.limit.max(),
     }
@@ -194,7 +200,7 @@ async fn held(
     // Only a policy can hold a call.
     let in_force = visit.policy.as_ref().ok_or(Refusal::Internal)?;
     let asked = terms.message.unwrap_or("A human must approve this call.");
-    record.outcome = Some("approve");
+    record.outcome = Some(Outcome::Hold);
     let expires_at = sluice_policy::Timestamp::from_millis(
         visit.at.as_millis().saturating_add_unsigned(terms.expires_seconds.saturating_mul(1000)),
     );
@@ -214,7 +220,7 @@ async fn held(
     };
     announce(visit, &record);
     let decision = record.clone();
-    let pending = visit.gateway.store.hold(approval, move |_| record).await.map_err(|error| {
+    let pending = visit.gateway.store.hold(approval, record).await.map_err(|error| {
         tracing::error!(%error, "a pending approval could not be stored");
         Refusal::Store
     })?;
@@ -225,7 +231,7 @@ async fn held(
         "[APPROVAL REQUIRED] {asked} Approval {id}, to be decided at {url} until {until}; then make the same call again."
     );
     let approval = format!(r#"{{"id":"{id}","url":{},"expiresAt":"{until}"}}"#, quoted(&url));
-    let decision = shown(&decision, "approve", terms.rule, &[("approval", approval)]);
+    let decision = shown(&decision, Outcome::Hold, terms.rule, &[("approval", approval)]);
     Err(Stop::NotCalled(NotCalled { text, decision }))
 }
 

@@ -3,7 +3,7 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use sluice_store::{Kind, Record, new_id};
+use sluice_store::{Kind, Outcome, Record, new_id};
 use sluice_wire::json::Value;
 
 use super::{NotCalled, shortened, shown};
@@ -27,7 +27,7 @@ pub(crate) async fn unserved(stack: &Stack, denied: Unserved<'_>) -> Result<Stri
         session: stack.session.as_ref().map(|session| Arc::clone(&session.id)),
         method: Some(denied.method),
         tool: denied.tool.map(|tool| Arc::from(&*shortened(tool, 256))),
-        outcome: Some("deny"),
+        outcome: Some(Outcome::Deny),
         rule: Some(denied.rule.into()),
         message: Some(denied.message.to_owned()),
         micros: Some(micros(stack.started)),
@@ -35,7 +35,7 @@ pub(crate) async fn unserved(stack: &Stack, denied: Unserved<'_>) -> Result<Stri
     };
     // Callers see the same of every tool that they cannot have.
     let rule = if denied.tool.is_some() { "(not available)" } else { denied.rule };
-    let decision = shown(&record, "deny", rule, &[]);
+    let decision = shown(&record, Outcome::Deny, rule, &[]);
     stack.gateway.metrics.unserved(&record);
     tracing::debug!(
         request = %stack.request,

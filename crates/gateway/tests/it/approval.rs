@@ -2,7 +2,6 @@
 
 use std::sync::atomic::Ordering;
 
-use sluice_policy::Timestamp;
 use sluice_testkit::mcp_server;
 
 use crate::{
@@ -19,7 +18,7 @@ async fn held(harness: &Harness, arguments: &str) -> String {
     let decision = "result/_meta/sluicegate~decision";
     let id = at(&answer, &format!("{decision}/approval/id"));
     let bare = id.trim_matches('"');
-    assert_eq!(at(&answer, &format!("{decision}/outcome")), "\"approve\"");
+    assert_eq!(at(&answer, &format!("{decision}/outcome")), "\"hold\"");
     assert_eq!(at(&answer, &format!("{decision}/rule")), "\"/tools/pay/approval\"");
     let url = format!("http://127.0.0.1:8788/approvals/{bare}");
     assert_eq!(at(&answer, &format!("{decision}/approval/url")), format!("\"{url}\""));
@@ -55,11 +54,11 @@ async fn the_same_call_joins_and_another_does_not() {
         assert_ne!(held(&harness, other).await, first, "{other}");
     }
     assert!(harness.calls().is_empty());
-    let waiting = harness.store.pending_approvals(Timestamp::from_millis(NOON)).unwrap();
+    let waiting = harness.store.pending_approvals().await.unwrap();
     assert_eq!(waiting.len(), 6);
     let records = harness.records().await;
     assert_eq!(records.len(), 9);
-    assert!(records.iter().all(|record| at(record, "outcome") == "\"approve\""));
+    assert!(records.iter().all(|record| at(record, "outcome") == "\"hold\""));
     // Another policy is another question.
     let mut configuration = harness.configuration.clone();
     configuration.policies = vec![policy("notes", "rules", &POLICY.replace("10m", "11m"))];

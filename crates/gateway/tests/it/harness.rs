@@ -9,11 +9,11 @@ use std::{
     time::Duration,
 };
 
-use sluice_gateway::{Builtins, Clock, Configuration, Gateway, Settings, Threads};
+use sluice_gateway::{Builtins, Configuration, Gateway, Settings, Threads};
 use sluice_policy::{Format, Timestamp};
 use sluice_store::{
-    AttachedPolicy, Durability, Filter, Grant, Key, Name, Server, Source, Store, TokenHash,
-    Transport,
+    AttachedPolicy, Clock, Durability, Entry, Filter, Grant, Key, Name, Server, Source, Store,
+    StoreConfig, TokenHash, Transport,
 };
 use sluice_testkit::{Answer, Folder, RawClient, Recorded, Reply, Upstream};
 use sluice_upstream::address::Reach;
@@ -31,6 +31,7 @@ pub(crate) struct Harness {
     pub(crate) upstream: Upstream,
     pub(crate) clock: Arc<AtomicI64>,
     pub(crate) configuration: Configuration,
+    /// The data directory, of a harness that is on disk.
     pub(crate) folder: Folder,
 }
 
@@ -85,6 +86,16 @@ impl Harness {
         Harness::with(upstream, configuration).await
     }
 
+    /// The same with a store on disk, for tests that are about the disk.
+    pub(crate) async fn on_disk(
+        policy_text: &str,
+        responder: impl Fn(&Recorded) -> Reply + Send + Sync + 'static,
+    ) -> Harness {
+        let upstream = Upstream::start(responder).await.unwrap();
+        let configuration = Harness::configuration(&upstream, policy_text);
+        Harness::build(upstream, configuration, |_| (), open_on_disk).await
+    }
+
     /// One server, one policy and one grant.
     pub(crate) fn configuration(upstream: &Upstream, policy_text: &str) -> Configuration {
         Configuration {
@@ -104,10 +115,19 @@ impl Harness {
         configuration: Configuration,
         tune: impl FnOnce(&mut Settings),
     ) -> Harness {
+        Harness::build(upstream, configuration, tune, |_, clock| Store::memory(clock)).await
+    }
+
+    async fn build(
+        upstream: Upstream,
+        configuration: Configuration,
+        tune: impl FnOnce(&mut Settings),
+        open: impl FnOnce(&Folder, Clock) -> Store,
+    ) -> Harness {
         let folder = Folder::new().unwrap();
         let key = Key::from_bytes([7; 32]);
-        let store = Store::open(&folder.join("sluice.db"), Durability::Process, &key).unwrap();
         let clock = Arc::new(AtomicI64::new(NOON));
+        let store = open(&folder, Clock::Fixed(Arc::clone(&clock)));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let mut settings = Settings {
             hosts: ["localhost", "127.0.0.1", "::1"].map(str::to_owned).to_vec(),
@@ -168,11 +188,30 @@ impl Harness {
     /// Waits until nothing more is to be written, and gives all records, the oldest first.
     pub(crate) async fn records(&self) -> Vec<Document> {
         self.store.flush().await.unwrap();
-        let records =
-            self.store.records(&Filter { newest_first: false, ..Filter::default() }).unwrap();
-        let read = |(_, text): (i64, String)| Document::parse(text, &Bounds::default()).unwrap();
-        records.into_iter().map(read).collect()
+        let read = |text: String| Document::parse(text, &Bounds::default()).unwrap();
+        self.texts().await.into_iter().map(read).collect()
     }
+
+    /// All records as they are exported, the oldest first.
+    pub(crate) async fn texts(&self) -> Vec<String> {
+        let page = self.store.page(&Filter::default(), usize::MAX).await.unwrap();
+        page.entries.iter().map(Entry::text).collect()
+    }
+
+    /// Checks that the log is as it was written.
+    pub(crate) async fn verify(&self) {
+        assert_eq!(self.store.verify().await.unwrap().faults, []);
+    }
+}
+
+fn open_on_disk(folder: &Folder, clock: Clock) -> Store {
+    let config = StoreConfig {
+        directory: folder.join(""),
+        durability: Durability::Process,
+        key: Key::from_bytes([7; 32]),
+        clock,
+    };
+    Store::open(config).unwrap()
 }
 
 /// A request with the usual headers, unless others are given.

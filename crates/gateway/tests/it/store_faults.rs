@@ -26,7 +26,7 @@ fn requests() -> [String; 4] {
 /// Breaks the store, sees that nothing leaves, mends it, and sees that calls do.
 async fn check(break_it: impl FnOnce(&Connection), mend_it: impl FnOnce(&Connection)) {
     let harness =
-        Harness::start(POLICY, |request: &Recorded| match request.rpc_method().as_deref() {
+        Harness::on_disk(POLICY, |request: &Recorded| match request.rpc_method().as_deref() {
             Some("resources/read") => Reply::result(request, r#"{"contents":[]}"#),
             _ => mcp_server("[]")(request),
         })
@@ -62,14 +62,14 @@ async fn check(break_it: impl FnOnce(&Connection), mend_it: impl FnOnce(&Connect
     until("it is ready again", || harness.store.health().ok).await;
     assert_eq!(ready(&harness).await, 200);
     harness.store.flush().await.unwrap();
-    assert_eq!(harness.store.verify().unwrap().faults, []);
+    harness.verify().await;
 }
 
 #[tokio::test]
 async fn a_database_without_its_log() {
     check(
-        |other| other.execute_batch("ALTER TABLE log RENAME TO gone").unwrap(),
-        |other| other.execute_batch("ALTER TABLE gone RENAME TO log").unwrap(),
+        |other| other.execute_batch("ALTER TABLE records RENAME TO gone").unwrap(),
+        |other| other.execute_batch("ALTER TABLE gone RENAME TO records").unwrap(),
     )
     .await;
 }
@@ -79,7 +79,7 @@ async fn a_database_that_refuses_to_be_written() {
     check(
         |other| {
             other
-                .execute_batch("CREATE TRIGGER stop BEFORE INSERT ON log BEGIN SELECT RAISE(ABORT, 'disk I/O error'); END")
+                .execute_batch("CREATE TRIGGER stop BEFORE INSERT ON records BEGIN SELECT RAISE(ABORT, 'disk I/O error'); END")
                 .unwrap();
         },
         |other| other.execute_batch("DROP TRIGGER stop").unwrap(),

@@ -25,7 +25,7 @@ use crate::{
 /// Why a call comes out as it does.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Explanation {
-    /// `allow`, `deny`, `hide` or `approve`.
+    /// `allow`, `deny`, `hide` or `hold`.
     pub outcome: &'static str,
     /// The rule that decides, unless the call is allowed.
     pub rule: Option<String>,
@@ -78,7 +78,7 @@ pub struct Step {
 impl Explanation {
     pub(super) fn held(terms: &Terms<'_>) -> Explanation {
         Explanation {
-            outcome: "approve",
+            outcome: "hold",
             rule: Some(terms.rule.into()),
             message: Some(terms.message.unwrap_or("This call needs a human's approval.").into()),
             approvers: Some(terms.approvers),

@@ -111,11 +111,12 @@ static ACTIONS: [Choice; 4] = [
     word("hide", "The tool is not listed and cannot be called."),
     word("approve", "Every call needs a human's approval."),
 ];
-static OUTCOMES: [Choice; 4] = [
+static OUTCOMES: [Choice; 5] = [
     word("allow", "The last call is allowed."),
     word("deny", "The last call is denied."),
     word("hide", "The tool is hidden."),
-    word("approve", "The last call is held for approval."),
+    word("hold", "The last call waits for a human's approval."),
+    word("approve", "Another word for `hold`."),
 ];
 static SCOPES: [Choice; 4] = [
     word("grant", "Each grant has its own counter."),

@@ -216,7 +216,7 @@ fn sequence(
         let key = |limit: &Limit| (limit.counter().to_owned(), limit.window().start(at));
         outcomes.push(match judge(Some(policy), &call, Facts::find(tools, &text.tool), at) {
             Decision::Deny(denial) => denial.outcome().name(),
-            Decision::Hold(_) => "approve",
+            Decision::Hold(_) => "hold",
             Decision::Allow(allow) => {
                 let reading =
                     |limit: &Limit| counters.get(&key(limit)).copied().unwrap_or_default();

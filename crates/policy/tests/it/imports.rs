@@ -72,7 +72,7 @@ fn call(
     let at = Timestamp::from_rfc3339("2026-01-01T00:00:00Z").unwrap();
     let allow = match judge(Some(policy), &call, Facts::find(None, tool), at) {
         Decision::Deny(denial) => return denial.outcome().name(),
-        Decision::Hold(_) => return "approve",
+        Decision::Hold(_) => return "hold",
         Decision::Allow(allow) => allow,
     };
     let reading = |limit: &Limit| counters.get(limit.counter()).copied().unwrap_or_default();

@@ -155,7 +155,7 @@ fn said(policy: &Policy, attempt: &Attempt, facts: Facts<'_>) -> Said {
                     approvers: terms.approvers.into(),
                     expires_seconds: terms.expires_seconds,
                 }),
-                ..verdict("approve", Some(terms.rule.into()), terms.message.map(String::from))
+                ..verdict("hold", Some(terms.rule.into()), terms.message.map(String::from))
             };
             let call = call.with_consent(Consent::Given);
             match judge(Some(policy), &call, facts, attempt.at()) {

@@ -1,9 +1,9 @@
 //! Checking a log against its chains, record by record.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
 use super::{Anchor, Hash, START};
-use crate::{digest::hex, sheet::Row};
+use crate::{digest::hex, log::Entry};
 
 /// Faults that are told one by one; a log with more is beyond that.
 const MOST_FAULTS: usize = 1_000;
@@ -37,14 +37,14 @@ pub struct Verified {
     pub pruned_through: Option<i64>,
 }
 
-/// Checks rows in the order they were written.
+/// Checks records in the order they were written.
 #[derive(Debug, Default)]
 pub(crate) struct Verifier {
     /// By writer: the hash of its last record seen.
-    last: HashMap<String, Hash>,
+    last: HashMap<Arc<str>, Hash>,
     /// Chains that do not begin with their first record: where, whose, and what
     /// the record before hashes to. Only an anchor can account for those.
-    cut: Vec<(i64, String, Hash)>,
+    cut: Vec<(i64, Arc<str>, Hash)>,
     /// The newest one seen.
     anchor: Option<Anchor>,
     first: Option<i64>,
@@ -54,40 +54,36 @@ pub(crate) struct Verifier {
 }
 
 impl Verifier {
-    /// Checks the row with this number, if it could be read.
-    pub(crate) fn check(&mut self, number: i64, row: Option<&Row>) {
-        self.records += row.map_or(1, Row::count);
-        // One that cannot be read does not tell where it begins.
+    /// Checks the record with this number, if it could be read.
+    pub(crate) fn check(&mut self, number: i64, entry: Option<&Entry>) {
+        self.records += 1;
+        self.first.get_or_insert(number);
+        // Numbers have no gaps, so that a whole chain cannot be taken out either.
         let before = self.previous.replace(number);
-        let Some(row) = row else {
-            self.first.get_or_insert(number);
+        let is_next = before.is_none_or(|last| last + 1 == number);
+        let Some(entry) = entry else {
             self.fault(Fault::Form(number));
             return;
         };
-        self.first.get_or_insert(row.first());
-        if let Some(changed) = row.changed() {
-            self.fault(Fault::Changed(changed));
-        } else if let Some(anchor) = row.open_texts().filter_map(Anchor::of).last() {
-            self.anchor = Some(anchor);
+        if !entry.is_intact() {
+            self.fault(Fault::Changed(number));
+        } else if let Some(anchor) = &entry.record.anchor {
+            self.anchor = Some(anchor.clone());
         }
-        // Numbers have no gaps, so that a whole chain cannot be taken out either.
-        let is_next = before.is_none_or(|last| last + 1 == row.first());
-        let follows = self.follow(row);
+        let follows = self.follow(number, entry);
         if !(is_next && follows) {
-            self.fault(Fault::Missing(row.first()));
+            self.fault(Fault::Missing(number));
         }
     }
 
-    /// Whether the row follows the last one of its chain, as far as is known yet.
-    fn follow(&mut self, row: &Row) -> bool {
-        let (writer, previous) = (row.chain().writer(), *row.chain().last());
-        if let Some(last) = self.last.get_mut(writer) {
-            let expected = std::mem::replace(last, row.hash);
-            return expected == previous;
+    /// Whether the record follows the last one of its chain, as far as is known yet.
+    fn follow(&mut self, number: i64, entry: &Entry) -> bool {
+        let Entry { writer, prev, hash, .. } = entry;
+        if let Some(expected) = self.last.insert(Arc::clone(writer), *hash) {
+            return expected == *prev;
         }
-        self.last.insert(writer.to_owned(), row.hash);
-        if previous != START {
-            self.cut.push((row.first(), writer.to_owned(), previous));
+        if *prev != START {
+            self.cut.push((number, Arc::clone(writer), *prev));
         }
         true
     }
@@ -111,8 +107,8 @@ impl Verifier {
         let mut missing: Vec<i64> =
             self.first.filter(|first| *first != anchor.through + 1).into_iter().collect();
         for (sequence, writer, previous) in std::mem::take(&mut self.cut) {
-            let anchored = anchor.chains.get(&writer);
-            if anchored.is_none_or(|(_, hash)| *hash != hex(&previous)) {
+            let anchored = anchor.chains.get(&*writer);
+            if anchored.is_none_or(|end| end.hash != hex(&previous)) {
                 missing.push(sequence);
             }
         }
@@ -129,137 +125,117 @@ impl Verifier {
 
 #[cfg(test)]
 mod tests {
-    use rusqlite::types::ValueRef;
+    use std::sync::Arc;
+
     use sluice_policy::Timestamp;
 
     use super::{Fault, Verifier};
     use crate::{
-        chain::{Anchor, Chain},
+        chain::{Anchor, Chain, ChainEnd},
         digest::hex,
         id::new_id,
-        record::{Kind, Line, Record},
-        sheet::{Row, Sheet},
+        log::{Cursor, Entry},
+        record::{Kind, Record},
     };
 
-    fn line(number: i64) -> Line {
+    fn record(number: i64) -> Record {
         let at = Timestamp::from_millis(number);
         let mut record = Record::new(new_id(at), at, Kind::Decision);
         record.message = Some(format!("r{number:02}"));
-        record.line()
+        record
     }
 
-    fn row(chain: &mut Chain, lines: &mut [Line]) -> Vec<u8> {
-        Sheet::default().write(chain, 0, lines.iter_mut()).1.to_owned()
+    fn entry(chain: &mut Chain, number: i64, record: Record) -> Entry {
+        let prev = *chain.last();
+        chain.link(&mut record.text());
+        let (writer, hash) = (Arc::clone(chain.writer()), *chain.last());
+        Entry { cursor: Cursor(number), record, writer, prev, hash }
     }
 
-    fn read(number: i64, body: &[u8]) -> Option<Row> {
-        Row::read(number, ValueRef::Blob(body), &mut |_| None)
+    /// Ten records by two writers in turn.
+    fn log() -> Vec<Entry> {
+        let mut chains = [Chain::begin(), Chain::begin()];
+        (1..=10)
+            .map(|number| entry(&mut chains[usize::from(number % 2 == 0)], number, record(number)))
+            .collect()
     }
 
-    /// Two writers in turn, five rows each, of two records.
-    fn log() -> Vec<(i64, Vec<u8>)> {
-        let mut chains = [Chain::new("one"), Chain::new("other")];
-        let mut write = |number: i64| {
-            let chain = &mut chains[usize::from(number % 4 == 0)];
-            (number, row(chain, &mut [line(number - 1), line(number)]))
-        };
-        (2..=20).step_by(2).map(&mut write).collect()
-    }
-
-    /// The log without its first `count` rows, with an anchor at its end.
-    fn pruned(count: usize) -> Vec<(i64, Vec<u8>)> {
+    /// The log without its first `count` records, with an anchor at its end.
+    fn pruned(count: usize) -> Vec<Entry> {
         let mut log = log();
         let mut anchor = Anchor::default();
-        for (number, body) in log.drain(..count) {
-            let row = read(number, &body).unwrap();
-            anchor.through = number;
-            anchor.chains.insert(row.chain().writer().into(), (number, hex(&row.hash)));
+        for entry in log.drain(..count) {
+            anchor.through = entry.cursor.0;
+            let end = ChainEnd { seq: entry.cursor.0, hash: hex(&entry.hash) };
+            anchor.chains.insert(entry.writer.to_string(), end);
         }
-        let mut line = line(21);
-        line.push(&anchor.member());
-        log.push((21, row(&mut Chain::new("third"), &mut [line])));
+        let record = Record { anchor: Some(anchor), ..record(11) };
+        log.push(entry(&mut Chain::begin(), 11, record));
         log
     }
 
-    fn faults(rows: &[(i64, Vec<u8>)]) -> Vec<Fault> {
+    fn faults(log: &[Entry]) -> Vec<Fault> {
         let mut verifier = Verifier::default();
-        for (number, body) in rows {
-            verifier.check(*number, read(*number, body).as_ref());
+        for entry in log {
+            verifier.check(entry.cursor.0, Some(entry));
         }
         verifier.finish().faults
     }
 
-    fn replace(body: &mut [u8], old: &[u8], new: &[u8]) {
-        let place = body.windows(old.len()).position(|part| part == old).unwrap();
-        body[place..place + new.len()].copy_from_slice(new);
-    }
-
     #[test]
-    fn what_was_written_verifies() {
+    fn a_log_as_written_verifies() {
         assert_eq!(faults(&log()), []);
         assert_eq!(faults(&pruned(4)), []);
     }
 
     #[test]
-    fn what_was_changed_or_taken_out_shows() {
-        for (record, text) in [(5, b"r05"), (6, b"r06")] {
-            let mut rows = log();
-            replace(&mut rows[2].1, text, b"rXX");
-            assert_eq!(faults(&rows), [Fault::Changed(record)]);
+    fn a_changed_record_shows() {
+        let mut changed = log();
+        changed[4].record.message = Some("rXX".into());
+        assert_eq!(faults(&changed), [Fault::Changed(5)]);
+        // Not even a new hash of its own hides it.
+        let mut chain = Chain::after(&changed[4].writer, changed[4].prev);
+        changed[4] = entry(&mut chain, 5, changed[4].record.clone());
+        assert_eq!(faults(&changed), [Fault::Missing(7)]);
+    }
+
+    #[test]
+    fn an_unreadable_record_shows() {
+        let mut verifier = Verifier::default();
+        for entry in log() {
+            let number = entry.cursor.0;
+            verifier.check(number, Some(&entry).filter(|_| number != 3));
         }
-        let mut rows = log();
-        rows[1].1 = b"{}".into();
-        assert_eq!(faults(&rows), [Fault::Form(4), Fault::Missing(7)]);
-        // Renumbering what is left does not hide it.
-        let mut rows = log();
-        rows.remove(2);
-        (1..).zip(&mut rows).for_each(|(number, row)| row.0 = 2 * number);
-        assert_eq!(faults(&rows), [Fault::Missing(7)]);
+        assert_eq!(verifier.finish().faults, [Fault::Form(3), Fault::Missing(5)]);
+    }
+
+    #[test]
+    fn removed_records_show_also_when_the_rest_is_renumbered() {
+        let mut cut = log();
+        cut.remove(2);
+        assert_eq!(faults(&cut), [Fault::Missing(4), Fault::Missing(5)]);
+        (1..).zip(&mut cut).for_each(|(number, entry)| entry.cursor = Cursor(number));
+        assert_eq!(faults(&cut), [Fault::Missing(4)]);
+        let chain: Vec<_> = log().into_iter().filter(|entry| entry.cursor.0 % 2 == 1).collect();
+        assert_eq!(faults(&chain).len(), 4);
+    }
+
+    #[test]
+    fn a_log_cut_short_in_front_is_not_taken_for_a_pruned_one() {
+        assert_eq!(faults(&log()[4..]), [Fault::Missing(5), Fault::Missing(6)]);
+        let cut = &pruned(4)[1..];
+        assert_eq!(faults(cut), [Fault::Missing(6), Fault::Missing(7)]);
+        // Without its anchor it is only cut short.
+        assert_eq!(faults(&pruned(4)[..6]), [Fault::Missing(5), Fault::Missing(6)]);
     }
 
     /// Recorded values of arguments are a caller's own words.
     #[test]
     fn a_caller_cannot_lay_an_anchor() {
         let forged = r#"{"args.x":{"y":1,"anchor":{"through":2,"chains":{}}}}"#;
-        let mut rows = log();
-        for micros in [None, Some(1)] {
-            let at = Timestamp::from_millis(22);
-            let mut record = Record::new(new_id(at), at, Kind::Decision);
-            (record.arg_values, record.micros) = (Some(forged.into()), micros);
-            rows.push((21, row(&mut Chain::new("third"), &mut [record.line()])));
-            assert_eq!(faults(&rows), []);
-            rows.pop();
-            assert!(Anchor::of(&record.line().lend(|text| text.clone())).is_none());
-        }
-    }
-
-    #[test]
-    fn every_byte_of_a_row_counts() {
-        let whole = log();
-        for place in 0..whole[4].1.len() {
-            let mut rows = whole.clone();
-            rows[4].1[place] ^= 1;
-            assert!(!faults(&rows).is_empty(), "{place}");
-        }
-    }
-
-    #[test]
-    fn a_whole_chain_taken_out_shows() {
-        let kept: Vec<_> = log().into_iter().filter(|(number, _)| number % 4 == 2).collect();
-        assert_eq!(faults(&kept).len(), 4);
-    }
-
-    #[test]
-    fn a_log_cut_short_in_front_is_not_taken_for_a_pruned_one() {
-        assert_eq!(faults(&log()[4..]), [Fault::Missing(9), Fault::Missing(11)]);
-        assert_eq!(faults(&pruned(4)[1..]), [Fault::Missing(11), Fault::Missing(13)]);
-        let mut renumbered = pruned(4)[2..].to_vec();
-        (5..).zip(&mut renumbered).for_each(|(number, row)| row.0 = 2 * number);
-        let last = renumbered.last_mut().unwrap();
-        last.0 -= 1;
-        assert_eq!(faults(&renumbered), [Fault::Missing(9), Fault::Missing(11)]);
-        // Without its anchor it is only cut short.
-        let anchorless = pruned(4)[..6].to_vec();
-        assert_eq!(faults(&anchorless), [Fault::Missing(9), Fault::Missing(11)]);
+        let mut cut = log().split_off(4);
+        let record = Record { arg_values: Some(forged.into()), ..record(11) };
+        cut.push(entry(&mut Chain::begin(), 11, record));
+        assert_eq!(faults(&cut), [Fault::Missing(5), Fault::Missing(6)]);
     }
 }

@@ -3,115 +3,231 @@
 use rusqlite::{Connection, OptionalExtension as _, Row, params, types::Type};
 use sluice_policy::Timestamp;
 
-use super::{Store, StoreError, read};
+use super::Sqlite;
 use crate::{
-    approval::{Approval, Pending},
-    id,
+    StoreError,
+    actor::Actor,
+    approval::{Approval, ApprovalState, Decided, Held, Pending, Verdict, Vote},
     record::{GrantRef, PolicyRef, Record},
 };
 
-pub(super) const TABLES: &str = "
-    CREATE TABLE approvals (
-        id TEXT PRIMARY KEY, state TEXT NOT NULL, digest TEXT NOT NULL,
-        server TEXT NOT NULL, grant_id TEXT NOT NULL, grant_label TEXT NOT NULL, principal TEXT,
-        tool TEXT NOT NULL, rule TEXT NOT NULL, approvers INTEGER NOT NULL, message TEXT NOT NULL,
-        policy_name TEXT NOT NULL, policy_version TEXT NOT NULL, arg_keys TEXT NOT NULL,
-        requested_at INTEGER NOT NULL, expires_at INTEGER NOT NULL
-    ) STRICT, WITHOUT ROWID;
-    CREATE INDEX approvals_pending ON approvals (digest) WHERE state = 'pending';
-    CREATE INDEX approvals_by_end ON approvals (expires_at);
-";
+const COLUMNS: &str = "id, state, digest, server, grant_id, grant_label, principal, tool, rule, \
+    approvers, message, policy, policy_version, arg_keys, requested_at, expires_at";
 
-impl Store {
-    /// Keeps a held call for people to decide on. The same call joins the one that
-    /// waits, for as long as that has not expired. `record` is told which.
-    pub async fn hold(
+impl Sqlite {
+    pub(crate) async fn hold(
         &self,
         approval: Approval,
-        record: impl FnOnce(&Pending) -> Record + Send + 'static,
+        mut record: Record,
     ) -> Result<Pending, StoreError> {
-        self.write(move |writer| {
-            let pending = hold(&writer.connection, &approval)?;
-            writer.append(&mut record(&pending).line())?;
-            Ok(pending)
+        self.run(move |writer| {
+            let now = writer.clock().now();
+            let held = find_joinable(writer.connection(), &approval.digest, now)?;
+            let joined = held.is_some();
+            let held = held.unwrap_or_else(|| Held::new(approval));
+            if !joined {
+                insert(writer.connection(), &held)?;
+            }
+            record.approval = Some(held.id.as_str().into());
+            writer.append_record(record)?;
+            Ok(held.pending(joined))
         })
         .await
     }
 
-    /// The calls that wait at a moment, each with its id, the oldest first.
-    /// Blocks the thread it runs on.
-    pub fn pending_approvals(&self, at: Timestamp) -> Result<Vec<(String, Approval)>, StoreError> {
-        let connection = read::reader(&self.path)?;
-        let mut statement = connection.prepare(
-            "SELECT id, digest, server, grant_id, grant_label, principal, tool, rule, approvers, message,
-                policy_name, policy_version, arg_keys, requested_at, expires_at
-             FROM approvals WHERE state = 'pending' AND expires_at > ?1 ORDER BY requested_at, id",
-        )?;
-        let rows =
-            statement.query_map([at.as_millis()], |row| Ok((row.get(0)?, approval(row)?)))?;
-        Ok(rows.collect::<Result<_, _>>()?)
+    pub(crate) async fn decide(&self, id: &str, vote: Vote) -> Result<Option<Decided>, StoreError> {
+        let id = id.to_owned();
+        self.run(move |writer| {
+            let now = writer.clock().now();
+            let Some(mut held) = find(writer.connection(), &id)? else { return Ok(None) };
+            let decided = held.decide(&vote, now);
+            if matches!(decided, Decided::TooLate(_) | Decided::Repeated) {
+                return Ok(Some(decided));
+            }
+            insert_vote(writer.connection(), &held, &vote)?;
+            set_state(writer.connection(), &held)?;
+            writer.append_record(held.vote_record(&vote, decided, now))?;
+            Ok(Some(decided))
+        })
+        .await
+    }
+
+    pub(crate) async fn consume(&self, id: &str, mut record: Record) -> Result<bool, StoreError> {
+        let id = id.to_owned();
+        self.run(move |writer| {
+            let now = writer.clock().now();
+            let found = find(writer.connection(), &id)?;
+            let Some(mut held) = found else { return Ok(false) };
+            if !held.consume(now) {
+                return Ok(false);
+            }
+            set_state(writer.connection(), &held)?;
+            record.approval = Some(id.into());
+            writer.append_record(record)?;
+            Ok(true)
+        })
+        .await
+    }
+
+    pub(crate) async fn expire(&self) -> Result<u64, StoreError> {
+        // Looked for first, so that nothing is written where nothing is over.
+        let now = self.clock.now().as_millis();
+        let sql = "SELECT count(*) FROM approvals
+            WHERE expires_at <= ?1 AND state IN ('pending', 'approved')";
+        let is_over = move |connection: &Connection| {
+            Ok(connection.query_row(sql, [now], |row| row.get::<_, i64>(0))?)
+        };
+        if self.readers.read(is_over).await? == 0 {
+            return Ok(0);
+        }
+        self.run(|writer| {
+            let now = writer.clock().now();
+            let condition = "expires_at <= ?1 AND state IN ('pending', 'approved')";
+            let over = select(writer.connection(), condition, now)?;
+            let mut count = 0;
+            for mut held in over {
+                if held.expire(now) {
+                    set_state(writer.connection(), &held)?;
+                    writer.append_record(held.expiry_record(now))?;
+                    count += 1;
+                }
+            }
+            Ok(count)
+        })
+        .await
+    }
+
+    pub(crate) async fn pending_approvals(&self) -> Result<Vec<Held>, StoreError> {
+        let now = self.clock.now();
+        let condition = "expires_at > ?1 AND state = 'pending'";
+        self.readers.read(move |connection| Ok(select(connection, condition, now)?)).await
+    }
+
+    pub(crate) async fn approval(&self, id: &str) -> Result<Option<Held>, StoreError> {
+        let id = id.to_owned();
+        self.readers.read(move |connection| Ok(find(connection, &id)?)).await
     }
 }
 
-fn hold(connection: &Connection, approval: &Approval) -> rusqlite::Result<Pending> {
-    let waiting = connection
-        .query_row(
-            "SELECT id, expires_at FROM approvals
-             WHERE digest = ?1 AND state = 'pending' AND expires_at > ?2 ORDER BY expires_at DESC",
-            params![approval.digest, approval.requested_at.as_millis()],
-            |row| Ok((row.get(0)?, Timestamp::from_millis(row.get(1)?))),
-        )
-        .optional()?;
-    if let Some((id, expires_at)) = waiting {
-        return Ok(Pending { id, expires_at, joined: true });
-    }
-    let id = id::new_id(approval.requested_at).to_string();
-    insert(connection, &id, approval)?;
-    Ok(Pending { id, expires_at: approval.expires_at, joined: false })
+fn find_joinable(
+    connection: &Connection,
+    digest: &str,
+    now: Timestamp,
+) -> rusqlite::Result<Option<Held>> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM approvals WHERE digest = ?1 AND state = 'pending' ORDER BY expires_at DESC LIMIT 1"
+    );
+    let held = connection.prepare_cached(&sql)?.query_row([digest], held).optional()?;
+    Ok(held.filter(|held| held.can_be_joined(digest, now)))
 }
 
-fn insert(connection: &Connection, id: &str, approval: &Approval) -> rusqlite::Result<()> {
-    let arg_keys = serde_json::to_string(&approval.arg_keys)
-        .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
+fn find(connection: &Connection, id: &str) -> rusqlite::Result<Option<Held>> {
+    let sql = format!("SELECT {COLUMNS} FROM approvals WHERE id = ?1");
+    let held = connection.prepare_cached(&sql)?.query_row([id], held).optional()?;
+    held.map(|held| with_votes(connection, held)).transpose()
+}
+
+/// Those that meet a condition on a moment, the oldest first.
+fn select(connection: &Connection, condition: &str, at: Timestamp) -> rusqlite::Result<Vec<Held>> {
+    let sql =
+        format!("SELECT {COLUMNS} FROM approvals WHERE {condition} ORDER BY requested_at, id");
+    let mut statement = connection.prepare_cached(&sql)?;
+    let rows = statement.query_map([at.as_millis()], held)?;
+    let found = rows.collect::<rusqlite::Result<Vec<_>>>()?;
+    found.into_iter().map(|held| with_votes(connection, held)).collect()
+}
+
+fn with_votes(connection: &Connection, mut held: Held) -> rusqlite::Result<Held> {
+    let mut statement = connection.prepare_cached(
+        "SELECT actor_id, actor_label, actor_address, verdict, reason FROM approval_votes
+         WHERE approval = ?1 ORDER BY position",
+    )?;
+    let rows = statement.query_map([&held.id], |row| {
+        let verdict: String = row.get(3)?;
+        Ok(Vote {
+            actor: Actor { id: row.get(0)?, label: row.get(1)?, address: row.get(2)? },
+            verdict: if verdict == "approve" { Verdict::Approve } else { Verdict::Deny },
+            reason: row.get(4)?,
+        })
+    })?;
+    held.votes = rows.collect::<rusqlite::Result<_>>()?;
+    Ok(held)
+}
+
+fn set_state(connection: &Connection, held: &Held) -> rusqlite::Result<()> {
+    let sql = "UPDATE approvals SET state = ?2 WHERE id = ?1";
+    connection.prepare_cached(sql)?.execute(params![held.id, held.state.as_str()]).map(|_| ())
+}
+
+fn insert_vote(connection: &Connection, held: &Held, vote: &Vote) -> rusqlite::Result<()> {
+    let Vote { actor, verdict, reason } = vote;
     connection.execute(
-        "INSERT INTO approvals VALUES (?1, 'pending', ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
+        "INSERT INTO approval_votes (approval, actor_id, actor_label, actor_address, verdict, reason, position)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
         params![
-            id,
-            approval.digest,
-            approval.server,
-            approval.grant.id,
-            approval.grant.label,
-            approval.principal,
-            approval.tool,
-            approval.rule,
-            approval.approvers,
-            approval.message,
-            approval.policy.name,
-            approval.policy.version,
-            arg_keys,
-            approval.requested_at.as_millis(),
-            approval.expires_at.as_millis(),
+            held.id,
+            actor.id,
+            actor.label,
+            actor.address,
+            verdict.as_str(),
+            reason,
+            i64::try_from(held.votes.len()).unwrap_or(i64::MAX),
         ],
     )?;
     Ok(())
 }
 
-fn approval(row: &Row<'_>) -> rusqlite::Result<Approval> {
-    let text = |column: usize| row.get::<_, String>(column);
-    let arg_keys = serde_json::from_str(&text(12)?)
-        .map_err(|error| rusqlite::Error::FromSqlConversionFailure(12, Type::Text, error.into()))?;
-    Ok(Approval {
-        digest: text(1)?,
-        server: text(2)?,
-        grant: GrantRef { id: text(3)?.into(), label: text(4)?.into() },
-        principal: row.get(5)?,
-        tool: text(6)?,
-        rule: text(7)?,
-        approvers: row.get(8)?,
-        message: text(9)?,
-        policy: PolicyRef { name: text(10)?.into(), version: text(11)?.into() },
+fn insert(connection: &Connection, held: &Held) -> rusqlite::Result<()> {
+    let approval = &held.approval;
+    let arg_keys = serde_json::to_string(&approval.arg_keys)
+        .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
+    let sql = format!(
+        "INSERT INTO approvals ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)"
+    );
+    connection.prepare_cached(&sql)?.execute(params![
+        held.id,
+        held.state.as_str(),
+        approval.digest,
+        approval.server,
+        approval.grant.id,
+        approval.grant.label,
+        approval.principal,
+        approval.tool,
+        approval.rule,
+        approval.approvers,
+        approval.message,
+        approval.policy.name,
+        approval.policy.version,
         arg_keys,
-        requested_at: Timestamp::from_millis(row.get(13)?),
-        expires_at: Timestamp::from_millis(row.get(14)?),
-    })
+        approval.requested_at.as_millis(),
+        approval.expires_at.as_millis(),
+    ])?;
+    Ok(())
+}
+
+/// A held call without its votes.
+fn held(row: &Row<'_>) -> rusqlite::Result<Held> {
+    let text = |column: usize| row.get::<_, String>(column);
+    let unreadable = |column, error: Box<dyn std::error::Error + Send + Sync>| {
+        rusqlite::Error::FromSqlConversionFailure(column, Type::Text, error)
+    };
+    let arg_keys =
+        serde_json::from_str(&text(13)?).map_err(|error| unreadable(13, error.into()))?;
+    let state = ApprovalState::from_name(&text(1)?)
+        .ok_or_else(|| unreadable(1, "this is not a state of approvals".into()))?;
+    let approval = Approval {
+        digest: text(2)?,
+        server: text(3)?,
+        grant: GrantRef { id: row.get(4)?, label: row.get(5)? },
+        principal: row.get(6)?,
+        tool: text(7)?,
+        rule: text(8)?,
+        approvers: row.get(9)?,
+        message: text(10)?,
+        policy: PolicyRef { name: row.get(11)?, version: row.get(12)? },
+        arg_keys,
+        requested_at: Timestamp::from_millis(row.get(14)?),
+        expires_at: Timestamp::from_millis(row.get(15)?),
+    };
+    Ok(Held { id: text(0)?, approval, state, votes: Vec::new() })
 }

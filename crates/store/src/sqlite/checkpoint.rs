@@ -2,16 +2,16 @@
 //! of its own, so that no call waits for a disk to sync.
 //!
 //! The write-ahead log starts over only when all of it has been brought in and
-//! nobody is reading it, and whoever writes first then has to sync its new
-//! beginning. So whenever the thread has caught up, it has the writer write
-//! something small, lest that be left to a call. While calls come so fast that
-//! it never catches up, the write-ahead log grows; once that is large, the writer
-//! finishes by itself what little is left, and that is the one time calls wait.
+//! nobody is reading it, and the next write then has to sync its new beginning. So
+//! whenever the thread has caught up, it has the store's thread write something
+//! small, lest that be left to a call. While calls come so fast that it never
+//! catches up, the write-ahead log grows; once that is large, the store's thread
+//! finishes what little is left, and that is the one time calls wait.
 
 use std::{
     io,
     sync::{
-        Arc,
+        Weak,
         mpsc::{self, Receiver, SyncSender},
     },
     thread::{self, JoinHandle},
@@ -19,26 +19,22 @@ use std::{
 };
 
 use rusqlite::Connection;
-use tokio::sync::oneshot;
 
-use super::{
-    open,
-    queue::{Command, Queue},
-    work::Task,
-    writer::Writer,
-};
+use super::group_commit::GroupCommit;
 
 /// Pages that are brought in even in busy times.
 const MANY: i64 = 4_000;
-/// Pages it must have grown by to be brought in when nothing else is to be done.
+/// Pages the write-ahead log may keep when nothing else is to be done.
 const SOME: i64 = 1_000;
-/// Pages the write-ahead log may have before the writer makes it start over.
+/// Pages the write-ahead log may have before it is made to start over.
 const LARGE: i64 = 40_000;
-/// How many more there must be before it tries again, if it could not.
+/// How many more there must be before that is tried again, if somebody reads.
 const AGAIN: i64 = 10_000;
-/// How long it waits for others who read.
+/// How long readers are waited for then.
 const PATIENCE: Duration = Duration::from_millis(100);
-/// Turns of the writer's thread between looks at the size.
+/// How many quiet moments are used for the same pages.
+const MOST_TRIES: u32 = 8;
+/// Turns of the store's thread between looks at the size.
 const LOOK_EVERY: u32 = 16;
 
 /// How much there is in the write-ahead log, in pages.
@@ -49,175 +45,113 @@ struct Size {
     left: i64,
 }
 
-/// The writer's end of the thread that checkpoints.
+/// The store's end of the thread that checkpoints.
 pub(super) struct Checkpoints {
     /// Gone when the thread is to end.
     nudge: Option<SyncSender<()>>,
     thread: Option<JoinHandle<()>>,
     /// Turns since the size was last looked at.
     unseen: u32,
-    /// How large it was then.
-    seen: i64,
-    /// The size when it was last checkpointed because nothing else was to be done;
-    /// zero if it has started over since.
-    tidied: i64,
-    /// The size at which the writer makes the write-ahead log start over, if
-    /// nothing is in the way.
+    /// How often a quiet moment was used in vain: somebody may be reading.
+    tries: u32,
+    /// The size at which the write-ahead log is made to start over.
+    restart_at: i64,
     large: i64,
-    /// The size at which it tries to next.
-    finish_at: i64,
 }
 
 impl Checkpoints {
     /// Starts the thread, with a connection of its own.
-    pub(super) fn start(connection: Connection, queue: Arc<Queue>) -> io::Result<Checkpoints> {
+    pub(super) fn start(
+        connection: Connection,
+        commits: Weak<GroupCommit>,
+    ) -> io::Result<Checkpoints> {
         // One nudge may wait, for what is written while a checkpoint runs.
         let (nudge, nudges) = mpsc::sync_channel(1);
-        let run = move || run(&connection, &nudges, &queue);
+        let run = move || run(&connection, &nudges, &commits);
         let thread = thread::Builder::new().name("checkpoints".into()).spawn(run)?;
-        let (nudge, thread) = (Some(nudge), Some(thread));
-        Ok(Checkpoints {
-            nudge,
-            thread,
-            unseen: 0,
-            seen: 0,
-            tidied: 0,
-            large: LARGE,
-            finish_at: LARGE,
-        })
+        Ok(Checkpoints { nudge: Some(nudge), thread: Some(thread), ..Checkpoints::alone(LARGE) })
     }
 
-    /// Has the log checkpointed if much was written; called in each turn of the thread.
-    pub(super) fn keep_up(&mut self, connection: &Connection) -> rusqlite::Result<()> {
+    fn alone(large: i64) -> Checkpoints {
+        Checkpoints { nudge: None, thread: None, unseen: 0, tries: 0, restart_at: large, large }
+    }
+
+    /// Has the log checkpointed if that is worth it; called with the writer at hand.
+    pub(super) fn keep_up(&mut self, writer: &Connection, is_idle: bool) {
         self.unseen += 1;
-        if self.unseen < LOOK_EVERY {
-            return Ok(());
+        if self.unseen < LOOK_EVERY && !is_idle {
+            return;
         }
-        let size = self.look(connection)?;
-        if self.is_time_to_finish(size) {
-            return self.finish(connection, size);
+        self.unseen = 0;
+        if let Err(error) = self.look(writer, is_idle) {
+            tracing::warn!(%error, "the write-ahead log cannot be checkpointed");
         }
-        if size.left >= MANY || size.all >= self.finish_at {
-            self.nudge();
+    }
+
+    fn look(&mut self, writer: &Connection, is_idle: bool) -> rusqlite::Result<()> {
+        let size = size(writer)?;
+        if size.all < self.large {
+            self.restart_at = self.large;
         }
-        Ok(())
-    }
-
-    /// Has the size looked at in the next turn.
-    fn look_soon(&mut self) {
-        self.unseen = LOOK_EVERY;
-    }
-
-    fn look(&mut self, connection: &Connection) -> rusqlite::Result<Size> {
-        let size = size(connection)?;
-        (self.unseen, self.seen) = (0, size.all);
-        if size.all < self.tidied {
-            self.tidied = 0;
+        let beyond = size.all - self.restart_at;
+        // Calls wait for as long as this takes, so it is put off until there is
+        // little left to do, but not for good.
+        if beyond >= 0 && (size.left <= beyond / 2 || beyond >= self.restart_at) {
+            return self.restart(writer, size);
         }
-        Ok(size)
-    }
-
-    /// Whether it will soon have to start over, which it cannot while somebody reads.
-    pub(super) fn is_nearly_large(&self) -> bool {
-        self.seen >= self.large - self.large / 10
-    }
-
-    /// Calls wait for as long as finishing takes, so it is put off until there is
-    /// little left to do, but not for good.
-    fn is_time_to_finish(&self, size: Size) -> bool {
-        let beyond = size.all - self.finish_at;
-        beyond >= 0 && (size.left <= beyond / 2 || beyond >= self.finish_at)
-    }
-
-    /// Has the log checkpointed if that is worth it; called when nothing else is to be done.
-    pub(super) fn tidy(&mut self, connection: &Connection) -> rusqlite::Result<()> {
-        let all = self.look(connection)?.all;
-        // If somebody reads, it is not tried again and again.
-        if all - self.tidied >= SOME {
-            self.tidied = all;
-            self.nudge();
+        let is_worthwhile = is_idle && size.all >= SOME && self.tries < MOST_TRIES;
+        self.tries = if size.all < SOME { 0 } else { self.tries + u32::from(is_idle) };
+        if size.left >= MANY || is_worthwhile || beyond >= 0 {
+            // If one waits already, that will do.
+            let _ = self.nudge.as_ref().map(|nudge| nudge.try_send(()));
         }
         Ok(())
     }
 
     /// Brings in what is left and makes the write-ahead log start over, unless
     /// somebody reads it for longer. No process writes meanwhile.
-    fn finish(&mut self, connection: &Connection, before: Size) -> rusqlite::Result<()> {
-        connection.busy_timeout(PATIENCE)?;
-        let finished = ask(connection, "PRAGMA wal_checkpoint(RESTART)");
-        connection.busy_timeout(open::PATIENCE)?;
-        let (is_busy, found) = finished?;
-        if is_busy && found.all < 0 {
-            // Somebody else is at a checkpoint, so it was not even looked at.
+    fn restart(&mut self, writer: &Connection, before: Size) -> rusqlite::Result<()> {
+        writer.busy_timeout(PATIENCE)?;
+        let (is_busy, _) = checkpoint(writer, "PRAGMA wal_checkpoint(RESTART)")?;
+        if is_busy {
+            self.restart_at = before.all + AGAIN;
             return Ok(());
         }
-        if !is_busy {
-            touch(connection)?;
-        }
-        let is_shorter = self.look(connection)?.all < before.all;
-        self.finish_at = if is_shorter { self.large } else { before.all + AGAIN };
+        let sql = "REPLACE INTO meta (name, value) VALUES ('probe', randomblob(8))";
+        writer.prepare_cached(sql)?.execute([])?;
+        self.restart_at = self.large;
         Ok(())
-    }
-
-    fn nudge(&self) {
-        // If one waits already, that will do.
-        let _ = self.nudge.as_ref().map(|nudge| nudge.try_send(()));
     }
 }
 
 impl Drop for Checkpoints {
-    /// Waits for the thread, so that it is the writer's connection that closes
-    /// last: that brings in all that is left and removes the write-ahead log.
+    /// Waits for the thread, so that its connection closes before the writer's.
     fn drop(&mut self) {
         self.nudge = None;
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }
 
-fn run(connection: &Connection, nudges: &Receiver<()>, queue: &Queue) {
+fn run(connection: &Connection, nudges: &Receiver<()>, commits: &Weak<GroupCommit>) {
     while nudges.recv().is_ok() {
-        match checkpoint(connection) {
-            Ok(Some(Size { left: 0, .. })) => start_over(queue),
+        match checkpoint(connection, "PRAGMA wal_checkpoint(PASSIVE)") {
+            Ok((false, Size { left: 0, .. })) => {
+                if let Some(commits) = commits.upgrade() {
+                    commits.touch();
+                }
+            }
             Ok(_) => {}
             Err(error) => tracing::warn!(%error, "the write-ahead log cannot be checkpointed"),
         }
     }
 }
 
-/// Has the writer write something, which starts the write-ahead log over.
-fn start_over(queue: &Queue) {
-    let work = |writer: &mut Writer| {
-        writer.checkpoints.look_soon();
-        Ok(touch(&writer.connection)?)
-    };
-    // Nobody waits for it, and a writer that has ended need not do it.
-    let _ = queue.push(Command::Task(Box::new(Task { work, reply: oneshot::channel().0 })));
-}
-
-/// Writes something small.
-pub(super) fn touch(connection: &Connection) -> rusqlite::Result<()> {
-    let sql = "REPLACE INTO meta (name, value) VALUES ('probe', randomblob(8))";
-    connection.prepare_cached(sql)?.execute([]).map(|_| ())
-}
-
-/// Writes something small if the write-ahead log is empty, so that no call has to
-/// begin it.
-pub(super) fn begin(connection: &Connection) -> rusqlite::Result<()> {
-    if size(connection)?.all > 0 { Ok(()) } else { touch(connection) }
-}
-
 fn size(connection: &Connection) -> rusqlite::Result<Size> {
-    ask(connection, "PRAGMA wal_checkpoint(NOOP)").map(|(_, size)| size)
+    checkpoint(connection, "PRAGMA wal_checkpoint(NOOP)").map(|(_, size)| size)
 }
 
-/// Brings in what can be without waiting for anybody, and says what is left;
-/// `None` if somebody else is doing so.
-fn checkpoint(connection: &Connection) -> rusqlite::Result<Option<Size>> {
-    let (is_busy, size) = ask(connection, "PRAGMA wal_checkpoint(PASSIVE)")?;
-    Ok((!is_busy).then_some(size))
-}
-
-fn ask(connection: &Connection, sql: &str) -> rusqlite::Result<(bool, Size)> {
+/// Whether somebody was in the way, and what there is.
+fn checkpoint(connection: &Connection, sql: &str) -> rusqlite::Result<(bool, Size)> {
     connection.prepare_cached(sql)?.query_row([], |row| {
         let all: i64 = row.get(1)?;
         Ok((row.get(0)?, Size { all, left: all - row.get::<_, i64>(2)? }))
@@ -226,19 +160,11 @@ fn ask(connection: &Connection, sql: &str) -> rusqlite::Result<(bool, Size)> {
 
 #[cfg(test)]
 mod tests {
-    use std::{
-        path::PathBuf,
-        sync::{
-            atomic::{AtomicBool, Ordering},
-            mpsc,
-        },
-        thread,
-        time::Duration,
-    };
+    use std::path::PathBuf;
 
     use rusqlite::Connection;
 
-    use super::{AGAIN, Checkpoints, SOME, ask, checkpoint, size, touch};
+    use super::{AGAIN, Checkpoints, size};
 
     /// A write-ahead log of this many pages is large here.
     const SMALL: i64 = 200;
@@ -263,20 +189,9 @@ mod tests {
 
     impl Drop for File {
         fn drop(&mut self) {
-            let _ = std::fs::remove_file(&self.0);
-        }
-    }
-
-    /// The writer's end, with nobody at the other.
-    fn alone() -> Checkpoints {
-        Checkpoints {
-            nudge: None,
-            thread: None,
-            unseen: 0,
-            seen: 0,
-            tidied: 0,
-            large: SMALL,
-            finish_at: SMALL,
+            for end in ["db", "db-wal", "db-shm"] {
+                let _ = std::fs::remove_file(self.0.with_extension(end));
+            }
         }
     }
 
@@ -285,7 +200,7 @@ mod tests {
         let mut most = 0;
         for _ in 0..2_000 {
             connection.execute("INSERT INTO log VALUES (hex(zeroblob(1000)))", []).unwrap();
-            checkpoints.keep_up(connection).unwrap();
+            checkpoints.keep_up(connection, false);
             most = most.max(size(connection).unwrap().all);
         }
         most
@@ -294,95 +209,19 @@ mod tests {
     #[test]
     fn the_write_ahead_log_stays_bounded_even_if_nobody_else_checkpoints() {
         let file = File::new("bounded");
-        let connection = file.connect();
-        let mut checkpoints = alone();
-        let most = write(&connection, &mut checkpoints);
+        let most = write(&file.connect(), &mut Checkpoints::alone(SMALL));
         assert!((2 * SMALL..2 * SMALL + 100).contains(&most), "{most}");
     }
 
     #[test]
-    fn it_stays_bounded_while_another_process_writes_too() {
-        let file = File::new("shared");
-        let connection = file.connect();
-        let is_done = AtomicBool::new(false);
-        let most = thread::scope(|scope| {
-            scope.spawn(|| {
-                let other = file.connect();
-                other.busy_timeout(Duration::from_secs(10)).unwrap();
-                for _ in 0..50_000 {
-                    if is_done.load(Ordering::Relaxed) {
-                        break;
-                    }
-                    other.execute("INSERT INTO log VALUES ('other')", []).unwrap();
-                    // SQLite's locks are not fair: it may not always be at it.
-                    thread::sleep(Duration::from_micros(50));
-                }
-            });
-            connection.busy_timeout(Duration::from_secs(10)).unwrap();
-            let most = write(&connection, &mut alone());
-            is_done.store(true, Ordering::Relaxed);
-            most
-        });
-        assert!((SMALL..5 * SMALL).contains(&most), "{most}");
-    }
-
-    #[test]
-    fn what_has_started_over_is_brought_in_again_when_it_has_grown_a_little_larger() {
-        let file = File::new("tidied");
-        let connection = file.connect();
-        let (nudge, nudges) = mpsc::sync_channel(1);
-        let mut checkpoints = alone();
-        checkpoints.nudge = Some(nudge);
-        for pages in [SOME + 100, SOME + 200] {
-            while size(&connection).unwrap().all < pages {
-                connection.execute("INSERT INTO log VALUES ('text')", []).unwrap();
-            }
-            checkpoints.tidy(&connection).unwrap();
-            assert_eq!(nudges.try_recv(), Ok(()), "at {pages} pages");
-            // What the thread does then, and what it has the writer do.
-            assert_eq!(checkpoint(&connection).unwrap().map(|size| size.left), Some(0));
-            checkpoints.look_soon();
-            touch(&connection).unwrap();
-            checkpoints.keep_up(&connection).unwrap();
-        }
-        assert!(size(&connection).unwrap().all < 10);
-    }
-
-    #[test]
-    fn what_somebody_else_is_at_is_tried_again_soon() {
-        let file = File::new("engaged");
-        let (connection, reader, other) = (file.connect(), file.connect(), file.connect());
-        connection.execute("INSERT INTO log VALUES ('first')", []).unwrap();
-        // Somebody reads, so that the other's checkpoint lasts.
-        reader.execute_batch("BEGIN; SELECT count(*) FROM log").unwrap();
-        connection.execute("INSERT INTO log VALUES ('second')", []).unwrap();
-        other.busy_timeout(Duration::from_secs(20)).unwrap();
-        thread::scope(|scope| {
-            let restart = "PRAGMA wal_checkpoint(RESTART)";
-            scope.spawn(move || while ask(&other, restart).unwrap().1.all < 0 {});
-            while checkpoint(&connection).unwrap().is_some() {
-                thread::yield_now();
-            }
-            let mut checkpoints = alone();
-            let before = size(&connection).unwrap();
-            checkpoints.finish(&connection, before).unwrap();
-            assert_eq!(checkpoints.finish_at, SMALL);
-            reader.execute_batch("COMMIT").unwrap();
-        });
-    }
-
-    #[test]
-    fn whoever_reads_is_not_disturbed_and_not_tried_again_at_once() {
+    fn a_long_lived_reader_is_not_waited_for_again_and_again() {
         let file = File::new("read");
         let (connection, reader) = (file.connect(), file.connect());
-        connection.execute("INSERT INTO log VALUES ('first')", []).unwrap();
-        let count = || reader.query_row("SELECT count(*) FROM log", [], |row| row.get::<_, i64>(0));
-        reader.execute_batch("BEGIN").unwrap();
-        assert_eq!(count(), Ok(1));
-        let mut checkpoints = alone();
+        reader.execute_batch("BEGIN; SELECT * FROM log").unwrap();
+        let mut checkpoints = Checkpoints::alone(SMALL);
         let most = write(&connection, &mut checkpoints);
-        assert!(most > 2_000, "{most}");
-        assert!(checkpoints.finish_at > AGAIN, "{}", checkpoints.finish_at);
-        assert_eq!(count(), Ok(1));
+        assert!(most > 2 * SMALL, "{most}");
+        assert!(checkpoints.restart_at > AGAIN, "{}", checkpoints.restart_at);
+        reader.execute_batch("COMMIT").unwrap();
     }
 }

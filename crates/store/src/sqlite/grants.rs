@@ -3,121 +3,102 @@
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use sluice_policy::Timestamp;
 
-use super::{Store, StoreError, name, no_randomness, read};
+use super::{Sqlite, name};
 use crate::{
+    StoreError,
+    actor::Edit,
     grant::{Grant, NewGrant, Rotated, Token, TokenHash},
-    id,
     name::Name,
-    record::{GrantRef, Record},
+    registry::edit_record,
 };
-
-pub(super) const TABLES: &str = "
-    CREATE TABLE grants (
-        id TEXT PRIMARY KEY, label TEXT NOT NULL, servers TEXT NOT NULL, policy TEXT NOT NULL, principal TEXT,
-        token_sha256 BLOB NOT NULL UNIQUE,
-        created_at INTEGER NOT NULL, expires_at INTEGER, revoked_at INTEGER
-    ) STRICT, WITHOUT ROWID;
-";
 
 const COLUMNS: &str = "id, label, servers, policy, principal, created_at, expires_at, revoked_at";
 
-impl Store {
-    /// Makes a grant. The token is in the answer and nowhere else. The record is
-    /// told which grant it is about.
-    pub async fn create_grant(
+impl Sqlite {
+    pub(crate) async fn create_grant(
         &self,
         new: NewGrant,
-        at: Timestamp,
-        mut record: Record,
+        edit: Edit,
     ) -> Result<(Grant, Token), StoreError> {
-        let token = Token::new().ok_or_else(no_randomness)?;
-        let NewGrant { label, servers, policy, principal, expires_at } = new;
-        let grant = Grant {
-            id: id::new_id(at).to_string(),
-            label,
-            servers,
-            policy,
-            principal,
-            created_at: at,
-            expires_at,
-            revoked_at: None,
-        };
-        record.grant =
-            Some(GrantRef { id: grant.id.as_str().into(), label: grant.label.as_str().into() });
-        let (kept, hash) = (grant.clone(), token.hash());
-        self.write(move |writer| {
-            writer.change(&record, |connection| insert(connection, &kept, &hash).map(Some))
-        })
-        .await?;
-        Ok((grant, token))
+        let token = Token::new().ok_or_else(StoreError::no_randomness)?;
+        let hash = token.hash();
+        let created = self.run(move |writer| {
+            let now = writer.clock().now();
+            let grant = new.into_grant(now);
+            insert(writer.connection(), &grant, &hash)?;
+            writer.change_registry(edit_record(edit, now).about_grant(&grant))?;
+            Ok(grant)
+        });
+        Ok((created.await?, token))
     }
 
-    /// Gives a grant another token; the old one is worth nothing from then on.
-    /// `None` if there is no such grant, or it was revoked.
-    pub async fn rotate_grant(
+    pub(crate) async fn rotate_grant(
         &self,
         id: &str,
-        record: Record,
+        edit: Edit,
     ) -> Result<Option<Rotated>, StoreError> {
-        let token = Token::new().ok_or_else(no_randomness)?;
+        let token = Token::new().ok_or_else(StoreError::no_randomness)?;
         let (id, hash) = (id.to_owned(), token.hash());
-        let rotate = move |connection: &Connection| {
+        let rotated = self.run(move |writer| {
+            let connection = writer.connection();
             let Some((old, grant)) = find(connection, &id)? else { return Ok(None) };
             let sql = "UPDATE grants SET token_sha256 = ?2 WHERE id = ?1 AND revoked_at IS NULL";
-            let changed = connection.execute(sql, params![id, hash.as_bytes()])?;
-            Ok((changed > 0).then_some((old, grant)))
-        };
-        let rotated = self.write(move |writer| writer.change(&record, rotate)).await?;
-        Ok(rotated.map(|(old, grant)| Rotated { grant, token, old }))
+            if connection.execute(sql, params![id, hash.as_bytes()])? == 0 {
+                return Ok(None);
+            }
+            let now = writer.clock().now();
+            writer.change_registry(edit_record(edit, now).about_grant(&grant))?;
+            Ok(Some((old, grant)))
+        });
+        Ok(rotated.await?.map(|(old, grant)| Rotated { grant, token, old }))
     }
 
-    /// Revokes a grant for good; the grant, and what its token was. `None` if there
-    /// is no such grant.
-    pub async fn revoke_grant(
+    pub(crate) async fn revoke_grant(
         &self,
         id: &str,
-        at: Timestamp,
-        record: Record,
+        edit: Edit,
     ) -> Result<Option<(TokenHash, Grant)>, StoreError> {
         let id = id.to_owned();
-        let revoke = move |connection: &Connection| {
+        self.run(move |writer| {
+            let (connection, now) = (writer.connection(), writer.clock().now());
             let sql = "UPDATE grants SET revoked_at = coalesce(revoked_at, ?2) WHERE id = ?1";
-            connection.execute(sql, params![id, at.as_millis()])?;
-            find(connection, &id)
-        };
-        self.write(move |writer| writer.change(&record, revoke)).await
+            connection.execute(sql, params![id, now.as_millis()])?;
+            let Some((hash, grant)) = find(connection, &id)? else { return Ok(None) };
+            writer.change_registry(edit_record(edit, now).about_grant(&grant))?;
+            Ok(Some((hash, grant)))
+        })
+        .await
     }
 
-    /// All grants, the oldest first. Blocks the thread it runs on.
-    pub fn grants(&self) -> Result<Vec<Grant>, StoreError> {
-        let connection = read::reader(&self.path)?;
-        let mut statement =
-            connection.prepare(&format!("SELECT {COLUMNS} FROM grants ORDER BY id"))?;
-        let rows = statement.query_map([], grant)?;
-        Ok(rows.collect::<Result<_, _>>()?)
+    pub(crate) async fn grants(&self) -> Result<Vec<Grant>, StoreError> {
+        let all = |connection: &Connection| Ok(by_tokens(connection)?);
+        let grants = self.readers.read(all).await?;
+        Ok(grants.into_iter().map(|(_, grant)| grant).collect())
     }
 
-    /// All grants by the hashes of their tokens. Blocks the thread it runs on.
-    pub fn grants_by_token(&self) -> Result<Vec<(TokenHash, Grant)>, StoreError> {
-        let connection = read::reader(&self.path)?;
-        let sql = format!("SELECT {COLUMNS}, token_sha256 FROM grants ORDER BY id");
-        let mut statement = connection.prepare(&sql)?;
-        let rows = statement.query_map([], by_token)?;
-        Ok(rows.collect::<Result<_, _>>()?)
-    }
-
-    /// A grant by its id. Blocks the thread it runs on.
-    pub fn grant(&self, id: &str) -> Result<Option<Grant>, StoreError> {
-        let found = find(&read::reader(&self.path)?, id)?;
+    pub(crate) async fn grant(&self, id: &str) -> Result<Option<Grant>, StoreError> {
+        let id = id.to_owned();
+        let found = self.readers.read(move |connection| Ok(find(connection, &id)?)).await?;
         Ok(found.map(|(_, grant)| grant))
     }
 
-    /// The grant a token belongs to, valid or not. Blocks the thread it runs on.
-    pub fn grant_of(&self, token: &TokenHash) -> Result<Option<Grant>, StoreError> {
-        let connection = read::reader(&self.path)?;
-        let sql = format!("SELECT {COLUMNS} FROM grants WHERE token_sha256 = ?1");
-        Ok(connection.query_row(&sql, [token.as_bytes()], grant).optional()?)
+    pub(crate) async fn grant_of(&self, token: &TokenHash) -> Result<Option<Grant>, StoreError> {
+        let token = *token;
+        self.readers
+            .read(move |connection| {
+                let sql = format!("SELECT {COLUMNS} FROM grants WHERE token_sha256 = ?1");
+                Ok(connection.query_row(&sql, [token.as_bytes()], grant).optional()?)
+            })
+            .await
     }
+}
+
+/// All grants by the hashes of their tokens, the oldest first.
+pub(super) fn by_tokens(connection: &Connection) -> rusqlite::Result<Vec<(TokenHash, Grant)>> {
+    let sql = format!("SELECT {COLUMNS}, token_sha256 FROM grants ORDER BY id");
+    let mut statement = connection.prepare(&sql)?;
+    let rows = statement.query_map([], by_token)?;
+    rows.collect()
 }
 
 /// A grant by its id, with what is kept of its token.

@@ -11,17 +11,16 @@ use std::{
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension as _, params};
 
-use super::{Durability, approvals, counters, forms, grants, index, policies, read, servers};
-use crate::key::Key;
+use super::{
+    read,
+    schema::{LAYOUT, PARTS},
+};
+use crate::{Durability, key::Key};
 
 /// Marks a file as ours: "Slui" in ASCII.
 const APPLICATION: i32 = 0x536c_7569;
-/// The layout of all tables. In the first one a row of the log was always text; in
-/// the second it said nothing of counters, and had all its forms in it. In both the
-/// log was a table named `audit`.
-pub(super) const VERSION: i32 = 3;
 /// Records checked against their chain at start; the rest are checked on demand.
-const CHECKED_AT_START: u32 = 1_000;
+const CHECKED_AT_START: i64 = 1_000;
 /// How long another process may keep the database to itself. Whoever waits may
 /// wait for the transaction before theirs too, so for twice as long.
 pub(super) const PATIENCE: Duration = Duration::from_secs(2);
@@ -30,13 +29,6 @@ const MOST_TRIES: u32 = 50;
 const PAUSE: Duration = Duration::from_millis(20);
 /// A text that is sealed when a database is created, to know its key by.
 const KEY_CHECK: &str = "the key of this database";
-
-/// The log has no index, so that appending to it costs the same at any size.
-const TABLES: &str = "
-    CREATE TABLE meta (name TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID;
-    CREATE TABLE log (seq INTEGER PRIMARY KEY, body ANY NOT NULL, counts BLOB) STRICT;
-    CREATE TABLE pruned (chain TEXT PRIMARY KEY, seq INTEGER NOT NULL, hash TEXT NOT NULL) STRICT, WITHOUT ROWID;
-";
 
 /// Why a database cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -138,8 +130,8 @@ fn check_private(path: &Path) -> Result<(), OpenError> {
 /// Checks that a database is there and ours, and changes nothing of it.
 pub(super) fn check(path: &Path) -> Result<(), OpenError> {
     check_private(path)?;
-    let connection = read::reader(path).map_err(|error| told(path, &error))?;
-    recognise(&connection, path).map(|_| ())
+    let connection = read::connect(path).map_err(|error| told(path, &error))?;
+    recognise(&connection, path)
 }
 
 fn settle(connection: &Connection, durability: Durability) -> rusqlite::Result<()> {
@@ -153,6 +145,7 @@ fn settle(connection: &Connection, durability: Durability) -> rusqlite::Result<(
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
     // Nothing but the end of the log and some counters is read again and again.
     connection.pragma_update(None, "cache_size", -500)?;
+    connection.set_prepared_statement_cache_capacity(64);
     connection.pragma_update(None, "trusted_schema", false)
 }
 
@@ -166,54 +159,18 @@ fn prepare(connection: &Connection, path: &Path, key: &Key) -> Result<(), OpenEr
         let check = key.seal(KEY_CHECK, KEY_CHECK).ok_or(OpenError::Randomness)?;
         create(connection, &check).map_err(failed)?;
     }
-    let version = recognise(connection, path)?;
-    check_key(connection, path, key)?;
-    if version < VERSION { renew(connection).map_err(failed) } else { Ok(()) }
+    recognise(connection, path)?;
+    check_key(connection, path, key)
 }
 
-/// Brings a database of an earlier layout to this one. What is in the log stays as
-/// it is, and only what the table may hold is said anew, so that this takes no
-/// longer for a long log.
-fn renew(connection: &Connection) -> rusqlite::Result<()> {
-    connection.execute_batch("BEGIN IMMEDIATE; PRAGMA writable_schema = ON")?;
-    let renewed = redeclare(connection).and_then(|()| connection.execute_batch("COMMIT"));
-    if renewed.is_err() {
-        let _ = connection.execute_batch("ROLLBACK");
-    }
-    connection.execute_batch("PRAGMA writable_schema = RESET")?;
-    renewed
-}
-
-fn redeclare(connection: &Connection) -> rusqlite::Result<()> {
-    let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
-    // Another process may have been quicker.
-    if number("user_version")? >= VERSION {
-        return Ok(());
-    }
-    // By other names: a process of an earlier version that is still at it shall fail,
-    // and not count by itself or take rows it cannot read for damaged ones.
-    let sql = "ALTER TABLE audit RENAME TO log; ALTER TABLE counters RENAME TO readings";
-    connection.execute_batch(sql)?;
-    let sql = "UPDATE sqlite_schema SET sql = replace(
-            replace(sql, 'body TEXT', 'body ANY'),
-            'body ANY NOT NULL)', 'body ANY NOT NULL, counts BLOB)'
-        ) WHERE type = 'table' AND name = 'log'";
-    connection.execute(sql, [])?;
-    connection.execute_batch(forms::TABLES)?;
-    counters::note_all_entered(connection)?;
-    // Tells those who have it open that they know it no longer.
-    connection.pragma_update(None, "schema_version", number("schema_version")? + 1)?;
-    connection.pragma_update(None, "user_version", VERSION)
-}
-
-/// Whether a database is one of ours, and of which version; none newer than this.
-fn recognise(connection: &Connection, path: &Path) -> Result<i32, OpenError> {
+/// Checks that a database is one of ours, and not newer than this.
+fn recognise(connection: &Connection, path: &Path) -> Result<(), OpenError> {
     let failed = |error| told(path, &error);
     let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
     let application = number("application_id").map_err(failed)?;
     match (application, number("user_version").map_err(failed)?) {
-        (APPLICATION, version @ 1..=VERSION) => Ok(version),
-        (APPLICATION, version) if version > VERSION => Err(OpenError::Newer { path: shown(path) }),
+        (APPLICATION, LAYOUT) => Ok(()),
+        (APPLICATION, layout) if layout > LAYOUT => Err(OpenError::Newer { path: shown(path) }),
         _ => Err(OpenError::Foreign { path: shown(path) }),
     }
 }
@@ -253,20 +210,10 @@ fn create(connection: &Connection, key_check: &[u8]) -> rusqlite::Result<()> {
     // Another process may have been quicker.
     let created = is_new(connection).and_then(|is_new| {
         if is_new {
-            let parts = [
-                TABLES,
-                counters::TABLES,
-                forms::TABLES,
-                index::TABLES,
-                grants::TABLES,
-                servers::TABLES,
-                policies::TABLES,
-                approvals::TABLES,
-            ];
-            connection.execute_batch(&parts.concat())?;
+            connection.execute_batch(&PARTS.concat())?;
             connection.execute("INSERT INTO meta (name, value) VALUES ('key', ?1)", [key_check])?;
             connection.pragma_update(None, "application_id", APPLICATION)?;
-            connection.pragma_update(None, "user_version", VERSION)?;
+            connection.pragma_update(None, "user_version", LAYOUT)?;
         }
         connection.execute_batch("COMMIT")
     });

@@ -4,80 +4,90 @@
 use rusqlite::{Connection, OptionalExtension as _, Row, params, types::Type};
 use sluice_policy::{Format, Timestamp};
 
-use super::{Store, StoreError, name, read};
+use super::{Sqlite, name};
 use crate::{
+    StoreError,
+    actor::Edit,
     name::Name,
-    record::Record,
+    registry::edit_record,
     server::{AttachedPolicy, PolicyVersion, Source},
 };
 
-pub(super) const TABLES: &str = "
-    CREATE TABLE policy_versions (
-        id INTEGER PRIMARY KEY, server TEXT NOT NULL, name TEXT NOT NULL, version TEXT NOT NULL,
-        format TEXT NOT NULL, text TEXT NOT NULL, at INTEGER NOT NULL
-    ) STRICT;
-    CREATE INDEX policy_versions_by_name ON policy_versions (server, name);
-    CREATE TABLE policies (
-        server TEXT NOT NULL, name TEXT NOT NULL, current INTEGER NOT NULL REFERENCES policy_versions (id),
-        PRIMARY KEY (server, name)
-    ) STRICT, WITHOUT ROWID;
-";
-
 const COLUMNS: &str = "v.server, v.name, v.version, v.format, v.text, v.at";
 
-impl Store {
-    /// Puts a policy into force on its server. Its version is that of its text.
-    pub async fn put_policy(
+impl Sqlite {
+    pub(crate) async fn put_policy(
         &self,
         policy: AttachedPolicy,
-        at: Timestamp,
-        record: Record,
+        edit: Edit,
     ) -> Result<(), StoreError> {
-        let put = move |connection: &Connection| put(connection, &policy, at).map(Some);
-        self.write(move |writer| writer.change(&record, put)).await.map(|_| ())
+        self.run(move |writer| {
+            let now = writer.clock().now();
+            put(writer.connection(), &policy, now)?;
+            let version = AttachedPolicy::version_of(&policy.text);
+            let record = edit_record(edit, now).about_server(&policy.server);
+            writer.change_registry(record.about_policy(&policy.name, &version))
+        })
+        .await
     }
 
-    /// Takes a policy out of force; whether it was. Its versions are kept.
-    pub async fn remove_policy(
+    pub(crate) async fn remove_policy(
         &self,
         server: &Name,
         name: &Name,
-        record: Record,
+        edit: Edit,
     ) -> Result<bool, StoreError> {
         let (server, name) = (server.clone(), name.clone());
-        let remove = move |connection: &Connection| {
-            let sql = "DELETE FROM policies WHERE server = ?1 AND name = ?2";
-            let removed = connection.execute(sql, [server.as_str(), name.as_str()])?;
-            Ok((removed > 0).then_some(()))
-        };
-        let removed = self.write(move |writer| writer.change(&record, remove)).await?;
-        Ok(removed.is_some())
+        self.run(move |writer| {
+            let Some(version) = remove(writer.connection(), &server, &name)? else {
+                return Ok(false);
+            };
+            let record = edit_record(edit, writer.clock().now()).about_server(&server);
+            writer.change_registry(record.about_policy(&name, &version))?;
+            Ok(true)
+        })
+        .await
     }
 
-    /// The policies in force, by server and name. Blocks the thread it runs on.
-    pub fn policies(&self) -> Result<Vec<AttachedPolicy>, StoreError> {
-        let connection = read::reader(&self.path)?;
-        let mut statement = connection.prepare(&format!(
-            "SELECT {COLUMNS} FROM policies p JOIN policy_versions v ON v.id = p.current ORDER BY 1, 2"
-        ))?;
-        let rows = statement.query_map([], |row| version(row).map(|version| version.policy))?;
-        Ok(rows.collect::<Result<_, _>>()?)
+    pub(crate) async fn policies(&self) -> Result<Vec<AttachedPolicy>, StoreError> {
+        self.readers.read(|connection| Ok(all(connection)?)).await
     }
 
-    /// Every version of a policy, the newest first, whether it is in force or not.
-    /// Blocks the thread it runs on.
-    pub fn policy_versions(
+    pub(crate) async fn policy_versions(
         &self,
         server: &Name,
         name: &Name,
     ) -> Result<Vec<PolicyVersion>, StoreError> {
-        let connection = read::reader(&self.path)?;
-        let mut statement = connection.prepare(&format!(
-            "SELECT {COLUMNS} FROM policy_versions v WHERE v.server = ?1 AND v.name = ?2 ORDER BY v.id DESC"
-        ))?;
-        let rows = statement.query_map([server.as_str(), name.as_str()], version)?;
-        Ok(rows.collect::<Result<_, _>>()?)
+        let (server, name) = (server.clone(), name.clone());
+        self.readers
+            .read(move |connection| {
+                let mut statement = connection.prepare(&format!(
+                    "SELECT {COLUMNS} FROM policy_versions v WHERE v.server = ?1 AND v.name = ?2 ORDER BY v.id DESC"
+                ))?;
+                let rows = statement.query_map([server.as_str(), name.as_str()], version)?;
+                Ok(rows.collect::<Result<_, _>>()?)
+            })
+            .await
     }
+}
+
+/// The policies in force, by server and name.
+pub(super) fn all(connection: &Connection) -> rusqlite::Result<Vec<AttachedPolicy>> {
+    let mut statement = connection.prepare(&format!(
+        "SELECT {COLUMNS} FROM policies p JOIN policy_versions v ON v.id = p.current ORDER BY 1, 2"
+    ))?;
+    let rows = statement.query_map([], |row| version(row).map(|version| version.policy))?;
+    rows.collect()
+}
+
+/// Takes a policy out of force; the version that was.
+fn remove(connection: &Connection, server: &Name, name: &Name) -> rusqlite::Result<Option<String>> {
+    let place = [server.as_str(), name.as_str()];
+    let current = "SELECT v.version FROM policies p JOIN policy_versions v ON v.id = p.current
+        WHERE p.server = ?1 AND p.name = ?2";
+    let version = connection.query_row(current, place, |row| row.get(0)).optional()?;
+    connection.execute("DELETE FROM policies WHERE server = ?1 AND name = ?2", place)?;
+    Ok(version)
 }
 
 /// Takes all policies of a server out of force.

@@ -1,59 +1,57 @@
 //! Retention: the oldest records go, in small steps, and an anchor record says
 //! where the chains go on.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use rusqlite::{Connection, params};
 use sluice_policy::Timestamp;
 
 use super::{
-    Store, StoreError, forms,
-    index::{self, Seen, Term},
-    read,
+    Sqlite, blocks,
+    records::{self, SELECT},
     writer::Writer,
 };
 use crate::{
-    chain::Anchor,
+    StoreError,
+    chain::{Anchor, ChainEnd, Hash},
     digest::hex,
-    id, moment,
+    id,
+    log::Entry,
     record::{Kind, Record},
 };
 
-/// Records that go in one step, or some more.
-const STEP: u64 = 1_000;
+/// Records that go in one step.
+const STEP: usize = 1_000;
 
 /// What is to be kept.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 struct Bounds {
-    /// Records made before this may go, as records write it.
-    oldest: String,
+    /// Records made before this may go.
+    oldest: Timestamp,
     max_size: u64,
     /// The newest record when pruning began; what comes later stays.
     newest: i64,
     now: Timestamp,
 }
 
-impl Store {
-    /// Removes the oldest records: those older than `keep`, and more for as long as
-    /// the database is larger than `max_size` bytes. How many went.
-    ///
-    /// Room that becomes free is used again; the file does not shrink.
-    pub async fn prune(
-        &self,
-        keep: Duration,
-        max_size: u64,
-        now: Timestamp,
-    ) -> Result<u64, StoreError> {
-        // The index tells which chains go on, so it must not be far behind.
-        while self.write(index_on).await? {}
+/// What goes in one step.
+#[derive(Debug, Default)]
+struct Selection {
+    through: i64,
+    count: u64,
+    facets: Vec<i64>,
+}
+
+impl Sqlite {
+    pub(crate) async fn prune(&self, keep: Duration, max_size: u64) -> Result<u64, StoreError> {
+        let now = self.clock.now();
         let keep = i64::try_from(keep.as_millis()).unwrap_or(i64::MAX);
-        let cutoff = Timestamp::from_millis(now.as_millis().saturating_sub(keep));
-        let newest = self.write(move |writer| begin(&writer.connection, cutoff)).await?;
-        let bounds = Bounds { oldest: moment::text(cutoff), max_size, newest, now };
+        let oldest = Timestamp::from_millis(now.as_millis().saturating_sub(keep));
+        let newest = self.run(move |writer| begin(writer.connection(), oldest)).await?;
+        let bounds = Bounds { oldest, max_size, newest, now };
         let mut pruned = 0;
         loop {
-            let bounds = bounds.clone();
-            match self.write(move |writer| step(writer, &bounds)).await? {
+            match self.run(move |writer| step(writer, bounds)).await? {
                 0 => return Ok(pruned),
                 count => pruned += count,
             }
@@ -61,41 +59,30 @@ impl Store {
     }
 }
 
-/// Builds one block of the index; whether there may be more to do.
-fn index_on(writer: &mut Writer) -> Result<bool, StoreError> {
-    let (next, newest) = index::next(&writer.connection)?;
-    (writer.next_block, writer.newest) = (Some(next), newest);
-    if writer.behind() <= 0 {
-        return Ok(false);
-    }
-    writer.index()?;
-    Ok(true)
-}
-
-/// Drops approvals that nobody can give any more; the newest record.
-fn begin(connection: &Connection, cutoff: Timestamp) -> Result<i64, StoreError> {
-    let sql = "DELETE FROM approvals WHERE expires_at < ?1";
-    connection.execute(sql, [cutoff.as_millis()])?;
-    Ok(index::newest(connection)?)
+/// Drops held calls that were over by then; the newest record.
+fn begin(connection: &Connection, oldest: Timestamp) -> Result<i64, StoreError> {
+    let over = "SELECT id FROM approvals WHERE expires_at < ?1";
+    let votes = format!("DELETE FROM approval_votes WHERE approval IN ({over})");
+    connection.execute(&votes, [oldest.as_millis()])?;
+    connection.execute("DELETE FROM approvals WHERE expires_at < ?1", [oldest.as_millis()])?;
+    Ok(blocks::newest(connection)?)
 }
 
 /// Removes some of the oldest records; how many.
-fn step(writer: &mut Writer, bounds: &Bounds) -> Result<u64, StoreError> {
-    let connection = &writer.connection;
-    let is_too_large = used(connection)? > bounds.max_size;
-    let Some((through, count)) = select(connection, bounds, is_too_large)? else { return Ok(0) };
-    let anchor = anchor(connection, through)?;
-    let mut record = Record::new(id::new_id(bounds.now), bounds.now, Kind::Admin);
-    record.message = Some(format!("records up to {through} were pruned"));
-    let mut line = record.line();
-    line.push(&anchor.member());
-    writer.leave_behind(through);
+fn step(writer: &mut Writer, bounds: Bounds) -> Result<u64, StoreError> {
+    let Some(selection) = select(writer.connection(), bounds)? else { return Ok(0) };
+    let Selection { through, count, facets } = selection;
+    let anchor = anchor(writer.connection(), through)?;
     // Written before the others go, because an empty log would count from one again.
-    writer.append(&mut line)?;
-    writer.enter_counters()?;
-    writer.connection.execute("DELETE FROM log WHERE seq <= ?1", [through])?;
-    index::drop_before(&writer.connection, index::block_of(through + 1))?;
-    forms::drop_before(&writer.connection, through)?;
+    writer.leave_behind(through)?;
+    writer.append_record(Record {
+        message: Some(format!("records up to {through} were pruned")),
+        anchor: Some(anchor),
+        ..Record::new(id::new_id(bounds.now), bounds.now, Kind::Admin)
+    })?;
+    let connection = writer.connection();
+    connection.execute("DELETE FROM records WHERE seq <= ?1", [through])?;
+    blocks::drop_through(connection, through, facets)?;
     Ok(count)
 }
 
@@ -109,67 +96,65 @@ fn used(connection: &Connection) -> rusqlite::Result<u64> {
     )
 }
 
-/// Chooses what goes and notes where its chains end: the last record, and how many.
-fn select(
-    connection: &Connection,
-    bounds: &Bounds,
-    is_too_large: bool,
-) -> rusqlite::Result<Option<(i64, u64)>> {
-    let mut note =
-        connection.prepare("REPLACE INTO pruned (chain, seq, hash) VALUES (?1, ?2, ?3)")?;
-    let (mut through, mut count, mut unreadable, mut noted) = (None, 0, 0, Ok(0));
-    read::each_row(connection, 0, bounds.newest, false, |number, row| {
-        if number > bounds.newest {
-            return false;
-        }
-        let Some(row) = row else {
-            // It does not say how old it is, and goes with what comes after it. It
-            // leaves nothing to go on from.
-            unreadable += 1;
-            return true;
+/// Chooses what goes and notes where its chains end.
+fn select(connection: &Connection, bounds: Bounds) -> Result<Option<Selection>, StoreError> {
+    let is_too_large = used(connection)? > bounds.max_size;
+    let mut statement = connection
+        .prepare_cached(&format!("{SELECT} WHERE r.seq <= ?1 ORDER BY r.seq LIMIT {STEP}"))?;
+    let mut rows = statement.query([bounds.newest])?;
+    let mut selection = Selection::default();
+    let mut unproven = 0;
+    while let Some(row) = rows.next()? {
+        // One that is not what was written does not tell how old it is: it goes no
+        // sooner than what follows it, lest an anchor vouch for its absence.
+        let Some(entry) = records::entry(row).ok().filter(Entry::is_intact) else {
+            unproven += 1;
+            continue;
         };
-        let is_old = |text| Seen::of(text).is_none_or(|seen| seen.at < bounds.oldest);
-        if !is_too_large && !row.open_texts().all(is_old) {
-            return false;
+        if !is_too_large && entry.record.at >= bounds.oldest {
+            break;
         }
-        through = Some(number);
-        count += row.count() + std::mem::take(&mut unreadable);
-        noted = note.execute(params![row.chain().writer(), number, hex(&row.hash)]);
-        noted.is_ok() && count < STEP
-    })?;
-    noted?;
-    Ok(through.map(|through| (through, count)))
+        selection.through = entry.cursor.0;
+        selection.count += 1 + std::mem::take(&mut unproven);
+        note_end(connection, &entry)?;
+    }
+    drop(rows);
+    if selection.count == 0 {
+        return Ok(None);
+    }
+    let sql = "SELECT DISTINCT facet FROM records WHERE seq <= ?1";
+    let mut statement = connection.prepare_cached(sql)?;
+    let facets = statement.query_map([selection.through], |row| row.get(0))?;
+    selection.facets = facets.collect::<rusqlite::Result<_>>()?;
+    Ok(Some(selection))
 }
 
-/// The ends of those chains that go on behind what was pruned; the others are forgotten.
+fn note_end(connection: &Connection, entry: &Entry) -> rusqlite::Result<()> {
+    let sql = "REPLACE INTO chain_ends (chain, seq, hash)
+        SELECT id, ?2, ?3 FROM chains WHERE writer = ?1";
+    let writer: &str = &entry.writer;
+    let values = params![writer, entry.cursor.0, entry.hash];
+    connection.prepare_cached(sql)?.execute(values).map(|_| ())
+}
+
+/// The ends of those chains that go on behind what is pruned; the others are forgotten.
 fn anchor(connection: &Connection, through: i64) -> rusqlite::Result<Anchor> {
-    let recent = recent_chains(connection, through)?;
-    let mut statement = connection.prepare("SELECT chain, seq, hash FROM pruned")?;
-    let rows = statement.query_map([], |row| Ok((row.get(0)?, (row.get(1)?, row.get(2)?))))?;
-    let ends = rows.collect::<rusqlite::Result<Vec<(String, (i64, String))>>>()?;
+    let mut statement = connection.prepare_cached(
+        "SELECT e.chain, c.writer, e.seq, e.hash FROM chain_ends e JOIN chains c ON c.id = e.chain",
+    )?;
+    let rows = statement.query_map([], |row| {
+        let hash: Hash = row.get(3)?;
+        Ok((row.get(0)?, row.get(1)?, ChainEnd { seq: row.get(2)?, hash: hex(&hash) }))
+    })?;
+    let ends = rows.collect::<rusqlite::Result<Vec<(i64, Arc<str>, ChainEnd)>>>()?;
     let mut anchor = Anchor { through, ..Anchor::default() };
-    for (chain, end) in ends {
-        let block = index::block_of(through + 1);
-        if recent.contains(&chain) || index::is_in(connection, Term::Chain(&chain), block)? {
-            anchor.chains.insert(chain, end);
+    for (chain, writer, end) in ends {
+        if blocks::chain_goes_on(connection, chain, through)? {
+            anchor.chains.insert(writer.to_string(), end);
         } else {
-            connection.execute("DELETE FROM pruned WHERE chain = ?1", [chain])?;
+            connection.execute("DELETE FROM chain_ends WHERE chain = ?1", [chain])?;
+            connection.execute("DELETE FROM chains WHERE id = ?1", [chain])?;
         }
     }
     Ok(anchor)
-}
-
-/// The chains of records that stay and are too new for the index.
-fn recent_chains(connection: &Connection, through: i64) -> rusqlite::Result<Vec<String>> {
-    let (next, _) = index::next(connection)?;
-    let first = index::start_of(next).max(through + 1);
-    let mut chains = Vec::new();
-    read::each_row(connection, first, i64::MAX, false, |_, row| {
-        let writer = row.as_ref().map(|row| row.chain().writer());
-        if let Some(writer) = writer.filter(|writer| chains.iter().all(|chain| chain != writer)) {
-            chains.push(writer.to_owned());
-        }
-        true
-    })?;
-    Ok(chains)
 }

@@ -4,66 +4,68 @@ use std::time::Duration;
 
 use rusqlite::{Connection, Row, params};
 
-use super::{Store, StoreError, name, no_randomness, policies, read};
+use super::{Sqlite, name, policies};
 use crate::{
+    StoreError,
+    actor::Edit,
     key::Key,
     name::Name,
-    record::Record,
+    registry::edit_record,
     server::{Bridge, Secret, Server, Source, Transport},
 };
-
-pub(super) const TABLES: &str = "
-    CREATE TABLE servers (
-        name TEXT PRIMARY KEY, url TEXT NOT NULL, timeout_ms INTEGER NOT NULL, anonymous_policy TEXT
-    ) STRICT, WITHOUT ROWID;
-    CREATE TABLE headers (
-        server TEXT NOT NULL, place INTEGER NOT NULL, name TEXT NOT NULL, sealed BLOB NOT NULL,
-        PRIMARY KEY (server, place)
-    ) STRICT, WITHOUT ROWID;
-";
 
 /// A header with its value sealed.
 type Sealed = (String, Vec<u8>);
 
-impl Store {
-    /// Keeps a server, in place of one of the same name if there is one.
-    pub async fn put_server(&self, server: Server, record: Record) -> Result<(), StoreError> {
+impl Sqlite {
+    pub(crate) async fn put_server(&self, server: Server, edit: Edit) -> Result<(), StoreError> {
         let Transport::Http { url, headers } = &server.transport else {
             return Err(StoreError::NotStorable(server.name.to_string()));
         };
         let (url, headers) = (url.clone(), sealed(&self.key, &server.name, headers)?);
-        let put = move |connection: &Connection| put(connection, &server, &url, &headers).map(Some);
-        self.write(move |writer| writer.change(&record, put)).await.map(|_| ())
+        self.run(move |writer| {
+            put(writer.connection(), &server, &url, &headers)?;
+            let now = writer.clock().now();
+            writer.change_registry(edit_record(edit, now).about_server(&server.name))
+        })
+        .await
     }
 
-    /// Removes a server and the policies attached to it; whether it was there.
-    pub async fn remove_server(&self, name: &Name, record: Record) -> Result<bool, StoreError> {
+    pub(crate) async fn remove_server(&self, name: &Name, edit: Edit) -> Result<bool, StoreError> {
         let name = name.clone();
-        let remove = move |connection: &Connection| {
+        self.run(move |writer| {
+            let connection = writer.connection();
             connection.execute("DELETE FROM headers WHERE server = ?1", [name.as_str()])?;
             policies::detach_all(connection, &name)?;
             let sql = "DELETE FROM servers WHERE name = ?1";
-            Ok((connection.execute(sql, [name.as_str()])? > 0).then_some(()))
-        };
-        let removed = self.write(move |writer| writer.change(&record, remove)).await?;
-        Ok(removed.is_some())
+            if connection.execute(sql, [name.as_str()])? == 0 {
+                return Ok(false);
+            }
+            let now = writer.clock().now();
+            writer.change_registry(edit_record(edit, now).about_server(&name))?;
+            Ok(true)
+        })
+        .await
     }
 
-    /// All servers, by name. Blocks the thread it runs on.
-    pub fn servers(&self) -> Result<Vec<Server>, StoreError> {
-        let mut connection = read::reader(&self.path)?;
-        let moment = connection.transaction()?;
-        let mut statement = moment
-            .prepare("SELECT name, url, timeout_ms, anonymous_policy FROM servers ORDER BY name")?;
-        let rows = statement.query_map([], server)?;
-        let mut servers = rows.collect::<rusqlite::Result<Vec<_>>>()?;
-        for server in &mut servers {
-            if let Transport::Http { headers, .. } = &mut server.transport {
-                *headers = opened(&self.key, &moment, &server.name)?;
-            }
-        }
-        Ok(servers)
+    pub(crate) async fn servers(&self) -> Result<Vec<Server>, StoreError> {
+        let key = self.key.clone();
+        self.readers.read(move |connection| all(connection, &key)).await
     }
+}
+
+/// All servers, by name.
+pub(super) fn all(connection: &Connection, key: &Key) -> Result<Vec<Server>, StoreError> {
+    let mut statement = connection
+        .prepare("SELECT name, url, timeout_ms, anonymous_policy FROM servers ORDER BY name")?;
+    let rows = statement.query_map([], server)?;
+    let mut servers = rows.collect::<rusqlite::Result<Vec<_>>>()?;
+    for server in &mut servers {
+        if let Transport::Http { headers, .. } = &mut server.transport {
+            *headers = opened(key, connection, &server.name)?;
+        }
+    }
+    Ok(servers)
 }
 
 /// What a header's value is bound to. Neither name can hold the character between.
@@ -80,7 +82,7 @@ fn sealed(
         let sealed = key.seal(&place(server, header), secret.expose())?;
         Some((header.clone(), sealed))
     };
-    headers.iter().map(seal).collect::<Option<_>>().ok_or_else(no_randomness)
+    headers.iter().map(seal).collect::<Option<_>>().ok_or_else(StoreError::no_randomness)
 }
 
 fn opened(

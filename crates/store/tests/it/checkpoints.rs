@@ -4,13 +4,13 @@
 use std::{fs::File, io::Read as _, path::Path};
 
 use sluice_policy::Amount;
-use sluice_store::{Record, Reservation, Store};
+use sluice_store::{Outcome, Record, Reserved, Store};
 
-use crate::folder::{Folder, charge, open, record, wait_until};
+use crate::folder::{Folder, charge, open, reading, record, reserve, wait_until};
 
 /// A record of about fifty pages.
 fn large() -> Record {
-    let mut record = record("allow");
+    let mut record = record(Outcome::Allow);
     record.message = Some("x".repeat(200_000));
     record
 }
@@ -39,27 +39,27 @@ async fn a_store_left_alone_starts_its_write_ahead_log_over() {
     let store = folder.store();
     fill(&store, &folder.database()).await;
     fill(&store, &folder.database()).await;
-    let verified = store.verify().unwrap();
+    let verified = store.verify().await.unwrap();
     assert_eq!((verified.records, verified.faults), (60, vec![]));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_other_processes_charge_is_seen_across_a_checkpoint() {
     let folder = Folder::new();
-    let stores = [folder.store(), open(&folder.database())];
-    let reserve = |store: usize, amount| {
-        stores[store].reserve(vec![charge("eval", amount, 10)], record("allow"))
+    let stores = [folder.store(), open(folder.path())];
+    let charged = async |store: usize, amount| {
+        let reserved = reserve(&stores[store], charge("eval", amount, 10)).await.unwrap();
+        matches!(reserved, Reserved::Made { .. })
     };
-    assert_eq!(reserve(0, 2).await, Ok(Reservation::Made));
-    assert_eq!(reserve(1, 2).await, Ok(Reservation::Made));
+    assert!(charged(0, 2).await);
+    assert!(charged(1, 2).await);
     fill(&stores[0], &folder.database()).await;
-    assert_eq!(reserve(1, 3).await, Ok(Reservation::Made));
-    let refused = Ok(Reservation::Refused(vec![Amount::whole(7)]));
-    assert_eq!(reserve(0, 4).await, refused);
+    assert!(charged(1, 3).await);
+    assert!(!charged(0, 4).await);
     fill(&stores[1], &folder.database()).await;
-    assert_eq!(reserve(0, 4).await, refused);
-    assert_eq!(reserve(0, 3).await, Ok(Reservation::Made));
-    assert_eq!(reserve(1, 0).await, Ok(Reservation::Made));
+    assert!(!charged(0, 4).await);
+    assert!(charged(0, 3).await);
+    assert_eq!(reading(&stores[1], "eval").await, Amount::whole(10));
 }
 
 #[tokio::test]
@@ -67,10 +67,10 @@ async fn closing_leaves_one_file_with_all_in_it() {
     let folder = Folder::new();
     let store = folder.store();
     for _ in 0..30 {
-        store.append_later(&large());
+        store.append_deferred(large());
     }
     store.close().await.unwrap();
     assert!(!folder.database().with_extension("db-wal").exists());
-    let verified = folder.store().verify().unwrap();
+    let verified = folder.store().verify().await.unwrap();
     assert_eq!((verified.records, verified.faults), (30, vec![]));
 }

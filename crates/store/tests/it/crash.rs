@@ -8,9 +8,9 @@ use std::{
 };
 
 use sluice_policy::Amount;
-use sluice_store::{Filter, Kind, Record, Reservation, new_id};
+use sluice_store::{Filter, Kind, Record, Reserved, new_id};
 
-use crate::folder::{Folder, NOW, charge, open, record};
+use crate::folder::{Folder, NOW, charge, open, reading, reserve};
 
 const FOLDER: &str = "SLUICE_STORE_CRASH";
 const LIMIT: u64 = 2_000;
@@ -30,11 +30,11 @@ async fn child() {
             let store = store.clone();
             tokio::spawn(async move {
                 loop {
-                    let charges = vec![charge("eval", 1, LIMIT)];
-                    if store.reserve(charges, record("allow")).await != Ok(Reservation::Made) {
+                    let reserved = reserve(&store, charge("eval", 1, LIMIT)).await;
+                    if !matches!(reserved, Ok(Reserved::Made { .. })) {
                         return;
                     }
-                    store.append_later(&outcome());
+                    store.append_deferred(outcome());
                     let mut out = std::io::stdout().lock();
                     writeln!(out, "made").unwrap();
                     out.flush().unwrap();
@@ -53,7 +53,7 @@ async fn nothing_answered_is_lost() {
         let folder = Folder::new();
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["crash::child", "--exact", "--nocapture"])
-            .env(FOLDER, folder.database())
+            .env(FOLDER, folder.path())
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
@@ -67,21 +67,17 @@ async fn nothing_answered_is_lost() {
         child.wait().unwrap();
         answered += lines.map_while(Result::ok).filter(made).count();
 
-        let store = open(&folder.database());
-        let verified = store.verify().unwrap();
-        assert_eq!(verified.faults, []);
+        let store = open(folder.path());
+        assert_eq!(store.verify().await.unwrap().faults, []);
         // Outcomes may be lost, decisions never.
-        let count = |kind| {
+        let count = async |kind| {
             let filter = Filter { kind: Some(kind), ..Filter::default() };
-            store.records(&filter).unwrap().len()
+            store.page(&filter, usize::MAX).await.unwrap().entries.len()
         };
-        let decisions = count(Kind::Decision);
+        let decisions = count(Kind::Decision).await;
         assert!(decisions >= answered, "{decisions} {answered}");
-        assert!(count(Kind::Outcome) <= decisions);
+        assert!(count(Kind::Outcome).await <= decisions);
         // The counter and the log were written together.
-        let charges = vec![charge("eval", LIMIT + 1, LIMIT)];
-        let reserved = store.reserve(charges, record("deny")).await;
-        let reading = Amount::whole(decisions as u64);
-        assert_eq!(reserved, Ok(Reservation::Refused(vec![reading])));
+        assert_eq!(reading(&store, "eval").await, Amount::whole(decisions as u64));
     }
 }

@@ -6,9 +6,11 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering},
 };
 
-use rusqlite::{Connection, params};
-use sluice_policy::{Amount, Scope, Timestamp};
-use sluice_store::{Charge, CounterKey, Durability, Key, Kind, Record, Store, new_id};
+use sluice_policy::{Amount, Scope, Timestamp, Window};
+use sluice_store::{
+    Charge, Clock, CounterKey, Durability, Entry, Filter, Key, Kind, Outcome, Record, Reservation,
+    Reserved, Store, StoreConfig, StoreError, new_id,
+};
 
 /// A folder that goes away with the test.
 pub(crate) struct Folder(PathBuf);
@@ -35,19 +37,17 @@ impl Folder {
         [fs::read(self.database()).unwrap(), log].concat()
     }
 
-    /// Changes a row of the log behind the store's back, by another text as long.
-    pub(crate) fn tamper(&self, row: i64, text: &str, other: &str) {
-        let connection = Connection::open(self.database()).unwrap();
-        let sql = "SELECT body FROM log WHERE seq = ?1";
-        let mut body: Vec<u8> = connection.query_row(sql, [row], |row| row.get(0)).unwrap();
-        let place = body.windows(text.len()).position(|part| part == text.as_bytes()).unwrap();
-        body[place..place + text.len()].copy_from_slice(other.as_bytes());
-        let sql = "UPDATE log SET body = ?2 WHERE seq = ?1";
-        assert_eq!(connection.execute(sql, params![row, body]), Ok(1));
+    /// The database as another program has it.
+    pub(crate) fn connect(&self) -> rusqlite::Connection {
+        rusqlite::Connection::open(self.database()).unwrap()
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
     }
 
     pub(crate) fn store(&self) -> Store {
-        open(&self.database())
+        open(&self.0)
     }
 }
 
@@ -57,8 +57,17 @@ impl Drop for Folder {
     }
 }
 
-pub(crate) fn open(path: &Path) -> Store {
-    Store::open(path, Durability::Process, &key()).unwrap()
+pub(crate) fn open(directory: &Path) -> Store {
+    Store::open(config(directory)).unwrap()
+}
+
+pub(crate) fn config(directory: &Path) -> StoreConfig {
+    StoreConfig {
+        directory: directory.to_owned(),
+        durability: Durability::Process,
+        key: key(),
+        clock: Clock::System,
+    }
 }
 
 pub(crate) fn key() -> Key {
@@ -67,31 +76,39 @@ pub(crate) fn key() -> Key {
 
 pub(crate) const NOW: Timestamp = Timestamp::from_millis(1_700_000_040_000);
 
-/// A charge of `amount` to the minute of [`NOW`].
+/// A charge of `amount` in this century.
 pub(crate) fn charge(counter: &str, amount: u64, max: u64) -> Charge {
     Charge {
         key: CounterKey::new("demo", Scope::Grant, "alice", counter),
-        window_start: NOW,
-        window_seconds: 60,
+        window: Window::Seconds(u32::MAX),
         amount: Amount::whole(amount),
         max: Amount::whole(max),
     }
 }
 
-pub(crate) fn record(outcome: &'static str) -> Record {
+pub(crate) fn record(outcome: Outcome) -> Record {
     let mut record = Record::new(new_id(NOW), NOW, Kind::Decision);
     record.outcome = Some(outcome);
     record
 }
 
-/// A record of what somebody has set up.
-pub(crate) fn admin() -> Record {
-    Record::new(new_id(NOW), NOW, Kind::Admin)
+/// Makes a reservation of one's own.
+pub(crate) async fn reserve(store: &Store, charge: Charge) -> Result<Reserved, StoreError> {
+    let record = record(Outcome::Allow);
+    store.reserve(Reservation { id: record.id, charges: vec![charge], record }).await
 }
 
-/// [`NOW`], so many seconds later.
-pub(crate) fn later(seconds: i64) -> Timestamp {
-    Timestamp::from_millis(NOW.as_millis() + seconds * 1000)
+/// What a counter reads, told by a charge that never fits.
+pub(crate) async fn reading(store: &Store, counter: &str) -> Amount {
+    match reserve(store, charge(counter, 1, 0)).await.unwrap() {
+        Reserved::Refused { readings } => readings[0],
+        Reserved::Made { .. } => panic!("more than the most was admitted"),
+    }
+}
+
+/// All records, the oldest first.
+pub(crate) async fn entries(store: &Store) -> Result<Vec<Entry>, StoreError> {
+    Ok(store.page(&Filter::default(), usize::MAX).await?.entries)
 }
 
 /// Waits for something that another thread does, for as long as the test may run.

@@ -4,7 +4,7 @@
 
 use std::{io::Write as _, path::Path, process::Command};
 
-use crate::folder::{Folder, charge, open, record};
+use crate::folder::{Folder, charge, open, reserve};
 
 const FOLDER: &str = "SLUICE_STORE_FULL";
 /// In blocks of 512 bytes.
@@ -18,8 +18,7 @@ async fn child() {
     let store = open(Path::new(&path));
     let mut made = 0;
     let error = loop {
-        let many =
-            (0..100).map(|_| store.reserve(vec![charge("eval", 1, 1 << 40)], record("allow")));
+        let many = (0..100).map(|_| reserve(&store, charge("eval", 1, 1 << 40)));
         let mut failed = None;
         for reserved in many {
             match reserved.await {
@@ -43,7 +42,7 @@ async fn it_refuses_and_is_not_damaged() {
     let output = Command::new("sh")
         .args(["-c", &limited])
         .arg(std::env::current_exe().unwrap())
-        .env(FOLDER, folder.database())
+        .env(FOLDER, folder.path())
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
@@ -51,6 +50,6 @@ async fn it_refuses_and_is_not_damaged() {
     let made = said.lines().find_map(|line| line.split_once(" made, then: the store failed: "));
     let made: u64 = made.unwrap().0.parse().unwrap();
     assert!(made > 0, "{said}");
-    let verified = open(&folder.database()).verify().unwrap();
+    let verified = open(folder.path()).verify().await.unwrap();
     assert_eq!((verified.records, verified.faults.len()), (made, 0));
 }

@@ -1,17 +1,15 @@
-//! The store from outside: on real files, with real threads and real kills.
+//! The embedded back-end from outside: on real files, with real processes and
+//! real kills. What holds for every back-end is in `conformance.rs`.
 
 #![cfg(test)]
 
+mod auditor;
 mod checkpoints;
-mod counting;
 mod crash;
-mod filters;
+mod deferred;
 mod folder;
 mod full;
-mod grants;
-mod limits;
-mod log;
+mod locked;
 mod opening;
-mod pile;
-mod retention;
-mod setup;
+mod size;
+mod tampering;

@@ -69,7 +69,7 @@ fn style(outcome: &str) -> Style {
     match outcome {
         "allow" => GOOD,
         "deny" | "hide" | "error" => BAD,
-        "approve" | "shadow_deny" => HELD,
+        "hold" | "shadow_deny" => HELD,
         _ => Style::new(),
     }
 }

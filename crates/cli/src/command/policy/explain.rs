@@ -112,7 +112,7 @@ fn verdict(tool: &str, explanation: &Explanation) -> String {
     let call = format!("This call of {STRONG}{tool}{STRONG:#} is");
     match explanation.outcome {
         "allow" => format!("{call} {GOOD}allowed{GOOD:#}.\n"),
-        "approve" => {
+        "hold" => {
             let people = match explanation.approvers {
                 Some(1) | None => "a human approves".into(),
                 Some(number) => format!("{number} different people approve"),
@@ -133,7 +133,7 @@ fn line(step: &Step) -> String {
     let mark = match step.result {
         "pass" | "allow" => format!("{GOOD}✓{GOOD:#}"),
         "match" => format!("{HELD}•{HELD:#}"),
-        "hold" | "approve" => format!("{HELD}…{HELD:#}"),
+        "hold" => format!("{HELD}…{HELD:#}"),
         _ => format!("{BAD}✗{BAD:#}"),
     };
     let detail = visible(&step.detail);

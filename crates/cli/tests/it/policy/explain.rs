@@ -45,7 +45,7 @@ fn a_full_counter_denies() {
 #[test]
 fn a_held_call_shows_its_terms() {
     let told = explain(&["--tool", "pay", "--args", r#"{"amount": 51}"#]);
-    assert_eq!(told["outcome"], json!("approve"));
+    assert_eq!(told["outcome"], json!("hold"));
     assert_eq!(told["approvers"], json!(2));
     assert_eq!(told["expires_seconds"], json!(7200));
 }

@@ -85,9 +85,7 @@ fn a_changed_log_is_found_out_also_while_no_gateway_runs() {
     assert!(is_allowed(&client.call("echo")));
     assert_eq!(client.end(), 0);
     let database = rusqlite::Connection::open(folder.path().join("data/sluice.db")).unwrap();
-    // As long as before, for a row is bytes, and still text where its records agree.
-    let change = r#"UPDATE log
-        SET body = CAST(replace(body, '"tool":"echo"', '"tool":"ECHO"') AS BLOB)"#;
+    let change = "UPDATE facets SET tool = 'ECHO' WHERE tool = 'echo'";
     assert!(database.execute(change, []).unwrap() > 0);
     drop(database);
     let key = folder.path().join("data/keys/master");

@@ -63,7 +63,7 @@ impl Tally {
         let calls: u32 = self.outcomes.values().sum();
         for (kind, per_mille) in [
             ("allow", 150),
-            ("approve", 30),
+            ("hold", 30),
             ("hidden", 40),
             ("default deny", 30),
             ("unknown tool", 20),
@@ -93,7 +93,7 @@ fn compare(
     let args = attempt.args.clone().unwrap_or_else(|| json!({}));
     let mut verdict = oracle::judge(text, attempt.tool, &args, &facts, &fits);
     verdict.charges.sort_by(|a, b| a.counter.cmp(&b.counter));
-    let refused = matches!(verdict.outcome, "allow" | "approve").then(|| {
+    let refused = matches!(verdict.outcome, "allow" | "hold").then(|| {
         let reading = |counter: &str| Decimal::parse(attempt.reads(counter)).unwrap();
         oracle::admit(text, attempt.tool, &args, &facts, &fits, &reading)
     });
@@ -112,7 +112,7 @@ fn kind(said: &Said) -> String {
     let kind = match said.verdict.outcome {
         "allow" if said.refused.is_some() => "limit",
         "allow" => "allow",
-        "approve" => "approve",
+        "hold" => "hold",
         _ if rule.starts_with('(') => rule.trim_matches(['(', ')']),
         _ if rule.ends_with("(type)") => "type",
         _ if rule.ends_with("(look-alike)") => "look-alike",

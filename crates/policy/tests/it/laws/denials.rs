@@ -79,7 +79,7 @@ fn push(object: &mut Value, key: &str, item: Value) {
 fn strictness(outcome: &str) -> u8 {
     match outcome {
         "allow" => 0,
-        "approve" => 1,
+        "hold" => 1,
         _ => 2,
     }
 }

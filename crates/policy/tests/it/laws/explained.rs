@@ -81,7 +81,7 @@ fn check_trace(explanation: &Explanation) -> Result<(), TestCaseError> {
     let holds = steps.iter().any(|step| step.result == "hold");
     match explanation.outcome {
         "allow" => prop_assert!(!denies && !holds, "{:?}", explanation.trace),
-        "approve" => prop_assert!(!denies && holds, "{:?}", explanation.trace),
+        "hold" => prop_assert!(!denies && holds, "{:?}", explanation.trace),
         _ => {}
     }
     Ok(())

@@ -179,7 +179,7 @@ fn held(entries: &[Entry], args: &Value) -> Option<Verdict> {
     let (entry, asked) = asking.first()?;
     let own = asked.get("message").and_then(Value::as_str).map(str::to_owned);
     let held = verdict(
-        "approve",
+        "hold",
         Some(format!("{}/approval", entry.base)),
         own.or_else(|| entry.message(None)),
     );

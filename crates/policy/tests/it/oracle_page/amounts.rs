@@ -119,7 +119,7 @@ fn a_max_of_any_size_is_no_problem() {
 fn limits_come_after_approval() {
     let policy = json!({ "default": "deny", "tools": { "t": { "action": "approve", "limits": spending()["limits"] } } });
     let verdict = judge(&policy, "t", json!({ "n": 4 }));
-    assert_eq!((line(&verdict).as_str(), verdict.charges.len()), ("approve /tools/t/approval", 1));
+    assert_eq!((line(&verdict).as_str(), verdict.charges.len()), ("hold /tools/t/approval", 1));
     let verdict = judge(&policy, "t", json!({}));
-    assert_eq!((line(&verdict).as_str(), verdict.charges.len()), ("approve /tools/t/approval", 0));
+    assert_eq!((line(&verdict).as_str(), verdict.charges.len()), ("hold /tools/t/approval", 0));
 }

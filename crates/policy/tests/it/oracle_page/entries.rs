@@ -51,7 +51,7 @@ fn action_hide_adds_the_pattern_with_its_except() {
 
 #[test]
 fn action_approve_is_approval_true() {
-    check(json!({ "action": "approve" }), json!({}), "approve /tools/t/approval");
+    check(json!({ "action": "approve" }), json!({}), "hold /tools/t/approval");
     let policy =
         json!({ "default": "deny", "tools": { "t": { "action": "approve", "reason": "Ask." } } });
     let verdict = judge(&policy, "t", json!({}));

@@ -138,14 +138,14 @@ fn approval_asks_where_any_predicate_of_when_holds() {
     let when = json!([pred("args.a", "gt", json!(100)), pred("args.b", "eq", json!(true))]);
     let rule = json!({ "approval": { "when": when, "message": "M" }, "reason": "R" });
     check(rule.clone(), json!({ "a": 5 }), "allow");
-    check(rule.clone(), json!({ "a": 5, "b": true }), "approve /tools/t/approval");
+    check(rule.clone(), json!({ "a": 5, "b": true }), "hold /tools/t/approval");
     check(rule.clone(), json!({ "a": "5", "b": true }), "deny /tools/t/approval(type)");
     check(rule.clone(), json!({ "A": 5 }), "deny /tools/t/approval(look-alike)");
     let policy = json!({ "default": "deny", "tools": { "t": rule } });
     assert_eq!(judge(&policy, "t", json!({ "b": true })).message.as_deref(), Some("M"));
     assert_eq!(judge(&policy, "t", json!({ "a": "5" })).message.as_deref(), Some("R"));
     check(json!({ "approval": { "when": [] } }), json!({}), "allow");
-    check(json!({ "approval": true }), json!({}), "approve /tools/t/approval");
+    check(json!({ "approval": true }), json!({}), "hold /tools/t/approval");
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn several_approvals_take_the_most_approvers_and_the_shortest_expiry() {
         "tools": { "t": { "approval": { "approvers": 2, "expires": "2h" } }, "*": { "approval": { "approvers": 3, "expires": "1d" } } },
         "all_tools": { "approval": { "expires": "30s", "when": [pred("args.a", "exists", json!(true))] } } });
     let verdict = judge(&policy, "t", json!({}));
-    assert_eq!(line(&verdict), "approve /tools/t/approval");
+    assert_eq!(line(&verdict), "hold /tools/t/approval");
     assert_eq!(verdict.approval, Some(Approval { approvers: 3, expires_seconds: 7200 }));
     let verdict = judge(&policy, "t", json!({ "a": 1 }));
     assert_eq!(verdict.approval, Some(Approval { approvers: 3, expires_seconds: 30 }));

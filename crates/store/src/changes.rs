@@ -1,0 +1,98 @@
+//! Changes of the registry, as they happen: also those of other processes.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::sync::watch;
+
+use crate::{StoreError, store::Store};
+
+/// How often it is looked whether another process has changed the registry.
+const POLL: Duration = Duration::from_millis(250);
+
+/// A change of the registry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Change {
+    /// The registry's epoch after it.
+    pub epoch: u64,
+    /// Whether somebody else had a part in it: another process on the same data.
+    pub is_foreign: bool,
+}
+
+/// What this process knows of the registry's epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Known {
+    epoch: u64,
+    /// The newest epoch that somebody else had a part in.
+    foreign: u64,
+}
+
+/// Tells those who wait of changes.
+#[derive(Debug)]
+pub(crate) struct Announcer(watch::Sender<Known>);
+
+impl Announcer {
+    pub(crate) fn new(epoch: u64) -> Announcer {
+        Announcer(watch::Sender::new(Known { epoch, foreign: 0 }))
+    }
+
+    /// This process has made the change that ends with this epoch.
+    pub(crate) fn announce_own(&self, epoch: u64) {
+        self.0.send_if_modified(|known| known.advance(epoch, known.epoch + 1 != epoch));
+    }
+
+    /// The registry was found to be at this epoch.
+    fn announce_found(&self, epoch: u64) {
+        self.0.send_if_modified(|known| known.advance(epoch, true));
+    }
+}
+
+impl Known {
+    fn advance(&mut self, epoch: u64, is_foreign: bool) -> bool {
+        if epoch <= self.epoch {
+            return false;
+        }
+        self.epoch = epoch;
+        if is_foreign {
+            self.foreign = epoch;
+        }
+        true
+    }
+}
+
+/// A stream of changes. Several that follow each other closely may be one.
+#[derive(Debug)]
+pub struct Changes {
+    store: Store,
+    announcer: Arc<Announcer>,
+    known: watch::Receiver<Known>,
+    seen: u64,
+}
+
+impl Changes {
+    /// Waits for the next change. An error says that it cannot be known whether
+    /// there was one; asking again goes on looking.
+    pub async fn next(&mut self) -> Result<Change, StoreError> {
+        loop {
+            let known = *self.known.borrow_and_update();
+            if known.epoch > self.seen {
+                let is_foreign = known.foreign > self.seen;
+                self.seen = known.epoch;
+                return Ok(Change { epoch: known.epoch, is_foreign });
+            }
+            // The announcer lives as long as this does, so that it never ends.
+            let told = tokio::time::timeout(POLL, self.known.changed()).await;
+            if told.is_err() {
+                self.announcer.announce_found(self.store.epoch().await?);
+            }
+        }
+    }
+}
+
+impl Store {
+    /// The changes of the registry after `epoch`, which is a snapshot's.
+    pub fn changes(&self, epoch: u64) -> Changes {
+        let announcer = Arc::clone(&self.announcer);
+        let known = announcer.0.subscribe();
+        Changes { store: self.clone(), announcer, known, seen: epoch }
+    }
+}

@@ -1,0 +1,193 @@
+//! The audit log: large, append-only, chained, read page by page.
+
+use std::{fmt, str::FromStr, sync::Arc, time::Duration};
+
+use sluice_policy::Timestamp;
+
+use crate::{
+    StoreError,
+    chain::{self, Chain, Hash, Verified},
+    id::Id,
+    memory::Memory,
+    record::{Kind, Outcome, Record},
+    sqlite::Sqlite,
+    store::Store,
+};
+
+/// How long an outcome may come after its request and still be found by it, in
+/// milliseconds.
+const LONGEST_REQUEST: i64 = 24 * 3_600_000;
+
+/// Where records are kept once they are written.
+#[derive(Debug, Clone)]
+pub(crate) enum Log {
+    Memory(Arc<Memory>),
+    Sqlite(Arc<Sqlite>),
+}
+
+/// A position in the log. Opaque: positions of one log can be compared, and no
+/// more should be read into their text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Cursor(pub(crate) i64);
+
+impl Cursor {
+    /// Before every record.
+    pub const START: Cursor = Cursor(0);
+}
+
+impl fmt::Display for Cursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+/// A text that is no cursor.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("this is not a cursor that the log has given out")]
+pub struct CursorError;
+
+impl FromStr for Cursor {
+    type Err = CursorError;
+
+    fn from_str(text: &str) -> Result<Cursor, CursorError> {
+        let number = text.parse().ok().filter(|number| *number >= 0);
+        number.map(Cursor).ok_or(CursorError)
+    }
+}
+
+/// Which records to read. What is not given does not matter.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// Made at this moment or later.
+    pub since: Option<Timestamp>,
+    /// Made before this moment.
+    pub until: Option<Timestamp>,
+    pub server: Option<String>,
+    /// A grant's id or label.
+    pub grant: Option<String>,
+    pub tool: Option<String>,
+    pub outcome: Option<Outcome>,
+    pub kind: Option<Kind>,
+    pub principal: Option<String>,
+    /// Records of one request, made within a day of it.
+    pub request: Option<Id>,
+    /// Behind this position.
+    pub after: Option<Cursor>,
+    /// Before this position.
+    pub before: Option<Cursor>,
+    /// From the newest on; else from the oldest.
+    pub newest_first: bool,
+}
+
+impl Filter {
+    /// The time span to search: what is asked for, narrowed by the request's own time.
+    pub(crate) fn span(&self) -> (Option<Timestamp>, Option<Timestamp>) {
+        let made = self.request.map(|request| request.at().as_millis());
+        let after = |millis| made.map(|made| Timestamp::from_millis(made.saturating_add(millis)));
+        let until = [self.until, after(LONGEST_REQUEST)].into_iter().flatten().min();
+        (self.since.max(after(0)), until)
+    }
+
+    /// The first and the last sequence number to look at.
+    pub(crate) fn bounds(&self) -> (i64, i64) {
+        let first = self.after.map_or(0, |after| after.0.saturating_add(1));
+        (first, self.before.map_or(i64::MAX, |before| before.0.saturating_sub(1)))
+    }
+
+    pub(crate) fn matches(&self, entry: &Entry) -> bool {
+        let (record, (first, last), (since, until)) = (&entry.record, self.bounds(), self.span());
+        let fits = |wanted: &Option<String>, value: Option<&str>| {
+            wanted.is_none() || wanted.as_deref() == value
+        };
+        let grant = record.grant.as_ref();
+        (first..=last).contains(&entry.cursor.0)
+            && since.is_none_or(|since| record.at >= since)
+            && until.is_none_or(|until| record.at < until)
+            && self.kind.is_none_or(|kind| record.kind == kind)
+            && self.outcome.is_none_or(|outcome| record.outcome == Some(outcome))
+            && self.request.is_none_or(|request| record.request == Some(request))
+            && fits(&self.server, record.server.as_deref())
+            && fits(&self.tool, record.tool.as_deref())
+            && fits(&self.principal, record.principal.as_deref())
+            && (self.grant.is_none()
+                || grant.is_some_and(|grant| {
+                    fits(&self.grant, Some(&grant.id)) || fits(&self.grant, Some(&grant.label))
+                }))
+    }
+}
+
+/// A record in the log, with what chains it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    pub cursor: Cursor,
+    pub record: Record,
+    /// The writer whose chain it is in.
+    pub(crate) writer: Arc<str>,
+    /// The hash of the record before in that chain.
+    pub(crate) prev: Hash,
+    pub(crate) hash: Hash,
+}
+
+impl Entry {
+    /// The record as it is exported: one line of JSON without its end. Its hash is
+    /// over this text up to the member `hash`.
+    pub fn text(&self) -> String {
+        let mut text = self.record.text();
+        chain::push_link(&mut text, &self.writer, &self.prev);
+        chain::close(&mut text, &self.hash);
+        text
+    }
+
+    /// Whether its hash is that of its text.
+    pub(crate) fn is_intact(&self) -> bool {
+        let mut text = self.record.text();
+        let mut chain = Chain::after(&self.writer, self.prev);
+        chain.link(&mut text);
+        *chain.last() == self.hash
+    }
+}
+
+/// Some records of the log.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Page {
+    pub entries: Vec<Entry>,
+    /// The position of the last one, if more follow.
+    pub next: Option<Cursor>,
+}
+
+impl Page {
+    /// A page of what was found, of which one more than `limit` was asked for.
+    pub(crate) fn of(mut entries: Vec<Entry>, limit: usize) -> Page {
+        let has_more = entries.len() > limit;
+        entries.truncate(limit);
+        let next = entries.last().filter(|_| has_more).map(|entry| entry.cursor);
+        Page { entries, next }
+    }
+}
+
+impl Store {
+    /// At most `limit` records that pass a filter.
+    pub async fn page(&self, filter: &Filter, limit: usize) -> Result<Page, StoreError> {
+        match &self.log {
+            Log::Memory(memory) => Ok(memory.page(filter, limit)),
+            Log::Sqlite(sqlite) => sqlite.page(filter, limit).await,
+        }
+    }
+
+    /// Checks every record against its chain.
+    pub async fn verify(&self) -> Result<Verified, StoreError> {
+        match &self.log {
+            Log::Memory(memory) => Ok(memory.verify()),
+            Log::Sqlite(sqlite) => sqlite.verify().await,
+        }
+    }
+
+    /// Removes the oldest records: those older than `keep`, and more for as long as
+    /// the log takes more than `max_size` bytes. How many went.
+    pub async fn prune(&self, keep: Duration, max_size: u64) -> Result<u64, StoreError> {
+        match &self.log {
+            Log::Memory(memory) => memory.prune(keep, max_size),
+            Log::Sqlite(sqlite) => sqlite.prune(keep, max_size).await,
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! The back-end in memory, for tests and for gateways that keep nothing. It has
+//! the semantics of the others, and is gone with its process.
+
+mod log;
+mod registry;
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use sluice_policy::{Amount, Timestamp};
+
+use crate::{
+    Health, StoreError,
+    approval::{Approval, Decided, Held, Pending, Vote},
+    changes::Announcer,
+    clock::Clock,
+    counter::{Charge, Charged, Slot},
+    id::Id,
+    ledger::{OpenReservations, Reservation, Reserved, windows},
+    record::{Kind, Record},
+};
+
+use log::Records;
+use registry::Registered;
+
+/// Windows that are kept whether they are over or not.
+const FEW_WINDOWS: usize = 4_096;
+/// Windows that ended this long ago may be forgotten, in milliseconds.
+const FORGET_AFTER: i64 = 3_600_000;
+
+/// Everything, under one lock: a change and its record are one step.
+pub(crate) struct Memory {
+    clock: Clock,
+    announcer: Arc<Announcer>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    counters: HashMap<Slot, Reading>,
+    /// How many windows there may be before ended ones are forgotten.
+    most_windows: usize,
+    open: OpenReservations,
+    approvals: BTreeMap<String, Held>,
+    records: Records,
+    registered: Registered,
+    is_closed: bool,
+}
+
+/// What one window reads, and when it ends in milliseconds.
+#[derive(Debug, Clone, Copy)]
+struct Reading {
+    used: Amount,
+    end: i64,
+}
+
+impl fmt::Debug for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Memory").finish_non_exhaustive()
+    }
+}
+
+impl State {
+    /// Makes all charges, or none; what each counter reads if one does not fit.
+    fn charge(&mut self, charges: &[Charge], now: Timestamp) -> Result<Vec<Charged>, Reserved> {
+        self.forget_ended(now);
+        let made: Vec<_> = charges.iter().map(|charge| charge.at(now)).collect();
+        for (index, (charge, charged)) in charges.iter().zip(&made).enumerate() {
+            let reading = self.reading(charged);
+            if let Some(sum) = charge.fits(reading.used) {
+                reading.used = sum;
+                continue;
+            }
+            self.give_back(made.get(..index).unwrap_or_default());
+            let readings = made.iter().map(|charged| self.reading(charged).used).collect();
+            return Err(Reserved::Refused { readings });
+        }
+        Ok(made)
+    }
+
+    fn reading(&mut self, charged: &Charged) -> &mut Reading {
+        let end = charged.window_end;
+        let reading = self
+            .counters
+            .entry(charged.slot.clone())
+            .or_insert(Reading { used: Amount::ZERO, end });
+        reading.end = reading.end.max(end);
+        reading
+    }
+
+    fn give_back(&mut self, charges: &[Charged]) {
+        for charged in charges {
+            let reading = self.reading(charged);
+            reading.used = reading.used.checked_sub(charged.amount).unwrap_or_default();
+        }
+    }
+
+    /// Forgets windows that are long over, once there are many.
+    fn forget_ended(&mut self, now: Timestamp) {
+        if self.counters.len() < self.most_windows.max(FEW_WINDOWS) {
+            return;
+        }
+        let oldest = now.as_millis().saturating_sub(FORGET_AFTER);
+        self.counters.retain(|_, reading| reading.end >= oldest);
+        self.most_windows = 2 * self.counters.len();
+    }
+
+    fn append(&mut self, record: Record) {
+        if let (Kind::Outcome, Some(request)) = (record.kind, record.request) {
+            self.open.remove(request);
+        }
+        self.records.append(record);
+    }
+}
+
+impl Memory {
+    pub(crate) fn new(clock: Clock, announcer: Arc<Announcer>) -> Memory {
+        Memory { clock, announcer, state: Mutex::default() }
+    }
+
+    pub(crate) fn reserve(&self, reservation: Reservation) -> Result<Reserved, StoreError> {
+        let Reservation { id, charges, record } = reservation;
+        let mut state = self.open()?;
+        if let Some(made) = state.open.made(id) {
+            return Ok(made);
+        }
+        let charged = match state.charge(&charges, self.clock.now()) {
+            Ok(charged) => charged,
+            Err(refused) => return Ok(refused),
+        };
+        state.append(record);
+        let made = windows(&charged);
+        state.open.insert(id, charged);
+        Ok(made)
+    }
+
+    pub(crate) fn release(&self, id: Id, record: Record) -> Result<bool, StoreError> {
+        let mut state = self.open()?;
+        let charged = state.open.get(id).map(<[Charged]>::to_vec);
+        if let Some(charged) = &charged {
+            state.give_back(charged);
+            state.open.remove(id);
+        }
+        state.append(record);
+        Ok(charged.is_some())
+    }
+
+    pub(crate) fn append(&self, record: Record) -> Result<(), StoreError> {
+        self.open()?.append(record);
+        Ok(())
+    }
+
+    pub(crate) fn check_open(&self) -> Result<(), StoreError> {
+        self.open().map(|_| ())
+    }
+
+    pub(crate) fn hold(
+        &self,
+        approval: Approval,
+        mut record: Record,
+    ) -> Result<Pending, StoreError> {
+        let (mut state, now) = (self.open()?, self.clock.now());
+        let waiting = state
+            .approvals
+            .values()
+            .filter(|held| held.can_be_joined(&approval.digest, now))
+            .max_by_key(|held| held.approval.expires_at);
+        let pending = if let Some(held) = waiting {
+            held.pending(true)
+        } else {
+            let held = Held::new(approval);
+            let pending = held.pending(false);
+            state.approvals.insert(held.id.clone(), held);
+            pending
+        };
+        record.approval = Some(pending.id.as_str().into());
+        state.append(record);
+        Ok(pending)
+    }
+
+    pub(crate) fn decide(&self, id: &str, vote: &Vote) -> Result<Option<Decided>, StoreError> {
+        let (mut state, now) = (self.open()?, self.clock.now());
+        let Some(held) = state.approvals.get_mut(id) else { return Ok(None) };
+        let decided = held.decide(vote, now);
+        if !matches!(decided, Decided::TooLate(_) | Decided::Repeated) {
+            let record = held.vote_record(vote, decided, now);
+            state.append(record);
+        }
+        Ok(Some(decided))
+    }
+
+    pub(crate) fn consume(&self, id: &str, mut record: Record) -> Result<bool, StoreError> {
+        let (mut state, now) = (self.open()?, self.clock.now());
+        let is_consumed = state.approvals.get_mut(id).is_some_and(|held| held.consume(now));
+        if is_consumed {
+            record.approval = Some(id.into());
+            state.append(record);
+        }
+        Ok(is_consumed)
+    }
+
+    pub(crate) fn expire(&self) -> Result<u64, StoreError> {
+        let (mut state, now) = (self.open()?, self.clock.now());
+        let over = state
+            .approvals
+            .values_mut()
+            .filter_map(|held| held.expire(now).then(|| held.expiry_record(now)));
+        let records: Vec<_> = over.collect();
+        let count = u64::try_from(records.len()).unwrap_or(u64::MAX);
+        for record in records {
+            state.append(record);
+        }
+        Ok(count)
+    }
+
+    pub(crate) fn pending_approvals(&self) -> Vec<Held> {
+        let now = self.clock.now();
+        let state = self.lock();
+        let waits = |held: &&Held| held.can_be_joined(&held.approval.digest, now);
+        let mut waiting: Vec<_> = state.approvals.values().filter(waits).cloned().collect();
+        waiting.sort_by(|one, other| {
+            (one.approval.requested_at, &one.id).cmp(&(other.approval.requested_at, &other.id))
+        });
+        waiting
+    }
+
+    pub(crate) fn approval(&self, id: &str) -> Option<Held> {
+        self.lock().approvals.get(id).cloned()
+    }
+
+    pub(crate) fn health(&self) -> Health {
+        let last_error = self.lock().is_closed.then(|| StoreError::Stopped.to_string());
+        Health { ok: last_error.is_none(), last_error, queued: 0, deferred: 0, dropped: 0 }
+    }
+
+    pub(crate) fn close(&self) -> Result<(), StoreError> {
+        self.open()?.is_closed = true;
+        Ok(())
+    }
+
+    /// The state, unless the store was closed.
+    fn open(&self) -> Result<MutexGuard<'_, State>, StoreError> {
+        let state = self.lock();
+        if state.is_closed { Err(StoreError::Stopped) } else { Ok(state) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing that panics is done while the lock is held.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,206 @@
+//! The registry: servers, policies and grants. Small, and watched for changes.
+//!
+//! Every change carries the actor who makes it, is recorded in the transaction
+//! that makes it, and counts the registry's epoch up by one.
+
+use std::sync::Arc;
+
+use sluice_policy::Timestamp;
+
+use crate::{
+    StoreError,
+    actor::Edit,
+    grant::{Grant, NewGrant, Rotated, Token, TokenHash},
+    id,
+    memory::Memory,
+    name::Name,
+    record::{GrantRef, Kind, Outcome, PolicyRef, Record},
+    server::{AttachedPolicy, PolicyVersion, Server},
+    sqlite::Sqlite,
+    store::Store,
+};
+
+/// Where servers, policies and grants are kept.
+#[derive(Debug, Clone)]
+pub(crate) enum Registry {
+    Memory(Arc<Memory>),
+    Sqlite(Arc<Sqlite>),
+}
+
+/// Everything the registry holds at one moment.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Snapshot {
+    /// How many changes were ever made.
+    pub epoch: u64,
+    pub servers: Vec<Server>,
+    /// The policies in force.
+    pub policies: Vec<AttachedPolicy>,
+    pub grants: Vec<(TokenHash, Grant)>,
+}
+
+impl Store {
+    /// Stores a server, in place of one of the same name if there is one.
+    pub async fn put_server(&self, server: Server, edit: Edit) -> Result<(), StoreError> {
+        match &self.registry {
+            Registry::Memory(memory) => memory.put_server(server, edit),
+            Registry::Sqlite(sqlite) => sqlite.put_server(server, edit).await,
+        }
+    }
+
+    /// Removes a server and the policies attached to it; whether it was there.
+    pub async fn remove_server(&self, name: &Name, edit: Edit) -> Result<bool, StoreError> {
+        match &self.registry {
+            Registry::Memory(memory) => memory.remove_server(name, edit),
+            Registry::Sqlite(sqlite) => sqlite.remove_server(name, edit).await,
+        }
+    }
+
+    /// All servers, by name.
+    pub async fn servers(&self) -> Result<Vec<Server>, StoreError> {
+        match &self.registry {
+            Registry::Memory(memory) => Ok(memory.servers()),
+            Registry::Sqlite(sqlite) => sqlite.servers().await,
+        }
+    }
+
+    /// Puts a policy into force on its server. Its version is that of its text.
+    pub async fn put_policy(&self, policy: AttachedPolicy, edit: Edit) -> Result<(), StoreError> {
+        match &self.registry {
+            Registry::Memory(memory) => memory.put_policy(policy, edit),
+            Registry::Sqlite(sqlite) => sqlite.put_policy(policy, edit).await,
+        }
+    }
+
+    /// Takes a policy out of force; whether it was. Its versions are kept.
+    pub async fn remove_policy(
+        &self,
+        server: &Name,
+        name: &Name,
+        edit: Edit,
+    ) -> Result<bool, StoreError> {
+        match &self.registry {
+            Registry::Memory(memory) => memory.remove_policy(server, name, edit),
+            Registry::Sqlite(sqlite) => sqlite.remove_policy(server, name, edit).await,
+        }
+    }
+
+    /// The policies in force, by server and name.
+    pub async fn policies(&self) -> Result<Vec<AttachedPolicy>, StoreError> {
+        match &self.registry {
+            Registry::Memory(memory) => Ok(memory.policies()),
+            Registry::Sqlite(sqlite) => sqlite.policies().await,
+        }
+    }
+
+    /// Every version of a policy, the newest first, whether it is in force or not.
+    pub async fn policy_versions(
+        &self,
+        server: &Name,
+        name: &Name,
+    ) -> Result<Vec<PolicyVersion>, StoreError> {
+        match &self.registry {
+            Registry::Memory(memory) => Ok(memory.policy_versions(server, name)),
+            Registry::Sqlite(sqlite) => sqlite.policy_versions(server, name).await,
+        }
+    }
+
+    /// Creates a grant. The token is in the answer and nowhere else.
+    pub async fn create_grant(
+        &self,
+        new: NewGrant,
+        edit: Edit,
+    ) -> Result<(Grant, Token), StoreError> {
+        match &self.registry {
+            Registry::Memory(memory) => memory.create_grant(new, edit),
+            Registry::Sqlite(sqlite) => sqlite.create_grant(new, edit).await,
+        }
+    }
+
+    /// Gives a grant another token; the old one is worth nothing from then on.
+    /// `None` if there is no such grant, or it was revoked.
+    pub async fn rotate_grant(&self, id: &str, edit: Edit) -> Result<Option<Rotated>, StoreError> {
+        match &self.registry {
+            Registry::Memory(memory) => memory.rotate_grant(id, edit),
+            Registry::Sqlite(sqlite) => sqlite.rotate_grant(id, edit).await,
+        }
+    }
+
+    /// Revokes a grant for good; the grant, and what its token was. `None` if there
+    /// is no such grant.
+    pub async fn revoke_grant(
+        &self,
+        id: &str,
+        edit: Edit,
+    ) -> Result<Option<(TokenHash, Grant)>, StoreError> {
+        match &self.registry {
+            Registry::Memory(memory) => memory.revoke_grant(id, edit),
+            Registry::Sqlite(sqlite) => sqlite.revoke_grant(id, edit).await,
+        }
+    }
+
+    /// All grants, the oldest first.
+    pub async fn grants(&self) -> Result<Vec<Grant>, StoreError> {
+        match &self.registry {
+            Registry::Memory(memory) => Ok(memory.grants()),
+            Registry::Sqlite(sqlite) => sqlite.grants().await,
+        }
+    }
+
+    /// A grant by its id.
+    pub async fn grant(&self, id: &str) -> Result<Option<Grant>, StoreError> {
+        match &self.registry {
+            Registry::Memory(memory) => Ok(memory.grant(id)),
+            Registry::Sqlite(sqlite) => sqlite.grant(id).await,
+        }
+    }
+
+    /// The grant a token belongs to, valid or not.
+    pub async fn grant_of(&self, token: &TokenHash) -> Result<Option<Grant>, StoreError> {
+        match &self.registry {
+            Registry::Memory(memory) => Ok(memory.grant_of(token)),
+            Registry::Sqlite(sqlite) => sqlite.grant_of(token).await,
+        }
+    }
+
+    /// Everything the registry holds, read at one moment.
+    pub async fn snapshot(&self) -> Result<Snapshot, StoreError> {
+        match &self.registry {
+            Registry::Memory(memory) => Ok(memory.snapshot()),
+            Registry::Sqlite(sqlite) => sqlite.snapshot().await,
+        }
+    }
+
+    /// The registry's epoch now.
+    pub async fn epoch(&self) -> Result<u64, StoreError> {
+        match &self.registry {
+            Registry::Memory(memory) => Ok(memory.epoch()),
+            Registry::Sqlite(sqlite) => sqlite.epoch().await,
+        }
+    }
+}
+
+/// The record of a change, with nothing said yet of what was changed.
+pub(crate) fn edit_record(edit: Edit, now: Timestamp) -> Record {
+    Record {
+        actor: Some(edit.actor),
+        outcome: Some(Outcome::Allow),
+        message: Some(edit.message),
+        ..Record::new(id::new_id(now), now, Kind::Admin)
+    }
+}
+
+impl Record {
+    pub(crate) fn about_server(self, name: &Name) -> Record {
+        Record { server: Some(name.as_str().into()), ..self }
+    }
+
+    pub(crate) fn about_policy(self, name: &Name, version: &str) -> Record {
+        let policy = PolicyRef { name: name.as_str().into(), version: version.into() };
+        Record { policy: Some(policy), ..self }
+    }
+
+    pub(crate) fn about_grant(self, grant: &Grant) -> Record {
+        let (id, label) = (grant.id.as_str().into(), grant.label.as_str().into());
+        Record { grant: Some(GrantRef { id, label }), ..self }
+    }
+}

@@ -1,0 +1,92 @@
+//! Summaries of the log, one for each full block of records: their span of time,
+//! and which facets and chains are in them. A search reads only the blocks that
+//! may hold what it looks for, and whatever is too new to have a summary.
+
+use rusqlite::{Connection, params};
+
+use super::schema::BLOCK;
+
+/// The block a record is in.
+pub(super) fn block_of(seq: i64) -> i64 {
+    seq.div_euclid(BLOCK)
+}
+
+/// The first record of a block.
+pub(super) fn start_of(block: i64) -> i64 {
+    block * BLOCK
+}
+
+/// The first block that has no summary.
+pub(super) fn next(connection: &Connection) -> rusqlite::Result<i64> {
+    let number = |sql| connection.prepare_cached(sql)?.query_row([], |row| row.get::<_, i64>(0));
+    let summarised = number("SELECT coalesce(max(block) + 1, 0) FROM blocks")?;
+    let oldest = number("SELECT coalesce(min(seq), 0) FROM records")?;
+    Ok(summarised.max(block_of(oldest)))
+}
+
+/// The newest record.
+pub(super) fn newest(connection: &Connection) -> rusqlite::Result<i64> {
+    let sql = "SELECT coalesce(max(seq), 0) FROM records";
+    connection.prepare_cached(sql)?.query_row([], |row| row.get(0))
+}
+
+/// Summarises every full block that has no summary.
+pub(super) fn summarise(connection: &Connection, newest: i64) -> rusqlite::Result<()> {
+    for block in next(connection)?..block_of(newest + 1) {
+        let span = params![block, start_of(block), start_of(block + 1) - 1];
+        for sql in [
+            "INSERT INTO blocks SELECT ?1, min(at), max(at) FROM records WHERE seq BETWEEN ?2 AND ?3",
+            "INSERT INTO block_facets SELECT DISTINCT facet, ?1 FROM records WHERE seq BETWEEN ?2 AND ?3",
+            "INSERT INTO block_chains SELECT DISTINCT chain, ?1 FROM records WHERE seq BETWEEN ?2 AND ?3",
+        ] {
+            connection.prepare_cached(sql)?.execute(span)?;
+        }
+    }
+    Ok(())
+}
+
+/// Drops the summaries of blocks that are gone, and the facets that no record has
+/// any more. `touched` are facets of records that have just gone.
+pub(super) fn drop_through(
+    connection: &Connection,
+    through: i64,
+    touched: Vec<i64>,
+) -> rusqlite::Result<()> {
+    let first = block_of(through + 1);
+    let mut candidates = touched;
+    let sql = "DELETE FROM block_facets WHERE block < ?1 RETURNING facet";
+    let mut statement = connection.prepare_cached(sql)?;
+    for facet in statement.query_map([first], |row| row.get(0))? {
+        candidates.push(facet?);
+    }
+    candidates.sort_unstable();
+    candidates.dedup();
+    connection.execute("DELETE FROM block_chains WHERE block < ?1", [first])?;
+    connection.execute("DELETE FROM blocks WHERE block < ?1", [first])?;
+    let unsummarised = start_of(next(connection)?);
+    let mut statement = connection.prepare_cached(
+        "DELETE FROM facets WHERE id = ?1
+            AND NOT EXISTS (SELECT 1 FROM block_facets WHERE facet = ?1)
+            AND NOT EXISTS (SELECT 1 FROM records WHERE seq >= ?2 AND facet = ?1)",
+    )?;
+    for facet in candidates {
+        statement.execute([facet, unsummarised])?;
+    }
+    Ok(())
+}
+
+/// Whether a chain has a record behind this one.
+pub(super) fn chain_goes_on(
+    connection: &Connection,
+    chain: i64,
+    through: i64,
+) -> rusqlite::Result<bool> {
+    let unsummarised = start_of(next(connection)?).max(through + 1);
+    // The block in which the pruned part ends is looked at record by record.
+    let edge = start_of(block_of(through + 1) + 1) - 1;
+    let sql = "SELECT EXISTS (SELECT 1 FROM block_chains WHERE chain = ?1 AND block > ?2)
+        OR EXISTS (SELECT 1 FROM records WHERE seq BETWEEN ?3 AND ?4 AND chain = ?1)
+        OR EXISTS (SELECT 1 FROM records WHERE seq >= ?5 AND chain = ?1)";
+    let values = params![chain, block_of(through + 1), through + 1, edge, unsummarised];
+    connection.prepare_cached(sql)?.query_row(values, |row| row.get(0))
+}

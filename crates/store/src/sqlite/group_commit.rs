@@ -1,0 +1,484 @@
+//! Group commit: writes that arrive together share one transaction.
+//!
+//! Everything that is to be written waits in one queue. Whoever commits takes all
+//! of it, and answers everybody once the commit is done. There are two who may
+//! commit, one at a time:
+//! - A caller that waits for its own write, if the database is free (the leader).
+//!   Handing a commit of some tens of microseconds to another thread and back
+//!   would cost more than the commit. In busy times it first lets the other tasks
+//!   of its thread add their writes.
+//! - The store's thread, for everything that may take long: waiting for another
+//!   process, syncing, changes of the registry, pruning, and records that nobody
+//!   waits for and no commit took along.
+//!
+//! A caller never waits for the database with the thread it runs on. If a commit
+//! fails, nothing of it has happened, and all that had a part in it are told so;
+//! deferred records wait for the next one.
+
+mod task;
+
+use std::{
+    fmt, io, mem,
+    panic::AssertUnwindSafe,
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError},
+    thread,
+    time::Duration,
+};
+
+use rusqlite::Connection;
+use tokio::sync::oneshot;
+
+use self::task::{Reply, Task, TaskFor};
+use super::{checkpoint::Checkpoints, read::Readers, records::Prepared, writer::Writer};
+use crate::{Health, StoreError, counter::Charge, id::Id, ledger::Reserved};
+
+/// Writes that may wait; past that, more are refused.
+const MOST_WRITES: usize = 16_384;
+/// Deferred records that may wait; past that, more are dropped and counted.
+const MOST_DEFERRED: usize = 100_000;
+/// Commits that one caller makes for others before it leaves the rest to the thread.
+const MOST_ROUNDS: usize = 4;
+/// How long deferred records wait for a commit to go along with.
+const DEFER: Duration = Duration::from_millis(20);
+/// How often a failing store is tried again.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// A record to write, with the charges that must fit for it.
+pub(super) struct Write {
+    /// Of a reservation, which is made once.
+    pub(super) id: Option<Id>,
+    pub(super) charges: Vec<Charge>,
+    pub(super) record: Prepared,
+    pub(super) reply: Reply<Reserved>,
+}
+
+#[derive(Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
+struct State {
+    writes: Vec<Write>,
+    tasks: Vec<Box<dyn Task>>,
+    deferred: Vec<Prepared>,
+    /// The thread sleeps until it is woken, with no deadline.
+    is_idle: bool,
+    /// Something is left for the thread to do now.
+    is_handed_over: bool,
+    /// Callers have committed since the thread last looked after the file.
+    is_dirty: bool,
+    /// Several had a part in the last commit, so that waiting for others pays.
+    was_shared: bool,
+    is_closed: bool,
+    has_ended: bool,
+    /// Dropped when the thread has ended.
+    waiting_for_end: Vec<oneshot::Sender<()>>,
+    failure: Option<String>,
+    dropped: u64,
+}
+
+/// What a commit takes from the queue.
+#[derive(Default)]
+struct Batch {
+    writes: Vec<Write>,
+    tasks: Vec<Box<dyn Task>>,
+    deferred: Vec<Prepared>,
+}
+
+/// The queue, and the writer that one at a time may use.
+pub(super) struct GroupCommit {
+    state: Mutex<State>,
+    wake: Condvar,
+    /// Gone when the store has ended.
+    writer: Mutex<Option<Writer>>,
+    /// Whether callers may commit: a commit that syncs takes too long for that.
+    callers_commit: bool,
+}
+
+impl fmt::Debug for GroupCommit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GroupCommit").field("health", &self.health()).finish_non_exhaustive()
+    }
+}
+
+impl GroupCommit {
+    /// Starts the thread; it ends when the queue is closed.
+    pub(super) fn start(
+        writer: Writer,
+        for_checkpoints: Connection,
+        readers: Arc<Readers>,
+        callers_commit: bool,
+    ) -> io::Result<Arc<GroupCommit>> {
+        let commits = Arc::new(GroupCommit {
+            state: Mutex::default(),
+            wake: Condvar::new(),
+            writer: Mutex::new(Some(writer)),
+            callers_commit,
+        });
+        let checkpoints = Checkpoints::start(for_checkpoints, Arc::downgrade(&commits))?;
+        let run = {
+            let commits = Arc::clone(&commits);
+            move || commits.run_to_end(checkpoints, &readers)
+        };
+        thread::Builder::new().name("store".into()).spawn(run)?;
+        Ok(commits)
+    }
+
+    /// Writes a record with its charges; answers when that is committed.
+    pub(super) async fn write(
+        &self,
+        id: Option<Id>,
+        charges: Vec<Charge>,
+        record: Prepared,
+    ) -> Result<Reserved, StoreError> {
+        let (reply, mut answer) = oneshot::channel();
+        let others_may_join = self.push(Write { id, charges, record, reply })?;
+        if self.callers_commit {
+            // If the caller goes away before the commit, the thread makes it.
+            let hand_over = HandOver(self);
+            if others_may_join {
+                tokio::task::yield_now().await;
+            }
+            if let Ok(answer) = answer.try_recv() {
+                mem::forget(hand_over);
+                return answer;
+            }
+            self.lead();
+            mem::forget(hand_over);
+        } else {
+            self.hand_over();
+        }
+        answer.await.map_err(|_| StoreError::Stopped)?
+    }
+
+    /// Does a part of the thread's next transaction; answers when that is committed.
+    pub(super) async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Writer) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let (reply, answer) = oneshot::channel();
+        self.push_task(Box::new(TaskFor { work, reply }))?;
+        answer.await.map_err(|_| StoreError::Stopped)?
+    }
+
+    /// Writes a record with the next commit, or soon.
+    pub(super) fn defer(&self, record: Prepared) {
+        let mut state = self.lock();
+        if state.is_closed || state.has_ended || state.deferred.len() >= MOST_DEFERRED {
+            state.dropped += 1;
+            let dropped = state.dropped;
+            drop(state);
+            if dropped.is_power_of_two() {
+                tracing::error!(dropped, "deferred records are dropped: too many wait already");
+            }
+            return;
+        }
+        state.deferred.push(record);
+        self.rouse_idle(&mut state);
+    }
+
+    /// Has the thread write something small, which starts the write-ahead log over.
+    pub(super) fn touch(&self) {
+        let (reply, _) = oneshot::channel();
+        let work = |writer: &mut Writer| Ok(writer.touch()?);
+        // A store that has ended need not do it.
+        let _ = self.push_task(Box::new(TaskFor { work, reply }));
+    }
+
+    pub(super) fn health(&self) -> Health {
+        let state = self.lock();
+        let last_error = match &state.failure {
+            None if state.has_ended => Some(StoreError::Stopped.to_string()),
+            failure => failure.clone(),
+        };
+        Health {
+            ok: last_error.is_none(),
+            last_error,
+            queued: state.writes.len() + state.tasks.len(),
+            deferred: state.deferred.len(),
+            dropped: state.dropped,
+        }
+    }
+
+    /// Takes no more, and lets the thread end once all is written.
+    pub(super) fn close(&self) {
+        self.lock().is_closed = true;
+        self.wake.notify_one();
+    }
+
+    /// Waits until the database is closed.
+    pub(super) async fn ended(&self) {
+        let (end, ended) = oneshot::channel();
+        {
+            let mut state = self.lock();
+            if state.has_ended {
+                return;
+            }
+            state.waiting_for_end.push(end);
+        }
+        // Nothing is ever sent: that the other end is dropped says it.
+        let _ = ended.await;
+    }
+
+    /// Adds a write; whether others are likely to add theirs soon.
+    fn push(&self, write: Write) -> Result<bool, StoreError> {
+        let mut state = self.lock_open()?;
+        if state.writes.len() >= MOST_WRITES {
+            return Err(StoreError::Overloaded);
+        }
+        state.writes.push(write);
+        Ok(state.was_shared || state.writes.len() > 1)
+    }
+
+    fn push_task(&self, task: Box<dyn Task>) -> Result<(), StoreError> {
+        let mut state = self.lock_open()?;
+        if state.tasks.len() >= MOST_WRITES {
+            return Err(StoreError::Overloaded);
+        }
+        state.tasks.push(task);
+        self.wake.notify_one();
+        Ok(())
+    }
+
+    fn hand_over(&self) {
+        let mut state = self.lock();
+        if !state.writes.is_empty() {
+            state.is_handed_over = true;
+            self.wake.notify_one();
+        }
+    }
+
+    fn rouse_idle(&self, state: &mut State) {
+        if mem::take(&mut state.is_idle) {
+            self.wake.notify_one();
+        }
+    }
+
+    /// Commits what waits, unless somebody else is at it: whoever has the writer
+    /// looks again after giving it back, so that no write is left.
+    fn lead(&self) {
+        for _ in 0..MOST_ROUNDS {
+            {
+                let state = self.lock();
+                if state.writes.is_empty() || state.is_handed_over {
+                    return;
+                }
+            }
+            match self.writer.try_lock() {
+                Ok(mut writer) => {
+                    let Some(writer) = writer.as_mut() else { return };
+                    if !self.commit_at_once(writer) {
+                        break;
+                    }
+                }
+                Err(TryLockError::WouldBlock) => return,
+                // Whoever had it has left a transaction half done.
+                Err(TryLockError::Poisoned(_)) => return self.end(),
+            }
+        }
+        self.hand_over();
+    }
+
+    /// Commits what waits without waiting for anybody; `false` if it cannot.
+    fn commit_at_once(&self, writer: &mut Writer) -> bool {
+        if self.lock().failure.is_some() || writer.begin(Duration::ZERO).is_err() {
+            return false;
+        }
+        let mut batch = Batch::default();
+        {
+            let mut state = self.lock();
+            mem::swap(&mut state.writes, &mut batch.writes);
+            mem::swap(&mut state.deferred, &mut batch.deferred);
+            state.was_shared = batch.writes.len() > 1;
+            state.is_dirty = true;
+            self.rouse_idle(&mut state);
+        }
+        self.commit(writer, batch, Ok(()));
+        true
+    }
+
+    /// Carries a batch out in the transaction that has begun, if it has.
+    fn commit(&self, writer: &mut Writer, batch: Batch, begun: Result<(), StoreError>) {
+        let Batch { writes, tasks, mut deferred } = batch;
+        let mut replies = Vec::with_capacity(writes.len());
+        let mut answers = Vec::with_capacity(tasks.len());
+        let mut fate = begun;
+        for write in writes {
+            // If nobody waits any more, the call it is for will never leave.
+            if fate.is_ok() && !write.reply.is_closed() {
+                let (reply, found) = writer.write(write);
+                fate = found.as_ref().map(|_| ()).map_err(StoreError::clone);
+                replies.push((reply, found));
+            } else if let Err(error) = &fate {
+                replies.push((write.reply, Err(error.clone())));
+            }
+        }
+        for task in tasks {
+            if fate.is_err() {
+                answers.push(task.refuse());
+                continue;
+            }
+            let (answer, went) = task.run(writer);
+            answers.push(answer);
+            fate = went;
+        }
+        fate = fate.and_then(|()| {
+            deferred.iter_mut().try_for_each(|record| writer.append(record).map(|_| ()))?;
+            writer.commit()
+        });
+        if fate.is_err() {
+            writer.roll_back();
+            let mut state = self.lock();
+            // Before those that came since.
+            deferred.append(&mut state.deferred);
+            state.deferred = deferred;
+        }
+        self.note(&fate);
+        for (reply, found) in replies {
+            drop(reply.send(fate.clone().and(found)));
+        }
+        for answer in answers {
+            answer(&fate);
+        }
+    }
+
+    fn note(&self, fate: &Result<(), StoreError>) {
+        let failure = fate.as_ref().err().map(ToString::to_string);
+        let mut state = self.lock();
+        let before = mem::replace(&mut state.failure, failure.clone());
+        drop(state);
+        match (before, failure) {
+            (None, Some(error)) => tracing::error!(%error, "the store fails: calls are refused"),
+            (Some(_), None) => tracing::info!("the store is well again"),
+            _ => {}
+        }
+    }
+
+    fn run_to_end(&self, mut checkpoints: Checkpoints, readers: &Readers) {
+        // A bug must not leave callers waiting: they are told the store has stopped.
+        let ran = std::panic::catch_unwind(AssertUnwindSafe(|| self.run_thread(&mut checkpoints)));
+        if ran.is_err() {
+            tracing::error!("the store's thread has ended by a fault of its own");
+        }
+        // The writer's connection closes last: that brings in all that is left of
+        // the write-ahead log and removes it.
+        drop(checkpoints);
+        readers.close();
+        drop(self.writer.lock().unwrap_or_else(PoisonError::into_inner).take());
+        self.end();
+    }
+
+    /// The thread: commits what callers do not, and looks after the file.
+    fn run_thread(&self, checkpoints: &mut Checkpoints) {
+        // If this fails, so will the first write, and tell.
+        self.with_writer(|writer| drop(writer.touch()));
+        loop {
+            let (batch, is_last) = self.take();
+            let has_work =
+                !(batch.writes.is_empty() && batch.tasks.is_empty() && batch.deferred.is_empty());
+            let is_failing = self.lock().failure.is_some();
+            let ran = self.with_writer(|writer| {
+                if has_work || is_failing {
+                    let begun = writer.begin(super::open::PATIENCE).map_err(StoreError::from);
+                    // Only a write shows whether writing works.
+                    let is_probe = is_failing && !has_work;
+                    let probed =
+                        begun.and_then(|()| if is_probe { writer.probe() } else { Ok(()) });
+                    self.commit(writer, batch, probed);
+                    // The file is looked after once more when it is quiet.
+                    self.lock().is_dirty = true;
+                }
+                checkpoints.keep_up(writer.connection(), !has_work);
+            });
+            if is_last || !ran {
+                return;
+            }
+        }
+    }
+
+    /// Waits for something to do and takes all of it; whether it is the last.
+    fn take(&self) -> (Batch, bool) {
+        let mut state = self.lock();
+        loop {
+            // Writes that are here now may have come while the thread had the writer,
+            // and their callers then left them to it.
+            let has_work = !state.tasks.is_empty() || !state.writes.is_empty();
+            if state.is_closed || has_work {
+                break;
+            }
+            let deadline = match &state.failure {
+                Some(_) => Some(RETRY),
+                None if !state.deferred.is_empty() || state.is_dirty => Some(DEFER),
+                None => None,
+            };
+            state.is_idle = deadline.is_none();
+            let (next, ran_out) = wait(&self.wake, state, deadline);
+            state = next;
+            state.is_idle = false;
+            if ran_out {
+                state.is_dirty = false;
+                break;
+            }
+        }
+        state.is_handed_over = false;
+        let batch = Batch {
+            writes: mem::take(&mut state.writes),
+            tasks: mem::take(&mut state.tasks),
+            deferred: mem::take(&mut state.deferred),
+        };
+        (batch, state.is_closed)
+    }
+
+    /// Does something with the writer as soon as it is free; `false` if there is
+    /// none any more.
+    fn with_writer(&self, work: impl FnOnce(&mut Writer)) -> bool {
+        match self.writer.lock() {
+            Ok(mut writer) => writer.as_mut().map(work).is_some(),
+            Err(_) => false,
+        }
+    }
+
+    /// The store has ended: nobody waits in vain.
+    fn end(&self) {
+        let mut state = self.lock();
+        state.has_ended = true;
+        let unanswered = (
+            mem::take(&mut state.writes),
+            mem::take(&mut state.tasks),
+            mem::take(&mut state.waiting_for_end),
+        );
+        drop(state);
+        drop(unanswered);
+    }
+
+    /// The state, unless nobody would carry anything out.
+    fn lock_open(&self) -> Result<MutexGuard<'_, State>, StoreError> {
+        let state = self.lock();
+        if state.is_closed || state.has_ended { Err(StoreError::Stopped) } else { Ok(state) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing is left half done while the lock is held.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Leaves to the thread what a caller that goes away has not committed.
+struct HandOver<'c>(&'c GroupCommit);
+
+impl Drop for HandOver<'_> {
+    fn drop(&mut self) {
+        self.0.hand_over();
+    }
+}
+
+/// Waits to be woken; whether the time ran out.
+fn wait<'g, T>(
+    wake: &Condvar,
+    state: MutexGuard<'g, T>,
+    time: Option<Duration>,
+) -> (MutexGuard<'g, T>, bool) {
+    let Some(time) = time else {
+        return (wake.wait(state).unwrap_or_else(PoisonError::into_inner), false);
+    };
+    let woken = wake.wait_timeout(state, time);
+    let (state, timeout) = woken.unwrap_or_else(PoisonError::into_inner);
+    (state, timeout.timed_out())
+}

@@ -1,0 +1,44 @@
+//! Parts of a transaction that are closures: everything but reservations.
+
+use tokio::sync::oneshot;
+
+use super::super::writer::Writer;
+use crate::StoreError;
+
+pub(super) type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
+
+/// Any other part of a transaction. Only the thread runs these.
+pub(super) trait Task: Send {
+    /// Does its part; what answers once the transaction's fate is known, and
+    /// whether it went well.
+    fn run(self: Box<Self>, writer: &mut Writer) -> (Answer, Result<(), StoreError>);
+    /// What answers that it was not come to.
+    fn refuse(self: Box<Self>) -> Answer;
+}
+
+pub(super) type Answer = Box<dyn FnOnce(&Result<(), StoreError>) + Send>;
+
+/// Work that answers with what it found.
+pub(super) struct TaskFor<T, F> {
+    pub(super) work: F,
+    pub(super) reply: Reply<T>,
+}
+
+impl<T, F> Task for TaskFor<T, F>
+where
+    T: Send + 'static,
+    F: FnOnce(&mut Writer) -> Result<T, StoreError> + Send + 'static,
+{
+    fn run(self: Box<Self>, writer: &mut Writer) -> (Answer, Result<(), StoreError>) {
+        let TaskFor { work, reply } = *self;
+        let found = work(writer);
+        let went = found.as_ref().map(|_| ()).map_err(StoreError::clone);
+        // Whoever has stopped waiting does not need an answer.
+        (Box::new(move |fate| drop(reply.send(fate.clone().and(found)))), went)
+    }
+
+    fn refuse(self: Box<Self>) -> Answer {
+        let missed = || Err(StoreError::Stopped);
+        Box::new(move |fate| drop(self.reply.send(fate.clone().and_then(|()| missed()))))
+    }
+}

@@ -1,0 +1,251 @@
+//! Records as rows: one row of `records` each, and one of `facets` for what many
+//! records have in common.
+//!
+//! The exported text is not stored: it is made again from the columns, and the
+//! row's hash proves that it is the same.
+
+use std::{collections::HashMap, fmt::Write as _, sync::Arc};
+
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use sluice_policy::Timestamp;
+
+use crate::{
+    actor::Actor,
+    chain::{Chain, Hash},
+    digest::sha256,
+    id::Id,
+    log::{Cursor, Entry},
+    record::{GrantRef, Kind, Outcome, PolicyRef, Record, UpstreamRef, push_keys},
+};
+
+/// Facets whose numbers are kept in memory; past that all are looked up again.
+const MOST_FACETS: usize = 8_192;
+
+/// A record that is ready to be written: its text is made where it comes from, so
+/// that the one who commits has less to do.
+#[derive(Debug)]
+pub(super) struct Prepared {
+    pub(super) record: Record,
+    text: String,
+    /// Bytes of the text before it is chained.
+    length: usize,
+    arg_keys: Option<String>,
+}
+
+impl Prepared {
+    pub(super) fn new(record: Record) -> Prepared {
+        let text = record.text();
+        let has_keys = record.kind == Kind::Decision || !record.arg_keys.is_empty();
+        let arg_keys = has_keys.then(|| {
+            let mut keys = String::new();
+            push_keys(&mut keys, &record.arg_keys);
+            keys
+        });
+        Prepared { record, length: text.len(), text, arg_keys }
+    }
+
+    /// What it has in common with other records, in the order of the columns.
+    fn facet(&self) -> [Option<&str>; 12] {
+        let Record { server, grant, principal, method, tool, outcome, rule, policy, .. } =
+            &self.record;
+        [
+            Some(self.record.kind.as_str()),
+            server.as_deref(),
+            grant.as_ref().map(|grant| &*grant.id),
+            grant.as_ref().map(|grant| &*grant.label),
+            principal.as_deref(),
+            method.as_deref(),
+            tool.as_deref(),
+            outcome.map(Outcome::as_str),
+            rule.as_deref(),
+            policy.as_ref().map(|policy| &*policy.name),
+            policy.as_ref().map(|policy| &*policy.version),
+            self.arg_keys.as_deref(),
+        ]
+    }
+
+    /// Links the record to its chain and inserts its row; its sequence number.
+    pub(super) fn insert(
+        &mut self,
+        connection: &Connection,
+        chain: &mut Chain,
+        chain_number: i64,
+        facet: i64,
+    ) -> rusqlite::Result<i64> {
+        let prev = *chain.last();
+        // A transaction that failed may have chained it before.
+        self.text.truncate(self.length);
+        chain.link(&mut self.text);
+        let record = &self.record;
+        let upstream = record.upstream.as_ref();
+        let actor = record.actor.as_ref();
+        let mut statement = connection.prepare_cached(
+            "INSERT INTO records (at, facet, id, request, session, micros, upstream_status,
+                upstream_is_error, upstream_micros, arg_digest, chain, prev, hash, message, target,
+                approval, actor_id, actor_label, actor_address, arg_values, anchor)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17,
+                ?18, ?19, ?20, ?21)",
+        )?;
+        statement.insert(params![
+            record.at.as_millis(),
+            facet,
+            record.id.to_string(),
+            record.request.map(|request| request.to_string()),
+            record.session.as_deref(),
+            record.micros.map(whole),
+            upstream.and_then(|upstream| upstream.status),
+            upstream.and_then(|upstream| upstream.is_error),
+            upstream.map(|upstream| whole(upstream.micros)),
+            record.arg_digest,
+            chain_number,
+            prev,
+            chain.last(),
+            record.message,
+            record.target,
+            record.approval.as_deref(),
+            actor.map(|actor| &*actor.id),
+            actor.map(|actor| &*actor.label),
+            actor.and_then(|actor| actor.address.as_deref()),
+            record.arg_values,
+            record.anchor.as_ref().map(crate::chain::Anchor::text),
+        ])
+    }
+}
+
+/// As records write it.
+fn whole(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// The numbers of facets, as far as they are known.
+#[derive(Debug, Default)]
+pub(super) struct Facets {
+    known: HashMap<Box<str>, i64>,
+    /// Where keys are put together.
+    key: String,
+}
+
+impl Facets {
+    /// The number of a record's facet, which is entered if it is new.
+    pub(super) fn number(
+        &mut self,
+        connection: &Connection,
+        prepared: &Prepared,
+    ) -> rusqlite::Result<i64> {
+        let facet = prepared.facet();
+        self.key.clear();
+        for part in facet {
+            // Lengths keep the parts apart. Writing to a string cannot fail.
+            let _ = match part {
+                Some(part) => write!(self.key, "{}:{part}", part.len()),
+                None => write!(self.key, "-"),
+            };
+        }
+        if let Some(number) = self.known.get(self.key.as_str()) {
+            return Ok(*number);
+        }
+        let number = find_or_insert(connection, &self.key, facet)?;
+        if self.known.len() >= MOST_FACETS {
+            self.known.clear();
+        }
+        self.known.insert(self.key.as_str().into(), number);
+        Ok(number)
+    }
+
+    pub(super) fn forget(&mut self) {
+        self.known.clear();
+    }
+}
+
+fn find_or_insert(
+    connection: &Connection,
+    key: &str,
+    facet: [Option<&str>; 12],
+) -> rusqlite::Result<i64> {
+    let digest = sha256(key.as_bytes());
+    let digest = digest.first_chunk::<16>().copied().unwrap_or_default();
+    let find = "SELECT id FROM facets WHERE digest = ?1";
+    let found =
+        connection.prepare_cached(find)?.query_row([digest], |row| row.get(0)).optional()?;
+    if let Some(number) = found {
+        return Ok(number);
+    }
+    let mut statement = connection.prepare_cached(
+        "INSERT INTO facets (digest, kind, server, grant_id, grant_label, principal, method, tool,
+            outcome, rule, policy, policy_version, arg_keys)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+    )?;
+    statement.raw_bind_parameter(1, digest)?;
+    for (index, part) in (2_usize..).zip(facet) {
+        statement.raw_bind_parameter(index, part)?;
+    }
+    statement.raw_execute()?;
+    Ok(connection.last_insert_rowid())
+}
+
+/// The columns that [`entry`] reads, of `records r`, `facets f` and `chains c`.
+pub(super) const SELECT: &str = "SELECT r.seq, r.id, r.at, r.request, r.session, r.micros,
+    r.upstream_status, r.upstream_is_error, r.upstream_micros, r.arg_digest, r.prev, r.hash, r.message,
+    r.target, r.approval, r.actor_id, r.actor_label, r.actor_address, r.arg_values, r.anchor, c.writer,
+    f.kind, f.server, f.grant_id, f.grant_label, f.principal, f.method, f.tool, f.outcome, f.rule,
+    f.policy, f.policy_version, f.arg_keys
+    FROM records r LEFT JOIN facets f ON f.id = r.facet LEFT JOIN chains c ON c.id = r.chain";
+
+/// The record in a row of [`SELECT`]; an error if it is not as it was written.
+pub(super) fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
+    let text = |column: usize| row.get::<_, Option<Arc<str>>>(column);
+    let number = |column: usize| row.get::<_, Option<i64>>(column);
+    let pair = |first: usize| Ok::<_, rusqlite::Error>((text(first)?, text(first + 1)?));
+    let at = Timestamp::from_millis(row.get(2)?);
+    let kind = known(Kind::from_name, row.get_ref(21)?.as_str()?)?;
+    let grant = pair(23)?;
+    let actor = pair(15)?;
+    let policy = pair(30)?;
+    let outcome = text(28)?.map(|name| known(Outcome::from_name, &name)).transpose()?;
+    let address = text(17)?;
+    let record = Record {
+        request: text(3)?.map(|request| known(Id::read, &request)).transpose()?,
+        server: text(22)?,
+        grant: grant.0.zip(grant.1).map(|(id, label)| GrantRef { id, label }),
+        principal: text(25)?,
+        session: text(4)?,
+        method: row.get::<_, Option<String>>(26)?.map(Into::into),
+        tool: text(27)?,
+        outcome,
+        target: row.get(13)?,
+        actor: actor.0.zip(actor.1).map(|(id, label)| Actor { id, label, address }),
+        approval: text(14)?,
+        rule: text(29)?,
+        message: row.get(12)?,
+        policy: policy.0.zip(policy.1).map(|(name, version)| PolicyRef { name, version }),
+        arg_keys: text(32)?.map(|keys| json(&keys)).transpose()?.unwrap_or_default(),
+        arg_digest: row.get(9)?,
+        arg_values: row.get(18)?,
+        upstream: match number(8)? {
+            Some(micros) => Some(UpstreamRef {
+                status: row.get(6)?,
+                is_error: row.get(7)?,
+                micros: micros.unsigned_abs(),
+            }),
+            None => None,
+        },
+        micros: number(5)?.map(i64::unsigned_abs),
+        anchor: text(19)?.map(|anchor| json(&anchor)).transpose()?,
+        ..Record::new(known(Id::read, row.get_ref(1)?.as_str()?)?, at, kind)
+    };
+    let (prev, hash): (Hash, Hash) = (row.get(10)?, row.get(11)?);
+    Ok(Entry { cursor: Cursor(row.get(0)?), record, writer: row.get(20)?, prev, hash })
+}
+
+/// A value by its name, which must be one.
+fn known<T>(read: impl FnOnce(&str) -> Option<T>, text: &str) -> rusqlite::Result<T> {
+    read(text).ok_or_else(|| unreadable(format!("`{text}` is not known").into()))
+}
+
+fn json<T: serde::de::DeserializeOwned>(text: &str) -> rusqlite::Result<T> {
+    serde_json::from_str(text).map_err(|error| unreadable(error.into()))
+}
+
+fn unreadable(error: Box<dyn std::error::Error + Send + Sync>) -> rusqlite::Error {
+    rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, error)
+}

@@ -1,0 +1,84 @@
+//! What every back-end must do, run on each of them.
+//!
+//! A new back-end adds a variant to `fixture::Fixture` and a line to the macro
+//! below. Cases that need a second process on the same data, or a way to break the
+//! store, ask the fixture for it and are skipped where there is none.
+
+#![cfg(test)]
+
+#[path = "conformance/approvals.rs"]
+mod approvals;
+#[path = "conformance/fixture.rs"]
+mod fixture;
+#[path = "conformance/ledger.rs"]
+mod ledger;
+#[path = "conformance/log.rs"]
+mod log;
+#[path = "conformance/pruning.rs"]
+mod pruning;
+#[path = "conformance/registry.rs"]
+mod registry;
+
+/// Makes a test of each case on each back-end.
+macro_rules! on_every_back_end {
+    ($($group:ident :: $case:ident,)*) => {
+        mod memory {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $case() {
+                crate::$group::$case(crate::fixture::Fixture::memory()).await;
+            })*
+        }
+        mod sqlite {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $case() {
+                crate::$group::$case(crate::fixture::Fixture::sqlite()).await;
+            })*
+        }
+    };
+}
+
+on_every_back_end! {
+    ledger::a_limit_of_n_admits_exactly_n,
+    ledger::charges_are_made_all_or_none,
+    ledger::two_charges_to_one_counter_are_both_counted,
+    ledger::concurrent_reservations_never_exceed_the_limit,
+    ledger::processes_share_one_limit,
+    ledger::a_reservation_is_made_once,
+    ledger::a_released_reservation_gives_back_to_its_window,
+    ledger::a_settled_reservation_cannot_be_released,
+    ledger::the_store_decides_which_window_is_charged,
+    ledger::budgets_add_exact_amounts,
+    ledger::scopes_and_owners_have_counters_of_their_own,
+    ledger::readings_match_a_model_through_random_operations,
+    ledger::a_refused_reservation_records_nothing,
+    ledger::what_cannot_be_recorded_is_not_charged,
+    ledger::a_closed_store_refuses,
+    approvals::the_same_call_joins_the_one_that_waits,
+    approvals::enough_different_people_must_approve,
+    approvals::one_denial_is_enough,
+    approvals::an_approval_is_consumed_once,
+    approvals::an_expired_call_cannot_be_decided_or_consumed,
+    approvals::expiry_is_recorded_once,
+    log::a_record_comes_back_as_it_was_written,
+    log::the_chain_covers_the_exported_text,
+    log::pages_follow_each_other_in_both_directions,
+    log::each_filter_finds_exactly_its_records,
+    log::filters_combine_with_time_and_position,
+    log::a_request_finds_its_decision_and_its_outcome,
+    log::deferred_records_are_written_soon,
+    log::a_cursor_survives_its_text,
+    pruning::old_records_go_and_the_rest_verifies,
+    pruning::anchors_grow_old_and_are_pruned_too,
+    pruning::a_log_that_is_too_large_loses_its_oldest_records,
+    pruning::filters_find_what_is_left,
+    registry::servers_come_back_as_they_were_put,
+    registry::only_http_servers_can_be_stored,
+    registry::the_last_policy_put_is_in_force_and_all_versions_are_kept,
+    registry::a_servers_policies_go_with_it,
+    registry::a_token_finds_its_grant,
+    registry::a_rotated_token_replaces_the_old_one,
+    registry::a_revoked_or_expired_grant_is_not_valid,
+    registry::each_change_is_recorded_with_its_actor,
+    registry::changes_are_announced_with_their_epoch,
+    registry::changes_of_other_processes_are_announced_as_foreign,
+}

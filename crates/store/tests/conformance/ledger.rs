@@ -1,0 +1,241 @@
+//! Reservations: all or none, once, and never one more than the limit.
+
+use std::{collections::BTreeMap, sync::atomic::Ordering};
+
+use sluice_policy::{Amount, Decimal, Scope, Timestamp, Window};
+use sluice_store::{
+    Charge, CounterKey, Kind, Outcome, Record, Reserved, Store, StoreError, new_id,
+};
+
+use crate::fixture::{Fixture, charge, is_made, later, readings, record, reservation};
+
+pub(crate) async fn a_limit_of_n_admits_exactly_n(fixture: Fixture) {
+    let store = &fixture.store;
+    for _ in 0..10 {
+        assert!(is_made(store, vec![charge("eval", 1, 10)]).await);
+    }
+    assert_eq!(readings(store, vec![charge("eval", 1, 10)]).await, [10]);
+    // Nothing fits a full counter but nothing.
+    assert!(is_made(store, vec![charge("eval", 0, 10)]).await);
+}
+
+pub(crate) async fn charges_are_made_all_or_none(fixture: Fixture) {
+    let store = &fixture.store;
+    let both = || vec![charge("calls", 1, 100), charge("money", 60, 100)];
+    assert!(is_made(store, both()).await);
+    assert_eq!(readings(store, both()).await, [1, 60]);
+    assert_eq!(readings(store, both()).await, [1, 60]);
+}
+
+pub(crate) async fn two_charges_to_one_counter_are_both_counted(fixture: Fixture) {
+    let store = &fixture.store;
+    assert_eq!(readings(store, vec![charge("eval", 6, 10), charge("eval", 5, 10)]).await, [0, 0]);
+    assert!(is_made(store, vec![charge("eval", 3, 10), charge("eval", 5, 10)]).await);
+    assert_eq!(readings(store, vec![charge("eval", 3, 10)]).await, [8]);
+}
+
+/// How many of so many calls at once are admitted by a limit of 100.
+async fn admitted(stores: &[Store], calls: usize) -> usize {
+    let tasks: Vec<_> = (0..calls)
+        .map(|number| {
+            let store = stores[number % stores.len()].clone();
+            tokio::spawn(async move { is_made(&store, vec![charge("eval", 1, 100)]).await })
+        })
+        .collect();
+    let mut made = 0;
+    for task in tasks {
+        made += usize::from(task.await.unwrap());
+    }
+    made
+}
+
+pub(crate) async fn concurrent_reservations_never_exceed_the_limit(fixture: Fixture) {
+    assert_eq!(admitted(std::slice::from_ref(&fixture.store), 500).await, 100);
+    assert_eq!(fixture.verify().await, 100);
+}
+
+pub(crate) async fn processes_share_one_limit(fixture: Fixture) {
+    let Some(other) = fixture.other_process() else { return };
+    assert_eq!(admitted(&[fixture.store.clone(), other], 300).await, 100);
+    assert_eq!(fixture.verify().await, 100);
+}
+
+pub(crate) async fn a_reservation_is_made_once(fixture: Fixture) {
+    let store = &fixture.store;
+    let once = reservation(vec![charge("eval", 1, 10)]);
+    let made = store.reserve(once.clone()).await.unwrap();
+    assert_eq!(made, Reserved::Made { windows: vec![later(0)] });
+    // Also if it is repeated later, or many times at once.
+    fixture.advance(60);
+    let again = (0..20).map(|_| {
+        let (store, once) = (store.clone(), once.clone());
+        tokio::spawn(async move { store.reserve(once).await.unwrap() })
+    });
+    for again in again.collect::<Vec<_>>() {
+        assert_eq!(again.await.unwrap(), made);
+    }
+    assert_eq!(fixture.entries().await.len(), 1);
+    assert_eq!(readings(store, vec![charge("eval", 11, 10)]).await, [0]);
+}
+
+pub(crate) async fn a_released_reservation_gives_back_to_its_window(fixture: Fixture) {
+    let store = &fixture.store;
+    let first = reservation(vec![charge("eval", 1, 1), charge("calls", 2, 9)]);
+    let id = first.id;
+    store.reserve(first).await.unwrap();
+    fixture.advance(60);
+    assert!(is_made(store, vec![charge("eval", 1, 1)]).await);
+    assert!(store.release(id, record(Outcome::Error)).await.unwrap());
+    // The window that runs now is still full; the one before is not.
+    assert_eq!(readings(store, vec![charge("eval", 1, 1)]).await, [1]);
+    fixture.advance(-60);
+    assert_eq!(readings(store, vec![charge("calls", 10, 9)]).await, [0]);
+    assert!(is_made(store, vec![charge("eval", 1, 1)]).await);
+    // What was given back is not given back again.
+    assert!(!store.release(id, record(Outcome::Error)).await.unwrap());
+    assert_eq!(readings(store, vec![charge("eval", 1, 1)]).await, [1]);
+    assert_eq!(fixture.verify().await, 5);
+}
+
+pub(crate) async fn a_settled_reservation_cannot_be_released(fixture: Fixture) {
+    let store = &fixture.store;
+    let made = reservation(vec![charge("eval", 1, 1)]);
+    let id = made.id;
+    store.reserve(made).await.unwrap();
+    let outcome = Record::new(new_id(later(1)), later(1), Kind::Outcome);
+    store.append_deferred(Record { request: Some(id), ..outcome });
+    store.flush().await.unwrap();
+    assert!(!store.release(id, record(Outcome::Error)).await.unwrap());
+    assert_eq!(readings(store, vec![charge("eval", 1, 1)]).await, [1]);
+}
+
+pub(crate) async fn the_store_decides_which_window_is_charged(fixture: Fixture) {
+    let store = &fixture.store;
+    let windows = [Window::Minute, Window::Hour, Window::Day, Window::Seconds(7)];
+    let charges = || windows.map(|window| Charge { window, ..charge("eval", 1, 10) }).to_vec();
+    for seconds in [0, 59, 1, 3_600] {
+        fixture.advance(seconds);
+        let now = Timestamp::from_millis(fixture.clock.load(Ordering::Relaxed));
+        let made = store.reserve(reservation(charges())).await.unwrap();
+        let expected = windows.map(|window| window.start(now)).to_vec();
+        assert_eq!(made, Reserved::Made { windows: expected });
+    }
+    // Windows of different lengths that begin together are one counter.
+    let day = Charge { window: Window::Day, ..charge("eval", 11, 10) };
+    assert_eq!(readings(store, vec![day]).await, [4]);
+}
+
+pub(crate) async fn budgets_add_exact_amounts(fixture: Fixture) {
+    let store = &fixture.store;
+    let amount = |text| Amount::exactly(Decimal::read(text)).unwrap();
+    let spend = |text| Charge {
+        window: Window::Day,
+        amount: amount(text),
+        max: amount("0.3"),
+        ..charge("money", 0, 0)
+    };
+    for text in ["0.1", "0.1", "0.1"] {
+        assert!(is_made(store, vec![spend(text)]).await);
+    }
+    let refused = store.reserve(reservation(vec![spend("0.0000001")])).await.unwrap();
+    assert_eq!(refused, Reserved::Refused { readings: vec![amount("0.3")] });
+}
+
+pub(crate) async fn scopes_and_owners_have_counters_of_their_own(fixture: Fixture) {
+    let keys = [
+        CounterKey::new("demo", Scope::Grant, "alice", "eval"),
+        CounterKey::new("demo", Scope::Session, "alice", "eval"),
+        CounterKey::new("demo", Scope::Grant, "bob", "eval"),
+        CounterKey::new("notes", Scope::Grant, "alice", "eval"),
+        CounterKey::new("demo", Scope::Server, "", "eval"),
+    ];
+    for key in keys {
+        assert!(is_made(&fixture.store, vec![Charge { key, ..charge("", 1, 1) }]).await);
+    }
+}
+
+/// Numbers that look random and are the same each time.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (self.0 >> 33) % bound
+    }
+}
+
+/// One or two processes charge, release, are refused, and prune what the others
+/// have not looked at yet.
+pub(crate) async fn readings_match_a_model_through_random_operations(fixture: Fixture) {
+    const MAX: u64 = 1_000_000;
+    let mut stores = vec![fixture.store.clone()];
+    stores.extend(fixture.other_process());
+    let mut numbers = Numbers(7);
+    let (mut sums, mut open) = (BTreeMap::new(), Vec::new());
+    for step in 0..1_000 {
+        let which = usize::try_from(numbers.below(4)).unwrap() % stores.len();
+        let (counter, amount) = (numbers.below(20).to_string(), numbers.below(3) + 1);
+        let store = &stores[which];
+        match numbers.below(100) {
+            0..10 if !open.is_empty() => {
+                let last = usize::try_from(numbers.below(open.len() as u64)).unwrap();
+                let (of, id, counter, amount) = open.swap_remove(last);
+                let store: &Store = &stores[of];
+                assert!(store.release(id, record(Outcome::Error)).await.unwrap());
+                *sums.get_mut(&counter).unwrap() -= amount;
+            }
+            10..20 => {
+                let both = vec![charge(&counter, 1, MAX), charge(&counter, MAX, MAX)];
+                let sum = sums.get(&counter).copied().unwrap_or(0);
+                assert_eq!(readings(store, both).await, [sum, sum], "{step}");
+            }
+            20 => {
+                fixture.advance(1);
+                store.prune(std::time::Duration::ZERO, u64::MAX).await.unwrap();
+            }
+            _ => {
+                let made = reservation(vec![charge(&counter, amount, MAX)]);
+                open.push((which, made.id, counter.clone(), amount));
+                store.reserve(made).await.unwrap();
+                *sums.entry(counter).or_insert(0) += amount;
+            }
+        }
+    }
+    for store in &stores {
+        for (counter, sum) in &sums {
+            assert_eq!(readings(store, vec![charge(counter, MAX + 1, MAX)]).await, [*sum]);
+        }
+    }
+    fixture.verify().await;
+}
+
+pub(crate) async fn a_refused_reservation_records_nothing(fixture: Fixture) {
+    assert_eq!(readings(&fixture.store, vec![charge("eval", 2, 1)]).await, [0]);
+    assert!(fixture.entries().await.is_empty());
+}
+
+pub(crate) async fn what_cannot_be_recorded_is_not_charged(fixture: Fixture) {
+    let store = &fixture.store;
+    assert!(is_made(store, vec![charge("eval", 1, 10)]).await);
+    let Some(broken) = fixture.break_writes() else { return };
+    let one = reservation(vec![charge("eval", 1, 10)]);
+    let failed = store.reserve(one.clone()).await.unwrap_err();
+    assert!(matches!(failed, StoreError::Failed(_)), "{failed}");
+    assert!(!store.health().ok);
+    broken.mend();
+    assert_eq!(readings(store, vec![charge("eval", 10, 10)]).await, [1]);
+    // The same reservation can be tried again.
+    assert!(matches!(store.reserve(one).await, Ok(Reserved::Made { .. })));
+    assert!(store.health().ok);
+    assert_eq!(fixture.verify().await, 2);
+}
+
+pub(crate) async fn a_closed_store_refuses(fixture: Fixture) {
+    let store = fixture.store.clone();
+    store.append(record(Outcome::Deny)).await.unwrap();
+    store.clone().close().await.unwrap();
+    let refused = store.reserve(reservation(vec![charge("eval", 1, 10)])).await;
+    assert_eq!(refused, Err(StoreError::Stopped));
+    assert_eq!(store.append(record(Outcome::Deny)).await, Err(StoreError::Stopped));
+    assert!(!store.health().ok);
+}

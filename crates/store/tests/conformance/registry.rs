@@ -1,0 +1,184 @@
+//! Servers, policies, grants, and who is told of their changes.
+
+use std::time::Duration;
+
+use sluice_policy::{Format, Timestamp};
+use sluice_store::{
+    Actor, AttachedPolicy, Bridge, Change, Kind, Name, NewGrant, Secret, Server, Source, Store,
+    StoreError, TokenHash, Transport,
+};
+
+use crate::fixture::{Fixture, edit, later};
+
+fn name(text: &str) -> Name {
+    Name::new(text).unwrap()
+}
+
+fn server(text: &str, secret: &str) -> Server {
+    let headers = vec![
+        ("Authorization".into(), Secret::new(secret.into())),
+        ("X-Tenant".into(), Secret::new("seven".into())),
+    ];
+    Server {
+        name: name(text),
+        transport: Transport::Http { url: "https://mcp.example.com/mcp".into(), headers },
+        timeout: Duration::from_millis(1_500),
+        anonymous_policy: Some(name("guests")),
+        bridge: Bridge::default(),
+        source: Source::Stored,
+    }
+}
+
+fn policy(server: &str, text: &str) -> AttachedPolicy {
+    AttachedPolicy {
+        server: name(server),
+        name: name("dev"),
+        text: text.into(),
+        format: Format::Yaml,
+        version: AttachedPolicy::version_of(text),
+        source: Source::Stored,
+    }
+}
+
+fn grant(label: &str) -> NewGrant {
+    NewGrant {
+        label: name(label),
+        servers: vec![name("pharo"), name("files")],
+        policy: name("dev"),
+        principal: Some("alice".into()),
+        expires_at: Some(later(1)),
+    }
+}
+
+pub(crate) async fn servers_come_back_as_they_were_put(fixture: Fixture) {
+    let store = &fixture.store;
+    store.put_server(server("notes", "Bearer one"), edit("a")).await.unwrap();
+    store.put_server(server("files", "Bearer two"), edit("b")).await.unwrap();
+    let changed = Server { anonymous_policy: None, ..server("notes", "Bearer three") };
+    store.put_server(changed.clone(), edit("c")).await.unwrap();
+    assert_eq!(store.servers().await.unwrap(), [server("files", "Bearer two"), changed]);
+    assert!(store.remove_server(&name("notes"), edit("d")).await.unwrap());
+    assert!(!store.remove_server(&name("notes"), edit("e")).await.unwrap());
+    assert_eq!(store.servers().await.unwrap(), [server("files", "Bearer two")]);
+    assert_eq!(fixture.entries().await.len(), 4);
+}
+
+pub(crate) async fn only_http_servers_can_be_stored(fixture: Fixture) {
+    let transport = Transport::Builtin { name: "demo".into(), options: "{}".into() };
+    let builtin = Server { transport, ..server("demo", "") };
+    let refused = fixture.store.put_server(builtin, edit("a")).await;
+    assert_eq!(refused, Err(StoreError::NotStorable("demo".into())));
+}
+
+pub(crate) async fn the_last_policy_put_is_in_force_and_all_versions_are_kept(fixture: Fixture) {
+    let store = &fixture.store;
+    for text in ["one", "two", "two", "one"] {
+        store.put_policy(policy("notes", text), edit("a")).await.unwrap();
+        fixture.advance(1);
+    }
+    store.put_policy(policy("files", "other"), edit("a")).await.unwrap();
+    let in_force = store.policies().await.unwrap();
+    assert_eq!(in_force, [policy("files", "other"), policy("notes", "one")]);
+    let versions =
+        || async { store.policy_versions(&name("notes"), &name("dev")).await.unwrap().into_iter() };
+    let seen: Vec<_> = versions().await.map(|seen| (seen.policy.text, seen.at)).collect();
+    let expected = [("one", later(3)), ("two", later(1)), ("one", later(0))];
+    assert_eq!(seen, expected.map(|(text, at)| (text.to_owned(), at)));
+    assert!(store.remove_policy(&name("notes"), &name("dev"), edit("a")).await.unwrap());
+    assert!(!store.remove_policy(&name("notes"), &name("dev"), edit("a")).await.unwrap());
+    assert_eq!(store.policies().await.unwrap(), [policy("files", "other")]);
+    assert_eq!(versions().await.count(), 3);
+}
+
+/// A server that comes again under an old name does not find old policies in force.
+pub(crate) async fn a_servers_policies_go_with_it(fixture: Fixture) {
+    let store = &fixture.store;
+    store.put_server(server("notes", "x"), edit("a")).await.unwrap();
+    store.put_policy(policy("notes", "one"), edit("a")).await.unwrap();
+    store.put_policy(policy("files", "one"), edit("a")).await.unwrap();
+    store.remove_server(&name("notes"), edit("a")).await.unwrap();
+    assert_eq!(store.policies().await.unwrap(), [policy("files", "one")]);
+}
+
+async fn found(store: &Store, token: &str) -> Option<String> {
+    store.grant_of(&TokenHash::of(token)).await.unwrap().map(|grant| grant.id)
+}
+
+pub(crate) async fn a_token_finds_its_grant(fixture: Fixture) {
+    let store = &fixture.store;
+    let (grant, token) = store.create_grant(grant("laptop"), edit("a")).await.unwrap();
+    assert_eq!(store.grant_of(&token.hash()).await.unwrap(), Some(grant.clone()));
+    assert_eq!(store.grants().await.unwrap(), std::slice::from_ref(&grant));
+    assert_eq!(store.grant(&grant.id).await.unwrap(), Some(grant.clone()));
+    assert_eq!(store.grant("nobody").await.unwrap(), None);
+    assert_eq!(found(store, "sg_other").await, None);
+    let snapshot = store.snapshot().await.unwrap();
+    assert_eq!((snapshot.grants, snapshot.epoch), (vec![(token.hash(), grant)], 1));
+}
+
+pub(crate) async fn a_rotated_token_replaces_the_old_one(fixture: Fixture) {
+    let store = &fixture.store;
+    let (grant, old) = store.create_grant(grant("laptop"), edit("a")).await.unwrap();
+    let rotated = store.rotate_grant(&grant.id, edit("b")).await.unwrap().unwrap();
+    assert_eq!((&rotated.grant, rotated.old), (&grant, old.hash()));
+    assert_eq!(found(store, old.text()).await, None);
+    assert_eq!(found(store, rotated.token.text()).await, Some(grant.id));
+    assert_eq!(store.rotate_grant("nobody", edit("c")).await.unwrap(), None);
+    // Only what was done is recorded.
+    assert_eq!(fixture.entries().await.len(), 2);
+}
+
+pub(crate) async fn a_revoked_or_expired_grant_is_not_valid(fixture: Fixture) {
+    let store = &fixture.store;
+    let (grant, token) = store.create_grant(grant("laptop"), edit("a")).await.unwrap();
+    let end = grant.expires_at.unwrap();
+    assert!(grant.is_valid(Timestamp::from_millis(end.as_millis() - 1)));
+    assert!(!grant.is_valid(end));
+    let revoked = store.revoke_grant(&grant.id, edit("b")).await.unwrap().unwrap();
+    assert_eq!(revoked.0, token.hash());
+    assert!(!revoked.1.is_valid(later(0)));
+    assert_eq!(store.grant_of(&token.hash()).await.unwrap(), Some(revoked.1));
+    assert_eq!(store.rotate_grant(&grant.id, edit("c")).await.unwrap(), None);
+    assert_eq!(store.revoke_grant("nobody", edit("d")).await.unwrap(), None);
+}
+
+pub(crate) async fn each_change_is_recorded_with_its_actor(fixture: Fixture) {
+    let store = &fixture.store;
+    store.put_server(server("notes", "x"), edit("server added")).await.unwrap();
+    store.put_policy(policy("notes", "one"), edit("policy put")).await.unwrap();
+    let (grant, _) = store.create_grant(grant("laptop"), edit("grant created")).await.unwrap();
+    let entries = fixture.entries().await;
+    for (entry, message) in entries.iter().zip(["server added", "policy put", "grant created"]) {
+        assert_eq!(entry.record.kind, Kind::Admin);
+        assert_eq!(entry.record.actor, Some(Actor::local("t1", "ada")));
+        assert_eq!(entry.record.message.as_deref(), Some(message));
+    }
+    assert_eq!(entries[0].record.server.as_deref(), Some("notes"));
+    let put = entries[1].record.policy.as_ref().unwrap();
+    assert_eq!((&*put.name, &*put.version), ("dev", AttachedPolicy::version_of("one").as_str()));
+    assert_eq!(&*entries[2].record.grant.as_ref().unwrap().id, grant.id);
+}
+
+pub(crate) async fn changes_are_announced_with_their_epoch(fixture: Fixture) {
+    let store = &fixture.store;
+    let mut changes = store.changes(store.epoch().await.unwrap());
+    store.put_server(server("notes", "x"), edit("a")).await.unwrap();
+    let change = changes.next().await.unwrap();
+    assert_eq!(change, Change { epoch: 1, is_foreign: false });
+    // What changes nothing is not announced, and what follows closely may be one.
+    store.remove_server(&name("none"), edit("b")).await.unwrap();
+    store.put_policy(policy("notes", "one"), edit("c")).await.unwrap();
+    store.create_grant(grant("laptop"), edit("d")).await.unwrap();
+    let change = changes.next().await.unwrap();
+    assert_eq!(change, Change { epoch: 3, is_foreign: false });
+    assert_eq!(store.snapshot().await.unwrap().epoch, 3);
+}
+
+pub(crate) async fn changes_of_other_processes_are_announced_as_foreign(fixture: Fixture) {
+    let Some(other) = fixture.other_process() else { return };
+    let mut changes = fixture.store.changes(0);
+    other.put_server(server("notes", "x"), edit("a")).await.unwrap();
+    let seen = tokio::time::timeout(Duration::from_secs(30), changes.next()).await.unwrap();
+    assert_eq!(seen.unwrap(), Change { epoch: 1, is_foreign: true });
+    assert_eq!(fixture.store.servers().await.unwrap(), [server("notes", "x")]);
+}
