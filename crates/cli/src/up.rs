@@ -2,6 +2,7 @@
 
 mod banner;
 mod demo;
+mod history;
 mod live;
 mod pharo;
 mod reload;
@@ -9,15 +10,16 @@ mod reload;
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use anyhow::anyhow;
+use sluice_admin::Live as _;
 use sluice_gateway::{Builtins, Gateway, Settings, Threads, Tls};
 use sluice_policy::ArgPath;
-use sluice_store::{Clock, Key, Server, Store, StoreConfig, Transport};
+use sluice_store::{Changes, Clock, Key, Server, Store, StoreConfig, Transport};
 use sluice_upstream::{
     address::Reach,
     stdio::{Launch, Supervisor},
 };
 use sluice_wire::json::Bounds;
-use tokio::{net::TcpListener, sync::watch};
+use tokio::{net::TcpListener, sync::watch, task::JoinSet};
 
 use crate::{
     clock,
@@ -27,6 +29,10 @@ use crate::{
 };
 use live::{LiveGateway, Process};
 
+/// How often held calls are looked for whose time is over.
+const EXPIRE_EVERY: Duration = Duration::from_secs(10);
+/// How long after the registry could not be read it is tried again.
+const RETRY: Duration = Duration::from_secs(5);
 /// How often old records are looked for.
 const PRUNE_EVERY: Duration = Duration::from_mins(10);
 
@@ -65,7 +71,9 @@ pub(crate) async fn run(start: Start) -> anyhow::Result<()> {
         .ok_or_else(|| anyhow!("the key in the data directory cannot be used"))?;
     let process = Process { started_at: clock::now(), listen, admin, versions };
     let live = Arc::new(LiveGateway::new(gateway.clone(), store.clone(), demo, process));
-    live.take(config.clone()).await.map_err(|error| anyhow!("{error}"))?;
+    let epoch = store.epoch().await?;
+    let version = live.take(config.clone()).await.map_err(|error| anyhow!("{error}"))?;
+    history::record_start(&store, &version).await?;
     let threads = Threads::start()?;
     let run_file = data.announce(listen, admin, tls.is_some(), clock::now())?;
     banner::show(&banner::Facts {
@@ -77,7 +85,10 @@ pub(crate) async fn run(start: Start) -> anyhow::Result<()> {
     })?;
     let (ending, ended) = watch::channel(false);
     let watching = reload::watch(Arc::clone(&live), config.clone(), overrides, environment);
-    let pruning = tokio::spawn(prune(store.clone(), config.audit.keep, config.audit.max_size));
+    let mut upkeep = JoinSet::new();
+    upkeep.spawn(prune(store.clone(), config.audit.keep, config.audit.max_size));
+    upkeep.spawn(expire(store.clone()));
+    upkeep.spawn(follow_registry(Arc::clone(&live), store.changes(epoch)));
     let api = sluice_admin::Api::new(
         Arc::clone(&live),
         store.clone(),
@@ -93,9 +104,10 @@ pub(crate) async fn run(start: Start) -> anyhow::Result<()> {
     gateway.serve(agents, tls, &threads, until(ended)).await;
     let _ = serving.await;
     drop(threads);
-    pruning.abort();
+    drop(upkeep);
     drop(watching);
     drop(run_file);
+    history::record_stop(&store).await;
     store.close().await?;
     Ok(())
 }
@@ -222,6 +234,35 @@ async fn prune(store: Store, keep: Duration, most: u64) {
             tracing::error!(%error, "old records could not be removed");
         }
         tokio::time::sleep(PRUNE_EVERY).await;
+    }
+}
+
+/// Ends held calls whose time is over.
+async fn expire(store: Store) {
+    loop {
+        if let Err(error) = store.expire().await {
+            tracing::error!(%error, "held calls could not be expired");
+        }
+        tokio::time::sleep(EXPIRE_EVERY).await;
+    }
+}
+
+/// Puts in force what other processes change in the registry.
+async fn follow_registry(live: Arc<LiveGateway>, mut changes: Changes) {
+    loop {
+        match changes.next().await {
+            // What this process changes, it puts in force itself.
+            Ok(change) if !change.is_foreign => {}
+            Ok(_) => {
+                if let Err(error) = live.take_stored().await {
+                    tracing::error!(%error, "what another process has stored cannot be used");
+                }
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the registry cannot be read: it may have changed");
+                tokio::time::sleep(RETRY).await;
+            }
+        }
     }
 }
 
