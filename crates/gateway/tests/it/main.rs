@@ -38,3 +38,4 @@ mod streams;
 mod talk;
 mod tasks;
 mod upstream_faults;
+mod upstream_statuses;
