@@ -13,7 +13,7 @@ use anyhow::anyhow;
 use sluice_admin::Live as _;
 use sluice_gateway::{Builtins, Gateway, Settings, Threads, Tls};
 use sluice_policy::ArgPath;
-use sluice_store::{Changes, Clock, Key, Server, Store, StoreConfig, Transport};
+use sluice_store::{Changes, Clock, Key, OpenError, Server, Store, StoreConfig, Transport};
 use sluice_upstream::{
     address::Reach,
     stdio::{Launch, Supervisor},
@@ -23,7 +23,7 @@ use tokio::{net::TcpListener, sync::watch, task::JoinSet};
 
 use crate::{
     clock,
-    config::{Config, Limits, Overrides},
+    config::{Audit, Config, Limits, Overrides},
     data::DataDirectory,
     environment::Environment,
 };
@@ -52,12 +52,7 @@ pub(crate) async fn run(start: Start) -> anyhow::Result<()> {
     let key = Key::from_bytes(data.master_key()?);
     let versions = key.derive("configuration versions");
     let admin_token = data.admin_token(&environment)?;
-    let store = Store::open(StoreConfig {
-        directory: data.path().to_owned(),
-        durability: config.audit.durability,
-        key: key.clone(),
-        clock: Clock::System,
-    })?;
+    let store = open_store(&data, &config.audit, key.clone())?;
     let demo = if demo { Some(demo::Demo::new(&data)?) } else { None };
     let tls = config.tls.as_ref().map(|tls| Tls::load(&tls.cert, &tls.key)).transpose()?;
     let agents = bind(config.listen, "--listen").await?;
@@ -85,10 +80,7 @@ pub(crate) async fn run(start: Start) -> anyhow::Result<()> {
     })?;
     let (ending, ended) = watch::channel(false);
     let watching = reload::watch(Arc::clone(&live), config.clone(), overrides, environment);
-    let mut upkeep = JoinSet::new();
-    upkeep.spawn(prune(store.clone(), config.audit.keep, config.audit.max_size));
-    upkeep.spawn(expire(store.clone()));
-    upkeep.spawn(follow_registry(Arc::clone(&live), store.changes(epoch)));
+    let upkeep = keep_up(&live, &store, &config.audit, epoch);
     let api = sluice_admin::Api::new(
         Arc::clone(&live),
         store.clone(),
@@ -110,6 +102,24 @@ pub(crate) async fn run(start: Start) -> anyhow::Result<()> {
     history::record_stop(&store).await;
     store.close().await?;
     Ok(())
+}
+
+fn open_store(data: &DataDirectory, audit: &Audit, key: Key) -> Result<Store, OpenError> {
+    Store::open(StoreConfig {
+        directory: data.path().to_owned(),
+        durability: audit.durability,
+        key,
+        clock: Clock::System,
+    })
+}
+
+/// Does what is to be done again and again, for as long as it is held.
+fn keep_up(live: &Arc<LiveGateway>, store: &Store, audit: &Audit, epoch: u64) -> JoinSet<()> {
+    let mut upkeep = JoinSet::new();
+    upkeep.spawn(prune(store.clone(), audit.keep, audit.max_size));
+    upkeep.spawn(expire(store.clone()));
+    upkeep.spawn(follow_registry(Arc::clone(live), store.changes(epoch)));
+    upkeep
 }
 
 /// Waits until the gateway is to end.
