@@ -2,6 +2,7 @@
 
 mod banner;
 mod demo;
+mod history;
 mod live;
 mod pharo;
 mod reload;
@@ -9,24 +10,29 @@ mod reload;
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use anyhow::anyhow;
+use sluice_admin::Live as _;
 use sluice_gateway::{Builtins, Gateway, Settings, Threads, Tls};
 use sluice_policy::ArgPath;
-use sluice_store::{Clock, Key, Server, Store, StoreConfig, Transport};
+use sluice_store::{Changes, Clock, Key, OpenError, Server, Store, StoreConfig, Transport};
 use sluice_upstream::{
     address::Reach,
     stdio::{Launch, Supervisor},
 };
 use sluice_wire::json::Bounds;
-use tokio::{net::TcpListener, sync::watch};
+use tokio::{net::TcpListener, sync::watch, task::JoinSet};
 
 use crate::{
     clock,
-    config::{Config, Limits, Overrides},
+    config::{Audit, Config, Limits, Overrides},
     data::DataDirectory,
     environment::Environment,
 };
 use live::{LiveGateway, Process};
 
+/// How often held calls are looked for whose time is over.
+const EXPIRE_EVERY: Duration = Duration::from_secs(10);
+/// How long after the registry could not be read it is tried again.
+const RETRY: Duration = Duration::from_secs(5);
 /// How often old records are looked for.
 const PRUNE_EVERY: Duration = Duration::from_mins(10);
 
@@ -46,12 +52,7 @@ pub(crate) async fn run(start: Start) -> anyhow::Result<()> {
     let key = Key::from_bytes(data.master_key()?);
     let versions = key.derive("configuration versions");
     let admin_token = data.admin_token(&environment)?;
-    let store = Store::open(StoreConfig {
-        directory: data.path().to_owned(),
-        durability: config.audit.durability,
-        key: key.clone(),
-        clock: Clock::System,
-    })?;
+    let store = open_store(&data, &config.audit, key.clone())?;
     let demo = if demo { Some(demo::Demo::new(&data)?) } else { None };
     let tls = config.tls.as_ref().map(|tls| Tls::load(&tls.cert, &tls.key)).transpose()?;
     let agents = bind(config.listen, "--listen").await?;
@@ -65,7 +66,9 @@ pub(crate) async fn run(start: Start) -> anyhow::Result<()> {
         .ok_or_else(|| anyhow!("the key in the data directory cannot be used"))?;
     let process = Process { started_at: clock::now(), listen, admin, versions };
     let live = Arc::new(LiveGateway::new(gateway.clone(), store.clone(), demo, process));
-    live.take(config.clone()).await.map_err(|error| anyhow!("{error}"))?;
+    let epoch = store.epoch().await?;
+    let version = live.take(config.clone()).await.map_err(|error| anyhow!("{error}"))?;
+    history::record_start(&store, &version).await?;
     let threads = Threads::start()?;
     let run_file = data.announce(listen, admin, tls.is_some(), clock::now())?;
     banner::show(&banner::Facts {
@@ -77,7 +80,7 @@ pub(crate) async fn run(start: Start) -> anyhow::Result<()> {
     })?;
     let (ending, ended) = watch::channel(false);
     let watching = reload::watch(Arc::clone(&live), config.clone(), overrides, environment);
-    let pruning = tokio::spawn(prune(store.clone(), config.audit.keep, config.audit.max_size));
+    let upkeep = keep_up(&live, &store, &config.audit, epoch);
     let api = sluice_admin::Api::new(
         Arc::clone(&live),
         store.clone(),
@@ -93,11 +96,30 @@ pub(crate) async fn run(start: Start) -> anyhow::Result<()> {
     gateway.serve(agents, tls, &threads, until(ended)).await;
     let _ = serving.await;
     drop(threads);
-    pruning.abort();
+    drop(upkeep);
     drop(watching);
     drop(run_file);
+    history::record_stop(&store).await;
     store.close().await?;
     Ok(())
+}
+
+fn open_store(data: &DataDirectory, audit: &Audit, key: Key) -> Result<Store, OpenError> {
+    Store::open(StoreConfig {
+        directory: data.path().to_owned(),
+        durability: audit.durability,
+        key,
+        clock: Clock::System,
+    })
+}
+
+/// Does what is to be done again and again, for as long as it is held.
+fn keep_up(live: &Arc<LiveGateway>, store: &Store, audit: &Audit, epoch: u64) -> JoinSet<()> {
+    let mut upkeep = JoinSet::new();
+    upkeep.spawn(prune(store.clone(), audit.keep, audit.max_size));
+    upkeep.spawn(expire(store.clone()));
+    upkeep.spawn(follow_registry(Arc::clone(live), store.changes(epoch)));
+    upkeep
 }
 
 /// Waits until the gateway is to end.
@@ -222,6 +244,35 @@ async fn prune(store: Store, keep: Duration, most: u64) {
             tracing::error!(%error, "old records could not be removed");
         }
         tokio::time::sleep(PRUNE_EVERY).await;
+    }
+}
+
+/// Ends held calls whose time is over.
+async fn expire(store: Store) {
+    loop {
+        if let Err(error) = store.expire().await {
+            tracing::error!(%error, "held calls could not be expired");
+        }
+        tokio::time::sleep(EXPIRE_EVERY).await;
+    }
+}
+
+/// Puts in force what other processes change in the registry.
+async fn follow_registry(live: Arc<LiveGateway>, mut changes: Changes) {
+    loop {
+        match changes.next().await {
+            // What this process changes, it puts in force itself.
+            Ok(change) if !change.is_foreign => {}
+            Ok(_) => {
+                if let Err(error) = live.take_stored().await {
+                    tracing::error!(%error, "what another process has stored cannot be used");
+                }
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the registry cannot be read: it may have changed");
+                tokio::time::sleep(RETRY).await;
+            }
+        }
     }
 }
 

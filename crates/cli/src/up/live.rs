@@ -13,7 +13,7 @@ use sluice_gateway::{Configuration, Gateway};
 use sluice_policy::Timestamp;
 use sluice_store::{AttachedPolicy, Grant, Key, Name, Snapshot, Store, TokenHash};
 
-use super::demo::Demo;
+use super::{demo::Demo, history};
 use crate::{
     clock,
     config::{self, Config},
@@ -78,9 +78,16 @@ impl LiveGateway {
             demo.add_to(&mut config).map_err(TakeError)?;
         }
         let mut file = self.file.lock().await;
+        let old = self.in_force.load_full();
         self.put_in_force(&config).await?;
         let version = self.version_of(&config);
         *file = Some(config);
+        let before = self.version().version.clone();
+        if !before.is_empty() {
+            let new = self.in_force.load_full();
+            let policies = (&*old.policies, &*new.policies);
+            history::record_reload(&self.store, (&before, &version), policies).await;
+        }
         self.set_problems(Vec::new());
         let now = clock::now();
         let mut noted = self.version();

@@ -140,6 +140,7 @@ fn the_log_can_be_followed() {
     gateway.grant("one", "demo");
     let mut following = gateway.start(&["log", "--follow", "--kind", "admin", "--json"]);
     let mut lines = BufReader::new(following.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert!(lines.next().unwrap().contains("gateway started"));
     let before = lines.next().unwrap();
     assert!(before.contains("grant `one` created"), "{before}");
     gateway.grant("two", "demo");

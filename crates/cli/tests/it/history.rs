@@ -1,0 +1,91 @@
+//! What the gateway itself does is in the log: starts, stops and reloads with
+//! their versions; and what another process stores is put in force.
+
+use serde_json::Value;
+use sluice_policy::Format;
+use sluice_store::{
+    Actor, AttachedPolicy, Clock, Durability, Edit, Key, Name, Source, Store, StoreConfig,
+};
+
+use crate::sluice::Folder;
+
+const TOKEN: &str = "sg_a_token_for_history_tests";
+const DENY: &str = r#"{"version":"1","default":"deny"}"#;
+const ALLOW: &str = r#"{"version":"1","default":"allow"}"#;
+
+fn folder() -> Folder {
+    let folder = Folder::with("policy.json", DENY);
+    folder.write(
+        "sluice.toml",
+        &format!(
+            "[servers.notes]\nbuiltin = \"demo\"\n[policies.p]\nserver = \"notes\"\nfile = \"policy.json\"\n\
+             [grants.g]\nservers = [\"notes\"]\npolicy = \"p\"\ntoken = \"{TOKEN}\"\n\
+             [grants.h]\nservers = [\"notes\"]\npolicy = \"stored\"\ntoken = \"{TOKEN}-h\"\n",
+        ),
+    );
+    folder
+}
+
+#[test]
+fn starts_reloads_and_stops_are_recorded_with_their_versions() {
+    let folder = folder();
+    let up = folder.up(&[]);
+    let call = || up.run(&["call", "notes", "list_notes", "--token", TOKEN]).code;
+    assert_eq!(call(), 1);
+    folder.write("policy.json", ALLOW);
+    up.wait_until("the edit is in force", || call() == 0);
+    assert_eq!(up.end(), 0);
+    let log = folder.run(&["--data", "data", "log", "--json", "--kind", "admin"]).exits(0);
+    let log: Value = serde_json::from_str(&log.out).unwrap();
+    let records = log["records"].as_array().unwrap();
+    let messages: Vec<_> =
+        records.iter().map(|record| record["message"].as_str().unwrap()).collect();
+    assert_eq!(messages.len(), 4, "{messages:?}");
+    let (_, version) = messages[0].split_once("configuration version ").unwrap();
+    assert!(messages[0].starts_with("gateway started: sluice "), "{messages:?}");
+    let reloaded = format!("configuration reloaded: version {version} was replaced by version ");
+    assert!(messages[1].starts_with(&reloaded), "{messages:?}");
+    let versions = [DENY, ALLOW].map(AttachedPolicy::version_of);
+    let [before, after] = &versions;
+    let policy =
+        format!("policy `p` of server `notes` reloaded: version {before} was replaced by {after}");
+    assert_eq!(messages[2], policy);
+    assert_eq!(records[2]["policy"]["version"], **after);
+    assert_eq!(messages[3], "gateway stopped");
+    for record in records {
+        assert_eq!(record["actor"]["id"], "gateway");
+    }
+}
+
+/// Another process on the data directory changes the registry under the gateway.
+#[test]
+fn what_another_process_stores_is_put_in_force() {
+    let folder = folder();
+    let up = folder.up(&[]);
+    let token = format!("{TOKEN}-h");
+    let call = || up.run(&["call", "notes", "list_notes", "--token", &token]).code;
+    assert_eq!(call(), 1);
+    let directory = folder.path().join("data");
+    let digits = std::fs::read_to_string(directory.join("keys/master")).unwrap();
+    let key = data_encoding::HEXLOWER.decode(digits.trim().as_bytes()).unwrap();
+    let store = Store::open(StoreConfig {
+        directory,
+        durability: Durability::Process,
+        key: Key::from_bytes(key.try_into().unwrap()),
+        clock: Clock::System,
+    })
+    .unwrap();
+    let policy = AttachedPolicy {
+        server: Name::new("notes").unwrap(),
+        name: Name::new("stored").unwrap(),
+        text: ALLOW.to_owned(),
+        format: Format::Json,
+        version: AttachedPolicy::version_of(ALLOW),
+        source: Source::Stored,
+    };
+    let edit = Edit { actor: Actor::local("test", "test"), message: "policy put".into() };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(store.put_policy(policy, edit)).unwrap();
+    up.wait_until("the stored policy is in force", || call() == 0);
+    assert_eq!(up.end(), 0);
+}
