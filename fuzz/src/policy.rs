@@ -85,7 +85,7 @@ fn check_explanation(
 ) {
     let outcome = match judge(Some(policy), call, facts, AT) {
         Decision::Deny(denial) => denial.outcome().name(),
-        Decision::Hold(_) => "approve",
+        Decision::Hold(_) => "hold",
         Decision::Allow(allow) if allow.admit(reading).is_ok() => "allow",
         Decision::Allow(_) => "deny",
     };
