@@ -72,7 +72,7 @@ pub fn variable_name(text: &str) -> Result<(), String> {
 
 /// A command as it is shown: without what its arguments may hold of secrets.
 pub fn shown_command(command: &[String]) -> Vec<String> {
-    arguments::shown(command)
+    arguments::mask(command)
 }
 
 #[cfg(test)]

@@ -115,7 +115,7 @@ impl Environment {
     /// are, who the user is, in which language, whom it trusts and how it reaches the
     /// network. Nothing that could be a secret.
     pub(crate) fn for_children(&self) -> Vec<(OsString, OsString)> {
-        self.passed(|name, value| match listed(name) {
+        self.select(|name, value| match find_listed(name) {
             Some(Listed::Plain) => true,
             Some(Listed::Address) => !has_credential(value),
             None => false,
@@ -123,18 +123,18 @@ impl Environment {
     }
 
     /// Variables that a command is not given because their values hold a credential.
-    pub(crate) fn withheld(&self) -> Vec<String> {
+    pub(crate) fn list_withheld(&self) -> Vec<String> {
         let withheld = |name: &OsStr, value: &OsStr| {
-            matches!(listed(name), Some(Listed::Address)) && has_credential(value)
+            matches!(find_listed(name), Some(Listed::Address)) && has_credential(value)
         };
-        let withheld = self.passed(withheld).into_iter();
+        let withheld = self.select(withheld).into_iter();
         withheld.map(|(name, _)| name.display().to_string()).collect()
     }
 
     /// What a command may know of it that its client meant to start: everything
     /// that the client has set, except what is addressed to us.
     pub(crate) fn for_wrapped(&self) -> Vec<(OsString, OsString)> {
-        self.passed(|name, _| !name.as_encoded_bytes().starts_with(b"SLUICE_"))
+        self.select(|name, _| !name.as_encoded_bytes().starts_with(b"SLUICE_"))
     }
 
     /// Values that a wrapped command knows and messages about it must not repeat: those
@@ -142,15 +142,16 @@ impl Environment {
     pub(crate) fn secret_values(&self) -> Vec<String> {
         let harmless = ["PWD", "OLDPWD", "SHLVL", "_"];
         let is_secret = |name: &OsStr, value: &OsStr| {
-            let is_harmless = listed(name).is_some() || harmless.iter().any(|known| name == *known);
+            let is_harmless =
+                find_listed(name).is_some() || harmless.iter().any(|known| name == *known);
             let is_file = || Path::new(value).is_absolute() && Path::new(value).exists();
             !is_harmless && !is_file() || has_credential(value)
         };
-        let secret = self.passed(is_secret).into_iter();
+        let secret = self.select(is_secret).into_iter();
         secret.filter_map(|(_, value)| value.into_string().ok()).collect()
     }
 
-    fn passed(&self, is_passed: impl Fn(&OsStr, &OsStr) -> bool) -> Vec<(OsString, OsString)> {
+    fn select(&self, is_passed: impl Fn(&OsStr, &OsStr) -> bool) -> Vec<(OsString, OsString)> {
         let secrets = self.secrets();
         let is_secret = |name: &OsStr| name.to_str().is_some_and(|name| secrets.contains(name));
         let passed = self.all.iter().filter(|(name, value)| {
@@ -178,7 +179,7 @@ enum Listed {
     Address,
 }
 
-fn listed(name: &OsStr) -> Option<Listed> {
+fn find_listed(name: &OsStr) -> Option<Listed> {
     let name = name.to_str()?;
     // npm takes its settings in either case.
     let is_npm = |known: &str| known.starts_with("NPM_") && known.eq_ignore_ascii_case(name);
@@ -239,7 +240,7 @@ mod tests {
             "npm_config_registry",
         ];
         assert_eq!(names(environment.for_children()), passed);
-        assert!(environment.withheld().is_empty());
+        assert!(environment.list_withheld().is_empty());
         assert!(!names(environment.for_wrapped()).contains(&"SLUICE_TOKEN".to_owned()));
     }
 
@@ -254,7 +255,7 @@ mod tests {
         ]);
         assert_eq!(names(environment.for_children()), ["HTTP_PROXY"]);
         let withheld = ["ALL_PROXY", "HTTPS_PROXY", "PIP_EXTRA_INDEX_URL", "UV_INDEX"];
-        assert_eq!(environment.withheld(), withheld);
+        assert_eq!(environment.list_withheld(), withheld);
     }
 
     #[test]

@@ -221,7 +221,7 @@ fn warn_of_withheld(config: &Config, environment: &Environment) {
     if !config.servers.iter().any(is_command) {
         return;
     }
-    for variable in environment.withheld() {
+    for variable in environment.list_withheld() {
         tracing::warn!(
             variable,
             "it holds a credential, so commands are not given it; name it in the `env` of a server that needs it: `env = {{ {variable} = \"env:{variable}\" }}`"

@@ -176,7 +176,7 @@ async fn failure(
 
 /// The refusal of a request without a message: the server's own JSON-RPC error, or
 /// one of ours.
-pub(crate) async fn refused(
+pub(crate) async fn read_refusal(
     visit: &Visit,
     parts: &http::response::Parts,
     body: AnswerBody,

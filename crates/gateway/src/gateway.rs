@@ -141,7 +141,7 @@ impl Gateway {
 
     /// Has metrics say which version of the configuration is in force, and since when.
     pub fn note_configured(&self, version: &str, at: Timestamp) {
-        self.inner.metrics.configured(version, at);
+        self.inner.metrics.note_configuration(version, at);
     }
 
     /// Has metrics say that a newer configuration could not be put in force.

@@ -122,13 +122,13 @@ impl Client {
         target.end(agreed)
     }
 
-    fn cancelled(&self) -> MutexGuard<'_, HashSet<String>> {
+    fn lock_cancelled(&self) -> MutexGuard<'_, HashSet<String>> {
         self.cancelled.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notes that the client expects no answer to a request any more.
     fn cancel(&self, id: &Id) {
-        let mut cancelled = self.cancelled();
+        let mut cancelled = self.lock_cancelled();
         // Ids of requests that are not under way are never taken out.
         if cancelled.len() < MOST_CANCELLED {
             cancelled.insert(id.to_json());
@@ -169,7 +169,7 @@ pub(crate) fn open(target: impl Into<Target>) -> Result<Response<ClientBody>, Re
     let first = format!("event: endpoint\ndata: {path}?session={sealed}\n\n");
     let (sender, messages) = mpsc::channel(WAITING);
     let client = Arc::new(Client::new(sender, MOST_REQUESTS));
-    let target = target.kept();
+    let target = target.drop_servers();
     let connected = Connected { id: id.into(), target, client: Arc::clone(&client) };
     gateway.legacy_clients.connected().insert(connected.id.clone(), client);
     let (body, receiver) = mpsc::channel(WAITING);

@@ -171,7 +171,7 @@ impl Metrics {
     }
 
     /// A configuration was put in force.
-    pub(crate) fn configured(&self, version: &str, at: Timestamp) {
+    pub(crate) fn note_configuration(&self, version: &str, at: Timestamp) {
         self.config.clear();
         self.config.get_or_create(&OfVersion { version: Label(version.into()) }).set(1);
         self.reload_ok.set(1);

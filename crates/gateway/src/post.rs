@@ -18,7 +18,7 @@ use sluice_wire::{
 };
 
 use crate::{
-    answer::{Shape, refused, relay},
+    answer::{Shape, read_refusal, relay},
     body::ClientBody,
     forward::forward,
     receive,
@@ -165,7 +165,7 @@ async fn carried_out(
         }
         (None, _) => {
             let (parts, body) = answered.answer.into_parts();
-            Err(Box::pin(refused(visit, &parts, body)).await)
+            Err(Box::pin(read_refusal(visit, &parts, body)).await)
         }
     }
 }

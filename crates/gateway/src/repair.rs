@@ -23,7 +23,7 @@ use sluice_wire::{
 };
 
 use crate::{
-    answer::refused,
+    answer::read_refusal,
     body::ClientBody,
     decide::{self, Permit},
     forward::{Answered, Outgoing, forward},
@@ -107,7 +107,7 @@ pub(crate) async fn replaced(visit: &Visit, answer: Response<AnswerBody>) -> Res
     let (answer, is_lost) = examined(visit, answer, None).await;
     if !is_lost {
         let (parts, body) = answer.into_parts();
-        return Err(refused(visit, &parts, body).await);
+        return Err(read_refusal(visit, &parts, body).await);
     }
     repaired(visit).await.map(drop).ok_or(Refusal::Session)
 }

@@ -17,7 +17,7 @@ use sluice_wire::mcp::Door;
 use tokio::sync::mpsc;
 
 use crate::{
-    answer::{EventStream, event_stream, refused},
+    answer::{EventStream, event_stream, read_refusal},
     body::{ClientBody, Cut},
     decide,
     forward::{LAST_EVENT, Outgoing, forward},
@@ -101,7 +101,7 @@ async fn asked(visit: &Arc<Visit>, replays: bool) -> Result<EventStream, Refusal
     match parts.status {
         StatusCode::OK if is_stream => Ok(EventStream::standing(visit, body, replays)),
         StatusCode::METHOD_NOT_ALLOWED => Err(Refusal::MethodNotAllowed),
-        _ => Err(refused(visit, &parts, body).await),
+        _ => Err(read_refusal(visit, &parts, body).await),
     }
 }
 
@@ -132,7 +132,7 @@ pub(crate) async fn end_session(visit: &Visit) -> Result<Response<ClientBody>, R
         StatusCode::METHOD_NOT_ALLOWED => Err(Refusal::MethodNotAllowed),
         StatusCode::NOT_FOUND => Err(Refusal::Session),
         status if status.is_success() => Ok(refusal::empty(status)),
-        _ => Err(refused(visit, &parts, body).await),
+        _ => Err(read_refusal(visit, &parts, body).await),
     }
 }
 

@@ -206,7 +206,7 @@ impl Undo {
                 }
                 None => {
                     let differences = sides.differences(body(&text));
-                    self.leave(&backup, keys, &changed(&differences));
+                    self.leave(&backup, keys, &describe_changes(&differences));
                     left.push(keys.clone());
                 }
             }
@@ -240,7 +240,7 @@ impl Undo {
 }
 
 /// Why an entry that differs in these keys is left.
-fn changed(differences: &[String]) -> String {
+fn describe_changes(differences: &[String]) -> String {
     if differences.is_empty() {
         return CHANGED.to_owned();
     }

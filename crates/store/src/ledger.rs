@@ -160,7 +160,7 @@ pub(crate) struct OpenReservations(BTreeMap<Id, Vec<Charged>>);
 
 impl OpenReservations {
     /// The windows of a reservation that was made already.
-    pub(crate) fn made(&self, id: Id) -> Option<Reserved> {
+    pub(crate) fn find_reserved(&self, id: Id) -> Option<Reserved> {
         self.0.get(&id).map(|charges| windows(charges))
     }
 

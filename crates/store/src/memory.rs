@@ -124,7 +124,7 @@ impl Memory {
     pub(crate) fn reserve(&self, reservation: Reservation) -> Result<Reserved, StoreError> {
         let Reservation { id, charges, record } = reservation;
         let mut state = self.open()?;
-        if let Some(made) = state.open.made(id) {
+        if let Some(made) = state.open.find_reserved(id) {
             return Ok(made);
         }
         let charged = match state.charge(&charges, self.clock.now()) {

@@ -177,7 +177,7 @@ impl Sqlite {
         let flushed = self.flush().await;
         if let Some(commits) = &self.commits {
             commits.close();
-            commits.ended().await;
+            commits.wait_for_end().await;
         }
         flushed
     }

@@ -189,7 +189,7 @@ impl HttpUpstream {
 impl AnswerBody {
     /// What a request is answered that its client has cancelled: an event stream without
     /// an answer, which is how HTTP says nothing.
-    pub(crate) fn cancelled() -> Response<AnswerBody> {
+    pub(crate) fn end_cancelled() -> Response<AnswerBody> {
         let mut answer = Response::new(AnswerBody::Cancelled);
         let media_type = HeaderValue::from_static("text/event-stream");
         answer.headers_mut().insert(header::CONTENT_TYPE, media_type);

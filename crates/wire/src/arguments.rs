@@ -18,7 +18,7 @@ enum Part<'a> {
 }
 
 /// A command as it is shown: without what its arguments may hold of secrets.
-pub fn shown(command: &[String]) -> Vec<String> {
+pub fn mask(command: &[String]) -> Vec<String> {
     let shown = |parts: Vec<Part<'_>>| {
         let text = |part| match part {
             Part::Shown(text) => text,
@@ -100,7 +100,7 @@ fn is_like_a_key(word: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{secrets, shown};
+    use super::{mask, secrets};
 
     fn command(arguments: &[&str]) -> Vec<String> {
         arguments.iter().map(ToString::to_string).collect()
@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn commands_are_shown_without_secrets() {
         let check = |arguments: &[&str], expected: &[&str]| {
-            assert_eq!(shown(&command(arguments)), expected);
+            assert_eq!(mask(&command(arguments)), expected);
         };
         check(
             &["npx", "-y", "@scope/server", "/home/me"],

@@ -66,7 +66,7 @@ impl Status {
             if self.json {
                 print_json(&status)?;
             } else {
-                print(&drawn(&answer))?;
+                print(&draw(&answer))?;
                 gateway.warn_of_files()?;
             }
             Ok(Done::well_if(answer.problems.is_empty() && answer.store.ok))
@@ -74,7 +74,7 @@ impl Status {
     }
 }
 
-fn drawn(answer: &Answer) -> String {
+fn draw(answer: &Answer) -> String {
     let Answer { version, started_at, listen, admin, config, servers, policies, .. } = answer;
     let mut text = format!(
         "{STRONG}Sluicegate {}{STRONG:#}, running since {}\n",

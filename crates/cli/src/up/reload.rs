@@ -50,7 +50,7 @@ async fn follow(
     let mut files = started_with.files.clone();
     loop {
         // What changed before its folder was watched is not told of.
-        if !changes.watch(&files) && !changes.settled().await {
+        if !changes.watch(&files) && !changes.wait_until_settled().await {
             return Ok(());
         }
         // The folders may hold other files, which change for other reasons.

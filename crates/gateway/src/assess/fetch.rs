@@ -14,11 +14,11 @@ use crate::snapshot::Link;
 /// All pages of a server's list of tools.
 pub(super) async fn pages(link: &Link, bounds: &Bounds) -> Result<Vec<Document>, String> {
     let fetched = tokio::time::timeout(link.timeout, asked(link, bounds)).await;
-    fetched.unwrap_or_else(|_| Err(explained(link, "it did not answer in time".into())))
+    fetched.unwrap_or_else(|_| Err(explain(link, "it did not answer in time".into())))
 }
 
 /// Why there is no list, with the last that the server wrote, if it is a command.
-fn explained(link: &Link, why: String) -> String {
+fn explain(link: &Link, why: String) -> String {
     match link.upstream.last_words() {
         Some(words) => format!("{why}: \"{words}\""),
         None => why,
@@ -29,7 +29,7 @@ async fn asked(link: &Link, bounds: &Bounds) -> Result<Vec<Document>, String> {
     let said = |error: ClientError| match error {
         // That is said already.
         ClientError::Send(SendError::NotStarted(why)) => why,
-        error => explained(link, error.to_string()),
+        error => explain(link, error.to_string()),
     };
     let introduced =
         Client::introduce(&link.upstream, &link.headers, *bounds, Declares::Everything);

@@ -110,7 +110,7 @@ impl Delivery<'_> {
         let is_stream =
             stated.is_some_and(|value| value.as_bytes().starts_with(b"text/event-stream"));
         let last = if is_stream { self.pass_on(body).await } else { self.whole(body).await };
-        let was_cancelled = self.client.cancelled().remove(&self.id.to_json());
+        let was_cancelled = self.client.lock_cancelled().remove(&self.id.to_json());
         if was_cancelled && last.is_none() {
             return;
         }

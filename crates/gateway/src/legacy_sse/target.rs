@@ -115,7 +115,7 @@ impl Target {
 
     /// What is kept for as long as a client is connected: not the servers, which would
     /// outlive their removal.
-    pub(super) fn kept(self) -> Target {
+    pub(super) fn drop_servers(self) -> Target {
         match self {
             Target::One(visit) => Target::One(visit),
             Target::All(stack) => Target::All(Box::new(stack.without_servers())),

@@ -381,7 +381,7 @@ async fn notification(visit: &Visit, method: &str) -> Result<Plan, Refusal> {
     let Some(known) = Method::find(method, visit.revision) else {
         return match decide::unknown_method(visit, method).await {
             Ok(permit) => Ok(announced(visit, permit, method)),
-            Err(Refusal::UnknownMethod { .. }) if is_notification(method) => Ok(ignored()),
+            Err(Refusal::UnknownMethod { .. }) if is_notification(method) => Ok(ignore()),
             Err(Refusal::UnknownMethod { method, is_modern: false }) => Err(needs_id(&method)),
             Err(other) => Err(other),
         };
@@ -392,7 +392,7 @@ async fn notification(visit: &Visit, method: &str) -> Result<Plan, Refusal> {
     // These name a request by an id, which means something only within a session.
     let is_of_session = matches!(known.name, "notifications/cancelled" | "notifications/progress");
     if is_of_session && visit.session.is_none() {
-        return Ok(ignored());
+        return Ok(ignore());
     }
     let permit = decide::open(known.door).ok_or(Refusal::Internal)?;
     Ok(announced(visit, permit, method))
@@ -415,7 +415,7 @@ pub(crate) fn needs_id(method: &str) -> Refusal {
 }
 
 /// A message that is taken and goes no further.
-fn ignored() -> Plan {
+fn ignore() -> Plan {
     Plan::Answer(refusal::empty(StatusCode::ACCEPTED))
 }
 
@@ -423,7 +423,7 @@ fn ignored() -> Plan {
 /// it is late or of another session, is ignored, as the protocol has it.
 fn reply(visit: &Visit, document: &Document, id: &Id) -> Result<Plan, Refusal> {
     let own = opened_id(visit, id).filter(|_| !visit.is_modern());
-    let Some(own) = own else { return Ok(ignored()) };
+    let Some(own) = own else { return Ok(ignore()) };
     let mut edits = Edits::new(document);
     edits.replace(document.root().get("id").ok_or(Refusal::Internal)?, own);
     let permit = decide::open(Door::Always).ok_or(Refusal::Internal)?;

@@ -33,13 +33,13 @@ pub(crate) fn put_back(text: &str, original: &str, keys: &[String]) -> Option<St
     };
     let new = splice(text, edits)?;
     // INVARIANT: the entry means what it meant, and nothing else means anything new.
-    let wanted = expected(value_of(now.as_item()), &value_of(before.as_item()), keys)?;
+    let wanted = put_keys_back(value_of(now.as_item()), &value_of(before.as_item()), keys)?;
     let read = value_of(parse(&new).ok()?.as_item());
     (of_value(&read) == of_value(&wanted)).then_some(new)
 }
 
 /// The document's value with the touched keys of an entry as they were.
-fn expected(mut now: Value, before: &Value, keys: &[String]) -> Option<Value> {
+fn put_keys_back(mut now: Value, before: &Value, keys: &[String]) -> Option<Value> {
     let before = keys.iter().try_fold(before, |value, key| value.get(key))?;
     let entry = keys.iter().try_fold(&mut now, |value, key| value.get_mut(key))?;
     let entry = entry.as_object_mut()?;

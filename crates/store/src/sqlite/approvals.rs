@@ -117,13 +117,13 @@ fn find_joinable(
     let sql = format!(
         "SELECT {COLUMNS} FROM approvals WHERE digest = ?1 AND state = 'pending' ORDER BY expires_at DESC LIMIT 1"
     );
-    let held = connection.prepare_cached(&sql)?.query_row([digest], held).optional()?;
+    let held = connection.prepare_cached(&sql)?.query_row([digest], read_held).optional()?;
     Ok(held.filter(|held| held.can_be_joined(digest, now)))
 }
 
 fn find(connection: &Connection, id: &str) -> rusqlite::Result<Option<Held>> {
     let sql = format!("SELECT {COLUMNS} FROM approvals WHERE id = ?1");
-    let held = connection.prepare_cached(&sql)?.query_row([id], held).optional()?;
+    let held = connection.prepare_cached(&sql)?.query_row([id], read_held).optional()?;
     held.map(|held| with_votes(connection, held)).transpose()
 }
 
@@ -132,7 +132,7 @@ fn select(connection: &Connection, condition: &str, at: Timestamp) -> rusqlite::
     let sql =
         format!("SELECT {COLUMNS} FROM approvals WHERE {condition} ORDER BY requested_at, id");
     let mut statement = connection.prepare_cached(&sql)?;
-    let rows = statement.query_map([at.as_millis()], held)?;
+    let rows = statement.query_map([at.as_millis()], read_held)?;
     let found = rows.collect::<rusqlite::Result<Vec<_>>>()?;
     found.into_iter().map(|held| with_votes(connection, held)).collect()
 }
@@ -206,7 +206,7 @@ fn insert(connection: &Connection, held: &Held) -> rusqlite::Result<()> {
 }
 
 /// A held call without its votes.
-fn held(row: &Row<'_>) -> rusqlite::Result<Held> {
+fn read_held(row: &Row<'_>) -> rusqlite::Result<Held> {
     let text = |column: usize| row.get::<_, String>(column);
     let unreadable = |column, error: Box<dyn std::error::Error + Send + Sync>| {
         rusqlite::Error::FromSqlConversionFailure(column, Type::Text, error)

@@ -204,7 +204,7 @@ impl GroupCommit {
     }
 
     /// Waits until the database is closed.
-    pub(super) async fn ended(&self) {
+    pub(super) async fn wait_for_end(&self) {
         let (end, ended) = oneshot::channel();
         {
             let mut state = self.lock();

@@ -185,12 +185,12 @@ impl<'f> Search<'f> {
         let mut statement = connection.prepare(&sql)?;
         let rows = statement.query_map(rusqlite::params_from_iter(values), |row| row.get(0))?;
         let summarised = rows.collect::<rusqlite::Result<Vec<i64>>>()?;
-        Ok(self.joined(&summarised, blocks::next(connection)?))
+        Ok(self.join(&summarised, blocks::next(connection)?))
     }
 
     /// Blocks that follow each other are read in one go; behind them comes what has
     /// no summary yet.
-    fn joined(&self, summarised: &[i64], next: i64) -> Vec<(i64, i64)> {
+    fn join(&self, summarised: &[i64], next: i64) -> Vec<(i64, i64)> {
         let (first, last) = self.filter.bounds();
         let mut stretches: Vec<(i64, i64)> = Vec::new();
         let ends = summarised

@@ -197,14 +197,14 @@ pub(super) fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
     let number = |column: usize| row.get::<_, Option<i64>>(column);
     let pair = |first: usize| Ok::<_, rusqlite::Error>((text(first)?, text(first + 1)?));
     let at = Timestamp::from_millis(row.get(2)?);
-    let kind = known(Kind::from_name, row.get_ref(21)?.as_str()?)?;
+    let kind = parse_name(Kind::from_name, row.get_ref(21)?.as_str()?)?;
     let grant = pair(23)?;
     let actor = pair(15)?;
     let policy = pair(30)?;
-    let outcome = text(28)?.map(|name| known(Outcome::from_name, &name)).transpose()?;
+    let outcome = text(28)?.map(|name| parse_name(Outcome::from_name, &name)).transpose()?;
     let address = text(17)?;
     let record = Record {
-        request: text(3)?.map(|request| known(Id::read, &request)).transpose()?,
+        request: text(3)?.map(|request| parse_name(Id::read, &request)).transpose()?,
         server: text(22)?,
         grant: grant.0.zip(grant.1).map(|(id, label)| GrantRef { id, label }),
         principal: text(25)?,
@@ -231,14 +231,14 @@ pub(super) fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
         },
         micros: number(5)?.map(i64::unsigned_abs),
         anchor: text(19)?.map(|anchor| json(&anchor)).transpose()?,
-        ..Record::new(known(Id::read, row.get_ref(1)?.as_str()?)?, at, kind)
+        ..Record::new(parse_name(Id::read, row.get_ref(1)?.as_str()?)?, at, kind)
     };
     let (prev, hash): (Hash, Hash) = (row.get(10)?, row.get(11)?);
     Ok(Entry { cursor: Cursor(row.get(0)?), record, writer: row.get(20)?, prev, hash })
 }
 
 /// A value by its name, which must be one.
-fn known<T>(read: impl FnOnce(&str) -> Option<T>, text: &str) -> rusqlite::Result<T> {
+fn parse_name<T>(read: impl FnOnce(&str) -> Option<T>, text: &str) -> rusqlite::Result<T> {
     read(text).ok_or_else(|| unreadable(format!("`{text}` is not known").into()))
 }
 

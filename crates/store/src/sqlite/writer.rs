@@ -154,7 +154,7 @@ impl Writer {
         write: Write,
     ) -> (oneshot::Sender<Result<Reserved, StoreError>>, Result<Reserved, StoreError>) {
         let Write { id, charges, mut record, reply } = write;
-        let found = match id.and_then(|id| self.made(id)) {
+        let found = match id.and_then(|id| self.find_reserved(id)) {
             Some(made) => Ok(made),
             None => self.reserve(id, &charges, &mut record),
         };
@@ -162,12 +162,12 @@ impl Writer {
     }
 
     /// The answer to a reservation that was made before.
-    fn made(&self, id: Id) -> Option<Reserved> {
+    fn find_reserved(&self, id: Id) -> Option<Reserved> {
         let in_transaction = self.staged.iter().find_map(|staged| match staged {
             Staged::Made(made, charges) if *made == id => Some(windows(charges)),
             _ => None,
         });
-        in_transaction.or_else(|| self.open.made(id))
+        in_transaction.or_else(|| self.open.find_reserved(id))
     }
 
     fn reserve(

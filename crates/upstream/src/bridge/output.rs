@@ -93,7 +93,7 @@ impl Output {
     /// Ends without an answer, because the client has cancelled its request.
     pub(super) async fn cancel(&mut self) {
         if self.head.is_some() {
-            return self.answer(AnswerBody::cancelled());
+            return self.answer(AnswerBody::end_cancelled());
         }
         if let Some(sender) = self.sender.take() {
             let _ = sender.send(Bytes::new()).await;

@@ -91,7 +91,7 @@ impl State {
     }
 
     /// A request is answered; who waits for that, if anybody still does.
-    fn answered(&mut self, number: u64) -> Option<Waiting> {
+    fn take_waiting(&mut self, number: u64) -> Option<Waiting> {
         if (1..=self.next).contains(&number) {
             self.health.answer();
         }
@@ -350,7 +350,7 @@ impl Child {
 
     /// Hands an answer to whoever waits for it.
     pub(super) fn answered(&self, id: &Id, message: &Document, code: Option<&str>) {
-        let Some(waiting) = number(id).and_then(|number| self.state().answered(number)) else {
+        let Some(waiting) = number(id).and_then(|number| self.state().take_waiting(number)) else {
             return;
         };
         let root = message.root();
@@ -405,7 +405,7 @@ impl Child {
 
     /// The answer to one request cannot be read.
     pub(super) fn fail(&self, number: u64, why: &str) {
-        let waiting = self.state().answered(number);
+        let waiting = self.state().take_waiting(number);
         if let Some(waiting) = waiting {
             waiting.to.tell(Said::Failed(why.into()), self.most);
         }

@@ -98,7 +98,7 @@ impl LastWords {
     /// The last lines as one, without what steers a terminal; `None` if there are none.
     pub(super) fn text(&self) -> Option<String> {
         let lines = self.overheard.lines();
-        let lines: Vec<String> = lines.iter().map(|line| self.shown(line)).collect();
+        let lines: Vec<String> = lines.iter().map(|line| self.mask(line)).collect();
         let lines: Vec<&str> =
             lines.iter().map(String::as_str).filter(|line| !line.is_empty()).collect();
         let last = lines.get(lines.len().saturating_sub(MOST_SHOWN)..).unwrap_or(&lines);
@@ -120,7 +120,7 @@ impl LastWords {
         }
     }
 
-    fn shown(&self, line: &str) -> String {
+    fn mask(&self, line: &str) -> String {
         let mut line = plain(line);
         for secret in &*self.secrets {
             line = line.replace(secret, MASK);

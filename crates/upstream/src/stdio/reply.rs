@@ -121,7 +121,7 @@ pub(super) fn begun(
             let source = Source::Answer { asking, id };
             Ok(stream(Events::of(Some(message), source)))
         }
-        Some(Said::Cancelled) => Ok(AnswerBody::cancelled()),
+        Some(Said::Cancelled) => Ok(AnswerBody::end_cancelled()),
         Some(Said::Failed(why)) => Err(SendError::Lost(why.to_string())),
         None => Err(SendError::Lost("the answer was not read fast enough".into())),
     }

@@ -107,7 +107,7 @@ impl Changes {
     }
 
     /// Waits until something has changed; `false` if nothing will be heard any more.
-    pub(super) async fn settled(&mut self) -> bool {
+    pub(super) async fn wait_until_settled(&mut self) -> bool {
         let is_own = tokio::select! {
             biased;
             sign = self.own.recv() => sign.map(|()| true),

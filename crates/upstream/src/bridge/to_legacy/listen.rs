@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use super::{
     Asked, ToLegacy, refused,
     session::Session,
-    stream::{opened, reopened},
+    stream::{open, reopen},
 };
 use crate::bridge::{
     exchange::Reader,
@@ -84,7 +84,7 @@ impl Listening {
         let news = if session.link().has_one_client() {
             Some(News::Shared(session.side.news()))
         } else {
-            opened(&session, None, bounds).await.map(News::Stream)
+            open(&session, None, bounds).await.map(News::Stream)
         };
         let Some(news) = news else {
             // A server without a stream never has news, and says so.
@@ -133,7 +133,7 @@ impl Listening {
             }
             tries += 1;
             let reopened = tokio::select! {
-                next = reopened(&self.session, &mut reader, tries, self.bounds) => next,
+                next = reopen(&self.session, &mut reader, tries, self.bounds) => next,
                 () = output.gone() => return,
             };
             match reopened {

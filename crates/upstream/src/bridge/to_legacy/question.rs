@@ -63,7 +63,7 @@ impl Question {
     }
 
     /// Its client has been asked.
-    pub(super) fn asked(&mut self) {
+    pub(super) fn mark_asked(&mut self) {
         self.progress = Progress::Asked;
     }
 

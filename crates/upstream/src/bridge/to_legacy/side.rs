@@ -264,7 +264,7 @@ impl Ear {
         let Ear { session, number, notifications, woken } = self;
         let open = Open::new(session, *number);
         loop {
-            if let Some(request) = open.taken() {
+            if let Some(request) = open.take() {
                 return request;
             }
             tokio::select! {
@@ -328,7 +328,7 @@ impl Open<'_> {
         Open { session, number }
     }
 
-    fn taken(&self) -> Option<Document> {
+    fn take(&self) -> Option<Document> {
         let handed = self.session.side.state().call(self.number)?.handed.take();
         handed.map(|waiting| waiting.request)
     }

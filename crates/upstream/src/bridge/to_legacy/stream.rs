@@ -184,7 +184,7 @@ async fn hear(session: &Arc<Session>, document: Document) {
 
 /// The rest of a stream that the server has ended: it may do so at will, and
 /// goes on when it is asked to.
-pub(super) async fn reopened(
+pub(super) async fn reopen(
     session: &Session,
     reader: &mut Reader,
     tries: u32,
@@ -195,15 +195,11 @@ pub(super) async fn reopened(
     }
     tokio::time::sleep(PAUSE).await;
     let last = reader.last_event.take();
-    opened(session, last.as_deref(), bounds).await
+    open(session, last.as_deref(), bounds).await
 }
 
 /// The stream of a session, from where it ended on; `None` if there is none.
-pub(super) async fn opened(
-    session: &Session,
-    last: Option<&str>,
-    bounds: Bounds,
-) -> Option<Reader> {
+pub(super) async fn open(session: &Session, last: Option<&str>, bounds: Bounds) -> Option<Reader> {
     match ask(session, last, bounds).await {
         Opened::Reader(reader) => Some(*reader),
         Opened::Refused | Opened::Failed => None,

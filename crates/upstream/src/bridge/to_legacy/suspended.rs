@@ -71,7 +71,7 @@ impl Suspensions {
             .map(|wanted| format!("{}:{}", quoted(&wanted.key()), wanted.request()))
             .collect();
         suspended.calling.ear.rest();
-        suspended.wanted.iter_mut().for_each(Question::asked);
+        suspended.wanted.iter_mut().for_each(Question::mark_asked);
         let result = format!(
             r#"{{"resultType":"input_required","inputRequests":{{{}}},"requestState":{}}}"#,
             requests.join(","),
