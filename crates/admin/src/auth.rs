@@ -129,7 +129,7 @@ fn source(extensions: &Extensions) -> IpAddr {
     peer.map_or(Ipv4Addr::LOCALHOST.into(), |ConnectInfo(address)| address.ip())
 }
 
-/// Whoever has the admin token, as records name them.
+/// The holder of the admin token, as audit records name it.
 pub(crate) fn actor(extensions: &Extensions) -> Actor {
     let address = Some(source(extensions).to_string().into());
     Actor { address, ..Actor::local("admin-token", "admin") }

@@ -13,7 +13,7 @@ use sluice_store::{Actor, Name};
 use super::Problem;
 use crate::auth;
 
-/// Whoever makes the request.
+/// The actor that makes the request.
 pub(super) struct By(pub(super) Actor);
 
 impl<S: Send + Sync> FromRequestParts<S> for By {

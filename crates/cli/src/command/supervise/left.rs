@@ -45,7 +45,7 @@ mod linux {
 
     /// Ends everything below this process.
     pub(in super::super) fn end() {
-        // What is being started at this moment is found in the next round.
+        // A process that is being started at this moment is found in the next round.
         for _ in 0..ROUNDS {
             let below = below(getpid(), &living());
             if below.is_empty() {
@@ -65,7 +65,7 @@ mod linux {
         let opened: Vec<_> = opened.collect();
         let below = below(getpid(), &living());
         for (_, process) in opened.iter().filter(|(pid, _)| below.contains(pid)) {
-            // One that is gone is what is wanted.
+            // The process may have exited already.
             let _ = pidfd_send_signal(process, Signal::KILL);
         }
     }
@@ -73,7 +73,7 @@ mod linux {
     /// All processes below one.
     fn below(root: Pid, parents: &HashMap<Pid, Pid>) -> Vec<Pid> {
         let is_below = |pid: &Pid| {
-            // Bounded, because what is read in turn need not fit together.
+            // Bounded: the parents are not read atomically, so there may be a cycle.
             let mut line = std::iter::successors(Some(*pid), |pid| parents.get(pid).copied());
             line.by_ref().skip(1).take(parents.len()).any(|parent| parent == root)
         };
