@@ -11,7 +11,7 @@ const params = {
 serveStdio(
   () => {
     const server = new McpServer({ name: 'modern', version: '1' }, { capabilities: { tools: {} } });
-    server.registerTool('greet', { description: 'Greets whoever answers' }, async (context) => {
+    server.registerTool('greet', { description: 'Greets the user by name' }, async (context) => {
       const who = acceptedContent(context.mcpReq.inputResponses, 'who');
       if (!who) return inputRequired({ inputRequests: { who: inputRequired.elicit(params) } });
       return { content: [{ type: 'text', text: `hello ${who.name}` }] };

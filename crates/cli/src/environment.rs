@@ -7,8 +7,8 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-/// Variables that a command needs to find its way on this machine and out of it. None of
-/// them is a secret by what it is for.
+/// Variables that a command inherits: paths, locale, certificates and package managers.
+/// None of them is meant to hold a secret.
 const FOR_COMMANDS: [&str; 45] = [
     "HOME",
     "LANG",
@@ -34,7 +34,7 @@ const FOR_COMMANDS: [&str; 45] = [
     "REQUESTS_CA_BUNDLE",
     "SSL_CERT_DIR",
     "SSL_CERT_FILE",
-    // What it reaches without a proxy.
+    // Hosts that are reached without a proxy.
     "NO_PROXY",
     "no_proxy",
     // Where `npx`, `uvx` and `pipx` keep what they download, and their settings.

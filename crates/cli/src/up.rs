@@ -113,7 +113,8 @@ fn open_store(data: &DataDirectory, audit: &Audit, key: Key) -> Result<Store, Op
     })
 }
 
-/// Does what is to be done again and again, for as long as it is held.
+/// Starts the periodic tasks: pruning, expiry, and following changes of the registry.
+/// They stop when the set is dropped.
 fn keep_up(live: &Arc<LiveGateway>, store: &Store, audit: &Audit, epoch: u64) -> JoinSet<()> {
     let mut upkeep = JoinSet::new();
     upkeep.spawn(prune(store.clone(), audit.keep, audit.max_size));

@@ -33,7 +33,7 @@ const MOST_TASKS: usize = 10_000;
 #[derive(Debug, Default)]
 pub(crate) struct Tools {
     known: ArcSwapOption<ToolList>,
-    /// Why the list could not be learnt last time, for those who run the gateway.
+    /// Why the last attempt to list the tools failed, for operators.
     failure: ArcSwapOption<String>,
     /// Whether something was seen that is not in the list.
     is_suspect: AtomicBool,

@@ -124,8 +124,8 @@ impl Place {
         }
     }
 
-    /// What is wanted of all servers of a grant, if a path is for them. A server
-    /// may have the name that a path for all ends in, and comes first.
+    /// The endpoint that a path names for all servers of a grant. A server named `sse`
+    /// or `messages` takes precedence.
     fn of_all(gateway: &Inner, path: &str) -> Option<Place> {
         let (name, place) = match path {
             "/mcp" => return Some(Place::Endpoint),

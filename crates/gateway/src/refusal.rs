@@ -3,8 +3,8 @@
 //!
 //! Each has a text for the outside; details for the log are written where they
 //! are known. Neither holds secrets, nor anything an upstream wrote but a JSON-RPC
-//! error, which passes as the protocol has it, and the last lines of a command that
-//! could not be started: only they say what is wrong with it.
+//! error, which passes as the protocol has it, and the last stderr lines of a command
+//! that failed to start.
 
 use http::{HeaderValue, Response, StatusCode, header};
 use sluice_wire::{edit::quoted, mcp::Revision, rpc::Id};

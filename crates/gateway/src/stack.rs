@@ -91,7 +91,7 @@ impl Stack {
         self.servers.iter().find(|server| *server.link.name == *name)
     }
 
-    /// The same request under what is in force now; `None` if the grant is gone.
+    /// The same request under the current configuration; `None` if the grant is gone.
     pub(crate) fn renew(&self) -> Option<Stack> {
         let token = self.token?;
         let holder = self.gateway.grants.find(&token)?;
@@ -101,7 +101,7 @@ impl Stack {
         is_same.then(|| Stack::new(Arc::clone(&self.gateway), caller, self.headers.clone()))
     }
 
-    /// The same request without its servers, for whoever keeps it for long.
+    /// The same request without its servers, for long-lived holders.
     pub(crate) fn without_servers(self) -> Stack {
         Stack { servers: Vec::new(), ..self }
     }

@@ -1,9 +1,8 @@
 //! Undoing what was rewritten.
 //!
 //! A file that nobody has touched since becomes what it was, byte for byte. In
-//! one that somebody has, only what was put there by us is taken back, whatever its
-//! layout is by then. An entry that means something else now is left, and the reason
-//! is given.
+//! one that somebody has edited, only our own changes are reverted, whatever the layout
+//! is by then. An entry whose meaning has changed is left alone, with the reason.
 
 mod sides;
 

@@ -83,7 +83,7 @@ pub(crate) fn close(text: &mut String, hash: &Hash) {
 pub struct Anchor {
     /// The sequence number of the last record that was pruned.
     pub(crate) through: i64,
-    /// By writer, the end of what was pruned of its chain.
+    /// The last pruned record of each chain, by writer.
     pub(crate) chains: BTreeMap<String, ChainEnd>,
 }
 

@@ -26,7 +26,7 @@ struct Known {
     foreign: u64,
 }
 
-/// Tells those who wait of changes.
+/// Notifies subscribers of changes.
 #[derive(Debug)]
 pub(crate) struct Announcer(watch::Sender<Known>);
 

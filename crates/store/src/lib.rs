@@ -1,5 +1,5 @@
-//! What is kept: charges and decisions, servers, policies and grants, and the
-//! audit log.
+//! Durable state: charges and decisions, servers, policies and grants, and the audit
+//! log.
 //!
 //! [`Store`] is the contract, in three parts by what they need:
 //! - `ledger`: exact and on the way of every call. [`Store::reserve`] makes a
@@ -16,7 +16,7 @@
 //! decisions as [`Record`]s.
 //!
 //! It is over 3,000 lines because a change and its record are one transaction in
-//! every back-end, so all that is kept is kept here.
+//! every back-end, so all durable state lives in one crate.
 
 mod actor;
 mod approval;

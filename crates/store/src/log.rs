@@ -55,7 +55,7 @@ impl FromStr for Cursor {
     }
 }
 
-/// Which records to read. What is not given does not matter.
+/// Which records to read. A field that is `None` matches every record.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
     /// Made at this moment or later.
@@ -80,7 +80,7 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// The time span to search: what is asked for, narrowed by the request's own time.
+    /// The time span to search: the requested span, narrowed by the time in the request id.
     pub(crate) fn span(&self) -> (Option<Timestamp>, Option<Timestamp>) {
         let made = self.request.map(|request| request.at().as_millis());
         let after = |millis| made.map(|made| Timestamp::from_millis(made.saturating_add(millis)));
@@ -156,7 +156,8 @@ pub struct Page {
 }
 
 impl Page {
-    /// A page of what was found, of which one more than `limit` was asked for.
+    /// A page of at most `limit` entries; one more was queried to know whether there are
+    /// more.
     pub(crate) fn of(mut entries: Vec<Entry>, limit: usize) -> Page {
         let has_more = entries.len() > limit;
         entries.truncate(limit);

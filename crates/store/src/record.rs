@@ -1,8 +1,8 @@
 //! Audit records: what happened, in the words of the contract.
 //!
-//! A record's text is written by hand, because every call writes two. What is not
-//! known is left out. Values of arguments are in it only where the operator asks
-//! for them.
+//! The JSON is serialised by hand, because every call writes two records. Unknown
+//! fields are omitted. Argument values are included only where the operator asks for
+//! them.
 
 use std::{borrow::Cow, fmt::Write as _, sync::Arc};
 

@@ -34,19 +34,18 @@ pub struct StoreConfig {
     /// The data directory.
     pub directory: PathBuf,
     pub durability: Durability,
-    /// The key the store was created with; what is secret in it is sealed with a
-    /// key derived from that.
+    /// The master key. Secrets in the store are encrypted with a key derived from it.
     pub key: Key,
     /// What time it is, for windows and expiry.
     pub clock: Clock,
 }
 
-/// The store could not do what was asked; nothing of it was done.
+/// Why an operation failed. A failed operation has no effect.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
     #[error("the store failed: {0}")]
     Failed(String),
-    #[error("the store cannot keep up with what it is asked to write")]
+    #[error("the store is overloaded: its write queue is full")]
     Overloaded,
     #[error("the store has stopped")]
     Stopped,
@@ -69,7 +68,7 @@ impl StoreError {
 /// How the store is doing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Health {
-    /// Whether what was last tried could be written.
+    /// Whether the last write succeeded.
     pub ok: bool,
     /// Why not.
     pub last_error: Option<String>,
@@ -81,8 +80,8 @@ pub struct Health {
     pub dropped: u64,
 }
 
-/// A handle to the store; clones share it. What is deferred is written before the
-/// last one is gone.
+/// A handle to the store; clones share it. Deferred records are written before the
+/// last one is dropped.
 #[derive(Debug, Clone)]
 pub struct Store {
     pub(crate) ledger: Ledger,
@@ -99,8 +98,8 @@ impl Store {
         Ok(Store::over(sqlite))
     }
 
-    /// The log of a data directory, whoever writes to it. Nothing can be written,
-    /// and nothing sealed can be opened.
+    /// Opens the log of a data directory for reading, while other processes may write
+    /// to it. Secrets cannot be decrypted.
     pub fn open_read_only(directory: &Path) -> Result<Store, OpenError> {
         Ok(Store::over(Sqlite::open_read_only(&directory.join(FILE))?))
     }
@@ -140,8 +139,7 @@ impl Store {
         }
     }
 
-    /// Writes what is deferred and stops, for every clone of the handle; when this
-    /// returns, the store is closed.
+    /// Writes the deferred records and closes the store, for every clone of the handle.
     pub async fn close(self) -> Result<(), StoreError> {
         match &self.ledger {
             Ledger::Memory(memory) => memory.close(),

@@ -122,8 +122,8 @@ impl Upstream {
         self.send_boxed(request.into())
     }
 
-    /// The last that a command wrote to its standard error, as one line: for those who
-    /// run the gateway, because it may be about anybody's calls.
+    /// The last stderr lines of a command, as one line. For operators only, because they
+    /// may be about calls of any client.
     pub fn last_words(&self) -> Option<String> {
         match self {
             Upstream::Http(_) | Upstream::Builtin(_) => None,
@@ -132,9 +132,8 @@ impl Upstream {
         }
     }
 
-    /// The same of the one command that there is for one client, while it has not
-    /// introduced itself. Of others, the error of the request tells it, because only
-    /// whoever waited knows which of several processes was waited for.
+    /// The same for the only command of `sluice wrap`, before it is initialized. With
+    /// several processes, the error of the request carries the lines of the right one.
     pub fn words_at_start(&self) -> Option<String> {
         match self {
             Upstream::Only(child) => child.last_words(true),

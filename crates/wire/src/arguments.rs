@@ -1,9 +1,9 @@
-//! What the arguments of a command may hold of secrets, so that they can be shown without.
+//! Finding and masking secrets in the arguments of a command.
 
 /// Words in the name of something that is secret.
 const SECRET_WORDS: [&str; 8] =
     ["key", "token", "secret", "password", "passwd", "auth", "credential", "bearer"];
-/// What stands in the place of what is not shown.
+/// Replaces a secret in the output.
 const MASK: &str = "…";
 /// A word so long, of letters and digits, is more likely a key than a name.
 const LONG_WORD: usize = 32;
@@ -17,7 +17,7 @@ enum Part<'a> {
     Secret(&'a str),
 }
 
-/// A command as it is shown: without what its arguments may hold of secrets.
+/// Masks the secrets in a command's arguments.
 pub fn mask(command: &[String]) -> Vec<String> {
     let shown = |parts: Vec<Part<'_>>| {
         let text = |part| match part {
@@ -29,8 +29,8 @@ pub fn mask(command: &[String]) -> Vec<String> {
     parts(command.iter().map(String::as_str)).map(shown).collect()
 }
 
-/// What is not shown of a command, and the words that it consists of: programs repeat
-/// for example only the password of a URL. Arguments that are command lines themselves
+/// The secrets in a command's arguments, and the words they consist of: a program may
+/// repeat only the password of a URL, for example. Arguments that are command lines themselves
 /// are looked through too.
 pub fn secrets(command: &[String]) -> Vec<String> {
     let mut secrets = Vec::new();

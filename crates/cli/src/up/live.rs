@@ -157,7 +157,7 @@ impl LiveGateway {
     async fn merged(&self, config: &Config) -> Result<Configuration, TakeError> {
         let stored = self.store.snapshot().await;
         let Snapshot { servers, policies, grants, .. } =
-            stored.map_err(|error| TakeError(format!("what is stored cannot be read: {error}")))?;
+            stored.map_err(|error| TakeError(format!("the store cannot be read: {error}")))?;
         let mut next = Configuration {
             servers: config.servers.clone(),
             policies: config.policies.clone(),

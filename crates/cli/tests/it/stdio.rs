@@ -99,7 +99,7 @@ fn what_cannot_be_started_is_said_to_the_caller() {
     assert!(failed.err.contains("hint"), "{failed:?}");
 }
 
-/// What a command says of its failure reaches whoever asks for its tools or calls it.
+/// The stderr of a failed command is part of the error of `server tools` and `call`.
 #[test]
 fn a_command_that_fails_is_told_with_its_last_words() {
     let ends = "echo 'npm error E404 hushed-key' >&2; exit 1";

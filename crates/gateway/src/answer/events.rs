@@ -217,8 +217,8 @@ impl EventStream {
     /// Looks at one event.
     fn pass(&mut self, mut event: Event) -> Result<Passing, String> {
         let Some(data) = event.data.take_if(|data| !data.is_empty()) else {
-            // What is left of it keeps the stream alive, for which any event will
-            // do, or tells the client where to take the stream up again.
+            // A keep-alive is needed only if no other event is queued. An id or a retry
+            // time tells the client how to resume the stream.
             let left = Event { name: None, ..event };
             let is_needed = self.events.is_empty() || left != Event::default();
             return Ok(if is_needed { Passing::Bytes(left.encode()) } else { Passing::Nothing });

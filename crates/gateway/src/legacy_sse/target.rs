@@ -105,7 +105,8 @@ impl Target {
         }
     }
 
-    /// Passes on what is said besides answers, as long as client and session are there.
+    /// Passes on notifications and requests of the server until the client or the
+    /// session is gone.
     pub(super) async fn follow(self, client: Arc<Client>) {
         match self {
             Target::One(visit) => follow(client, *visit).await,
@@ -113,8 +114,7 @@ impl Target {
         }
     }
 
-    /// What is kept for as long as a client is connected: not the servers, which would
-    /// outlive their removal.
+    /// Drops the references to servers: a connection must not keep a removed server alive.
     pub(super) fn drop_servers(self) -> Target {
         match self {
             Target::One(visit) => Target::One(visit),
@@ -147,7 +147,7 @@ impl Target {
     }
 }
 
-/// Notices when a connection must end, and when what its client sees has changed.
+/// Watches for changes of the client's tools, and for the end of its grant.
 #[derive(Debug)]
 pub(super) enum Watch {
     One(Watcher),

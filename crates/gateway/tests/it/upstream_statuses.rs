@@ -8,8 +8,8 @@ use crate::{
     upstream_faults::{CALL, is_refused, start},
 };
 
-/// Statuses of a server, and what a client is told: what is wrong with the request
-/// keeps its status, what is wrong with the gateway's credential or the server does not.
+/// Statuses of a server, and the status that the client gets: errors of the request keep
+/// their status, errors of the gateway's credential or of the server become 502.
 const STATUSES: [(u16, u16); 19] = [
     (202, 502),
     (204, 502),

@@ -45,7 +45,7 @@ impl Sides<'_> {
             }
             Syntax::Toml if tables::is_same_change(&current, &rewritten) => {
                 let has_args = self.pieces(self.original).is_some_and(|old| old.args.is_some());
-                // What was not written by us keeps its place, if that can be.
+                // Keys that we did not write keep their place where possible.
                 let program = || self.program_taken_back(text);
                 let whole = || tables::put_back(text, self.original, self.keys);
                 if has_args { program().or_else(whole) } else { whole().or_else(program) }

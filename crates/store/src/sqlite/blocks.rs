@@ -1,6 +1,6 @@
 //! Summaries of the log, one for each full block of records: their span of time,
 //! and which facets and chains are in them. A search reads only the blocks that
-//! may hold what it looks for, and whatever is too new to have a summary.
+//! may match, and the newest records, which have no summary yet.
 
 use rusqlite::{Connection, params};
 

@@ -29,7 +29,7 @@ pub(super) struct Counters {
 }
 
 impl Counters {
-    /// Makes all charges, or none; what was charged where.
+    /// Makes all charges or none; returns the windows that were charged.
     pub(super) fn charge(
         &mut self,
         connection: &Connection,

@@ -1,8 +1,7 @@
 //! Group commit: writes that arrive together share one transaction.
 //!
-//! Everything that is to be written waits in one queue. Whoever commits takes all
-//! of it, and answers everybody once the commit is done. There are two who may
-//! commit, one at a time:
+//! All writes wait in one queue. A commit takes the whole queue as one batch and
+//! answers every caller when it is done. Two kinds of thread commit, one at a time:
 //! - A caller that waits for its own write, if the database is free (the leader).
 //!   Handing a commit of some tens of microseconds to another thread and back
 //!   would cost more than the commit. In busy times it first lets the other tasks
@@ -251,8 +250,8 @@ impl GroupCommit {
         }
     }
 
-    /// Commits what waits, unless somebody else is at it: whoever has the writer
-    /// looks again after giving it back, so that no write is left.
+    /// Commits the queue as the leader, unless another thread holds the writer. The
+    /// holder checks the queue again after releasing it, so no write is left behind.
     fn lead(&self) {
         for _ in 0..MOST_ROUNDS {
             {
@@ -269,7 +268,7 @@ impl GroupCommit {
                     }
                 }
                 Err(TryLockError::WouldBlock) => return,
-                // Whoever had it has left a transaction half done.
+                // The previous holder panicked inside a transaction.
                 Err(TryLockError::Poisoned(_)) => return self.end(),
             }
         }

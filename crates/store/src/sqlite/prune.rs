@@ -105,8 +105,8 @@ fn select(connection: &Connection, bounds: Bounds) -> Result<Option<Selection>, 
     let mut selection = Selection::default();
     let mut unproven = 0;
     while let Some(row) = rows.next()? {
-        // One that is not what was written does not tell how old it is: it goes no
-        // sooner than what follows it, lest an anchor vouch for its absence.
+        // The time of a tampered record cannot be trusted: it is pruned no sooner than
+        // its successor, or an anchor would vouch for its absence.
         let Some(entry) = records::entry(row).ok().filter(Entry::is_intact) else {
             unproven += 1;
             continue;
@@ -137,7 +137,7 @@ fn note_end(connection: &Connection, entry: &Entry) -> rusqlite::Result<()> {
     connection.prepare_cached(sql)?.execute(values).map(|_| ())
 }
 
-/// The ends of those chains that go on behind what is pruned; the others are forgotten.
+/// The last pruned record of each chain that continues; finished chains are dropped.
 fn anchor(connection: &Connection, through: i64) -> rusqlite::Result<Anchor> {
     let mut statement = connection.prepare_cached(
         "SELECT e.chain, c.writer, e.seq, e.hash FROM chain_ends e JOIN chains c ON c.id = e.chain",

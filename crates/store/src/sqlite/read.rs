@@ -244,7 +244,7 @@ impl<'f> Search<'f> {
         let mut rows = statement.query(rusqlite::params_from_iter(values))?;
         while let Some(row) = rows.next()? {
             let number: i64 = row.get(0)?;
-            // Nobody is to take what was found for the whole.
+            // A partial result must not pass for a complete one.
             found.push(records::entry(row).map_err(|_| {
                 StoreError::Failed(format!(
                     "record {number} cannot be read\nhint: sluice log verify"

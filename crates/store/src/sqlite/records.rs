@@ -44,7 +44,7 @@ impl Prepared {
         Prepared { record, length: text.len(), text, arg_keys }
     }
 
-    /// What it has in common with other records, in the order of the columns.
+    /// The columns of the dictionary row (facet) that it shares with other records.
     fn facet(&self) -> [Option<&str>; 12] {
         let Record { server, grant, principal, method, tool, outcome, rule, policy, .. } =
             &self.record;

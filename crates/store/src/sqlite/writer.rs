@@ -1,4 +1,5 @@
-//! What is done within a transaction: charges, records, and what goes with them.
+//! The steps of a write transaction: charges, records, dictionary rows and block
+//! summaries.
 
 use std::{mem, time::Duration};
 
@@ -26,7 +27,7 @@ use crate::{
 /// while because a slow call may still be released.
 const FORGET_AFTER: i64 = 3_600_000;
 
-/// The one who writes, and what it knows of the database between transactions.
+/// The write connection, and its cached state between transactions.
 pub(super) struct Writer {
     connection: Connection,
     clock: Clock,

@@ -53,7 +53,7 @@ pub(crate) async fn anchors_grow_old_and_are_pruned_too(fixture: Fixture) {
     fixture.store.prune(keep, u64::MAX).await.unwrap();
     let left = fixture.verify().await;
     assert!(left < 5, "{left}");
-    // Whoever was pruned to the end of its chain goes on.
+    // A writer whose whole chain was pruned goes on.
     fixture.store.append(Record::new(new_id(later(0)), later(0), Kind::Auth)).await.unwrap();
     assert_eq!(fixture.verify().await, left + 1);
     if let Some(other) = fixture.other_process() {

@@ -1,4 +1,4 @@
-//! What is changed behind the store's back shows.
+//! Tampering with the database file is detected.
 
 use sluice_store::{Fault, Outcome, Store};
 

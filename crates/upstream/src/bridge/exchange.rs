@@ -106,7 +106,7 @@ impl Reader {
     }
 }
 
-/// What is wrong with a text is told in no words of its own.
+/// The error never quotes the server's text.
 const NOT_JSON: &str = "its answer is not valid JSON";
 
 /// Whether an answer is an event stream.

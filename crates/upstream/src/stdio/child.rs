@@ -51,7 +51,7 @@ pub(super) struct Child {
     state: Mutex<State>,
     /// How its process ended, once it has.
     pub(super) exited: watch::Receiver<Option<ExitStatus>>,
-    /// Dropped with this or when it is over, which whoever keeps the process notices.
+    /// Dropped when the child is done, which tells the task that owns the process.
     held: Mutex<Option<watch::Sender<()>>>,
 }
 
@@ -90,7 +90,7 @@ impl State {
         Some((waiting, verdict))
     }
 
-    /// A request is answered; who waits for that, if anybody still does.
+    /// Removes an answered request, and returns its caller if it still waits.
     fn take_waiting(&mut self, number: u64) -> Option<Waiting> {
         if (1..=self.next).contains(&number) {
             self.health.answer();

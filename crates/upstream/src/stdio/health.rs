@@ -8,7 +8,7 @@ use tokio::time::Instant;
 /// Times in a row for which a child has answered nothing, after which it is replaced.
 const MOST_SILENCES: u32 = 3;
 
-/// What is known of one child.
+/// Health of one child.
 #[derive(Debug)]
 pub(super) struct Health {
     /// How long its answers are waited for; a child without such a time is never replaced.
@@ -65,7 +65,7 @@ impl Health {
             ping.given_up = ping.given_up.max(Some(asked));
             return Verdict::Fine;
         }
-        // Whoever waits has begun to count a little earlier. No time counts twice.
+        // The caller's timer started slightly earlier. No interval counts twice.
         let is_timeout = asked.elapsed() >= patience.mul_f64(0.9);
         if is_timeout && self.counted.is_none_or(|counted| counted <= asked) {
             self.count();

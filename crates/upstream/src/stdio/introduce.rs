@@ -51,7 +51,7 @@ pub(super) struct Core {
     pub(super) is_shared: bool,
     /// Held while a child is started.
     pub(super) kept: Mutex<Kept>,
-    /// What the child wrote that was started last, whoever it is for.
+    /// The stderr lines of the most recently started child, of any session.
     pub(super) newest: std::sync::Mutex<Option<LastWords>>,
     /// The shared child that was started last; one starts at a time.
     pub(super) shared: std::sync::Mutex<Weak<Child>>,

@@ -88,7 +88,7 @@ pub(super) enum Said {
     Answer(Answer),
     /// There will be no answer.
     Failed(Arc<str>),
-    /// There will be no answer, and its client, who has cancelled the request, expects none.
+    /// The client has cancelled the request and expects no answer.
     Cancelled,
 }
 
@@ -144,7 +144,7 @@ impl Caller {
         let messages = self.waiting.messages.fetch_add(1, Ordering::Relaxed);
         let is_sent = bytes <= most && messages < MOST_WAITING && self.sender.send(said).is_ok();
         if !is_sent {
-            // What is refused does not wait: a caller that catches up is told again.
+            // A refused message does not count, so a caller that catches up recovers.
             self.waiting.take_back(size);
         }
         is_sent

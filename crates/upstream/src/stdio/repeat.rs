@@ -1,5 +1,5 @@
-//! Reading what a child writes for people: its last lines are kept, and the whole goes to
-//! the log or to this process's own error output.
+//! Reading a child's stderr: the last lines are kept, and all of it goes to the log or to
+//! this process's own stderr.
 
 use tokio::{
     io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _},
@@ -15,7 +15,7 @@ use super::{
 /// Bytes of one line of its error output.
 const LONGEST_LINE: usize = 4 << 10;
 
-/// Puts what a child writes for people into the log, or gives it to whoever reads it.
+/// Copies a child's stderr to the log.
 pub(super) async fn log(errors: ChildStderr, chatter: Chatter, kept: Option<Overheard>) {
     let mut lines = Lines::new(errors, LONGEST_LINE);
     while let Ok(Some(line)) = lines.next(u64::MAX).await {

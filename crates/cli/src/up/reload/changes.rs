@@ -55,8 +55,8 @@ impl Ours {
         ours
     }
 
-    /// Names are compared without their folders, which are spelt in several ways:
-    /// what is taken for ours by mistake is only looked at sooner.
+    /// Compares file names only, because a folder can be spelt in several ways. A false
+    /// match only means that our files are read sooner.
     fn concerns(&self, event: &Event) -> bool {
         let is_ours = |path: &PathBuf| {
             path.file_name().is_some_and(|name| self.names.contains(name))

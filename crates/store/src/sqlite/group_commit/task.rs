@@ -18,7 +18,7 @@ pub(super) trait Task: Send {
 
 pub(super) type Answer = Box<dyn FnOnce(&Result<(), StoreError>) + Send>;
 
-/// Work that answers with what it found.
+/// Work whose result goes to a waiting caller.
 pub(super) struct TaskFor<T, F> {
     pub(super) work: F,
     pub(super) reply: Reply<T>,
@@ -33,7 +33,7 @@ where
         let TaskFor { work, reply } = *self;
         let found = work(writer);
         let went = found.as_ref().map(|_| ()).map_err(StoreError::clone);
-        // Whoever has stopped waiting does not need an answer.
+        // The caller may have stopped waiting.
         (Box::new(move |fate| drop(reply.send(fate.clone().and(found)))), went)
     }
 

@@ -38,7 +38,7 @@ pub(super) struct Side {
 struct State {
     calls: Vec<Call>,
     next: u64,
-    /// Those who want to hear what changes.
+    /// Subscribers to change notifications.
     listeners: Vec<mpsc::Sender<Document>>,
     /// Requests of the server that no call has taken yet.
     waiting: VecDeque<Waiting>,
@@ -106,7 +106,7 @@ impl State {
         }
     }
 
-    /// Takes back what was handed to a call that does not listen any more.
+    /// Takes back a request that was handed to a call which no longer listens.
     fn take_back(&mut self, number: u64) {
         let handed = self.call(number).and_then(|call| {
             let handed = call.handed.take()?;
@@ -199,7 +199,7 @@ impl Side {
         self.state().waiting.retain(is_other);
     }
 
-    /// What changes at the server, until whoever wants to hear it is too slow.
+    /// Subscribes to change notifications; a subscriber that is too slow is dropped.
     pub(super) fn news(&self) -> mpsc::Receiver<Document> {
         let (sender, receiver) = mpsc::channel(WAITING);
         self.state().listeners.push(sender);
