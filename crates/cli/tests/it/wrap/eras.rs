@@ -33,6 +33,20 @@ fn introductions(record: &str) -> Vec<Value> {
         .collect()
 }
 
+/// Calls the tool that asks its client, and answers the question.
+fn answer_question(client: &mut Client, capabilities: &Value) {
+    let asked = client.ask("tools/call", &call("ask", capabilities));
+    assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
+    let requests = asked["result"]["inputRequests"].as_object().unwrap();
+    let (key, request) = requests.iter().next().unwrap();
+    assert_eq!(request["method"], "sampling/createMessage", "{asked}");
+    let mut again = call("ask", capabilities);
+    again["requestState"] = asked["result"]["requestState"].clone();
+    again["inputResponses"] = json!({key: {"model": "m"}});
+    let answer = client.ask("tools/call", &again);
+    assert_eq!(answer["result"]["content"][0]["text"], "answered", "{answer}");
+}
+
 #[test]
 fn a_modern_client_and_a_legacy_command_meet() {
     let folder = Folder::with("policy.json", ALLOW);
@@ -47,16 +61,7 @@ fn a_modern_client_and_a_legacy_command_meet() {
     assert_eq!(answer["result"]["resultType"], "complete", "{answer}");
 
     // What the command asks becomes a wish, and its call goes on with the answer.
-    let wished = client.ask("tools/call", &call("ask", &sampling));
-    assert_eq!(wished["result"]["resultType"], "input_required", "{wished}");
-    let requests = wished["result"]["inputRequests"].as_object().unwrap();
-    let (key, wish) = requests.iter().next().unwrap();
-    assert_eq!(wish["method"], "sampling/createMessage", "{wished}");
-    let mut again = call("ask", &sampling);
-    again["requestState"] = wished["result"]["requestState"].clone();
-    again["inputResponses"] = json!({key: {"model": "m"}});
-    let answer = client.ask("tools/call", &again);
-    assert_eq!(answer["result"]["content"][0]["text"], "answered", "{answer}");
+    answer_question(&mut client, &sampling);
 
     assert_eq!(client.end(), 0);
     let introductions = introductions(&record);
@@ -151,16 +156,7 @@ fn a_modern_only_client_is_introduced_by_its_discovery() {
     let sampling = json!({"sampling": {}});
     let discovered = client.ask("server/discover", &json!({"_meta": meta(&sampling)}));
     assert_eq!(discovered["result"]["supportedVersions"][0], "2026-07-28", "{discovered}");
-    let wished = client.ask("tools/call", &call("ask", &sampling));
-    assert_eq!(wished["result"]["resultType"], "input_required", "{wished}");
-    let requests = wished["result"]["inputRequests"].as_object().unwrap();
-    let (key, wish) = requests.iter().next().unwrap();
-    assert_eq!(wish["method"], "sampling/createMessage", "{wished}");
-    let mut again = call("ask", &sampling);
-    again["requestState"] = wished["result"]["requestState"].clone();
-    again["inputResponses"] = json!({key: {"model": "m"}});
-    let answer = client.ask("tools/call", &again);
-    assert_eq!(answer["result"]["content"][0]["text"], "answered", "{answer}");
+    answer_question(&mut client, &sampling);
 
     let wish = json!({"notifications": {"toolsListChanged": true}, "_meta": meta(&sampling)});
     client.send("subscriptions/listen", &wish);
