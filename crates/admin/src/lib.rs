@@ -8,12 +8,10 @@
 mod api;
 mod auth;
 mod clock;
-pub mod declare;
 mod failures;
 pub mod known;
 mod live;
 mod ops;
-pub mod span;
 
 pub use api::{Api, AssessedTool, Settings};
 pub use live::{Eventual, FileProblem, FileVersion, InForce, Live, Running, TakeError, Tool};

@@ -15,6 +15,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("policy", &["classify", "wire"]),
     ("catalog", &["classify", "wire"]),
     ("store", &["policy", "classify", "wire"]),
+    ("config", &["wire", "policy", "store"]),
     ("http", &["wire"]),
     ("stdio", &["wire", "http"]),
     ("builtin", &["wire", "http", "stdio"]),
@@ -27,12 +28,12 @@ const LAYERS: &[(&str, &[&str])] = &[
         "gateway",
         &["wire", "classify", "policy", "store", "http", "stdio", "builtin", "upstream", "bridge"],
     ),
-    ("admin", &["wire", "classify", "catalog", "policy", "store"]),
+    ("admin", &["wire", "classify", "catalog", "policy", "store", "config"]),
     ("testkit", &["wire", "policy", "store", "upstream"]),
     (
         "cli",
         &[
-            "wire", "classify", "policy", "catalog", "store", "http", "stdio", "builtin",
+            "wire", "classify", "policy", "catalog", "store", "config", "http", "stdio", "builtin",
             "upstream", "pharo", "demo", "stack", "gateway", "admin",
         ],
     ),

@@ -16,7 +16,8 @@ use sluice_policy::Timestamp;
 use sluice_store::{Cursor, CursorError, Fault, Filter, Id, Kind, Outcome, Page};
 
 use super::{Plane, Problem, extract::Asked};
-use crate::{clock, span};
+use crate::clock;
+use sluice_config::span;
 
 /// Records on one page, unless something else is asked for.
 const USUAL: usize = 100;

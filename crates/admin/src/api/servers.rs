@@ -13,11 +13,10 @@ use super::{
     whole,
 };
 use crate::{
-    declare,
     live::Tool,
     ops::{Refused, WantedServer},
-    span,
 };
+use sluice_config::{declare, span};
 
 /// What stands in the place of what is not shown.
 const MASK: &str = "…";

@@ -4,7 +4,8 @@ use sluice_policy::Timestamp;
 use sluice_store::{Actor, Grant, Name, NewGrant, Rotated, Token};
 
 use super::{Ops, Refused, edit, name};
-use crate::{clock, span};
+use crate::clock;
+use sluice_config::span;
 
 /// A grant as it is asked for, before any of it is checked.
 pub(crate) struct WantedGrant {

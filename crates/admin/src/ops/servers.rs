@@ -5,7 +5,8 @@ use std::{collections::BTreeMap, time::Duration};
 use sluice_store::{Actor, AttachedPolicy, Bridge, Edit, Name, Secret, Server, Source, Transport};
 
 use super::{Ops, Refused, edit, name};
-use crate::{declare, live::Tool, span};
+use crate::live::Tool;
+use sluice_config::{declare, span};
 
 /// How long a server may be silent unless something else is asked for.
 const TIMEOUT: Duration = Duration::from_mins(1);

@@ -10,7 +10,7 @@ use sluice_admin::{Api, Eventual, FileProblem, InForce, Live, Running, Settings,
 use sluice_http::{AnswerBody, BodyError};
 use sluice_store::{Grant, Name, Secret, Store, TokenHash};
 
-use crate::data::{catalog_file, check_private};
+use crate::data::catalog_file;
 
 /// Where the API is called, and with which token: in this process alone.
 pub(super) const URL: &str = "http://localhost";
@@ -28,7 +28,7 @@ impl Resting {
         if !Store::exists(directory) {
             return Ok(None);
         }
-        check_private(directory)?;
+        sluice_config::private::check(directory)?;
         let store = Store::open_read_only(directory)?;
         let settings = Settings {
             hosts: vec![HOST.into()],
