@@ -19,14 +19,15 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("pharo", &["upstream", "wire"]),
     ("demo", &["upstream", "wire"]),
     ("stack", &["wire", "classify"]),
-    ("gateway", &["wire", "classify", "policy", "store", "upstream"]),
-    ("admin", &["wire", "classify", "catalog", "policy", "store"]),
+    ("listener", &[]),
+    ("gateway", &["wire", "classify", "policy", "store", "upstream", "listener"]),
+    ("admin", &["wire", "classify", "catalog", "policy", "store", "listener"]),
     ("testkit", &["wire", "policy", "store", "upstream"]),
     (
         "cli",
         &[
             "wire", "classify", "policy", "catalog", "store", "upstream", "pharo", "demo", "stack",
-            "gateway", "admin",
+            "listener", "gateway", "admin",
         ],
     ),
 ];

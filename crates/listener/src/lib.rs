@@ -1,0 +1,12 @@
+//! What the agent listener and the admin listener have in common: the check of
+//! `Host` and `Origin`, and the form of a bearer token.
+//!
+//! Everything here is pure. Both listeners turn its verdicts into their own
+//! responses and records; it knows neither policies nor the store.
+
+mod allowed;
+mod authority;
+mod bearer;
+
+pub use allowed::{AllowedCallers, CallerError, HostError};
+pub use bearer::bearer_token;
