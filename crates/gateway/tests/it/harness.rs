@@ -10,6 +10,7 @@ use std::{
 };
 
 use sluice_gateway::{Builtins, Configuration, Gateway, Settings, Threads};
+use sluice_http::address::Reach;
 use sluice_listener::AllowedCallers;
 use sluice_policy::{Format, Timestamp};
 use sluice_store::{
@@ -17,7 +18,6 @@ use sluice_store::{
     StoreConfig, TokenHash, Transport,
 };
 use sluice_testkit::{Answer, Folder, RawClient, Recorded, Reply, Upstream};
-use sluice_upstream::address::Reach;
 use sluice_wire::json::{Bounds, Document};
 use tokio::net::TcpListener;
 
@@ -136,7 +136,7 @@ impl Harness {
                 ["https://allowed.example"],
             )
             .unwrap(),
-            launch: sluice_upstream::stdio::Launch::default(),
+            launch: sluice_stdio::Launch::default(),
             is_loopback: true,
             bounds: Bounds::default(),
             answer: 16 << 20,
