@@ -9,6 +9,7 @@ use anyhow::{Context as _, anyhow};
 use sluice_config::{Audit, Environment, Limits, Source, TIMEOUT};
 use sluice_gateway::{Builtins, Ended, Gateway, Settings, Wrapped};
 use sluice_http::{HttpUpstream, address::Reach};
+use sluice_listener::AllowedCallers;
 use sluice_stdio::{Errors, Launch, OnlyChild, Program};
 use sluice_store::{
     AttachedPolicy, Bridge, Clock, Instances, Key, Name, Secret, Server, Source as Origin,
@@ -181,8 +182,8 @@ fn policy(server: &Name, source: Source) -> anyhow::Result<AttachedPolicy> {
 fn settings(people: String, key: Key) -> Settings {
     let limits = Limits::default();
     Settings {
-        hosts: Vec::new(),
-        origins: Vec::new(),
+        // Its one client speaks over lines.
+        callers: AllowedCallers::default(),
         is_loopback: false,
         bounds: up::bounds(&limits),
         answer: up::size(limits.answer),

@@ -15,7 +15,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("policy", &["classify", "wire"]),
     ("catalog", &["classify", "wire"]),
     ("store", &["policy", "classify", "wire"]),
-    ("config", &["wire", "policy", "store"]),
+    ("config", &["policy", "store"]),
     ("http", &["wire"]),
     ("stdio", &["wire", "http"]),
     ("builtin", &["wire", "http", "stdio"]),
@@ -24,17 +24,21 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("pharo", &["wire", "http", "builtin"]),
     ("demo", &["wire", "builtin"]),
     ("stack", &["wire", "classify"]),
+    ("listener", &[]),
     (
         "gateway",
-        &["wire", "classify", "policy", "store", "http", "stdio", "builtin", "upstream", "bridge"],
+        &[
+            "wire", "classify", "policy", "store", "http", "stdio", "builtin", "upstream",
+            "bridge", "listener",
+        ],
     ),
-    ("admin", &["wire", "classify", "catalog", "policy", "store", "config"]),
+    ("admin", &["wire", "classify", "catalog", "policy", "store", "config", "listener"]),
     ("testkit", &["wire", "policy", "store", "upstream"]),
     (
         "cli",
         &[
             "wire", "classify", "policy", "catalog", "store", "config", "http", "stdio", "builtin",
-            "upstream", "pharo", "demo", "stack", "gateway", "admin",
+            "upstream", "pharo", "demo", "stack", "listener", "gateway", "admin",
         ],
     ),
 ];
