@@ -100,7 +100,7 @@ impl Api {
         let Api(plane) = self;
         let authenticated = middleware::from_fn_with_state(Arc::clone(&plane), auth::require_token);
         let names = middleware::from_fn_with_state(Arc::clone(&plane), auth::check_names);
-        let api = routes().layer(authenticated);
+        let api = build_routes().layer(authenticated);
         Router::new()
             .nest("/api/v1", api)
             .route("/", get(health::home))
@@ -113,16 +113,16 @@ impl Api {
                     auth::require_token_from_afar,
                 ))),
             )
-            .fallback(not_found)
-            .method_not_allowed_fallback(not_allowed)
+            .fallback(answer_no_such_path)
+            .method_not_allowed_fallback(answer_method_not_allowed)
             .layer(DefaultBodyLimit::max(LARGEST_BODY))
             .layer(names)
-            .layer(middleware::map_response(guarded))
+            .layer(middleware::map_response(add_security_headers))
             .with_state(plane)
     }
 }
 
-fn routes() -> Router<Arc<Plane>> {
+fn build_routes() -> Router<Arc<Plane>> {
     let policy = get(policies::show).put(policies::put).delete(policies::remove);
     Router::new()
         .route("/servers", get(servers::list).post(servers::add))
@@ -142,23 +142,23 @@ fn routes() -> Router<Arc<Plane>> {
         .route("/audit/export", get(audit::export))
         .route("/audit/verify", post(audit::verify))
         .route("/catalog/servers", get(catalog::list))
-        .route("/catalog/servers/{slug}", get(catalog::server))
-        .route("/catalog/servers/{slug}/tools/{tool}", get(catalog::tool))
+        .route("/catalog/servers/{slug}", get(catalog::show_server))
+        .route("/catalog/servers/{slug}/tools/{tool}", get(catalog::show_tool))
         .route("/status", get(health::status))
-        .fallback(not_found)
-        .method_not_allowed_fallback(not_allowed)
+        .fallback(answer_no_such_path)
+        .method_not_allowed_fallback(answer_method_not_allowed)
 }
 
-async fn not_found() -> Problem {
+async fn answer_no_such_path() -> Problem {
     Problem::no_such_path()
 }
 
-async fn not_allowed() -> Problem {
+async fn answer_method_not_allowed() -> Problem {
     Problem::not_allowed()
 }
 
 /// Keeps answers out of caches, and browsers from doing anything clever with them.
-async fn guarded(response: Response) -> Response {
+async fn add_security_headers(response: Response) -> Response {
     let headers = [
         ("cache-control", "no-store"),
         ("content-security-policy", "default-src 'self'; frame-ancestors 'none'"),
@@ -170,7 +170,7 @@ async fn guarded(response: Response) -> Response {
 
 /// Carries a write to its end even if whoever asked for it goes away meanwhile: a
 /// change that is stored and not in force would be neither.
-async fn whole<T: Send + 'static>(
+async fn run_to_completion<T: Send + 'static>(
     work: impl Future<Output = Result<T, crate::ops::Refused>> + Send + 'static,
 ) -> Result<T, Problem> {
     match tokio::spawn(work).await {

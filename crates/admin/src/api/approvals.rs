@@ -2,56 +2,59 @@
 
 use std::sync::Arc;
 
-use axum::{Json as Answer, extract::State};
+use axum::{Json, extract::State};
 use serde::Serialize;
 use sluice_store::{Approval, Held};
 
 use super::{Plane, Problem};
 
 #[derive(Serialize)]
-pub(super) struct Approvals {
-    approvals: Vec<ShownApproval>,
+pub(super) struct ApprovalList {
+    approvals: Vec<ApprovalView>,
 }
 
 #[derive(Serialize)]
-struct ShownApproval {
+struct ApprovalView {
     id: String,
     server: String,
-    grant: ShownGrant,
+    grant: ApprovalGrant,
     principal: Option<String>,
     tool: String,
     rule: String,
     approvers: u8,
     message: String,
-    policy: ShownPolicy,
+    policy: ApprovalPolicy,
     arg_keys: Vec<String>,
     requested_at: String,
     expires_at: String,
 }
 
 #[derive(Serialize)]
-struct ShownGrant {
+struct ApprovalGrant {
     id: String,
     label: String,
 }
 
 #[derive(Serialize)]
-struct ShownPolicy {
+struct ApprovalPolicy {
     name: String,
     version: String,
 }
 
-pub(super) async fn list(State(plane): State<Arc<Plane>>) -> Result<Answer<Approvals>, Problem> {
+pub(super) async fn list(State(plane): State<Arc<Plane>>) -> Result<Json<ApprovalList>, Problem> {
     let pending = plane.ops.pending_approvals().await?;
-    Ok(Answer(Approvals { approvals: pending.into_iter().map(shown).collect() }))
+    Ok(Json(ApprovalList { approvals: pending.into_iter().map(build_view).collect() }))
 }
 
-fn shown(Held { id, approval, .. }: Held) -> ShownApproval {
+fn build_view(Held { id, approval, .. }: Held) -> ApprovalView {
     let Approval { grant, policy, .. } = &approval;
-    ShownApproval {
+    ApprovalView {
         id,
-        grant: ShownGrant { id: grant.id.to_string(), label: grant.label.to_string() },
-        policy: ShownPolicy { name: policy.name.to_string(), version: policy.version.to_string() },
+        grant: ApprovalGrant { id: grant.id.to_string(), label: grant.label.to_string() },
+        policy: ApprovalPolicy {
+            name: policy.name.to_string(),
+            version: policy.version.to_string(),
+        },
         server: approval.server,
         principal: approval.principal,
         tool: approval.tool,

@@ -4,7 +4,7 @@
 use std::{io, sync::Arc};
 
 use axum::{
-    Json as Answer,
+    Json,
     body::Body,
     extract::State,
     http::header,
@@ -15,17 +15,17 @@ use serde::{Deserialize, Serialize};
 use sluice_policy::Timestamp;
 use sluice_store::{Cursor, CursorError, Fault, Filter, Id, Kind, Outcome, Page};
 
-use super::{Plane, Problem, extract::Asked};
+use super::{Plane, Problem, extract::QueryParams};
 use crate::{clock, span};
 
 /// Records on one page, unless something else is asked for.
-const USUAL: usize = 100;
+const DEFAULT_LIMIT: usize = 100;
 /// Records on one page, at most.
-const MOST: usize = 1_000;
+const MAX_LIMIT: usize = 1_000;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Question {
+pub(super) struct AuditQuery {
     since: Option<String>,
     until: Option<String>,
     server: Option<String>,
@@ -45,31 +45,31 @@ pub(super) struct Verification {
     ok: bool,
     records: u64,
     pruned_through: Option<i64>,
-    faults: Vec<ShownFault>,
+    faults: Vec<ChainFault>,
 }
 
 #[derive(Serialize)]
-struct ShownFault {
+struct ChainFault {
     seq: i64,
     message: String,
 }
 
-impl Question {
+impl AuditQuery {
     /// What is asked for, wherever in the log.
     fn filter(&self) -> Result<Filter, Problem> {
         let kind = |text: &String| {
             let names = Kind::ALL.map(Kind::as_str);
-            Kind::from_name(text).ok_or_else(|| one_of("kind", &names))
+            Kind::from_name(text).ok_or_else(|| build_choice_problem("kind", &names))
         };
         let outcome = |text: &String| {
             let names = Outcome::ALL.map(Outcome::as_str);
-            Outcome::from_name(text).ok_or_else(|| one_of("outcome", &names))
+            Outcome::from_name(text).ok_or_else(|| build_choice_problem("outcome", &names))
         };
         let request = |text: &String| {
             Id::read(text).ok_or_else(|| Problem::request("`request` must be a request's id"))
         };
         let moment = |name: &str, text: &Option<String>| {
-            text.as_ref().map(|text| moment(name, text)).transpose()
+            text.as_ref().map(|text| parse_moment(name, text)).transpose()
         };
         Ok(Filter {
             since: moment("since", &self.since)?,
@@ -88,7 +88,10 @@ impl Question {
     /// Newest first, or onward from `after`.
     fn page(&self) -> Result<Filter, Problem> {
         let filter = self.filter()?;
-        match (cursor("after", self.after.as_deref())?, cursor("cursor", self.cursor.as_deref())?) {
+        match (
+            parse_cursor("after", self.after.as_deref())?,
+            parse_cursor("cursor", self.cursor.as_deref())?,
+        ) {
             (Some(_), Some(_)) => {
                 Err(Problem::request("`after` goes on by itself; leave out `cursor`"))
             }
@@ -98,19 +101,19 @@ impl Question {
     }
 }
 
-fn one_of(name: &str, words: &[&str]) -> Problem {
+fn build_choice_problem(name: &str, words: &[&str]) -> Problem {
     let words: Vec<_> = words.iter().map(|word| format!("`{word}`")).collect();
     Problem::request(format!("`{name}` must be one of {}", words.join(", ")))
 }
 
 /// A place in the log, as an earlier answer has given it.
-fn cursor(name: &str, text: Option<&str>) -> Result<Option<Cursor>, Problem> {
+fn parse_cursor(name: &str, text: Option<&str>) -> Result<Option<Cursor>, Problem> {
     let read = text.map(str::parse).transpose();
     read.map_err(|error: CursorError| Problem::request(format!("`{name}`: {error}")))
 }
 
 /// A moment, or how long ago it was.
-fn moment(name: &str, text: &str) -> Result<Timestamp, Problem> {
+fn parse_moment(name: &str, text: &str) -> Result<Timestamp, Problem> {
     match span::read(text) {
         Some(span) => Ok(span::before(clock::now(), span)),
         None => Timestamp::from_rfc3339(text).ok_or_else(|| {
@@ -122,18 +125,18 @@ fn moment(name: &str, text: &str) -> Result<Timestamp, Problem> {
 
 pub(super) async fn list(
     State(plane): State<Arc<Plane>>,
-    Asked(question): Asked<Question>,
+    QueryParams(question): QueryParams<AuditQuery>,
 ) -> Result<Response, Problem> {
-    let limit = question.limit.unwrap_or(USUAL).clamp(1, MOST);
+    let limit = question.limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT);
     let filter = question.page()?;
     let page = plane.ops.records(&filter, limit).await?;
     let newest = page.entries.iter().map(|entry| entry.cursor).max().or(filter.after);
     let media_type = [(header::CONTENT_TYPE, "application/json")];
-    Ok((media_type, listed(&page, newest.unwrap_or(Cursor::START))).into_response())
+    Ok((media_type, write_page(&page, newest.unwrap_or(Cursor::START))).into_response())
 }
 
 /// A page as JSON, put together by hand so that no record is written anew.
-fn listed(page: &Page, newest: Cursor) -> String {
+fn write_page(page: &Page, newest: Cursor) -> String {
     let records: Vec<_> = page.entries.iter().map(sluice_store::Entry::text).collect();
     let next = page.next.map_or_else(|| "null".to_owned(), |next| format!("\"{next}\""));
     format!(r#"{{"records":[{}],"next":{next},"newest":"{newest}"}}"#, records.join(","))
@@ -141,15 +144,15 @@ fn listed(page: &Page, newest: Cursor) -> String {
 
 pub(super) async fn export(
     State(plane): State<Arc<Plane>>,
-    Asked(question): Asked<Question>,
+    QueryParams(question): QueryParams<AuditQuery>,
 ) -> Result<Response, Problem> {
     let (after, before) = (
-        cursor("after", question.after.as_deref())?,
-        cursor("cursor", question.cursor.as_deref())?,
+        parse_cursor("after", question.after.as_deref())?,
+        parse_cursor("cursor", question.cursor.as_deref())?,
     );
     let filter = Filter { after, before, ..question.filter()? };
     let export = Export { plane, filter, left: question.limit.unwrap_or(usize::MAX) };
-    let lines = stream::try_unfold(export, Export::step);
+    let lines = stream::try_unfold(export, Export::read_next);
     let media_type = [(header::CONTENT_TYPE, "application/x-ndjson")];
     Ok((media_type, Body::from_stream(lines)).into_response())
 }
@@ -163,11 +166,11 @@ struct Export {
 
 impl Export {
     /// The next lines. A failure cuts the answer short, so that nobody takes it for whole.
-    async fn step(mut self) -> io::Result<Option<(String, Export)>> {
+    async fn read_next(mut self) -> io::Result<Option<(String, Export)>> {
         if self.left == 0 {
             return Ok(None);
         }
-        let limit = self.left.min(MOST);
+        let limit = self.left.min(MAX_LIMIT);
         let page = self.plane.ops.records(&self.filter, limit).await;
         let page = page.map_err(|error| {
             tracing::warn!(%error, "an export of the audit log was cut short");
@@ -187,12 +190,10 @@ impl Export {
     }
 }
 
-pub(super) async fn verify(
-    State(plane): State<Arc<Plane>>,
-) -> Result<Answer<Verification>, Problem> {
+pub(super) async fn verify(State(plane): State<Arc<Plane>>) -> Result<Json<Verification>, Problem> {
     let verified = plane.ops.verify().await?;
-    let shown = |fault: &Fault| ShownFault { seq: fault.sequence(), message: fault.to_string() };
-    Ok(Answer(Verification {
+    let shown = |fault: &Fault| ChainFault { seq: fault.sequence(), message: fault.to_string() };
+    Ok(Json(Verification {
         ok: verified.faults.is_empty(),
         records: verified.records,
         pruned_through: verified.pruned_through,

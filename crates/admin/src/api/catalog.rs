@@ -2,26 +2,26 @@
 
 use std::sync::Arc;
 
-use axum::{Json as Answer, extract::State};
+use axum::{Json, extract::State};
 use serde::{Deserialize, Serialize};
 use sluice_catalog::Query;
 use sluice_classify::{Category, Risk, SignalKind};
 
 use super::{
     Plane, Problem,
-    extract::{Asked, Named},
+    extract::{PathParams, QueryParams},
 };
 use crate::known::{KnownHit, KnownServer, KnownServerPage, KnownToolPage};
 
 /// Servers on one page, unless something else is asked for.
-const USUAL: usize = 50;
+const DEFAULT_LIMIT: usize = 50;
 /// Servers on one page, at most.
-const MOST: usize = 500;
+const MAX_LIMIT: usize = 500;
 
 /// What is asked for: all servers, or those and tools that fit.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Question {
+pub(super) struct CatalogQuery {
     q: Option<String>,
     category: Option<String>,
     risk: Option<String>,
@@ -31,7 +31,7 @@ pub(super) struct Question {
 }
 
 #[derive(Serialize)]
-pub(super) struct Known {
+pub(super) struct CatalogPage {
     servers: Vec<KnownServer>,
     /// Only where something was searched for.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -39,18 +39,18 @@ pub(super) struct Known {
     next: Option<String>,
 }
 
-impl Question {
+impl CatalogQuery {
     fn is_search(&self) -> bool {
         [&self.q, &self.category, &self.risk, &self.signal].into_iter().any(Option::is_some)
     }
 
-    fn query(self, limit: usize) -> Result<Query, Problem> {
+    fn into_query(self, limit: usize) -> Result<Query, Problem> {
         let offset = self.cursor.as_deref().unwrap_or("0").parse();
         Ok(Query {
             words: self.q.unwrap_or_default(),
-            categories: word("category", self.category, &Category::ALL, Category::name)?,
-            risks: word("risk", self.risk, &Risk::ALL, Risk::name)?,
-            signals: word("signal", self.signal, &SignalKind::ALL, SignalKind::name)?,
+            categories: parse_choice("category", self.category, &Category::ALL, Category::name)?,
+            risks: parse_choice("risk", self.risk, &Risk::ALL, Risk::name)?,
+            signals: parse_choice("signal", self.signal, &SignalKind::ALL, SignalKind::name)?,
             offset: offset.map_err(|_| Problem::request("`cursor` must be one that was given"))?,
             limit,
         })
@@ -58,7 +58,7 @@ impl Question {
 }
 
 /// The value of this name, or what it could be.
-fn word<T: Copy>(
+fn parse_choice<T: Copy>(
     key: &str,
     text: Option<String>,
     all: &[T],
@@ -74,35 +74,35 @@ fn word<T: Copy>(
 
 pub(super) async fn list(
     State(plane): State<Arc<Plane>>,
-    Asked(question): Asked<Question>,
-) -> Result<Answer<Known>, Problem> {
-    let limit = question.limit.unwrap_or(USUAL).clamp(1, MOST);
+    QueryParams(question): QueryParams<CatalogQuery>,
+) -> Result<Json<CatalogPage>, Problem> {
+    let limit = question.limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT);
     if !question.is_search() {
         let after = question.cursor.unwrap_or_default();
         let (servers, next) = plane.ops.known_servers(after, limit).await?;
         let servers = servers.iter().map(KnownServer::from).collect();
-        return Ok(Answer(Known { servers, tools: None, next }));
+        return Ok(Json(CatalogPage { servers, tools: None, next }));
     }
-    let query = question.query(limit)?;
+    let query = question.into_query(limit)?;
     let after = query.offset.saturating_add(limit);
     let found = plane.ops.find_known(query).await?;
-    Ok(Answer(Known {
+    Ok(Json(CatalogPage {
         servers: found.servers.iter().map(KnownServer::from).collect(),
         tools: Some(found.tools.iter().map(KnownHit::from).collect()),
         next: found.more.then(|| after.to_string()),
     }))
 }
 
-pub(super) async fn server(
+pub(super) async fn show_server(
     State(plane): State<Arc<Plane>>,
-    Named(slug): Named<String>,
-) -> Result<Answer<KnownServerPage>, Problem> {
-    Ok(Answer(plane.ops.known_server(slug).await?))
+    PathParams(slug): PathParams<String>,
+) -> Result<Json<KnownServerPage>, Problem> {
+    Ok(Json(plane.ops.known_server(slug).await?))
 }
 
-pub(super) async fn tool(
+pub(super) async fn show_tool(
     State(plane): State<Arc<Plane>>,
-    Named((slug, tool)): Named<(String, String)>,
-) -> Result<Answer<KnownToolPage>, Problem> {
-    Ok(Answer(plane.ops.known_tool(slug, tool).await?))
+    PathParams((slug, tool)): PathParams<(String, String)>,
+) -> Result<Json<KnownToolPage>, Problem> {
+    Ok(Json(plane.ops.known_tool(slug, tool).await?))
 }

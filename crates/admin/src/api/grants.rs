@@ -2,31 +2,31 @@
 
 use std::sync::Arc;
 
-use axum::{Json as Answer, extract::State, http::StatusCode};
+use axum::{Json, extract::State, http::StatusCode};
 use serde::{Deserialize, Serialize};
 use sluice_store::{Grant, Name};
 
 use super::{
     Plane, Problem,
-    extract::{Asked, By, Json, Named},
-    whole,
+    extract::{JsonBody, PathParams, QueryParams, RequestActor},
+    run_to_completion,
 };
 use crate::{
     clock,
-    ops::{GrantPage, Issued, WantedGrant},
+    ops::{GrantPage, IssuedToken, WantedGrant},
 };
 
-/// Grants on one page, unless fewer are asked for.
-const MOST: usize = 1_000;
+/// GrantList on one page, unless fewer are asked for.
+const MAX_LIMIT: usize = 1_000;
 
 #[derive(Serialize)]
-pub(super) struct Grants {
-    grants: Vec<ShownGrant>,
+pub(super) struct GrantList {
+    grants: Vec<GrantView>,
     next: Option<String>,
 }
 
 #[derive(Serialize)]
-pub(super) struct ShownGrant {
+pub(super) struct GrantView {
     id: String,
     label: String,
     servers: Vec<String>,
@@ -42,7 +42,7 @@ pub(super) struct ShownGrant {
 
 /// A grant with its token, which is never shown again.
 #[derive(Serialize)]
-pub(super) struct ShownToken {
+pub(super) struct IssuedGrant {
     id: String,
     label: String,
     servers: Vec<String>,
@@ -63,62 +63,64 @@ pub(super) struct NewGrant {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Paging {
+pub(super) struct GrantQuery {
     limit: Option<usize>,
     cursor: Option<String>,
 }
 
 pub(super) async fn list(
     State(plane): State<Arc<Plane>>,
-    Asked(Paging { limit, cursor }): Asked<Paging>,
-) -> Result<Answer<Grants>, Problem> {
-    let limit = limit.unwrap_or(MOST).clamp(1, MOST);
+    QueryParams(GrantQuery { limit, cursor }): QueryParams<GrantQuery>,
+) -> Result<Json<GrantList>, Problem> {
+    let limit = limit.unwrap_or(MAX_LIMIT).clamp(1, MAX_LIMIT);
     let GrantPage { grants, next } = plane.ops.grants(cursor.as_deref(), limit).await?;
-    Ok(Answer(Grants { grants: grants.iter().map(ShownGrant::of).collect(), next }))
+    Ok(Json(GrantList { grants: grants.iter().map(GrantView::of).collect(), next }))
 }
 
 pub(super) async fn show(
     State(plane): State<Arc<Plane>>,
-    Named(id): Named<String>,
-) -> Result<Answer<ShownGrant>, Problem> {
-    Ok(Answer(ShownGrant::of(&plane.ops.grant(&id).await?)))
+    PathParams(id): PathParams<String>,
+) -> Result<Json<GrantView>, Problem> {
+    Ok(Json(GrantView::of(&plane.ops.grant(&id).await?)))
 }
 
 pub(super) async fn create(
     State(plane): State<Arc<Plane>>,
-    By(actor): By,
-    Json(new): Json<NewGrant>,
-) -> Result<(StatusCode, Answer<ShownToken>), Problem> {
+    RequestActor(actor): RequestActor,
+    JsonBody(new): JsonBody<NewGrant>,
+) -> Result<(StatusCode, Json<IssuedGrant>), Problem> {
     let NewGrant { servers, label, policy, principal, expires } = new;
     let wanted = WantedGrant { servers, label, policy, principal, expires };
-    let issued = whole(async move { plane.ops.create_grant(wanted, &actor).await }).await?;
-    Ok((StatusCode::CREATED, Answer(ShownToken::of(issued))))
+    let issued =
+        run_to_completion(async move { plane.ops.create_grant(wanted, &actor).await }).await?;
+    Ok((StatusCode::CREATED, Json(IssuedGrant::of(issued))))
 }
 
 pub(super) async fn rotate(
     State(plane): State<Arc<Plane>>,
-    By(actor): By,
-    Named(id): Named<String>,
-) -> Result<Answer<ShownToken>, Problem> {
-    let issued = whole(async move { plane.ops.rotate_grant(&id, &actor).await }).await?;
-    Ok(Answer(ShownToken::of(issued)))
+    RequestActor(actor): RequestActor,
+    PathParams(id): PathParams<String>,
+) -> Result<Json<IssuedGrant>, Problem> {
+    let issued =
+        run_to_completion(async move { plane.ops.rotate_grant(&id, &actor).await }).await?;
+    Ok(Json(IssuedGrant::of(issued)))
 }
 
 pub(super) async fn revoke(
     State(plane): State<Arc<Plane>>,
-    By(actor): By,
-    Named(id): Named<String>,
+    RequestActor(actor): RequestActor,
+    PathParams(id): PathParams<String>,
 ) -> Result<StatusCode, Problem> {
-    whole(async move { plane.ops.revoke_grant(&id, &actor).await }).await?;
+    run_to_completion(async move { plane.ops.revoke_grant(&id, &actor).await }).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-impl ShownGrant {
-    fn of(grant: &Grant) -> ShownGrant {
-        ShownGrant {
+impl GrantView {
+    fn of(grant: &Grant) -> GrantView {
+        GrantView {
             id: grant.id.clone(),
             label: grant.label.to_string(),
-            servers: texts(&grant.servers),
+            servers: names_to_strings(&grant.servers),
             policy: grant.policy.to_string(),
             principal: grant.principal.clone(),
             // No id that is made has a colon.
@@ -137,11 +139,11 @@ impl ShownGrant {
     }
 }
 
-impl ShownToken {
-    fn of(Issued { grant, token }: Issued) -> ShownToken {
-        ShownToken {
+impl IssuedGrant {
+    fn of(IssuedToken { grant, token }: IssuedToken) -> IssuedGrant {
+        IssuedGrant {
             label: grant.label.to_string(),
-            servers: texts(&grant.servers),
+            servers: names_to_strings(&grant.servers),
             policy: grant.policy.to_string(),
             token: token.text().to_owned(),
             expires_at: grant.expires_at.map(|at| at.to_string()),
@@ -150,6 +152,6 @@ impl ShownToken {
     }
 }
 
-fn texts(names: &[Name]) -> Vec<String> {
+fn names_to_strings(names: &[Name]) -> Vec<String> {
     names.iter().map(ToString::to_string).collect()
 }

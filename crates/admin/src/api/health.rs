@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::{
-    Json as Answer,
+    Json,
     extract::State,
     http::{StatusCode, header},
     response::{Html, IntoResponse},
@@ -26,50 +26,50 @@ const HOME: &str = "<!doctype html>
 ";
 
 #[derive(Serialize)]
-pub(super) struct Word {
+pub(super) struct ProbeAnswer {
     status: &'static str,
 }
 
 #[derive(Serialize)]
-pub(super) struct Status {
+pub(super) struct GatewayStatus {
     version: &'static str,
     started_at: String,
     /// Where agents connect to.
     listen: String,
     admin: String,
-    config: ShownConfig,
+    config: ConfigStatus,
     /// What was wrong with the last edit of a file.
     problems: Vec<FileProblem>,
     servers: usize,
-    policies: Vec<ShownPolicy>,
+    policies: Vec<ActivePolicy>,
     /// How many can be used now; null if the store cannot be read.
     grants: Option<usize>,
-    store: ShownStore,
+    store: StoreStatus,
 }
 
 #[derive(Serialize)]
-struct ShownConfig {
+struct ConfigStatus {
     version: String,
     loaded_at: String,
     /// Null if the files have not changed since the start.
-    last_reload: Option<ShownReload>,
+    last_reload: Option<ReloadStatus>,
 }
 
 #[derive(Serialize)]
-struct ShownReload {
+struct ReloadStatus {
     at: String,
     ok: bool,
 }
 
 #[derive(Serialize)]
-struct ShownPolicy {
+struct ActivePolicy {
     server: String,
     name: String,
     version: String,
 }
 
 #[derive(Serialize)]
-struct ShownStore {
+struct StoreStatus {
     ok: bool,
     last_error: Option<String>,
     queued: usize,
@@ -81,16 +81,16 @@ pub(super) async fn home() -> Html<&'static str> {
     Html(HOME)
 }
 
-pub(super) async fn alive() -> Answer<Word> {
-    Answer(Word { status: "ok" })
+pub(super) async fn alive() -> Json<ProbeAnswer> {
+    Json(ProbeAnswer { status: "ok" })
 }
 
 /// Whether calls can be judged and recorded now.
-pub(super) async fn ready(State(plane): State<Arc<Plane>>) -> (StatusCode, Answer<Word>) {
+pub(super) async fn ready(State(plane): State<Arc<Plane>>) -> (StatusCode, Json<ProbeAnswer>) {
     if plane.ops.store().health().ok {
-        (StatusCode::OK, Answer(Word { status: "ready" }))
+        (StatusCode::OK, Json(ProbeAnswer { status: "ready" }))
     } else {
-        (StatusCode::SERVICE_UNAVAILABLE, Answer(Word { status: "not ready" }))
+        (StatusCode::SERVICE_UNAVAILABLE, Json(ProbeAnswer { status: "not ready" }))
     }
 }
 
@@ -99,23 +99,25 @@ pub(super) async fn metrics(State(plane): State<Arc<Plane>>) -> impl IntoRespons
     ([(header::CONTENT_TYPE, media_type)], plane.ops.live().metrics())
 }
 
-pub(super) async fn status(State(plane): State<Arc<Plane>>) -> Result<Answer<Status>, Problem> {
+pub(super) async fn status(
+    State(plane): State<Arc<Plane>>,
+) -> Result<Json<GatewayStatus>, Problem> {
     let live = plane.ops.live();
     let running = live.running().ok_or_else(Problem::no_such_path)?;
     let Running { started_at, listen, admin, config } = running;
     let in_force = live.in_force();
     let health = plane.ops.store().health();
-    Ok(Answer(Status {
+    Ok(Json(GatewayStatus {
         version: env!("CARGO_PKG_VERSION"),
         started_at: started_at.to_string(),
         listen: listen.to_string(),
         admin: admin.to_string(),
-        config: ShownConfig::of(config),
+        config: ConfigStatus::of(config),
         problems: live.problems(),
         servers: in_force.servers.len(),
-        policies: in_force.policies.iter().map(ShownPolicy::of).collect(),
+        policies: in_force.policies.iter().map(ActivePolicy::of).collect(),
         grants: plane.ops.count_grants().await.ok(),
-        store: ShownStore {
+        store: StoreStatus {
             ok: health.ok,
             last_error: health.last_error,
             queued: health.queued,
@@ -125,18 +127,18 @@ pub(super) async fn status(State(plane): State<Arc<Plane>>) -> Result<Answer<Sta
     }))
 }
 
-impl ShownConfig {
-    fn of(config: FileVersion) -> ShownConfig {
+impl ConfigStatus {
+    fn of(config: FileVersion) -> ConfigStatus {
         let FileVersion { version, loaded_at, reloaded_at, is_reload_ok } = config;
         let last_reload =
-            reloaded_at.map(|at| ShownReload { at: at.to_string(), ok: is_reload_ok });
-        ShownConfig { version, loaded_at: loaded_at.to_string(), last_reload }
+            reloaded_at.map(|at| ReloadStatus { at: at.to_string(), ok: is_reload_ok });
+        ConfigStatus { version, loaded_at: loaded_at.to_string(), last_reload }
     }
 }
 
-impl ShownPolicy {
-    fn of(policy: &AttachedPolicy) -> ShownPolicy {
-        ShownPolicy {
+impl ActivePolicy {
+    fn of(policy: &AttachedPolicy) -> ActivePolicy {
+        ActivePolicy {
             server: policy.server.to_string(),
             name: policy.name.to_string(),
             version: policy.version.clone(),

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use axum::{
-    Json as Answer,
+    Json,
     extract::State,
     http::{HeaderMap, StatusCode, header},
     response::{IntoResponse as _, Response},
@@ -16,19 +16,19 @@ use sluice_store::{AttachedPolicy, Name, PolicyVersion};
 
 use super::{
     Plane, Problem,
-    extract::{By, Json, Named, PolicyText},
-    servers::source,
-    whole,
+    extract::{JsonBody, PathParams, PolicyText, RequestActor},
+    run_to_completion,
+    servers::source_name,
 };
-use crate::ops::{self, Expected, Put};
+use crate::ops::{self, Expected, PutPolicy};
 
 #[derive(Serialize)]
-pub(super) struct Policies {
-    policies: Vec<ListedPolicy>,
+pub(super) struct PolicyList {
+    policies: Vec<PolicySummary>,
 }
 
 #[derive(Serialize)]
-struct ListedPolicy {
+struct PolicySummary {
     server: String,
     name: String,
     version: String,
@@ -37,7 +37,7 @@ struct ListedPolicy {
 }
 
 #[derive(Serialize)]
-struct ShownPolicy {
+struct PolicyView {
     server: String,
     name: String,
     version: String,
@@ -47,12 +47,12 @@ struct ShownPolicy {
 }
 
 #[derive(Serialize)]
-pub(super) struct Versions {
-    versions: Vec<ShownVersion>,
+pub(super) struct VersionList {
+    versions: Vec<VersionView>,
 }
 
 #[derive(Serialize)]
-struct ShownVersion {
+struct VersionView {
     version: String,
     format: &'static str,
     at: String,
@@ -61,12 +61,12 @@ struct ShownVersion {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Wanted {
+pub(super) struct SuggestRequest {
     server: String,
 }
 
 #[derive(Serialize)]
-pub(super) struct Suggested {
+pub(super) struct PolicySuggestion {
     server: String,
     policy: Value,
     /// What it does, in words.
@@ -74,83 +74,83 @@ pub(super) struct Suggested {
 }
 
 #[derive(Serialize)]
-pub(super) struct Checked {
+pub(super) struct CheckResult {
     ok: bool,
     problems: Vec<sluice_policy::Problem>,
 }
 
 pub(super) async fn list(
     State(plane): State<Arc<Plane>>,
-    Named(server): Named<Name>,
-) -> Result<Answer<Policies>, Problem> {
+    PathParams(server): PathParams<Name>,
+) -> Result<Json<PolicyList>, Problem> {
     let policies = plane.ops.policies(&server)?;
-    Ok(Answer(Policies { policies: policies.iter().map(ListedPolicy::of).collect() }))
+    Ok(Json(PolicyList { policies: policies.iter().map(PolicySummary::of).collect() }))
 }
 
 pub(super) async fn show(
     State(plane): State<Arc<Plane>>,
-    Named((server, name)): Named<(Name, Name)>,
+    PathParams((server, name)): PathParams<(Name, Name)>,
 ) -> Result<Response, Problem> {
-    Ok(tagged(StatusCode::OK, plane.ops.policy(&server, &name)?))
+    Ok(answer_with_tag(StatusCode::OK, plane.ops.policy(&server, &name)?))
 }
 
 pub(super) async fn put(
     State(plane): State<Arc<Plane>>,
-    By(actor): By,
-    Named((server, name)): Named<(Name, Name)>,
+    RequestActor(actor): RequestActor,
+    PathParams((server, name)): PathParams<(Name, Name)>,
     headers: HeaderMap,
     PolicyText { text, format }: PolicyText,
 ) -> Result<Response, Problem> {
-    let expected = expected(&headers)?;
+    let expected = parse_preconditions(&headers)?;
     let put =
         async move { plane.ops.put_policy(&server, &name, text, format, &expected, &actor).await };
-    let Put { policy, is_new } = whole(put).await?;
+    let PutPolicy { policy, is_new } = run_to_completion(put).await?;
     let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
-    Ok(tagged(status, policy))
+    Ok(answer_with_tag(status, policy))
 }
 
 pub(super) async fn remove(
     State(plane): State<Arc<Plane>>,
-    By(actor): By,
-    Named((server, name)): Named<(Name, Name)>,
+    RequestActor(actor): RequestActor,
+    PathParams((server, name)): PathParams<(Name, Name)>,
     headers: HeaderMap,
 ) -> Result<StatusCode, Problem> {
-    let expected = expected(&headers)?;
+    let expected = parse_preconditions(&headers)?;
     let remove = async move { plane.ops.remove_policy(&server, &name, &expected, &actor).await };
-    whole(remove).await?;
+    run_to_completion(remove).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 pub(super) async fn versions(
     State(plane): State<Arc<Plane>>,
-    Named((server, name)): Named<(Name, Name)>,
-) -> Result<Answer<Versions>, Problem> {
+    PathParams((server, name)): PathParams<(Name, Name)>,
+) -> Result<Json<VersionList>, Problem> {
     let versions = plane.ops.policy_versions(&server, &name).await?;
-    Ok(Answer(Versions { versions: versions.into_iter().map(ShownVersion::of).collect() }))
+    Ok(Json(VersionList { versions: versions.into_iter().map(VersionView::of).collect() }))
 }
 
 pub(super) async fn check(
     State(plane): State<Arc<Plane>>,
     PolicyText { text, format }: PolicyText,
-) -> Result<Answer<Checked>, Problem> {
+) -> Result<Json<CheckResult>, Problem> {
     let problems = plane.ops.check_policy(text, format).await?;
-    Ok(Answer(Checked { ok: problems.is_empty(), problems }))
+    Ok(Json(CheckResult { ok: problems.is_empty(), problems }))
 }
 
 pub(super) async fn suggest(
     State(plane): State<Arc<Plane>>,
-    Json(wanted): Json<Wanted>,
-) -> Result<Answer<Suggested>, Problem> {
-    let server = ops::name(&wanted.server)?;
+    JsonBody(wanted): JsonBody<SuggestRequest>,
+) -> Result<Json<PolicySuggestion>, Problem> {
+    let server = ops::parse_name(&wanted.server)?;
     let tools = plane.ops.tools(&server, false).await?;
     let assessed = tools.iter().map(|tool| ToolSeen::assessed(&tool.name, &tool.assessment));
     let SuggestedPolicy { policy, effect } = suggest_policy(assessed);
     let policy = serde_json::from_str(&policy).unwrap_or_default();
-    Ok(Answer(Suggested { server: server.to_string(), policy, effect }))
+    Ok(Json(PolicySuggestion { server: server.to_string(), policy, effect }))
 }
 
 /// What the caller takes to be in force.
-fn expected(headers: &HeaderMap) -> Result<Expected, Problem> {
+fn parse_preconditions(headers: &HeaderMap) -> Result<Expected, Problem> {
     let tags = |name| {
         let values: Result<Vec<_>, _> =
             headers.get_all(name).iter().map(|one| one.to_str()).collect();
@@ -170,39 +170,39 @@ fn expected(headers: &HeaderMap) -> Result<Expected, Problem> {
 }
 
 /// A policy with its tag.
-fn tagged(status: StatusCode, policy: AttachedPolicy) -> Response {
+fn answer_with_tag(status: StatusCode, policy: AttachedPolicy) -> Response {
     let tag = [(header::ETAG, format!("\"{}\"", policy.version))];
-    (status, tag, Answer(ShownPolicy::of(policy))).into_response()
+    (status, tag, Json(PolicyView::of(policy))).into_response()
 }
 
-impl ListedPolicy {
-    fn of(policy: &AttachedPolicy) -> ListedPolicy {
-        ListedPolicy {
+impl PolicySummary {
+    fn of(policy: &AttachedPolicy) -> PolicySummary {
+        PolicySummary {
             server: policy.server.to_string(),
             name: policy.name.to_string(),
             version: policy.version.clone(),
             format: format_name(policy.format),
-            source: source(policy.source),
+            source: source_name(policy.source),
         }
     }
 }
 
-impl ShownPolicy {
-    fn of(policy: AttachedPolicy) -> ShownPolicy {
-        ShownPolicy {
+impl PolicyView {
+    fn of(policy: AttachedPolicy) -> PolicyView {
+        PolicyView {
             server: policy.server.to_string(),
             name: policy.name.to_string(),
             version: policy.version,
             format: format_name(policy.format),
-            source: source(policy.source),
+            source: source_name(policy.source),
             text: policy.text,
         }
     }
 }
 
-impl ShownVersion {
-    fn of(PolicyVersion { policy, at }: PolicyVersion) -> ShownVersion {
-        ShownVersion {
+impl VersionView {
+    fn of(PolicyVersion { policy, at }: PolicyVersion) -> VersionView {
+        VersionView {
             version: policy.version,
             format: format_name(policy.format),
             at: at.to_string(),

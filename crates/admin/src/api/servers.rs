@@ -2,15 +2,15 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use axum::{Json as Answer, extract::State, http::StatusCode};
+use axum::{Json, extract::State, http::StatusCode};
 use serde::{Deserialize, Serialize, de::IgnoredAny};
 use sluice_store::{Name, Secret, Server, Source, Transport};
 
 use super::{
     Plane, Problem,
     assessment::AssessedTool,
-    extract::{By, Json, Named},
-    whole,
+    extract::{JsonBody, PathParams, RequestActor},
+    run_to_completion,
 };
 use crate::{
     declare,
@@ -23,13 +23,13 @@ use crate::{
 const MASK: &str = "…";
 
 #[derive(Serialize)]
-pub(super) struct Servers {
-    servers: Vec<ShownServer>,
+pub(super) struct ServerList {
+    servers: Vec<ServerView>,
 }
 
 /// A server, without the values of its headers.
 #[derive(Serialize, Default)]
-pub(super) struct ShownServer {
+pub(super) struct ServerView {
     name: String,
     source: &'static str,
     transport: &'static str,
@@ -68,84 +68,85 @@ pub(super) struct NewServer {
 }
 
 #[derive(Serialize)]
-pub(super) struct Tools {
+pub(super) struct ToolList {
     server: String,
     tools: Vec<AssessedTool>,
 }
 
-pub(super) async fn list(State(plane): State<Arc<Plane>>) -> Answer<Servers> {
-    Answer(Servers { servers: plane.ops.servers().iter().map(ShownServer::of).collect() })
+pub(super) async fn list(State(plane): State<Arc<Plane>>) -> Json<ServerList> {
+    Json(ServerList { servers: plane.ops.servers().iter().map(ServerView::of).collect() })
 }
 
 pub(super) async fn show(
     State(plane): State<Arc<Plane>>,
-    Named(name): Named<Name>,
-) -> Result<Answer<ShownServer>, Problem> {
-    Ok(Answer(ShownServer::of(&plane.ops.server(&name)?)))
+    PathParams(name): PathParams<Name>,
+) -> Result<Json<ServerView>, Problem> {
+    Ok(Json(ServerView::of(&plane.ops.server(&name)?)))
 }
 
 pub(super) async fn add(
     State(plane): State<Arc<Plane>>,
-    By(actor): By,
-    Json(new): Json<NewServer>,
-) -> Result<(StatusCode, Answer<ShownServer>), Problem> {
+    RequestActor(actor): RequestActor,
+    JsonBody(new): JsonBody<NewServer>,
+) -> Result<(StatusCode, Json<ServerView>), Problem> {
     let NewServer { name, url, headers, timeout, anonymous_policy, command, env } = new;
     if command.is_some() || env.is_some() {
         return Err(Refused::Command.into());
     }
     let url = url.ok_or_else(|| Problem::request("the body is wrong: missing field `url`"))?;
     let wanted = WantedServer { name, url, headers, timeout, anonymous_policy };
-    let server = whole(async move { plane.ops.add_server(wanted, &actor).await }).await?;
-    Ok((StatusCode::CREATED, Answer(ShownServer::of(&server))))
+    let server =
+        run_to_completion(async move { plane.ops.add_server(wanted, &actor).await }).await?;
+    Ok((StatusCode::CREATED, Json(ServerView::of(&server))))
 }
 
 pub(super) async fn remove(
     State(plane): State<Arc<Plane>>,
-    By(actor): By,
-    Named(name): Named<Name>,
+    RequestActor(actor): RequestActor,
+    PathParams(name): PathParams<Name>,
 ) -> Result<StatusCode, Problem> {
-    whole(async move { plane.ops.remove_server(&name, &actor).await }).await?;
+    run_to_completion(async move { plane.ops.remove_server(&name, &actor).await }).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 pub(super) async fn tools(
     State(plane): State<Arc<Plane>>,
-    Named(name): Named<Name>,
-) -> Result<Answer<Tools>, Problem> {
+    PathParams(name): PathParams<Name>,
+) -> Result<Json<ToolList>, Problem> {
     let tools = plane.ops.tools(&name, false).await?;
-    Ok(Answer(Tools::of(&name, tools)))
+    Ok(Json(ToolList::of(&name, tools)))
 }
 
 pub(super) async fn refresh(
     State(plane): State<Arc<Plane>>,
-    Named(name): Named<Name>,
-) -> Result<Answer<Tools>, Problem> {
+    PathParams(name): PathParams<Name>,
+) -> Result<Json<ToolList>, Problem> {
     let tools = plane.ops.tools(&name, true).await?;
-    Ok(Answer(Tools::of(&name, tools)))
+    Ok(Json(ToolList::of(&name, tools)))
 }
 
-impl ShownServer {
-    fn of(server: &Server) -> ShownServer {
-        let common = ShownServer {
+impl ServerView {
+    fn of(server: &Server) -> ServerView {
+        let common = ServerView {
             name: server.name.to_string(),
-            source: source(server.source),
+            source: source_name(server.source),
             timeout: span::written(server.timeout),
             anonymous_policy: server.anonymous_policy.as_ref().map(ToString::to_string),
-            ..ShownServer::default()
+            ..ServerView::default()
         };
         let names =
             |pairs: &[(String, Secret)]| pairs.iter().map(|(name, _)| name.clone()).collect();
         match &server.transport {
-            Transport::Http { url, headers } => ShownServer {
+            Transport::Http { url, headers } => ServerView {
                 transport: "http",
-                url: Some(shown_url(url)),
+                url: Some(mask_url(url)),
                 headers: names(headers),
                 ..common
             },
             Transport::Builtin { name, .. } => {
-                ShownServer { transport: "builtin", builtin: Some(name.clone()), ..common }
+                ServerView { transport: "builtin", builtin: Some(name.clone()), ..common }
             }
-            Transport::Command { command, env, instances, start } => ShownServer {
+            Transport::Command { command, env, instances, start } => ServerView {
                 transport: "stdio",
                 command: Some(declare::shown_command(command)),
                 instances: Some(instances.name()),
@@ -158,22 +159,22 @@ impl ShownServer {
 }
 
 /// A URL without its query: keys are passed there too.
-fn shown_url(url: &str) -> String {
+fn mask_url(url: &str) -> String {
     match url.split_once('?') {
         Some((place, _)) => format!("{place}?{MASK}"),
         None => url.to_owned(),
     }
 }
 
-impl Tools {
-    fn of(server: &Name, tools: Vec<Tool>) -> Tools {
+impl ToolList {
+    fn of(server: &Name, tools: Vec<Tool>) -> ToolList {
         let tools = tools.into_iter().map(AssessedTool::from).collect();
-        Tools { server: server.to_string(), tools }
+        ToolList { server: server.to_string(), tools }
     }
 }
 
 /// Where something was declared, in a word.
-pub(super) fn source(source: Source) -> &'static str {
+pub(super) fn source_name(source: Source) -> &'static str {
     match source {
         Source::File => "file",
         Source::Stored => "stored",
