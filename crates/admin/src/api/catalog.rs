@@ -6,36 +6,58 @@ use axum::{Json, extract::State};
 use serde::{Deserialize, Serialize};
 use sluice_catalog::Query;
 use sluice_classify::{Category, Risk, SignalKind};
+use utoipa::{IntoParams, ToSchema};
 
 use super::{
     Plane, Problem,
     extract::{PathParams, QueryParams},
+    openapi::{InternalServerError, NotFound},
 };
-use crate::known::{KnownHit, KnownServer, KnownServerPage, KnownToolPage};
+use crate::{
+    known::{KnownHit, KnownServer, KnownServerPage, KnownToolPage},
+    schema::{ToolCategory, ToolRisk, ToolSignal},
+};
 
-/// Servers on one page, unless something else is asked for.
+/// Results on a page by default.
 const DEFAULT_LIMIT: usize = 50;
-/// Servers on one page, at most.
+/// Results on a page, at most.
 const MAX_LIMIT: usize = 500;
 
-/// What is asked for: all servers, or those and tools that fit.
-#[derive(Deserialize)]
+/// A page of all servers, or a search for servers and tools.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(super) struct CatalogQuery {
+    /// Words to search for.
+    #[param(nullable = false)]
     q: Option<String>,
+    /// Tools of this category.
+    #[param(value_type = ToolCategory, required = false)]
     category: Option<String>,
+    /// Tools of this risk.
+    #[param(value_type = ToolRisk, required = false)]
     risk: Option<String>,
+    /// Tools with this signal.
+    #[param(value_type = ToolSignal, required = false)]
     signal: Option<String>,
+    /// How many results to answer with, at most 500, by default 50.
+    #[param(nullable = false)]
     limit: Option<usize>,
+    /// `next` of the page before.
+    #[param(nullable = false)]
     cursor: Option<String>,
 }
 
-#[derive(Serialize)]
+/// A page of servers in the order of their slugs, or of search results.
+#[derive(Serialize, ToSchema)]
 pub(super) struct CatalogPage {
     servers: Vec<KnownServer>,
-    /// Only where something was searched for.
+    /// Only in the answer to a search.
+    #[schema(nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     tools: Option<Vec<KnownHit>>,
+    /// The cursor of the next page; null on the last one.
+    #[schema(required)]
     next: Option<String>,
 }
 
@@ -57,7 +79,7 @@ impl CatalogQuery {
     }
 }
 
-/// The value of this name, or what it could be.
+/// Parses the name of a value; the error lists all names.
 fn parse_choice<T: Copy>(
     key: &str,
     text: Option<String>,
@@ -72,6 +94,21 @@ fn parse_choice<T: Copy>(
     Ok(vec![*found?])
 }
 
+/// List or search the catalogue
+///
+/// Any of `q`, `category`, `risk` and `signal` makes it a search, whose best results
+/// come first.
+#[utoipa::path(
+    get,
+    path = "/catalog/servers",
+    operation_id = "search_catalog",
+    tag = "catalog",
+    params(CatalogQuery),
+    responses(
+        (status = 200, description = "A page of results", body = CatalogPage),
+        InternalServerError,
+    )
+)]
 pub(super) async fn list(
     State(plane): State<Arc<Plane>>,
     QueryParams(question): QueryParams<CatalogQuery>,
@@ -93,6 +130,19 @@ pub(super) async fn list(
     }))
 }
 
+/// Show a server of the catalogue
+#[utoipa::path(
+    get,
+    path = "/catalog/servers/{slug}",
+    operation_id = "show_catalog_server",
+    tag = "catalog",
+    params(("slug" = String, Path, description = "The slug of the server")),
+    responses(
+        (status = 200, description = "The server and its tools", body = KnownServerPage),
+        NotFound,
+        InternalServerError,
+    )
+)]
 pub(super) async fn show_server(
     State(plane): State<Arc<Plane>>,
     PathParams(slug): PathParams<String>,
@@ -100,6 +150,22 @@ pub(super) async fn show_server(
     Ok(Json(plane.ops.known_server(slug).await?))
 }
 
+/// Show a tool of the catalogue
+#[utoipa::path(
+    get,
+    path = "/catalog/servers/{slug}/tools/{tool}",
+    operation_id = "show_catalog_tool",
+    tag = "catalog",
+    params(
+        ("slug" = String, Path, description = "The slug of the server"),
+        ("tool" = String, Path, description = "The exact name of the tool"),
+    ),
+    responses(
+        (status = 200, description = "The tool", body = KnownToolPage),
+        NotFound,
+        InternalServerError,
+    )
+)]
 pub(super) async fn show_tool(
     State(plane): State<Arc<Plane>>,
     PathParams((slug, tool)): PathParams<(String, String)>,

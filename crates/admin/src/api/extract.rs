@@ -1,5 +1,5 @@
-//! Reading requests: names in paths, queries, JSON and policies in bodies. What
-//! cannot be read is refused as a problem.
+//! Extractors: names in paths, queries, JSON and policies in bodies. A request that
+//! cannot be read is refused with a problem.
 
 use axum::{
     body::Bytes,
@@ -24,7 +24,7 @@ impl<S: Send + Sync> FromRequestParts<S> for RequestActor {
     }
 }
 
-/// A body of JSON.
+/// A JSON body.
 pub(super) struct JsonBody<T>(pub(super) T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
@@ -73,7 +73,7 @@ fn media_type(headers: &HeaderMap) -> String {
     essence.trim().to_ascii_lowercase()
 }
 
-/// What a query asks for.
+/// The parameters of a query.
 pub(super) struct QueryParams<T>(pub(super) T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for QueryParams<T> {
@@ -87,7 +87,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for QueryParams<T>
     }
 }
 
-/// What a path names.
+/// The parameters of a path.
 pub(super) struct PathParams<T>(pub(super) T);
 
 impl<S: Send + Sync> FromRequestParts<S> for PathParams<Name> {

@@ -5,69 +5,130 @@ use std::sync::Arc;
 use axum::{Json, extract::State, http::StatusCode};
 use serde::{Deserialize, Serialize};
 use sluice_store::{Grant, Name};
+use utoipa::{IntoParams, ToSchema};
 
 use super::{
     Plane, Problem,
     extract::{JsonBody, PathParams, QueryParams, RequestActor},
+    openapi::{
+        Conflict, ContentTooLarge, InternalServerError, NotFound, ServiceUnavailable,
+        UnprocessableContent, UnsupportedMediaType,
+    },
     run_to_completion,
+    servers::DeclarationSource,
 };
 use crate::{
     clock,
     ops::{GrantPage, IssuedToken, WantedGrant},
+    schema::ObjectName,
 };
 
-/// GrantList on one page, unless fewer are asked for.
+/// The default and the maximum number of grants on a page.
 const MAX_LIMIT: usize = 1_000;
 
-#[derive(Serialize)]
+/// A page of grants, in the order of their ids.
+#[derive(Serialize, ToSchema)]
 pub(super) struct GrantList {
     grants: Vec<GrantView>,
+    /// The cursor of the next page; null on the last one.
+    #[schema(required)]
     next: Option<String>,
 }
 
-#[derive(Serialize)]
+/// A grant without its token.
+#[derive(Serialize, ToSchema)]
 pub(super) struct GrantView {
     id: String,
+    #[schema(value_type = ObjectName)]
     label: String,
+    /// The servers that it can call.
+    #[schema(value_type = Vec<ObjectName>)]
     servers: Vec<String>,
+    /// The name of the policy that each of these servers judges its calls by.
+    #[schema(value_type = ObjectName)]
     policy: String,
+    /// The person or program it was issued to.
+    #[schema(required)]
     principal: Option<String>,
-    source: &'static str,
-    /// `valid`, `expired` or `revoked`.
-    state: &'static str,
+    source: DeclarationSource,
+    state: GrantState,
+    #[schema(format = DateTime)]
     created_at: String,
+    #[schema(format = DateTime, required)]
     expires_at: Option<String>,
+    #[schema(format = DateTime, required)]
     revoked_at: Option<String>,
 }
 
+/// Whether a grant can be used.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum GrantState {
+    Valid,
+    Expired,
+    Revoked,
+}
+
 /// A grant with its token, which is never shown again.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub(super) struct IssuedGrant {
     id: String,
+    #[schema(value_type = ObjectName)]
     label: String,
+    #[schema(value_type = Vec<ObjectName>)]
     servers: Vec<String>,
+    #[schema(value_type = ObjectName)]
     policy: String,
+    /// What clients send as `Authorization: Bearer`.
     token: String,
+    #[schema(format = DateTime, required)]
     expires_at: Option<String>,
 }
 
-#[derive(Deserialize)]
+/// A grant to create.
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NewGrant {
+    /// The servers that it can call.
+    #[schema(value_type = Vec<ObjectName>, min_items = 1)]
     servers: Vec<String>,
+    #[schema(value_type = ObjectName)]
     label: String,
+    /// The name of the policy that each of these servers judges its calls by.
+    #[schema(value_type = ObjectName)]
     policy: String,
+    /// The person or program it is issued to.
+    #[schema(min_length = 1, max_length = 256)]
     principal: Option<String>,
+    /// When it ends: a span such as `30d`, or a time such as `2027-01-31T12:00:00Z`.
     expires: Option<String>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(super) struct GrantQuery {
+    /// How many grants to answer with, at most and by default 1000.
+    #[param(nullable = false)]
     limit: Option<usize>,
+    /// `next` of the page before.
+    #[param(nullable = false)]
     cursor: Option<String>,
 }
 
+/// List the grants
+#[utoipa::path(
+    get,
+    path = "/grants",
+    operation_id = "list_grants",
+    tag = "grants",
+    params(GrantQuery),
+    responses(
+        (status = 200, description = "A page of grants", body = GrantList),
+        InternalServerError,
+        ServiceUnavailable,
+    )
+)]
 pub(super) async fn list(
     State(plane): State<Arc<Plane>>,
     QueryParams(GrantQuery { limit, cursor }): QueryParams<GrantQuery>,
@@ -77,6 +138,20 @@ pub(super) async fn list(
     Ok(Json(GrantList { grants: grants.iter().map(GrantView::of).collect(), next }))
 }
 
+/// Show a grant
+#[utoipa::path(
+    get,
+    path = "/grants/{id}",
+    operation_id = "show_grant",
+    tag = "grants",
+    params(("id" = String, Path, description = "The id of the grant")),
+    responses(
+        (status = 200, description = "The grant", body = GrantView),
+        NotFound,
+        InternalServerError,
+        ServiceUnavailable,
+    )
+)]
 pub(super) async fn show(
     State(plane): State<Arc<Plane>>,
     PathParams(id): PathParams<String>,
@@ -84,6 +159,25 @@ pub(super) async fn show(
     Ok(Json(GrantView::of(&plane.ops.grant(&id).await?)))
 }
 
+/// Create a grant
+///
+/// The answer has its token, which cannot be read again later.
+#[utoipa::path(
+    post,
+    path = "/grants",
+    operation_id = "create_grant",
+    tag = "grants",
+    request_body = NewGrant,
+    responses(
+        (status = 201, description = "The grant and its token", body = IssuedGrant),
+        Conflict,
+        ContentTooLarge,
+        UnsupportedMediaType,
+        UnprocessableContent,
+        InternalServerError,
+        ServiceUnavailable,
+    )
+)]
 pub(super) async fn create(
     State(plane): State<Arc<Plane>>,
     RequestActor(actor): RequestActor,
@@ -96,6 +190,23 @@ pub(super) async fn create(
     Ok((StatusCode::CREATED, Json(IssuedGrant::of(issued))))
 }
 
+/// Replace the token of a grant
+///
+/// The old token is refused at once.
+#[utoipa::path(
+    post,
+    path = "/grants/{id}/rotate",
+    operation_id = "rotate_grant",
+    tag = "grants",
+    params(("id" = String, Path, description = "The id of the grant")),
+    responses(
+        (status = 200, description = "The grant and its new token", body = IssuedGrant),
+        NotFound,
+        Conflict,
+        InternalServerError,
+        ServiceUnavailable,
+    )
+)]
 pub(super) async fn rotate(
     State(plane): State<Arc<Plane>>,
     RequestActor(actor): RequestActor,
@@ -106,6 +217,21 @@ pub(super) async fn rotate(
     Ok(Json(IssuedGrant::of(issued)))
 }
 
+/// Revoke a grant for good
+#[utoipa::path(
+    delete,
+    path = "/grants/{id}",
+    operation_id = "revoke_grant",
+    tag = "grants",
+    params(("id" = String, Path, description = "The id of the grant")),
+    responses(
+        (status = 204, description = "The grant is revoked"),
+        NotFound,
+        Conflict,
+        InternalServerError,
+        ServiceUnavailable,
+    )
+)]
 pub(super) async fn revoke(
     State(plane): State<Arc<Plane>>,
     RequestActor(actor): RequestActor,
@@ -123,14 +249,18 @@ impl GrantView {
             servers: names_to_strings(&grant.servers),
             policy: grant.policy.to_string(),
             principal: grant.principal.clone(),
-            // No id that is made has a colon.
-            source: if grant.id.starts_with("file:") { "file" } else { "stored" },
-            state: if grant.revoked_at.is_some() {
-                "revoked"
-            } else if grant.is_valid(clock::now()) {
-                "valid"
+            // Ids that the store makes have no colon.
+            source: if grant.id.starts_with("file:") {
+                DeclarationSource::File
             } else {
-                "expired"
+                DeclarationSource::Stored
+            },
+            state: if grant.revoked_at.is_some() {
+                GrantState::Revoked
+            } else if grant.is_valid(clock::now()) {
+                GrantState::Valid
+            } else {
+                GrantState::Expired
             },
             created_at: grant.created_at.to_string(),
             expires_at: grant.expires_at.map(|at| at.to_string()),

@@ -1,4 +1,4 @@
-//! How the gateway is doing: for people, for probes, and for Prometheus.
+//! The state of the gateway: its status, liveness and readiness probes, and metrics.
 
 use std::sync::Arc;
 
@@ -10,9 +10,16 @@ use axum::{
 };
 use serde::Serialize;
 use sluice_store::AttachedPolicy;
+use utoipa::ToSchema;
 
-use super::{Plane, Problem};
-use crate::live::{FileProblem, FileVersion, Running};
+use super::{
+    Plane, Problem,
+    openapi::{NotFound, Unauthorized},
+};
+use crate::{
+    live::{FileProblem, FileVersion, Running},
+    schema::ObjectName,
+};
 
 const HOME: &str = "<!doctype html>
 <html lang=\"en\">
@@ -25,68 +32,115 @@ const HOME: &str = "<!doctype html>
 </html>
 ";
 
-#[derive(Serialize)]
+/// The answer to a probe.
+#[derive(Serialize, ToSchema)]
 pub(super) struct ProbeAnswer {
     status: &'static str,
 }
 
-#[derive(Serialize)]
+/// The state of the gateway.
+#[derive(Serialize, ToSchema)]
 pub(super) struct GatewayStatus {
+    /// The version of the program.
     version: &'static str,
+    #[schema(format = DateTime)]
     started_at: String,
-    /// Where agents connect to.
+    /// The address of the agent listener.
     listen: String,
+    /// The address of the admin listener.
     admin: String,
     config: ConfigStatus,
     /// What was wrong with the last edit of a file.
     problems: Vec<FileProblem>,
+    /// How many servers there are.
     servers: usize,
     policies: Vec<ActivePolicy>,
-    /// How many can be used now; null if the store cannot be read.
+    /// How many grants can be used now; null if the store cannot be read.
+    #[schema(required)]
     grants: Option<usize>,
     store: StoreStatus,
 }
 
-#[derive(Serialize)]
+/// The configuration in force.
+#[derive(Serialize, ToSchema)]
 struct ConfigStatus {
+    /// A digest of the files.
     version: String,
+    /// Since when it is in force.
+    #[schema(format = DateTime)]
     loaded_at: String,
     /// Null if the files have not changed since the start.
+    #[schema(required)]
     last_reload: Option<ReloadStatus>,
 }
 
-#[derive(Serialize)]
+/// The last time that the files were read because they had changed.
+#[derive(Serialize, ToSchema)]
 struct ReloadStatus {
+    #[schema(format = DateTime)]
     at: String,
+    /// Whether they could be put in force.
     ok: bool,
 }
 
-#[derive(Serialize)]
+/// A policy in force.
+#[derive(Serialize, ToSchema)]
 struct ActivePolicy {
+    #[schema(value_type = ObjectName)]
     server: String,
+    #[schema(value_type = ObjectName)]
     name: String,
+    /// A digest of its text.
     version: String,
 }
 
-#[derive(Serialize)]
+/// The state of the store.
+#[derive(Serialize, ToSchema)]
 struct StoreStatus {
+    /// Whether calls can be recorded.
     ok: bool,
+    #[schema(required)]
     last_error: Option<String>,
+    /// How many writes wait.
     queued: usize,
+    /// How many records wait that no call waits for.
     deferred: usize,
+    /// How many records were dropped.
     dropped: u64,
 }
 
-pub(super) async fn home() -> Html<&'static str> {
+pub(super) async fn show_home() -> Html<&'static str> {
     Html(HOME)
 }
 
-pub(super) async fn alive() -> Json<ProbeAnswer> {
+/// Report that the process answers
+#[utoipa::path(
+    get,
+    path = "/healthz",
+    operation_id = "check_liveness",
+    tag = "status",
+    security(()),
+    responses((status = 200, description = "The process answers", body = ProbeAnswer))
+)]
+pub(super) async fn check_liveness() -> Json<ProbeAnswer> {
     Json(ProbeAnswer { status: "ok" })
 }
 
-/// Whether calls can be judged and recorded now.
-pub(super) async fn ready(State(plane): State<Arc<Plane>>) -> (StatusCode, Json<ProbeAnswer>) {
+/// Report whether calls can be judged and recorded
+#[utoipa::path(
+    get,
+    path = "/readyz",
+    operation_id = "check_readiness",
+    tag = "status",
+    security(()),
+    responses(
+        (status = 200, description = "They can", body = ProbeAnswer),
+        (status = 503, description = "They cannot: the store has failed", body = ProbeAnswer),
+    )
+)]
+pub(super) async fn check_readiness(
+    State(plane): State<Arc<Plane>>,
+) -> (StatusCode, Json<ProbeAnswer>) {
     if plane.ops.store().health().ok {
         (StatusCode::OK, Json(ProbeAnswer { status: "ready" }))
     } else {
@@ -94,12 +148,39 @@ pub(super) async fn ready(State(plane): State<Arc<Plane>>) -> (StatusCode, Json<
     }
 }
 
-pub(super) async fn metrics(State(plane): State<Arc<Plane>>) -> impl IntoResponse {
+/// Read the metrics
+///
+/// On a loopback listener no token is needed.
+#[utoipa::path(
+    get,
+    path = "/metrics",
+    operation_id = "read_metrics",
+    tag = "status",
+    security((), ("admin_token" = [])),
+    responses(
+        (
+            status = 200,
+            description = "Metrics in the OpenMetrics text format",
+            body = String,
+            content_type = "application/openmetrics-text"
+        ),
+        Unauthorized,
+    )
+)]
+pub(super) async fn read_metrics(State(plane): State<Arc<Plane>>) -> impl IntoResponse {
     let media_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     ([(header::CONTENT_TYPE, media_type)], plane.ops.live().metrics())
 }
 
-pub(super) async fn status(
+/// Show the state of the gateway
+#[utoipa::path(
+    get,
+    path = "/status",
+    operation_id = "show_status",
+    tag = "status",
+    responses((status = 200, description = "The state", body = GatewayStatus), NotFound)
+)]
+pub(super) async fn show_status(
     State(plane): State<Arc<Plane>>,
 ) -> Result<Json<GatewayStatus>, Problem> {
     let live = plane.ops.live();

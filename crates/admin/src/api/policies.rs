@@ -1,5 +1,7 @@
-//! `/servers/{name}/policies`, `/policies/check` and `/policies/suggest`. A policy's version is its
-//! entity tag.
+//! `/servers/{name}/policies`, `/policies/check` and `/policies/suggest`. The version
+//! of a policy is its entity tag.
+
+mod view;
 
 use std::sync::Arc;
 
@@ -9,76 +11,37 @@ use axum::{
     http::{HeaderMap, StatusCode, header},
     response::{IntoResponse as _, Response},
 };
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
-use sluice_policy::{Format, SuggestedPolicy, ToolSeen, suggest_policy};
-use sluice_store::{AttachedPolicy, Name, PolicyVersion};
+use sluice_policy::{SuggestedPolicy, ToolSeen, suggest_policy};
+use sluice_store::{AttachedPolicy, Name};
 
+use self::view::{
+    CheckResult, PolicyList, PolicySuggestion, PolicySummary, PolicyView, SuggestRequest,
+    VersionList, VersionView,
+};
 use super::{
     Plane, Problem,
     extract::{JsonBody, PathParams, PolicyText, RequestActor},
+    openapi::{
+        BadGateway, Conflict, ContentTooLarge, InternalServerError, NotFound, PreconditionFailed,
+        ServiceUnavailable, UnprocessableContent, UnsupportedMediaType,
+    },
+    problem::PolicyProblem,
     run_to_completion,
-    servers::source_name,
 };
-use crate::ops::{self, Expected, PutPolicy};
+use crate::{
+    ops::{self, Expected, PutPolicy},
+    schema::ObjectName,
+};
 
-#[derive(Serialize)]
-pub(super) struct PolicyList {
-    policies: Vec<PolicySummary>,
-}
-
-#[derive(Serialize)]
-struct PolicySummary {
-    server: String,
-    name: String,
-    version: String,
-    format: &'static str,
-    source: &'static str,
-}
-
-#[derive(Serialize)]
-struct PolicyView {
-    server: String,
-    name: String,
-    version: String,
-    format: &'static str,
-    source: &'static str,
-    text: String,
-}
-
-#[derive(Serialize)]
-pub(super) struct VersionList {
-    versions: Vec<VersionView>,
-}
-
-#[derive(Serialize)]
-struct VersionView {
-    version: String,
-    format: &'static str,
-    at: String,
-    text: String,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct SuggestRequest {
-    server: String,
-}
-
-#[derive(Serialize)]
-pub(super) struct PolicySuggestion {
-    server: String,
-    policy: Value,
-    /// What it does, in words.
-    effect: Vec<String>,
-}
-
-#[derive(Serialize)]
-pub(super) struct CheckResult {
-    ok: bool,
-    problems: Vec<sluice_policy::Problem>,
-}
-
+/// List the policies of a server
+#[utoipa::path(
+    get,
+    path = "/servers/{name}/policies",
+    operation_id = "list_policies",
+    tag = "policies",
+    params(("name" = ObjectName, Path, description = "The name of the server")),
+    responses((status = 200, description = "Its policies, by name", body = PolicyList), NotFound)
+)]
 pub(super) async fn list(
     State(plane): State<Arc<Plane>>,
     PathParams(server): PathParams<Name>,
@@ -87,6 +50,26 @@ pub(super) async fn list(
     Ok(Json(PolicyList { policies: policies.iter().map(PolicySummary::of).collect() }))
 }
 
+/// Show a policy
+#[utoipa::path(
+    get,
+    path = "/servers/{name}/policies/{policy}",
+    operation_id = "show_policy",
+    tag = "policies",
+    params(
+        ("name" = ObjectName, Path, description = "The name of the server"),
+        ("policy" = ObjectName, Path, description = "The name of the policy"),
+    ),
+    responses(
+        (
+            status = 200,
+            description = "The policy",
+            body = PolicyView,
+            headers(("ETag" = String, description = "The version of the policy, in quotes"))
+        ),
+        NotFound,
+    )
+)]
 pub(super) async fn show(
     State(plane): State<Arc<Plane>>,
     PathParams((server, name)): PathParams<(Name, Name)>,
@@ -94,6 +77,48 @@ pub(super) async fn show(
     Ok(answer_with_tag(StatusCode::OK, plane.ops.policy(&server, &name)?))
 }
 
+/// Put a policy in force
+///
+/// Adds the policy, or replaces the one of this name. A policy that has problems, or
+/// whose own tests fail, is refused with every problem.
+#[utoipa::path(
+    put,
+    path = "/servers/{name}/policies/{policy}",
+    operation_id = "put_policy",
+    tag = "policies",
+    params(
+        ("name" = ObjectName, Path, description = "The name of the server"),
+        ("policy" = ObjectName, Path, description = "The name of the policy"),
+        ("If-Match" = Option<String>, Header, nullable = false, description = "Versions one of which must be in force, in quotes and separated by commas; `*` for any"),
+        ("If-None-Match" = Option<String>, Header, nullable = false, pattern = r"^\*$", description = "`*` if there must be no policy of this name; not together with `If-Match`"),
+    ),
+    request_body(
+        description = "The policy itself, as `schema/policy.schema.json` defines it. YAML can also be sent as `application/x-yaml` or `text/yaml`.",
+        content((Object = "application/json"), (String = "application/yaml"))
+    ),
+    responses(
+        (
+            status = 200,
+            description = "The policy was replaced",
+            body = PolicyView,
+            headers(("ETag" = String, description = "The version of the policy, in quotes"))
+        ),
+        (
+            status = 201,
+            description = "The policy was added",
+            body = PolicyView,
+            headers(("ETag" = String, description = "The version of the policy, in quotes"))
+        ),
+        NotFound,
+        Conflict,
+        PreconditionFailed,
+        ContentTooLarge,
+        UnsupportedMediaType,
+        UnprocessableContent,
+        InternalServerError,
+        ServiceUnavailable,
+    )
+)]
 pub(super) async fn put(
     State(plane): State<Arc<Plane>>,
     RequestActor(actor): RequestActor,
@@ -109,6 +134,28 @@ pub(super) async fn put(
     Ok(answer_with_tag(status, policy))
 }
 
+/// Take a policy out of force
+///
+/// Its versions are kept.
+#[utoipa::path(
+    delete,
+    path = "/servers/{name}/policies/{policy}",
+    operation_id = "remove_policy",
+    tag = "policies",
+    params(
+        ("name" = ObjectName, Path, description = "The name of the server"),
+        ("policy" = ObjectName, Path, description = "The name of the policy"),
+        ("If-Match" = Option<String>, Header, nullable = false, description = "Versions one of which must be in force, in quotes and separated by commas; `*` for any"),
+    ),
+    responses(
+        (status = 204, description = "The policy is not in force any more"),
+        NotFound,
+        Conflict,
+        PreconditionFailed,
+        InternalServerError,
+        ServiceUnavailable,
+    )
+)]
 pub(super) async fn remove(
     State(plane): State<Arc<Plane>>,
     RequestActor(actor): RequestActor,
@@ -121,7 +168,26 @@ pub(super) async fn remove(
     Ok(StatusCode::NO_CONTENT)
 }
 
-pub(super) async fn versions(
+/// List the versions of a policy
+///
+/// A policy that the configuration file declares has no stored versions.
+#[utoipa::path(
+    get,
+    path = "/servers/{name}/policies/{policy}/versions",
+    operation_id = "list_policy_versions",
+    tag = "policies",
+    params(
+        ("name" = ObjectName, Path, description = "The name of the server"),
+        ("policy" = ObjectName, Path, description = "The name of the policy"),
+    ),
+    responses(
+        (status = 200, description = "Its versions, the newest first", body = VersionList),
+        NotFound,
+        InternalServerError,
+        ServiceUnavailable,
+    )
+)]
+pub(super) async fn list_versions(
     State(plane): State<Arc<Plane>>,
     PathParams((server, name)): PathParams<(Name, Name)>,
 ) -> Result<Json<VersionList>, Problem> {
@@ -129,14 +195,50 @@ pub(super) async fn versions(
     Ok(Json(VersionList { versions: versions.into_iter().map(VersionView::of).collect() }))
 }
 
+/// Check a policy
+///
+/// Reads the policy and runs its own tests, without putting it in force.
+#[utoipa::path(
+    post,
+    path = "/policies/check",
+    operation_id = "check_policy",
+    tag = "policies",
+    request_body(
+        description = "The policy itself, as `schema/policy.schema.json` defines it. YAML can also be sent as `application/x-yaml` or `text/yaml`.",
+        content((Object = "application/json"), (String = "application/yaml"))
+    ),
+    responses(
+        (status = 200, description = "Everything that is wrong with it", body = CheckResult),
+        ContentTooLarge,
+        UnsupportedMediaType,
+        InternalServerError,
+    )
+)]
 pub(super) async fn check(
     State(plane): State<Arc<Plane>>,
     PolicyText { text, format }: PolicyText,
 ) -> Result<Json<CheckResult>, Problem> {
     let problems = plane.ops.check_policy(text, format).await?;
+    let problems: Vec<_> = problems.into_iter().map(PolicyProblem::from).collect();
     Ok(Json(CheckResult { ok: problems.is_empty(), problems }))
 }
 
+/// Suggest a policy for a server
+#[utoipa::path(
+    post,
+    path = "/policies/suggest",
+    operation_id = "suggest_policy",
+    tag = "policies",
+    request_body = SuggestRequest,
+    responses(
+        (status = 200, description = "The policy to start from", body = PolicySuggestion),
+        NotFound,
+        ContentTooLarge,
+        UnsupportedMediaType,
+        UnprocessableContent,
+        BadGateway,
+    )
+)]
 pub(super) async fn suggest(
     State(plane): State<Arc<Plane>>,
     JsonBody(wanted): JsonBody<SuggestRequest>,
@@ -149,7 +251,7 @@ pub(super) async fn suggest(
     Ok(Json(PolicySuggestion { server: server.to_string(), policy, effect }))
 }
 
-/// What the caller takes to be in force.
+/// What `If-Match` and `If-None-Match` say about the policy in force.
 fn parse_preconditions(headers: &HeaderMap) -> Result<Expected, Problem> {
     let tags = |name| {
         let values: Result<Vec<_>, _> =
@@ -169,51 +271,8 @@ fn parse_preconditions(headers: &HeaderMap) -> Result<Expected, Problem> {
     }
 }
 
-/// A policy with its tag.
+/// A policy with its entity tag.
 fn answer_with_tag(status: StatusCode, policy: AttachedPolicy) -> Response {
     let tag = [(header::ETAG, format!("\"{}\"", policy.version))];
     (status, tag, Json(PolicyView::of(policy))).into_response()
-}
-
-impl PolicySummary {
-    fn of(policy: &AttachedPolicy) -> PolicySummary {
-        PolicySummary {
-            server: policy.server.to_string(),
-            name: policy.name.to_string(),
-            version: policy.version.clone(),
-            format: format_name(policy.format),
-            source: source_name(policy.source),
-        }
-    }
-}
-
-impl PolicyView {
-    fn of(policy: AttachedPolicy) -> PolicyView {
-        PolicyView {
-            server: policy.server.to_string(),
-            name: policy.name.to_string(),
-            version: policy.version,
-            format: format_name(policy.format),
-            source: source_name(policy.source),
-            text: policy.text,
-        }
-    }
-}
-
-impl VersionView {
-    fn of(PolicyVersion { policy, at }: PolicyVersion) -> VersionView {
-        VersionView {
-            version: policy.version,
-            format: format_name(policy.format),
-            at: at.to_string(),
-            text: policy.text,
-        }
-    }
-}
-
-fn format_name(format: Format) -> &'static str {
-    match format {
-        Format::Json => "json",
-        Format::Yaml => "yaml",
-    }
 }

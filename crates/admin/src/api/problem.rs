@@ -7,6 +7,13 @@ use axum::{
 };
 use serde::Serialize;
 use sluice_store::StoreError;
+use utoipa::{
+    PartialSchema, ToSchema,
+    openapi::{
+        RefOr,
+        schema::{ObjectBuilder, Schema, Type},
+    },
+};
 
 use crate::ops::Refused;
 
@@ -17,7 +24,7 @@ pub(crate) struct Problem {
     /// The text for people, with a hint on its own line.
     message: String,
     /// Where a policy is wrong.
-    places: Vec<sluice_policy::Problem>,
+    places: Vec<PolicyProblem>,
 }
 
 /// The kinds of problems, which programs tell apart by their code.
@@ -38,27 +45,95 @@ pub(crate) enum ProblemKind {
     MediaType,
     Invalid,
     Policy,
-    StoreFailed,
     Catalog,
-    Upstream,
+    StoreFailed,
     StoreUnavailable,
+    Upstream,
 }
 
-/// A problem as it is sent.
-#[derive(Serialize)]
-struct ProblemDetails<'p> {
+/// A problem as RFC 9457 defines it.
+#[derive(Serialize, ToSchema)]
+pub(super) struct ProblemDetails<'p> {
+    #[schema(value_type = ProblemType)]
     r#type: String,
+    /// The kind of problem in words.
     title: &'static str,
+    /// The HTTP status of the answer.
+    #[schema(minimum = 400, maximum = 599)]
     status: u16,
+    /// What is wrong with this request.
+    #[schema(value_type = String)]
     detail: &'p str,
+    /// How to fix it, if that is known.
+    #[schema(value_type = String, required = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<&'p str>,
+    /// Everything that is wrong with a policy.
+    #[schema(value_type = Vec<PolicyProblem>)]
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    problems: &'p [sluice_policy::Problem],
+    problems: &'p [PolicyProblem],
+}
+
+/// The URI of a kind of problem, of which only the schema is used.
+pub(super) enum ProblemType {}
+
+impl PartialSchema for ProblemType {
+    fn schema() -> RefOr<Schema> {
+        let mut uris: Vec<_> = ProblemKind::ALL.into_iter().map(ProblemKind::uri).collect();
+        uris.dedup();
+        let text = ObjectBuilder::new().schema_type(Type::String);
+        text.description(Some("The kind of problem.")).enum_values(Some(uris)).into()
+    }
+}
+
+impl ToSchema for ProblemType {}
+
+/// One thing wrong with a policy's text.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct PolicyProblem {
+    /// Line, from 1.
+    line: usize,
+    /// Column in characters, from 1.
+    column: usize,
+    /// What is wrong.
+    message: String,
+    /// How to fix it, if that is known.
+    #[schema(required)]
+    hint: Option<String>,
+}
+
+impl From<sluice_policy::Problem> for PolicyProblem {
+    fn from(problem: sluice_policy::Problem) -> PolicyProblem {
+        let sluice_policy::Problem { line, column, message, hint, .. } = problem;
+        PolicyProblem { line, column, message, hint }
+    }
 }
 
 impl ProblemKind {
-    fn status(self) -> StatusCode {
+    /// All kinds; those with the same code stand together.
+    pub(super) const ALL: [ProblemKind; 19] = [
+        ProblemKind::Request,
+        ProblemKind::Token,
+        ProblemKind::Host,
+        ProblemKind::Origin,
+        ProblemKind::Command,
+        ProblemKind::Missing,
+        ProblemKind::NoSuchPath,
+        ProblemKind::Method,
+        ProblemKind::Declared,
+        ProblemKind::Conflict,
+        ProblemKind::Stale,
+        ProblemKind::TooLarge,
+        ProblemKind::MediaType,
+        ProblemKind::Invalid,
+        ProblemKind::Policy,
+        ProblemKind::Catalog,
+        ProblemKind::StoreFailed,
+        ProblemKind::StoreUnavailable,
+        ProblemKind::Upstream,
+    ];
+
+    pub(super) fn status(self) -> StatusCode {
         match self {
             ProblemKind::Request => StatusCode::BAD_REQUEST,
             ProblemKind::Token => StatusCode::UNAUTHORIZED,
@@ -76,7 +151,7 @@ impl ProblemKind {
         }
     }
 
-    fn code(self) -> &'static str {
+    pub(super) fn code(self) -> &'static str {
         match self {
             ProblemKind::Request => "request",
             ProblemKind::Token => "token",
@@ -188,7 +263,7 @@ impl From<Refused> for Problem {
         };
         let message = refused.to_string();
         let places = match refused {
-            Refused::Problems(places) => places,
+            Refused::Problems(places) => places.into_iter().map(PolicyProblem::from).collect(),
             _ => Vec::new(),
         };
         Problem { kind, message, places }

@@ -5,78 +5,142 @@ use std::{collections::BTreeMap, sync::Arc};
 use axum::{Json, extract::State, http::StatusCode};
 use serde::{Deserialize, Serialize, de::IgnoredAny};
 use sluice_store::{Name, Secret, Server, Source, Transport};
+use utoipa::ToSchema;
 
 use super::{
     Plane, Problem,
     assessment::AssessedTool,
     extract::{JsonBody, PathParams, RequestActor},
+    openapi::{
+        BadGateway, Conflict, ContentTooLarge, InternalServerError, NotFound, ServiceUnavailable,
+        UnprocessableContent, UnsupportedMediaType,
+    },
     run_to_completion,
 };
 use crate::{
     declare,
     live::Tool,
     ops::{Refused, WantedServer},
+    schema::{ObjectName, ProcessSharing, ProcessStart},
     span,
 };
 
-/// What stands in the place of what is not shown.
+/// Stands in place of text that is not shown.
 const MASK: &str = "…";
 
-#[derive(Serialize)]
+/// All servers, by name.
+#[derive(Serialize, ToSchema)]
 pub(super) struct ServerList {
     servers: Vec<ServerView>,
 }
 
-/// A server, without the values of its headers.
-#[derive(Serialize, Default)]
+/// A server, without the values of its headers and variables.
+#[derive(Serialize, ToSchema)]
 pub(super) struct ServerView {
+    #[schema(value_type = ObjectName)]
     name: String,
-    source: &'static str,
-    transport: &'static str,
+    source: DeclarationSource,
+    transport: ServerTransport,
+    /// Where the server is, without its query. Only with transport `http`.
+    #[schema(nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     url: Option<String>,
+    /// Which built-in server it is. Only with transport `builtin`.
+    #[schema(nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     builtin: Option<String>,
-    /// Without what may be secret in it.
+    /// The command and its arguments, with secrets masked. Only with transport `stdio`.
+    #[schema(nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     command: Option<Vec<String>>,
+    #[schema(value_type = ProcessSharing, required = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     instances: Option<&'static str>,
+    #[schema(value_type = ProcessStart, required = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     start: Option<&'static str>,
     /// Names of the variables that are set for the command.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     env: Vec<String>,
-    /// Their names.
+    /// Names of the headers that are sent to the server.
     headers: Vec<String>,
+    /// How long the server may be silent, such as `60s`.
     timeout: String,
+    /// The policy for callers without a token.
+    #[schema(value_type = Option<ObjectName>, required)]
     anonymous_policy: Option<String>,
 }
 
-#[derive(Deserialize)]
+/// Whether something is declared in the configuration file, or is in the store.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum DeclarationSource {
+    File,
+    Stored,
+}
+
+/// How the gateway speaks to a server.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum ServerTransport {
+    Http,
+    Stdio,
+    Builtin,
+}
+
+/// A server to add.
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NewServer {
+    #[schema(value_type = ObjectName)]
     name: String,
+    /// Where the server is: `http` or `https`, without user name and fragment.
+    #[schema(value_type = String, required)]
     url: Option<String>,
+    /// Headers to send to the server.
     #[serde(default)]
     headers: BTreeMap<String, String>,
+    /// How long the server may be silent, such as `60s`.
     timeout: Option<String>,
+    /// The policy for callers without a token.
+    #[schema(value_type = Option<ObjectName>)]
     anonymous_policy: Option<String>,
-    /// Known only so as to be refused for what it is.
+    /// Known only so that the refusal can say why.
+    #[schema(ignore)]
     command: Option<IgnoredAny>,
+    #[schema(ignore)]
     env: Option<IgnoredAny>,
 }
 
-#[derive(Serialize)]
+/// The tools of a server, with their assessment.
+#[derive(Serialize, ToSchema)]
 pub(super) struct ToolList {
+    #[schema(value_type = ObjectName)]
     server: String,
     tools: Vec<AssessedTool>,
 }
 
+/// List the servers
+#[utoipa::path(
+    get,
+    path = "/servers",
+    operation_id = "list_servers",
+    tag = "servers",
+    responses((status = 200, description = "All servers, by name", body = ServerList))
+)]
 pub(super) async fn list(State(plane): State<Arc<Plane>>) -> Json<ServerList> {
     Json(ServerList { servers: plane.ops.servers().iter().map(ServerView::of).collect() })
 }
 
+/// Show a server
+#[utoipa::path(
+    get,
+    path = "/servers/{name}",
+    operation_id = "show_server",
+    tag = "servers",
+    params(("name" = ObjectName, Path, description = "The name of the server")),
+    responses((status = 200, description = "The server", body = ServerView), NotFound)
+)]
 pub(super) async fn show(
     State(plane): State<Arc<Plane>>,
     PathParams(name): PathParams<Name>,
@@ -84,6 +148,26 @@ pub(super) async fn show(
     Ok(Json(ServerView::of(&plane.ops.server(&name)?)))
 }
 
+/// Add a server
+///
+/// Only servers that are reached over HTTP can be added; those that are started as a
+/// command are refused with 403.
+#[utoipa::path(
+    post,
+    path = "/servers",
+    operation_id = "add_server",
+    tag = "servers",
+    request_body = NewServer,
+    responses(
+        (status = 201, description = "The server was added and can be called", body = ServerView),
+        Conflict,
+        ContentTooLarge,
+        UnsupportedMediaType,
+        UnprocessableContent,
+        InternalServerError,
+        ServiceUnavailable,
+    )
+)]
 pub(super) async fn add(
     State(plane): State<Arc<Plane>>,
     RequestActor(actor): RequestActor,
@@ -100,6 +184,23 @@ pub(super) async fn add(
     Ok((StatusCode::CREATED, Json(ServerView::of(&server))))
 }
 
+/// Remove a server
+///
+/// Its policies are removed with it.
+#[utoipa::path(
+    delete,
+    path = "/servers/{name}",
+    operation_id = "remove_server",
+    tag = "servers",
+    params(("name" = ObjectName, Path, description = "The name of the server")),
+    responses(
+        (status = 204, description = "The server was removed"),
+        NotFound,
+        Conflict,
+        InternalServerError,
+        ServiceUnavailable,
+    )
+)]
 pub(super) async fn remove(
     State(plane): State<Arc<Plane>>,
     RequestActor(actor): RequestActor,
@@ -109,7 +210,16 @@ pub(super) async fn remove(
     Ok(StatusCode::NO_CONTENT)
 }
 
-pub(super) async fn tools(
+/// List the tools of a server
+#[utoipa::path(
+    get,
+    path = "/servers/{name}/tools",
+    operation_id = "list_tools",
+    tag = "servers",
+    params(("name" = ObjectName, Path, description = "The name of the server")),
+    responses((status = 200, description = "Its tools", body = ToolList), NotFound, BadGateway)
+)]
+pub(super) async fn list_tools(
     State(plane): State<Arc<Plane>>,
     PathParams(name): PathParams<Name>,
 ) -> Result<Json<ToolList>, Problem> {
@@ -117,6 +227,15 @@ pub(super) async fn tools(
     Ok(Json(ToolList::of(&name, tools)))
 }
 
+/// List the tools of a server, after asking the server again
+#[utoipa::path(
+    post,
+    path = "/servers/{name}/refresh",
+    operation_id = "refresh_tools",
+    tag = "servers",
+    params(("name" = ObjectName, Path, description = "The name of the server")),
+    responses((status = 200, description = "Its tools", body = ToolList), NotFound, BadGateway)
+)]
 pub(super) async fn refresh(
     State(plane): State<Arc<Plane>>,
     PathParams(name): PathParams<Name>,
@@ -127,38 +246,48 @@ pub(super) async fn refresh(
 
 impl ServerView {
     fn of(server: &Server) -> ServerView {
-        let common = ServerView {
-            name: server.name.to_string(),
-            source: source_name(server.source),
-            timeout: span::written(server.timeout),
-            anonymous_policy: server.anonymous_policy.as_ref().map(ToString::to_string),
-            ..ServerView::default()
-        };
         let names =
             |pairs: &[(String, Secret)]| pairs.iter().map(|(name, _)| name.clone()).collect();
         match &server.transport {
             Transport::Http { url, headers } => ServerView {
-                transport: "http",
                 url: Some(mask_url(url)),
                 headers: names(headers),
-                ..common
+                ..ServerView::new(server, ServerTransport::Http)
             },
-            Transport::Builtin { name, .. } => {
-                ServerView { transport: "builtin", builtin: Some(name.clone()), ..common }
-            }
+            Transport::Builtin { name, .. } => ServerView {
+                builtin: Some(name.clone()),
+                ..ServerView::new(server, ServerTransport::Builtin)
+            },
             Transport::Command { command, env, instances, start } => ServerView {
-                transport: "stdio",
                 command: Some(declare::shown_command(command)),
                 instances: Some(instances.name()),
                 start: Some(start.name()),
                 env: names(env),
-                ..common
+                ..ServerView::new(server, ServerTransport::Stdio)
             },
+        }
+    }
+
+    /// The fields that do not depend on the transport.
+    fn new(server: &Server, transport: ServerTransport) -> ServerView {
+        ServerView {
+            name: server.name.to_string(),
+            source: server.source.into(),
+            transport,
+            url: None,
+            builtin: None,
+            command: None,
+            instances: None,
+            start: None,
+            env: Vec::new(),
+            headers: Vec::new(),
+            timeout: span::written(server.timeout),
+            anonymous_policy: server.anonymous_policy.as_ref().map(ToString::to_string),
         }
     }
 }
 
-/// A URL without its query: keys are passed there too.
+/// A URL without its query, which can contain keys.
 fn mask_url(url: &str) -> String {
     match url.split_once('?') {
         Some((place, _)) => format!("{place}?{MASK}"),
@@ -173,10 +302,11 @@ impl ToolList {
     }
 }
 
-/// Where something was declared, in a word.
-pub(super) fn source_name(source: Source) -> &'static str {
-    match source {
-        Source::File => "file",
-        Source::Stored => "stored",
+impl From<Source> for DeclarationSource {
+    fn from(source: Source) -> DeclarationSource {
+        match source {
+            Source::File => DeclarationSource::File,
+            Source::Stored => DeclarationSource::Stored,
+        }
     }
 }
