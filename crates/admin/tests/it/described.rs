@@ -84,12 +84,12 @@ fn find_operation(method: &Method, path: &str) -> Option<Operation> {
 }
 
 fn check_answer(response: &Value, reply: &Reply, context: &str) {
-    let Some(content) = response["content"].as_object() else {
+    let Some(described) = response["content"].as_object() else {
         assert!(reply.text.is_empty(), "no body is described: {context}");
         return;
     };
     let media_type = reply.header("content-type").split(';').next().unwrap();
-    let described = content.get(media_type);
+    let described = described.get(media_type);
     let schema = &described.unwrap_or_else(|| panic!("{media_type}: {context}"))["schema"];
     match media_type {
         "application/json" | "application/problem+json" => check_json(schema, reply, context),
