@@ -23,6 +23,7 @@ use axum::{
     response::{IntoResponse as _, Response},
     routing::get,
 };
+use sluice_listener::AllowedCallers;
 use sluice_store::{Secret, Store, TokenHash};
 use tokio::net::TcpListener;
 use tower::Service as _;
@@ -42,10 +43,8 @@ const LARGEST_BODY: usize = (1 << 20) + (64 << 10);
 /// Settings of the admin listener.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Allowed values of `Host`, lower case; one with a port allows only that port.
-    pub hosts: Vec<String>,
-    /// Origins of pages that may call it, as browsers write them.
-    pub origins: Vec<String>,
+    /// Hosts that it may be called by, and origins of pages that may call it.
+    pub callers: AllowedCallers,
     /// Whether only this machine can connect, so that metrics need no token.
     pub is_loopback: bool,
     /// The file of the catalogue, which is created if it does not exist.

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use axum::{Json, extract::State, http::StatusCode};
 use serde::{Deserialize, Serialize, de::IgnoredAny};
-use sluice_store::{Name, Secret, Server, Source, Transport};
+use sluice_store::{MaskedTransport, Name, Server, Source};
 use utoipa::ToSchema;
 
 use super::{
@@ -18,15 +18,11 @@ use super::{
     run_to_completion,
 };
 use crate::{
-    declare,
     live::Tool,
     ops::{Refused, WantedServer},
     schema::{ObjectName, ProcessSharing, ProcessStart},
     span,
 };
-
-/// Stands in place of text that is not shown.
-const MASK: &str = "…";
 
 /// All servers, by name.
 #[derive(Serialize, ToSchema)]
@@ -246,20 +242,19 @@ pub(super) async fn refresh(
 
 impl ServerView {
     fn of(server: &Server) -> ServerView {
-        let names =
-            |pairs: &[(String, Secret)]| pairs.iter().map(|(name, _)| name.clone()).collect();
-        match &server.transport {
-            Transport::Http { url, headers } => ServerView {
-                url: Some(mask_url(url)),
+        let names = |names: Vec<&str>| names.into_iter().map(str::to_owned).collect();
+        match server.transport.mask() {
+            MaskedTransport::Http { url, headers } => ServerView {
+                url: Some(url),
                 headers: names(headers),
                 ..ServerView::new(server, ServerTransport::Http)
             },
-            Transport::Builtin { name, .. } => ServerView {
-                builtin: Some(name.clone()),
+            MaskedTransport::Builtin { name, .. } => ServerView {
+                builtin: Some(name.to_owned()),
                 ..ServerView::new(server, ServerTransport::Builtin)
             },
-            Transport::Command { command, env, instances, start } => ServerView {
-                command: Some(declare::shown_command(command)),
+            MaskedTransport::Command { command, env, instances, start } => ServerView {
+                command: Some(command),
                 instances: Some(instances.name()),
                 start: Some(start.name()),
                 env: names(env),
@@ -284,14 +279,6 @@ impl ServerView {
             timeout: span::written(server.timeout),
             anonymous_policy: server.anonymous_policy.as_ref().map(ToString::to_string),
         }
-    }
-}
-
-/// A URL without its query, which can contain keys.
-fn mask_url(url: &str) -> String {
-    match url.split_once('?') {
-        Some((place, _)) => format!("{place}?{MASK}"),
-        None => url.to_owned(),
     }
 }
 
