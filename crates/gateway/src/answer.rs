@@ -6,7 +6,7 @@ mod json;
 mod rewrite;
 mod server_request;
 
-use std::{pin::pin, sync::Arc};
+use std::{sync::Arc};
 
 use http::{HeaderName, HeaderValue, Response, StatusCode, header};
 use sluice_upstream::AnswerBody;
@@ -77,7 +77,7 @@ pub(crate) async fn relay(
     let status = parts.status;
     let relayed = match (status.as_u16(), media_type(&parts.headers)) {
         (200..=201, MediaType::Json) => {
-            pin!(json::relay(visit, expected, body, settlement.take())).await
+            json::relay(visit, expected, body, settlement.take()).await
         }
         (200..=201, MediaType::Events) => {
             Box::pin(EventStream::relay(visit, expected, body, settlement.take())).await

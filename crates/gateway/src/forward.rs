@@ -1,8 +1,6 @@
 //! Sending one permitted request upstream: the body as it was judged, and only
 //! the headers that are meant to travel.
 
-use std::pin::pin;
-
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, header};
 use sluice_upstream::headers::{REVISION, SESSION};
@@ -57,8 +55,7 @@ pub(crate) async fn forward(
         settlement.sending();
     }
     let link = &visit.server.link;
-    // Pinned where it is: it is large, and would be moved several times.
-    let sending = pin!(link.send(visit.revision.era(), request, || caller(visit)));
+    let sending = link.send(visit.revision.era(), request, || caller(visit));
     let sent = tokio::time::timeout(link.timeout, sending).await;
     match sent {
         Ok(Ok(answer)) => {

@@ -32,7 +32,6 @@ mod seal;
 mod session;
 mod settings;
 mod settle;
-mod shelf;
 mod snapshot;
 mod spoken;
 mod stack;

@@ -1,7 +1,7 @@
 //! The agents' plane: what each path is for, and the checks before any message,
 //! in their order.
 
-use std::{convert::Infallible, net::IpAddr, panic::AssertUnwindSafe, pin::pin, sync::Arc};
+use std::{convert::Infallible, net::IpAddr, panic::AssertUnwindSafe, sync::Arc};
 
 use futures_util::FutureExt as _;
 use http::{HeaderValue, Method, Request, Response, StatusCode, Version, header, request::Parts};
@@ -34,8 +34,7 @@ pub(crate) async fn answer(
     peer: Peer,
 ) -> Result<Response<ClientBody>, Infallible> {
     let in_flight = gateway.metrics.in_flight();
-    // Pinned where it is, because what is awaited is moved first.
-    let answered = pin!(AssertUnwindSafe(dispatched(gateway, request, peer)).catch_unwind()).await;
+    let answered = AssertUnwindSafe(dispatched(gateway, request, peer)).catch_unwind().await;
     drop(in_flight);
     Ok(answered.unwrap_or_else(|_| Refusal::Internal.respond(None)))
 }
@@ -61,7 +60,7 @@ async fn dispatched(
             let answered = match Place::of_all(&gateway, path) {
                 // Boxed, so that calls of one server need not have room for it.
                 Some(place) => Box::pin(stacked(gateway, request, place, peer)).await,
-                None => pin!(called(gateway, request, peer)).await,
+                None => called(gateway, request, peer).await,
             };
             answered.unwrap_or_else(|refusal| refusal.respond(None))
         }

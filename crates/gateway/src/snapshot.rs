@@ -1,6 +1,6 @@
 //! Servers and policies in force: an immutable value, swapped whole.
 
-use std::{collections::HashMap, pin::pin, sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
@@ -207,10 +207,9 @@ impl Link {
         request: Box<Request<Bytes>>,
         caller: impl FnOnce() -> Caller,
     ) -> Result<Response<AnswerBody>, SendError> {
-        // Pinned where they are, because what is awaited is moved first.
         match &self.bridge {
-            Some(bridge) => pin!(bridge.send(era, request, caller)).await,
-            None => pin!(self.upstream.send(request)).await,
+            Some(bridge) => bridge.send(era, request, caller).await,
+            None => self.upstream.send(request).await,
         }
     }
 }

@@ -137,7 +137,7 @@ fn servers(gateway: &Inner, holder: &Holder) -> Vec<Arc<ServerState>> {
 /// Answers a posted message.
 pub(crate) async fn post(stack: Stack, bytes: Vec<u8>) -> Response<ClientBody> {
     let ends = Ends::of(&stack.headers);
-    lasting(ends, || answer(stack, bytes)).await
+    lasting(ends, answer(stack, bytes)).await
 }
 
 async fn answer(stack: Stack, bytes: Vec<u8>) -> Response<ClientBody> {

@@ -2,7 +2,7 @@
 
 use std::{
     collections::VecDeque,
-    pin::{Pin, pin},
+    pin::Pin,
     sync::Arc,
     task::{Context, Poll, ready},
 };
@@ -38,7 +38,7 @@ pub(super) async fn relay(
             Err(refusal) => Err(refusal),
         }
     } else {
-        pin!(checked(visit, &expected, body, &mut settlement)).await
+        checked(visit, &expected, body, &mut settlement).await
     };
     if let (Err(refusal), Some(settlement)) = (&relayed, &mut settlement) {
         settlement.fail(&format!("{refusal:?}"));

@@ -2,7 +2,6 @@
 //! be sent.
 
 use std::{
-    pin::pin,
     sync::{Arc, LazyLock},
 };
 
@@ -79,7 +78,7 @@ pub(super) async fn plan<'d>(
 ) -> Result<Plan, Refusal> {
     match message {
         Message::Request { id, method, params } => {
-            pin!(request(visit, document, id, method, params)).await
+            request(visit, document, id, method, params).await
         }
         Message::Notification { method, .. } => Box::pin(notification(visit, method)).await,
         Message::Response { id, .. } => reply(visit, document, &id),
@@ -116,7 +115,7 @@ async fn request<'d>(
         Target::read(known.door, params).map_err(|error| Refusal::Params(error.to_string()))?;
     match (known.door, target) {
         (Door::ToolCall, Target::Tool { name, arguments }) => {
-            pin!(tool_call(visit, asked, name, arguments)).await
+            tool_call(visit, asked, name, arguments).await
         }
         (Door::Task, Target::Task(task)) => Box::pin(task_request(visit, asked, task)).await,
         (Door::Resource | Door::Completion, Target::Resource(uri)) => {
@@ -254,7 +253,7 @@ async fn tool_call(
     check_mirrored(visit, list.as_deref(), tool, arguments)?;
     let state = opened_state(visit, &asked, tool)?;
     let (call, params) = (ToolCall { tool, arguments }, asked.params);
-    match pin!(decide::tool_call(visit, call, list.as_deref())).await {
+    match decide::tool_call(visit, call, list.as_deref()).await {
         Ok(permit) => {
             let shape = Shape::Call { method: asked.method, target: tool.to_owned() };
             step(visit, asked, permit, shape, state.as_ref())
