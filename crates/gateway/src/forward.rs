@@ -7,7 +7,12 @@ use sluice_upstream::headers::{REVISION, SESSION};
 use sluice_upstream::{AnswerBody, SendError, bridge::Caller};
 use sluice_wire::mcp::header_text;
 
-use crate::{decide::Permit, refusal::Refusal, settle::Settlement, visit::Visit};
+use crate::{
+    decide::Permit,
+    refusal::Refusal,
+    settle::{CallFailure, Settlement},
+    visit::Visit,
+};
 
 /// Headers of the client that travel unchanged in either era.
 const PASSING: [HeaderName; 5] = [
@@ -70,9 +75,9 @@ pub(crate) async fn forward(
         }
         Err(_) => {
             if let Some(mut settlement) = settlement {
-                settlement.fail("the server did not answer in time");
+                settlement.fail(&CallFailure::Timeout);
             }
-            let words = link.upstream.words_at_start();
+            let words = link.state.upstream.words_at_start();
             Err(words.map_or_else(Refusal::timeout, |words| {
                 Refusal::late(format!("the server has not started in time: \"{words}\""))
             }))
@@ -89,20 +94,21 @@ fn caller(visit: &Visit) -> Caller {
 
 async fn failed(settlement: Option<Settlement>, error: &SendError) -> Refusal {
     let why = match error {
-        SendError::NotSent(_) => "the server cannot be reached",
-        SendError::NotStarted(why) | SendError::BadAnswer(why) => why,
-        SendError::Lost(_) => "the connection to the server was lost",
+        SendError::NotSent(_) => CallFailure::Unreachable,
+        SendError::NotStarted(why) => CallFailure::NotStarted(why.clone()),
+        SendError::BadAnswer(why) => CallFailure::BadAnswer(why.clone()),
+        SendError::Lost(_) => CallFailure::ConnectionLost,
     };
     match (settlement, error) {
         (Some(mut settlement), SendError::NotSent(_) | SendError::NotStarted(_)) => {
-            settlement.give_back(why).await;
+            settlement.give_back(&why).await;
         }
         (Some(mut settlement), SendError::Lost(_) | SendError::BadAnswer(_)) => {
-            settlement.fail(why);
+            settlement.fail(&why);
         }
         (None, _) => {}
     }
-    Refusal::bad_gateway(why)
+    why.to_refusal()
 }
 
 /// Boxed, because it is handed on several times.
@@ -133,9 +139,7 @@ fn made(visit: &Visit, outgoing: Outgoing) -> Box<Request<Bytes>> {
             headers.insert(LAST_EVENT, last.clone());
         }
     }
-    for (name, value) in &visit.server.link.headers {
-        headers.insert(name.clone(), value.clone());
-    }
+    visit.server.link.credential.add_to(headers);
     request
 }
 

@@ -17,8 +17,8 @@ use rustls::{
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
-pub use self::threads::Threads;
 use self::threads::Seat;
+pub use self::threads::Threads;
 use crate::{
     gateway::{Gateway, Standing},
     plane::{self, Peer},

@@ -13,7 +13,8 @@ use crate::{
     gateway::Inner,
     identify::{self, Caller},
     legacy_sse, post, receive,
-    refusal::{self, Refusal},
+    refusal::Refusal,
+    response,
     snapshot::ServerState,
     stack::{self, Stack},
     stream,
@@ -46,10 +47,10 @@ async fn dispatched(
 ) -> Response<ClientBody> {
     if request.version() < Version::HTTP_11 {
         // An answer that is cut short could not be told from a whole one.
-        return refusal::empty(StatusCode::HTTP_VERSION_NOT_SUPPORTED);
+        return response::empty(StatusCode::HTTP_VERSION_NOT_SUPPORTED);
     }
     match request.uri().path() {
-        "/healthz" => refusal::json(StatusCode::OK, r#"{"status":"ok"}"#),
+        "/healthz" => response::ok(r#"{"status":"ok"}"#),
         "/readyz" => ready(&gateway),
         path if path.starts_with("/.well-known/oauth-protected-resource") => {
             let (parts, _) = request.into_parts();
@@ -71,9 +72,9 @@ async fn dispatched(
 fn ready(gateway: &Inner) -> Response<ClientBody> {
     let health = gateway.store.health();
     if health.ok {
-        refusal::json(StatusCode::OK, r#"{"status":"ready"}"#)
+        response::ok(r#"{"status":"ready"}"#)
     } else {
-        refusal::json(
+        response::json(
             StatusCode::SERVICE_UNAVAILABLE,
             r#"{"status":"not ready","reason":"the store fails"}"#,
         )
@@ -95,10 +96,10 @@ fn metadata(parts: &Parts, peer: Peer) -> Response<ClientBody> {
     let of =
         parts.uri.path().strip_prefix("/.well-known/oauth-protected-resource").unwrap_or_default();
     if parts.method != Method::GET || !(of.is_empty() || of == "/mcp" || of.starts_with("/mcp/")) {
-        return refusal::empty(StatusCode::NOT_FOUND);
+        return response::empty(StatusCode::NOT_FOUND);
     }
     let resource = quoted(&format!("{}{of}", base(parts, peer)));
-    refusal::json(
+    response::json(
         StatusCode::OK,
         format!(r#"{{"resource":{resource},"bearer_methods_supported":["header"]}}"#),
     )

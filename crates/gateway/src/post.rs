@@ -9,7 +9,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use http::{HeaderMap, Response, StatusCode};
+use http::{HeaderMap, Response};
 use sluice_upstream::headers::{REVISION, SESSION};
 use sluice_wire::{
     json::{Document, Value},
@@ -22,8 +22,8 @@ use crate::{
     body::ClientBody,
     forward::forward,
     receive,
-    refusal::{self, Refusal},
-    repair,
+    refusal::Refusal,
+    repair, response,
     session::Session,
     spoken, subscriptions,
     visit::Visit,
@@ -123,7 +123,7 @@ async fn carried_out(
 ) -> Result<Response<ClientBody>, Refusal> {
     let step = match plan {
         Plan::Answer(answer) => return Ok(answer),
-        Plan::Result(result) => return Ok(refusal::json(StatusCode::OK, wrapped(id, &result))),
+        Plan::Result(result) => return Ok(response::result(id, &result)),
         Plan::Listen(permit) => {
             return Box::pin(subscriptions::listen(visit, permit, &document, id)).await;
         }
@@ -152,22 +152,14 @@ async fn carried_out(
         (Some(expected), _) => relay(visit, expected, answered).await,
         (None, _) if is_suspicious => {
             Box::pin(repair::replaced(visit, answered.answer)).await?;
-            Ok(refusal::empty(StatusCode::ACCEPTED))
+            Ok(response::accepted())
         }
-        (None, _) if answered.answer.status().is_success() => {
-            Ok(refusal::empty(StatusCode::ACCEPTED))
-        }
+        (None, _) if answered.answer.status().is_success() => Ok(response::accepted()),
         (None, _) => {
             let (parts, body) = answered.answer.into_parts();
             Err(Box::pin(read_refusal(visit, &parts, body)).await)
         }
     }
-}
-
-/// A result as the answer to its request.
-pub(crate) fn wrapped(id: Option<&Id>, result: &str) -> String {
-    let id = id.map_or_else(|| "null".into(), Id::to_json);
-    format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)
 }
 
 /// Whether a parameter is there, and text.

@@ -1,11 +1,9 @@
 //! What is to be done with a message: judged through its door, and made ready to
 //! be sent.
 
-use std::{
-    sync::{Arc, LazyLock},
-};
+use std::sync::{Arc, LazyLock};
 
-use http::{Response, StatusCode};
+use http::Response;
 use sluice_policy::{Policy, ServerRequest};
 use sluice_wire::{
     edit::{self, Edits, Fate, quoted},
@@ -22,7 +20,8 @@ use crate::{
     body::ClientBody,
     decide::{self, Access, Permit, Stop, ToolCall},
     forward::Outgoing,
-    refusal::{self, Refusal},
+    refusal::Refusal,
+    response,
     spoken::{
         META_CAPABILITIES, META_VERSION, TASKS_EXTENSION, argument_text, mirrored, mirrored_target,
     },
@@ -235,7 +234,7 @@ fn no_such_task(visit: &Visit, asked: &Asked<'_>) -> Refusal {
     if !visit.is_modern() {
         return unknown();
     }
-    if visit.server.link.tools.lacks_tasks() {
+    if visit.server.link.state.tools.lacks_tasks() {
         return Refusal::UnknownMethod { method: asked.method.to_owned(), is_modern: true };
     }
     let declared = asked.params.and_then(|params| params.get("_meta")?.get(META_CAPABILITIES));
@@ -271,9 +270,9 @@ async fn definitions(visit: &Visit, tool: &str) -> Option<Arc<ToolList>> {
     if is_needed || visit.is_modern() {
         return Box::pin(Tools::list(link, &bounds, tool)).await;
     }
-    let known = link.tools.known();
+    let known = link.state.tools.known();
     if known.is_none() {
-        link.tools.learn_once(link, &bounds);
+        link.state.tools.learn_once(link, &bounds);
     }
     known
 }
@@ -415,7 +414,7 @@ pub(crate) fn needs_id(method: &str) -> Refusal {
 
 /// A message that is taken and goes no further.
 fn ignore() -> Plan {
-    Plan::Answer(refusal::empty(StatusCode::ACCEPTED))
+    Plan::Answer(response::accepted())
 }
 
 /// A client's answer to a request of the server. One that nobody waits for, because

@@ -21,8 +21,9 @@ use sluice_wire::{
 use tokio::sync::{broadcast, watch};
 
 use crate::{
+    credential::Credential,
+    link::Link,
     refusal::Refusal,
-    snapshot::Link,
     spoken::{META_CAPABILITIES, META_VERSION},
 };
 
@@ -47,6 +48,8 @@ pub(super) struct Feed {
     /// What the server agreed to, or why not, once it has said.
     begun: watch::Receiver<Option<Result<Arc<str>, Refusal>>>,
     is_over: Arc<AtomicBool>,
+    /// What it was begun with.
+    credential: Credential,
 }
 
 impl Feed {
@@ -67,11 +70,13 @@ impl Feed {
             task.run(&wish).await;
             over.store(true, Ordering::Relaxed);
         });
-        Arc::new(Feed { sender, begun, is_over })
+        Arc::new(Feed { sender, begun, is_over, credential: link.credential.clone() })
     }
 
-    pub(super) fn is_over(&self) -> bool {
-        self.is_over.load(Ordering::Relaxed)
+    /// Whether those who come now can listen too: it goes on, and was begun with the
+    /// credential that the link has now.
+    pub(super) fn serves(&self, link: &Link) -> bool {
+        !self.is_over.load(Ordering::Relaxed) && self.credential == link.credential
     }
 
     pub(super) fn listen(&self) -> broadcast::Receiver<Heard> {
@@ -184,7 +189,7 @@ impl Task {
             return;
         }
         if method == "notifications/tools/list_changed" {
-            self.link.tools.suspect();
+            self.link.state.tools.suspect();
         }
         // Nobody may be listening just now.
         let _ = self.sender.send(Heard::News { method: method.into(), params });
@@ -207,9 +212,7 @@ impl Task {
         ] {
             headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
         }
-        for (name, value) in &self.link.headers {
-            headers.insert(name.clone(), value.clone());
-        }
+        self.link.credential.add_to(headers);
         request
     }
 }

@@ -8,7 +8,7 @@ use http_body_util::BodyExt as _;
 use sluice_testkit::Folder;
 use sluice_upstream::{
     AnswerBody, SendError, Upstream,
-    stdio::{Instances, Launch, Limits, OnlyChild, Program, StdioServer},
+    stdio::{Instances, Launch, Limits, OnlyChild, Program, StdioServer, Timeout},
 };
 
 /// Bytes of one message.
@@ -91,7 +91,7 @@ impl Server {
         let folder = Folder::new().unwrap();
         let record = folder.join("record").display().to_string();
         let program = Program { command, env: vec![("RECORD".into(), record)] };
-        let limits = Limits { message: MOST, patience: Some(patience) };
+        let limits = Limits { message: MOST, timeout: Some(Timeout::new(patience)) };
         let server = StdioServer::new("test", launch(), program, instances, limits);
         Server { upstream: Upstream::Stdio(server.into()), folder }
     }
