@@ -12,12 +12,10 @@ use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 use anyhow::anyhow;
 use sluice_admin::Live as _;
 use sluice_gateway::{Builtins, Gateway, Settings, Threads, Tls};
+use sluice_http::address::Reach;
 use sluice_policy::ArgPath;
+use sluice_stdio::{Launch, Supervisor};
 use sluice_store::{Changes, Clock, Key, OpenError, Server, Store, StoreConfig, Transport};
-use sluice_upstream::{
-    address::Reach,
-    stdio::{Launch, Supervisor},
-};
 use sluice_wire::json::Bounds;
 use tokio::{net::TcpListener, sync::watch, task::JoinSet};
 

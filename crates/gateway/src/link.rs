@@ -2,21 +2,21 @@
 //!
 //! A definition is immutable and replaced whole when the configuration changes. The
 //! state is everything that was found out or opened: it is taken over by the next
-//! definition as long as that describes the same endpoint, so that a new time-out or
-//! a new header costs neither learnt tools nor connections nor sessions.
+//! definition as long as that describes the same endpoint, so that a new time-out costs
+//! neither learnt tools nor connections nor sessions. With another credential the
+//! connections and the tools stay; streams and the sessions of the bridge begin again,
+//! because they were opened with the one before.
 
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{Request, Response};
+use sluice_bridge::{Bridge, Caller, Offer};
+use sluice_builtin::Endpoint;
+use sluice_http::{AnswerBody, HttpUpstream, SendError, address::Reach};
+use sluice_stdio::{self as stdio, StdioServer};
 use sluice_store::{Instances, Secret, Server, Source, Start, Transport};
-use sluice_upstream::{
-    AnswerBody, HttpUpstream, SendError, Upstream,
-    address::Reach,
-    bridge::{Bridge, Caller, Offer},
-    builtin::Endpoint,
-    stdio::{self, StdioServer},
-};
+use sluice_upstream::Upstream;
 use sluice_wire::mcp::Era;
 
 use crate::{
@@ -49,7 +49,7 @@ pub(crate) struct LinkState {
     /// For clients of an era that the server does not speak, with their sessions.
     /// Servers of our own speak both.
     pub(crate) bridge: Option<Bridge>,
-    pub(crate) tools: Tools,
+    pub(crate) tools: Arc<Tools>,
     /// Subscriptions that clients share.
     pub(crate) hub: Hub,
 }
@@ -66,31 +66,33 @@ impl Link {
         if let Some(before) = before.filter(|before| before.server == *server) {
             return Ok(Arc::clone(before));
         }
+        let credential = read_credential(server)?;
         let state = match before.filter(|before| is_same_endpoint(&before.server, server)) {
-            Some(before) => Arc::clone(&before.state),
+            Some(before) if before.credential == credential => Arc::clone(&before.state),
+            Some(before) => Arc::new(before.state.begin_again(server)),
             None => Arc::new(LinkState::new(server, build_upstream(server, settings, builtins)?)),
         };
-        Link::define(server, state).map(Arc::new)
+        Ok(Arc::new(Link::define(server, credential, state)))
     }
 
     /// The link to a server that is reached in this way.
     pub(crate) fn over(server: &Server, upstream: Upstream) -> Result<Link, ApplyError> {
-        Link::define(server, Arc::new(LinkState::new(server, upstream)))
+        let state = Arc::new(LinkState::new(server, upstream));
+        Ok(Link::define(server, read_credential(server)?, state))
     }
 
-    fn define(server: &Server, state: Arc<LinkState>) -> Result<Link, ApplyError> {
-        let credential =
-            Credential::read(&server.transport).map_err(|reason| apply_error(server, reason))?;
-        Ok(Link {
+    fn define(server: &Server, credential: Credential, state: Arc<LinkState>) -> Link {
+        Link {
             server: server.clone(),
             name: server.name.as_str().into(),
             credential,
             timeout: server.timeout,
             state,
-        })
+        }
     }
 
-    /// Whether two definitions are of the same endpoint, with one state.
+    /// Whether two definitions are of the same endpoint under the same credential, with
+    /// one state.
     pub(crate) fn shares_state(&self, other: &Link) -> bool {
         Arc::ptr_eq(&self.state, &other.state)
     }
@@ -98,10 +100,10 @@ impl Link {
     /// Puts this definition in force: starts what is to run from the beginning, and
     /// tells a state that is taken over what has changed.
     pub(crate) fn take_effect(&self, before: Option<&Link>) {
-        let before = before.filter(|before| before.shares_state(self));
         if let Upstream::Stdio(child) = &self.state.upstream {
             child.set_timeout(self.timeout);
-            let is_started = before.is_some_and(|before| starts_up(&before.server));
+            let is_started =
+                before.is_some_and(|before| before.shares_state(self) && starts_up(&before.server));
             if starts_up(&self.server) && !is_started {
                 let child = Arc::clone(child);
                 tokio::spawn(async move { child.begin().await });
@@ -129,6 +131,15 @@ impl Link {
 
 impl LinkState {
     fn new(server: &Server, upstream: Upstream) -> LinkState {
+        LinkState::with(server, upstream, Arc::default())
+    }
+
+    /// The state of the same endpoint for another credential.
+    fn begin_again(&self, server: &Server) -> LinkState {
+        LinkState::with(server, self.upstream.clone(), Arc::clone(&self.tools))
+    }
+
+    fn with(server: &Server, upstream: Upstream, tools: Arc<Tools>) -> LinkState {
         let offer = match server.bridge {
             sluice_store::Bridge::OwnEra => Offer::OwnEra,
             sluice_store::Bridge::Modern => Offer::Modern,
@@ -137,7 +148,7 @@ impl LinkState {
         LinkState {
             bridge: (!speaks_both).then(|| Bridge::new(upstream.clone(), offer)),
             upstream,
-            tools: Tools::default(),
+            tools,
             hub: Hub::default(),
         }
     }
@@ -145,6 +156,10 @@ impl LinkState {
 
 fn apply_error(server: &Server, reason: String) -> ApplyError {
     ApplyError::Server { server: server.name.as_str().into(), reason }
+}
+
+fn read_credential(server: &Server) -> Result<Credential, ApplyError> {
+    Credential::read(&server.transport).map_err(|reason| apply_error(server, reason))
 }
 
 fn starts_up(server: &Server) -> bool {

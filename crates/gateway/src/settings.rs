@@ -1,8 +1,9 @@
 //! What the data path needs to know that no request can change.
 
+use sluice_http::address::Reach;
 use sluice_policy::ArgPath;
+use sluice_stdio::Launch;
 use sluice_store::{Clock, Key};
-use sluice_upstream::{address::Reach, stdio::Launch};
 use sluice_wire::json::Bounds;
 
 /// Settings of the agents' plane.

@@ -2,9 +2,10 @@
 
 use std::{collections::HashMap, sync::Arc};
 
+use sluice_builtin::Builtin;
 use sluice_policy::Policy;
 use sluice_store::{AttachedPolicy, Grant, Name, PolicyRef, Server, TokenHash};
-use sluice_upstream::{Upstream, builtin::Builtin};
+use sluice_upstream::Upstream;
 
 use crate::{grants::Holder, link::Link, settings::Settings};
 

@@ -10,7 +10,8 @@ use std::{
 
 use bytes::Bytes;
 use http::Response;
-use sluice_upstream::{Upstream, sse::encode_message};
+use sluice_http::sse::encode_message;
+use sluice_upstream::Upstream;
 use sluice_wire::{
     edit::{self, Fate, quoted},
     json::{Bounds, Document, Value},
@@ -47,7 +48,7 @@ impl Hub {
     fn feed(&self, link: &Arc<Link>, bounds: Bounds, wish: &str) -> Option<Arc<Feed>> {
         let mut feeds = self.feeds.lock().ok()?;
         let known = feeds.get(wish).and_then(Weak::upgrade);
-        if let Some(feed) = known.filter(|feed| feed.serves(link)) {
+        if let Some(feed) = known.filter(|feed| !feed.is_over()) {
             return Some(feed);
         }
         feeds.retain(|_, feed| feed.strong_count() > 0);

@@ -7,8 +7,8 @@ use bytes::Bytes;
 use http::{HeaderValue, Request, Response, header};
 use http_body_util::BodyExt as _;
 use sluice_admin::{Api, Eventual, FileProblem, InForce, Live, Running, Settings, TakeError, Tool};
+use sluice_http::{AnswerBody, BodyError};
 use sluice_store::{Grant, Name, Secret, Store, TokenHash};
-use sluice_upstream::{AnswerBody, BodyError};
 
 use crate::data::{catalog_file, check_private};
 

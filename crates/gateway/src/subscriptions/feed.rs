@@ -8,9 +8,9 @@ use std::sync::{
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode};
 use http_body_util::BodyExt as _;
-use sluice_upstream::{
+use sluice_bridge::Caller;
+use sluice_http::{
     AnswerBody,
-    bridge::Caller,
     sse::{Decoder, Event},
 };
 use sluice_wire::{
@@ -21,7 +21,6 @@ use sluice_wire::{
 use tokio::sync::{broadcast, watch};
 
 use crate::{
-    credential::Credential,
     link::Link,
     refusal::Refusal,
     spoken::{META_CAPABILITIES, META_VERSION},
@@ -48,8 +47,6 @@ pub(super) struct Feed {
     /// What the server agreed to, or why not, once it has said.
     begun: watch::Receiver<Option<Result<Arc<str>, Refusal>>>,
     is_over: Arc<AtomicBool>,
-    /// What it was begun with.
-    credential: Credential,
 }
 
 impl Feed {
@@ -70,13 +67,11 @@ impl Feed {
             task.run(&wish).await;
             over.store(true, Ordering::Relaxed);
         });
-        Arc::new(Feed { sender, begun, is_over, credential: link.credential.clone() })
+        Arc::new(Feed { sender, begun, is_over })
     }
 
-    /// Whether those who come now can listen too: it goes on, and was begun with the
-    /// credential that the link has now.
-    pub(super) fn serves(&self, link: &Link) -> bool {
-        !self.is_over.load(Ordering::Relaxed) && self.credential == link.credential
+    pub(super) fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Relaxed)
     }
 
     pub(super) fn listen(&self) -> broadcast::Receiver<Heard> {
