@@ -23,17 +23,21 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("pharo", &["wire", "http", "builtin"]),
     ("demo", &["wire", "builtin"]),
     ("stack", &["wire", "classify"]),
+    ("listener", &[]),
     (
         "gateway",
-        &["wire", "classify", "policy", "store", "http", "stdio", "builtin", "upstream", "bridge"],
+        &[
+            "wire", "classify", "policy", "store", "http", "stdio", "builtin", "upstream",
+            "bridge", "listener",
+        ],
     ),
-    ("admin", &["wire", "classify", "catalog", "policy", "store"]),
+    ("admin", &["wire", "classify", "catalog", "policy", "store", "listener"]),
     ("testkit", &["wire", "policy", "store", "upstream"]),
     (
         "cli",
         &[
             "wire", "classify", "policy", "catalog", "store", "http", "stdio", "builtin",
-            "upstream", "pharo", "demo", "stack", "gateway", "admin",
+            "upstream", "pharo", "demo", "stack", "listener", "gateway", "admin",
         ],
     ),
 ];
