@@ -1,6 +1,9 @@
-//! House rules that no compiler checks: layers, lengths, head comments, links.
+//! House rules that no compiler checks: layers, lengths, head comments, names, links.
 
 #![cfg(test)]
+
+#[path = "tidy/names.rs"]
+mod names;
 
 use std::{
     collections::BTreeSet,

@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal as _};
 
 use clap::{Args, ValueEnum};
 use sluice_admin::known::KnownFound;
-use sluice_catalog::{Catalog, Found, Query, Server};
+use sluice_catalog::{Catalog, Query, SearchResults, Server};
 use sluice_classify::{Category, Risk, SignalKind};
 
 use super::page::of_risk;
@@ -113,7 +113,7 @@ fn width() -> usize {
     }
 }
 
-fn drawn(found: &Found, width: usize) -> String {
+fn drawn(found: &SearchResults, width: usize) -> String {
     let mut text = String::new();
     if !found.servers.is_empty() {
         let rows: Vec<_> = found

@@ -184,7 +184,7 @@ fn near(name: &str, known: &BTreeSet<&str>) -> String {
 fn told(machine: &Machine, entries: &[&Entry]) -> anyhow::Result<()> {
     for entry in entries {
         let file = visible(&machine.shown(&entry.file));
-        let place = fitted(&visible(&entry.transport.shown()), WIDTH);
+        let place = fitted(&visible(&entry.transport.to_masked()), WIDTH);
         remark(&format!("`{}` in {file}\n  {FAINT}{place}{FAINT:#}\n", visible(&entry.name)))?;
     }
     Ok(())
