@@ -115,7 +115,7 @@ impl Gateway {
         if tokio::time::timeout(LAST_CALLS, graceful.shutdown()).await.is_err() {
             tracing::warn!("some calls did not finish in time and were cut");
         }
-        self.inner.failures.sweep(&self.inner);
+        self.inner.failures.finish(&self.inner);
     }
 
     fn take(
