@@ -115,6 +115,17 @@ fn documents_stay_within_their_length() {
 }
 
 #[test]
+fn the_lexicon_holds_only_terms_of_our_own() {
+    const MOST_TERMS: usize = 40;
+    let lexicon = read(&root().join("docs/lexicon.md"));
+    let rows = lexicon.lines().filter(|line| line.starts_with("| ")).skip(2);
+    let terms: Vec<_> = rows.filter_map(|row| row.split(" | ").next()).collect();
+    let (count, is_sorted) = (terms.len(), terms.is_sorted());
+    assert!(count <= MOST_TERMS, "{count} terms, at most {MOST_TERMS}");
+    assert!(is_sorted && count > 0, "the terms are not in alphabetical order");
+}
+
+#[test]
 fn links_in_documents_lead_somewhere() {
     let mut wrong = Vec::new();
     for file in files_below(&root(), "md") {

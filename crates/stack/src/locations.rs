@@ -115,7 +115,7 @@ const TABLE: [Row; 18] = [
 
 /// The file of a client that people are told to edit, and its form: the user's own,
 /// else that of a folder. Where its folder differs by system, it is the name alone.
-pub(crate) fn usual_file(client: Client) -> (String, Form) {
+pub(crate) fn usual_file(client: Client) -> (String, FileFormat) {
     let rank = |base| match base {
         Base::Home | Base::Claude | Base::Codex | Base::DotConfig => 0,
         Base::Work => 1,
