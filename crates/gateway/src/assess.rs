@@ -20,7 +20,7 @@ use sluice_upstream::Upstream;
 use sluice_wire::json::{Bounds, Document, Value};
 use tokio::time::Instant;
 
-use crate::snapshot::Link;
+use crate::link::Link;
 
 /// A list older than this is learnt again, beside the call that noticed.
 const FRESH: Duration = Duration::from_mins(5);
@@ -162,7 +162,7 @@ fn assessed<'d>(
     siblings: &Siblings<'d>,
 ) -> Assessment {
     let assessment = classify(definition, siblings);
-    if !matches!(link.upstream, Upstream::Builtin(_)) {
+    if !matches!(link.state.upstream, Upstream::Builtin(_)) {
         return assessment;
     }
     let declared =
@@ -221,7 +221,7 @@ impl Tools {
         bounds: &Bounds,
         tool: &str,
     ) -> Option<Arc<ToolList>> {
-        let tools = &link.tools;
+        let tools = &link.state.tools;
         let known = tools.known.load_full();
         let is_suspect = tools.is_suspect.load(Ordering::Relaxed);
         match known {
@@ -250,7 +250,7 @@ impl Tools {
 
     /// Asks the server, unless somebody else has just done so.
     pub(crate) async fn learn(link: &Arc<Link>, bounds: &Bounds) -> Option<Arc<ToolList>> {
-        let tools = &link.tools;
+        let tools = &link.state.tools;
         let begun = Instant::now();
         let mut asked = tools.asking.lock().await;
         let is_suspect = tools.is_suspect.load(Ordering::Relaxed);

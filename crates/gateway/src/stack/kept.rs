@@ -14,7 +14,7 @@ use sluice_store::new_id;
 use sluice_wire::{mcp::Revision, rpc::Id};
 use tokio::{sync::broadcast, time::Instant};
 
-use crate::{gateway::Inner, grants::Holder, refusal::Refusal, seal::Purpose, snapshot::Link};
+use crate::{gateway::Inner, grants::Holder, link::LinkState, refusal::Refusal, seal::Purpose};
 
 /// Bytes of all sessions that are kept; the oldest are forgotten.
 const MOST_BYTES: usize = 32 << 20;
@@ -106,7 +106,7 @@ pub(super) struct Place {
 /// What client and server have agreed on.
 #[derive(Debug, Clone)]
 pub(super) struct Opened {
-    pub(super) link: Weak<Link>,
+    pub(super) link: Weak<LinkState>,
     /// The session as a client of that server alone would be told it.
     pub(super) session: Option<HeaderValue>,
     pub(super) revision: HeaderValue,
