@@ -59,9 +59,9 @@ const LONGEST_FILE: u64 = 64 << 20;
 pub struct Overrides {
     /// The configuration file; `sluice.toml`, if there is one.
     pub config: Option<PathBuf>,
-    /// Where agents connect to.
+    /// Address of the agent listener.
     pub listen: Option<SocketAddr>,
-    /// Where people and commands connect to.
+    /// Address of the admin listener.
     pub admin: Option<SocketAddr>,
     /// The data directory.
     pub data: Option<PathBuf>,
