@@ -161,7 +161,7 @@ impl Bridge {
         }
         let kept = request.clone();
         let answer = self.link.upstream.send(request).await?;
-        match self.examined(era, &kept, answer, caller.bounds).await? {
+        match self.examine_answer(era, &kept, answer, caller.bounds).await? {
             Examined::Passes(answer) => Ok(answer),
             Examined::Crosses => self.cross(era, *kept, caller).await,
         }
@@ -180,7 +180,7 @@ impl Bridge {
     }
 
     /// Looks at the answer to a request in an era that the server may not speak.
-    async fn examined(
+    async fn examine_answer(
         &self,
         era: Era,
         request: &Request<Bytes>,
@@ -205,7 +205,7 @@ impl Bridge {
             }
             return Ok(Examined::Passes(answer));
         }
-        let (parts, bytes) = collected(answer, bounds).await?;
+        let (parts, bytes) = collect_body(answer, bounds).await?;
         let document = Document::parse(bytes.to_vec(), &bounds).ok();
         let answer = Response::from_parts(parts, AnswerBody::Whole(Full::new(bytes)));
         let error = document.as_ref().and_then(|document| document.root().get("error"));
@@ -241,7 +241,7 @@ fn is_short(headers: &HeaderMap) -> bool {
 }
 
 /// An answer's body, whole.
-async fn collected(
+async fn collect_body(
     answer: Response<AnswerBody>,
     bounds: Bounds,
 ) -> Result<(http::response::Parts, Bytes), SendError> {
