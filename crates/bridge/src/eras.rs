@@ -6,6 +6,7 @@ use std::{
 };
 
 use http::HeaderMap;
+use sluice_http::headers::{METHOD, REVISION, SESSION};
 use sluice_wire::{json::Bounds, mcp::Era, rpc::Id};
 use tokio::time::Instant;
 
@@ -98,8 +99,8 @@ impl Link {
 
     async fn discovers(&self, headers: HeaderMap, bounds: Bounds) -> Speaks {
         let mut headers = exchange::plain_headers(&headers);
-        set(&mut headers, "mcp-protocol-version", MODERN.name());
-        set(&mut headers, "mcp-method", "server/discover");
+        set(&mut headers, REVISION, MODERN.name());
+        set(&mut headers, METHOD, "server/discover");
         let bare = r#"{"jsonrpc":"2.0","method":"server/discover"}"#;
         let Ok(bare) = sluice_wire::json::Document::parse(bare, &bounds) else {
             return Speaks::Unknown;
@@ -112,11 +113,9 @@ impl Link {
         let headers = exchange::plain_headers(&headers);
         let body = hello(&Declared::gateway(), "0");
         let answer = exchange(&self.upstream, post(headers.clone(), body), &zero(), bounds).await;
-        if let Some(session) =
-            answer.as_ref().ok().and_then(|answer| answer.headers.get("mcp-session-id"))
-        {
+        if let Some(session) = answer.as_ref().ok().and_then(|answer| answer.headers.get(SESSION)) {
             let mut headers = headers;
-            headers.insert("mcp-session-id", session.clone());
+            headers.insert(SESSION, session.clone());
             let end = exchange::bare(http::Method::DELETE, headers);
             let _ = self.upstream.send(end).await;
         }

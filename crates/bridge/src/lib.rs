@@ -22,7 +22,10 @@ use std::{pin::pin, sync::Arc};
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response, header};
 use http_body_util::Full;
-use sluice_http::{AnswerBody, SendError};
+use sluice_http::{
+    AnswerBody, SendError,
+    headers::{METHOD, SESSION},
+};
 use sluice_upstream::Upstream;
 use sluice_wire::{
     json::{Bounds, Document, Value},
@@ -150,7 +153,7 @@ impl Bridge {
         caller: Caller,
     ) -> Result<Response<AnswerBody>, SendError> {
         let is_own_session = era == Era::Legacy && to_modern::is_own_session(&request);
-        let is_discovery = request.headers().get("mcp-method").is_some_and(is_discover);
+        let is_discovery = request.headers().get(METHOD).is_some_and(is_discover);
         let tells_own_era = is_discovery && era == Era::Modern && self.offer == Offer::OwnEra;
         if is_own_session || speaks == Speaks::No && !tells_own_era {
             return self.cross(era, *request, caller).await;
@@ -188,7 +191,7 @@ impl Bridge {
         bounds: Bounds,
     ) -> Result<Examined, SendError> {
         let status = answer.status();
-        let in_session = request.headers().contains_key("mcp-session-id") && era == Era::Legacy;
+        let in_session = request.headers().contains_key(SESSION) && era == Era::Legacy;
         let is_strange = STRANGE.contains(&status.as_u16());
         if request.method() != Method::POST
             || !(status.is_success() || is_strange)

@@ -4,16 +4,11 @@
 use sluice_wire::{
     edit::{self, Edits, Fate, quoted},
     json::{Document, Value},
-    mcp::Revision,
+    mcp::{
+        META_CAPABILITIES, META_CLIENT, META_LEVEL, META_SUBSCRIPTION, META_VERSION, Revision,
+        TASKS_EXTENSION,
+    },
 };
-
-pub(super) const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
-pub(super) const META_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
-pub(super) const META_CLIENT: &str = "io.modelcontextprotocol/clientInfo";
-pub(super) const META_SERVER: &str = "io.modelcontextprotocol/serverInfo";
-pub(super) const META_LEVEL: &str = "io.modelcontextprotocol/logLevel";
-pub(super) const META_SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
-const TASKS: &str = "io.modelcontextprotocol/tasks";
 
 pub(super) const MODERN: Revision = Revision::V2026_07_28;
 /// The revision of the legacy era that is spoken to servers.
@@ -219,8 +214,8 @@ pub(super) fn is_header_mismatch(error: Value<'_>) -> bool {
 /// not meet.
 pub(super) fn without_tasks(capabilities: Option<Value<'_>>) -> String {
     let extensions = capabilities.and_then(|capabilities| capabilities.get("extensions"));
-    let has_tasks = extensions.is_some_and(|extensions| extensions.get(TASKS).is_some());
-    let rest = has_tasks.then(|| spliced(extensions, |key| key == TASKS, &[]));
+    let has_tasks = extensions.is_some_and(|extensions| extensions.get(TASKS_EXTENSION).is_some());
+    let rest = has_tasks.then(|| spliced(extensions, |key| key == TASKS_EXTENSION, &[]));
     let added: Vec<_> = rest.into_iter().map(|rest| ("extensions", rest)).collect();
     let drop = |key: &str| key == "tasks" || has_tasks && key == "extensions";
     spliced(capabilities, drop, &added)

@@ -12,7 +12,10 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, Response, StatusCode, header};
 use http_body::{Body, Frame};
 use http_body_util::BodyExt as _;
-use sluice_http::{headers::SESSION, sse::encode_message};
+use sluice_http::{
+    headers::{LAST_EVENT, SESSION},
+    sse::encode_message,
+};
 use sluice_wire::mcp::Door;
 use tokio::sync::mpsc;
 
@@ -20,7 +23,7 @@ use crate::{
     answer::{EventStream, read_refusal},
     body::{ClientBody, Cut},
     decide,
-    forward::{LAST_EVENT, Outgoing, forward},
+    forward::{Outgoing, forward},
     gateway::{CLOSING, Inner, Standing},
     grants::Holder,
     refusal::Refusal,

@@ -16,6 +16,7 @@ use sluice_wire::{
     edit::{self, Fate, quoted},
     json::{Bounds, Document, Value},
     look_alike::Governed,
+    mcp::META_SUBSCRIPTION,
     rpc::Id,
 };
 use tokio::sync::{broadcast, mpsc};
@@ -26,8 +27,7 @@ use crate::{
     decide::{self, Permit},
     link::Link,
     refusal::Refusal,
-    response,
-    spoken::{self, META_SUBSCRIPTION},
+    response, spoken,
     stream::{Channel, KEEP_ALIVE, LIST_CHANGED, News, WAITING, Watcher, handed_over},
     visit::Visit,
 };

@@ -12,7 +12,7 @@ use std::{
 use sluice_wire::{
     edit::quoted,
     json::{Bounds, Document, Value},
-    mcp::{Era, Revision},
+    mcp::{Era, Revision, client_meta},
 };
 use tokio::sync::Mutex;
 
@@ -224,10 +224,7 @@ pub(super) fn refuses_modern(answer: &Answer) -> bool {
 }
 
 async fn discover(child: &Arc<Child>) -> Result<Asking, Arc<str>> {
-    let revision = Revision::V2026_07_28.name();
-    let meta = format!(
-        r#""_meta":{{"io.modelcontextprotocol/protocolVersion":"{revision}","io.modelcontextprotocol/clientCapabilities":{{}},"io.modelcontextprotocol/clientInfo":{{"name":"sluicegate","version":"{VERSION}"}}}}"#
-    );
+    let meta = client_meta(Revision::V2026_07_28, "{}", ("sluicegate", VERSION));
     ask(child, "server/discover", &meta).await
 }
 

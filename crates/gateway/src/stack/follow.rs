@@ -6,6 +6,7 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 use http::{HeaderValue, Response, header};
 use http_body_util::BodyExt as _;
+use sluice_http::headers::LAST_EVENT;
 
 use super::{
     Stack,
@@ -16,7 +17,6 @@ use super::{
 use crate::{
     answer::{EventStream, event_in},
     body::ClientBody,
-    forward::LAST_EVENT,
     refusal::Refusal,
     snapshot::ServerState,
     stream::{News, Watcher, opened, settled},

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use sluice_http::sse::encode_message;
+use sluice_wire::mcp::META_SUBSCRIPTION;
 use tokio::{
     sync::{broadcast, mpsc},
     task::JoinSet,
@@ -15,7 +16,6 @@ use crate::{
     body::{ClientBody, Cut},
     gateway::CLOSING,
     response,
-    spoken::META_SUBSCRIPTION,
     stream::{Channel, KEEP_ALIVE, WAITING, expired, handed_over},
     subscriptions::tagged,
 };
