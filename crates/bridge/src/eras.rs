@@ -7,11 +7,15 @@ use std::{
 
 use http::HeaderMap;
 use sluice_http::headers::{METHOD, REVISION, SESSION};
-use sluice_wire::{json::Bounds, mcp::Era, rpc::Id};
+use sluice_wire::{
+    json::Bounds,
+    mcp::{Era, is_unknown_era},
+    rpc::Id,
+};
 use tokio::time::Instant;
 
 use super::{
-    Link, STRANGE,
+    Link,
     exchange::{self, Exchanged, exchange, post, set},
     message::{Declared, LEGACY, MODERN, is_modern_error, modern_request},
 };
@@ -143,13 +147,13 @@ fn told(era: Era, answer: Result<Exchanged, sluice_http::SendError>) -> Speaks {
     let Ok(answer) = answer else { return Speaks::Unknown };
     let status = answer.status;
     let Some(document) = &answer.answer else {
-        return if STRANGE.contains(&status.as_u16()) { Speaks::No } else { Speaks::Unknown };
+        return if is_unknown_era(status.as_u16()) { Speaks::No } else { Speaks::Unknown };
     };
     let error = document.root().get("error");
     match error {
         None if status.is_success() => Speaks::Yes,
         Some(error) if era == Era::Modern && is_modern_error(error) => Speaks::Unknown,
-        Some(_) if status.is_success() || STRANGE.contains(&status.as_u16()) => Speaks::No,
+        Some(_) if status.is_success() || is_unknown_era(status.as_u16()) => Speaks::No,
         _ => Speaks::Unknown,
     }
 }

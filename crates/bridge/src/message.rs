@@ -6,7 +6,7 @@ use sluice_wire::{
     json::{Document, Value},
     mcp::{
         META_CAPABILITIES, META_CLIENT, META_LEVEL, META_SUBSCRIPTION, META_VERSION, Revision,
-        TASKS_EXTENSION,
+        TASKS_EXTENSION, is_modern_error_code,
     },
 };
 
@@ -20,7 +20,6 @@ pub(super) const BAD_PARAMS: i32 = -32602;
 pub(super) const INTERNAL: i32 = -32603;
 const NO_RESOURCE: &str = "-32002";
 const HEADER_MISMATCH: &str = "-32020";
-const UNSUPPORTED_VERSION: &str = "-32022";
 
 /// What a modern request says of its client, which a legacy one says once.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -200,10 +199,7 @@ pub(super) fn response(id: &str, result: &str) -> String {
 
 /// Whether an error is one that only servers of the modern era know.
 pub(super) fn is_modern_error(error: Value<'_>) -> bool {
-    matches!(
-        error.get("code").map_or("", Value::raw),
-        HEADER_MISMATCH | "-32021" | UNSUPPORTED_VERSION
-    )
+    error.get("code").map(Value::raw).is_some_and(is_modern_error_code)
 }
 
 pub(super) fn is_header_mismatch(error: Value<'_>) -> bool {

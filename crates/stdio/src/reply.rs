@@ -10,7 +10,7 @@ use http::{HeaderValue, Response, StatusCode, header};
 use http_body::{Body, Frame};
 use http_body_util::{BodyExt as _, Full};
 use sluice_http::{AnswerBody, BodyError, SendError, headers::SESSION, sse::encode_message};
-use sluice_wire::edit::quoted;
+use sluice_wire::{edit::quoted, mcp::is_modern_error_code};
 
 use super::{
     child::Asking,
@@ -125,7 +125,7 @@ pub(super) fn begun(
         Some(Said::Answer(Answer { message, code })) => {
             let status = match code.as_deref() {
                 Some("-32601") if is_modern => StatusCode::NOT_FOUND,
-                Some("-32020" | "-32021" | "-32022") if is_modern => StatusCode::BAD_REQUEST,
+                Some(code) if is_modern && is_modern_error_code(code) => StatusCode::BAD_REQUEST,
                 _ => StatusCode::OK,
             };
             Ok(json(status, message))

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, header};
 use http_body_util::BodyExt as _;
 use sluice_http::{
-    AnswerBody, SendError, headers as mcp_headers,
+    AnswerBody, SendError, collect, headers as mcp_headers,
     sse::{Decoder, Event},
 };
 use sluice_stdio::Inquiry;
@@ -155,7 +155,7 @@ impl Client<'_> {
             return Ok(answer);
         }
         let status = answer.status().as_u16();
-        let body = collected(answer.into_body(), 64 << 10).await.unwrap_or_default();
+        let body = collect(answer.into_body(), 64 << 10).await.unwrap_or_default();
         let document = Document::parse(body, &self.bounds).ok();
         let message = document
             .as_ref()
@@ -219,7 +219,8 @@ impl Client<'_> {
         }
         let kind = stated.and_then(|stated| stated.split(';').next()).map(str::trim);
         let other = kind.filter(|kind| !kind.contains("json")).map(str::to_owned);
-        let bytes = collected(answer.into_body(), self.bounds.bytes).await.map_err(none)?;
+        let bytes = collect(answer.into_body(), self.bounds.bytes).await;
+        let bytes = bytes.map_err(|error| none(error.to_string()))?;
         let document =
             Document::parse(bytes, &self.bounds).map_err(|refusal| {
                 none(other.map_or_else(
@@ -263,16 +264,4 @@ fn is_answer(document: &Document, id: &Id) -> bool {
         }
         _ => false,
     }
-}
-
-async fn collected(mut body: AnswerBody, most: usize) -> Result<Vec<u8>, String> {
-    let mut bytes = Vec::new();
-    while let Some(frame) = body.frame().await {
-        let Ok(data) = frame.map_err(|_| "it broke off".to_owned())?.into_data() else { continue };
-        if bytes.len() + data.len() > most {
-            return Err(format!("it is longer than {most} bytes"));
-        }
-        bytes.extend_from_slice(&data);
-    }
-    Ok(bytes)
 }

@@ -16,4 +16,4 @@ pub use meta::{
 };
 pub use method::{Door, Method};
 pub use params::{ParamsError, Target};
-pub use revision::{Era, Revision};
+pub use revision::{Era, Revision, is_modern_error_code, is_unknown_era};

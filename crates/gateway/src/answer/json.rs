@@ -11,14 +11,13 @@ use bytes::Bytes;
 use http::Response;
 use http_body::{Body, Frame};
 use http_body_util::BodyExt as _;
-use sluice_http::AnswerBody;
+use sluice_http::{AnswerBody, collect};
 use sluice_wire::{answer::AnswerCheck, json::Document, rpc::Message};
 use tokio::time::{Instant, Sleep};
 
 use super::{Expected, HELD, Shape, is_discovery, is_modern_error, rewrite, unreadable, whole};
 use crate::{
     body::{ClientBody, Cut},
-    receive::collect,
     refusal::Refusal,
     response,
     settle::{CallFailure, Settlement},

@@ -127,7 +127,7 @@ impl Delivery<'_> {
 
     /// An answer that is one message.
     async fn whole(&self, body: ClientBody) -> Option<Document> {
-        let bytes = receive::collect(body, self.bounds.bytes).await.ok()?;
+        let bytes = sluice_http::collect(body, self.bounds.bytes).await.ok()?;
         let document = Document::parse(bytes, &self.bounds).ok()?;
         match Message::read(&document) {
             Ok(Message::Failure { id: None, error }) => {

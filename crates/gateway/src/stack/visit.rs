@@ -178,7 +178,7 @@ pub(super) async fn whole(
     let is_stream = stated.is_some_and(|value| value.as_bytes().starts_with(b"text/event-stream"));
     let mut body = answer.into_body();
     if !is_stream {
-        let bytes = receive::collect(body, bounds.bytes).await.ok()?;
+        let bytes = sluice_http::collect(body, bounds.bytes).await.ok()?;
         return Document::parse(bytes, &bounds).ok();
     }
     while let Some(frame) = body.frame().await {
