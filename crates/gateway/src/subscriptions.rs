@@ -28,7 +28,7 @@ use crate::{
     link::Link,
     refusal::Refusal,
     response, spoken,
-    stream::{Channel, KEEP_ALIVE, LIST_CHANGED, News, WAITING, Watcher, handed_over},
+    stream::{KEEP_ALIVE, LIST_CHANGED, News, WAITING, Watcher, handed_over},
     visit::Visit,
 };
 use feed::{Feed, Heard};
@@ -98,7 +98,7 @@ pub(crate) async fn listen(
             listener.run(&sender).await;
         }
     });
-    Ok(response::event_stream(ClientBody::stream(Channel(receiver))))
+    Ok(response::event_stream(ClientBody::channel(receiver)))
 }
 
 fn bad() -> Refusal {

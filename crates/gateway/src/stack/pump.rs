@@ -16,7 +16,7 @@ use crate::{
     body::{ClientBody, Cut},
     gateway::CLOSING,
     response,
-    stream::{Channel, KEEP_ALIVE, WAITING, expired, handed_over},
+    stream::{KEEP_ALIVE, WAITING, expired, handed_over},
     subscriptions::tagged,
 };
 
@@ -217,5 +217,5 @@ where
 {
     let (body, receiver) = mpsc::channel(WAITING);
     tokio::spawn(feed(body));
-    response::event_stream(ClientBody::stream(Channel(receiver)))
+    response::event_stream(ClientBody::channel(receiver))
 }
