@@ -18,13 +18,13 @@ use sluice_wire::{
 
 use crate::{
     body::ClientBody,
+    exchange::Exchange,
     forward::Answered,
     receive::{CollectError, collect},
     refusal::Refusal,
     response,
     session::Session,
     settle::{CallFailure, Settlement},
-    visit::Visit,
 };
 
 pub(crate) use events::{EventStream, answer_in, event_in};
@@ -64,7 +64,7 @@ pub(crate) struct Expected {
 
 /// Passes on the answer to a request.
 pub(crate) async fn relay(
-    visit: &Arc<Visit>,
+    exchange: &Arc<Exchange>,
     expected: Expected,
     answered: Answered,
 ) -> Result<Response<ClientBody>, Refusal> {
@@ -73,24 +73,26 @@ pub(crate) async fn relay(
     let begun = parts
         .headers
         .get(SESSION)
-        .filter(|_| expected.shape == Shape::Introduction && !visit.is_modern());
-    let session = begun.and_then(|upstream| Session::begin(visit, upstream));
+        .filter(|_| expected.shape == Shape::Introduction && !exchange.is_modern());
+    let session = begun.and_then(|upstream| Session::begin(exchange, upstream));
     let status = parts.status;
     let relayed = match (status.as_u16(), media_type(&parts.headers)) {
-        (200..=201, MediaType::Json) => json::relay(visit, expected, body, settlement.take()).await,
+        (200..=201, MediaType::Json) => {
+            json::relay(exchange, expected, body, settlement.take()).await
+        }
         (200..=201, MediaType::Events) => {
-            Box::pin(EventStream::relay(visit, expected, body, settlement.take())).await
+            Box::pin(EventStream::relay(exchange, expected, body, settlement.take())).await
         }
         (401 | 407, _) => {
             Err(Refusal::bad_gateway("the server refuses the gateway's own credential"))
         }
         (400..=499, MediaType::Json) => {
-            Box::pin(failure(visit, &expected, status, body, settlement.take())).await
+            Box::pin(failure(exchange, &expected, status, body, settlement.take())).await
         }
-        (status, _) if is_discovery(visit, &expected) && LEGACY.contains(&status) => {
+        (status, _) if is_discovery(exchange, &expected) && LEGACY.contains(&status) => {
             Err(Refusal::LegacyServer)
         }
-        (404, _) if visit.session.is_some() => Err(Refusal::Session),
+        (404, _) if exchange.session.is_some() => Err(Refusal::Session),
         _ => Err(Refusal::answered_with(status)),
     };
     if let (Err(refusal), Some(mut settlement)) = (&relayed, settlement) {
@@ -98,7 +100,7 @@ pub(crate) async fn relay(
     }
     let mut answer = relayed?;
     if let Some(session) = session {
-        visit.gateway.metrics.session_begun();
+        exchange.gateway.metrics.session_begun();
         answer.headers_mut().insert(SESSION, session);
     }
     Ok(answer)
@@ -107,8 +109,8 @@ pub(crate) async fn relay(
 /// With what a server of the legacy era answers that knows nothing of discovery.
 const LEGACY: [u16; 6] = [400, 404, 405, 406, 415, 422];
 
-fn is_discovery(visit: &Visit, expected: &Expected) -> bool {
-    visit.is_modern() && expected.shape == Shape::Introduction
+fn is_discovery(exchange: &Exchange, expected: &Expected) -> bool {
+    exchange.is_modern() && expected.shape == Shape::Introduction
 }
 
 /// Whether an error is one that only servers of the modern era know.
@@ -147,14 +149,14 @@ fn media_type(headers: &http::HeaderMap) -> MediaType {
 
 /// Passes on a JSON-RPC error with its status; anything else is no answer.
 async fn failure(
-    visit: &Visit,
+    exchange: &Exchange,
     expected: &Expected,
     status: StatusCode,
     body: AnswerBody,
     settlement: Option<Settlement>,
 ) -> Result<Response<ClientBody>, Refusal> {
-    let read = whole(visit, body).await;
-    let is_discovery = is_discovery(visit, expected);
+    let read = whole(exchange, body).await;
+    let is_discovery = is_discovery(exchange, expected);
     let is_failure = |document: &Document| match Message::read(document) {
         Ok(Message::Failure { id, error }) => {
             id.is_none_or(|id| id == expected.id) && (!is_discovery || tells_enough(status, error))
@@ -164,7 +166,7 @@ async fn failure(
     let passed = match read {
         Ok(document) if is_failure(&document) => Ok(response::json(status, document.into_text())),
         _ if is_discovery && LEGACY.contains(&status.as_u16()) => Err(Refusal::LegacyServer),
-        _ if status == StatusCode::NOT_FOUND && visit.session.is_some() => Err(Refusal::Session),
+        _ if status == StatusCode::NOT_FOUND && exchange.session.is_some() => Err(Refusal::Session),
         _ => Err(Refusal::answered_with(status)),
     };
     if let Some(mut settlement) = settlement {
@@ -176,14 +178,14 @@ async fn failure(
 /// The refusal of a request without a message: the server's own JSON-RPC error, or
 /// one of ours.
 pub(crate) async fn read_refusal(
-    visit: &Visit,
+    exchange: &Exchange,
     parts: &http::response::Parts,
     body: AnswerBody,
 ) -> Refusal {
     let status = parts.status;
     let is_readable = status.is_client_error() && !matches!(status.as_u16(), 401 | 407);
     if is_readable && let MediaType::Json = media_type(&parts.headers) {
-        let read = whole(visit, body).await;
+        let read = whole(exchange, body).await;
         if let Ok(document) = read
             && let Ok(Message::Failure { id: None, .. }) = Message::read(&document)
         {
@@ -194,10 +196,10 @@ pub(crate) async fn read_refusal(
 }
 
 /// Reads an answer whole, within its bounds.
-async fn whole(visit: &Visit, body: AnswerBody) -> Result<Document, Refusal> {
-    let settings = &visit.gateway.settings;
+async fn whole(exchange: &Exchange, body: AnswerBody) -> Result<Document, Refusal> {
+    let settings = &exchange.gateway.settings;
     let read =
-        tokio::time::timeout(visit.server.link.timeout, collect(body, settings.answer)).await;
+        tokio::time::timeout(exchange.server.link.timeout, collect(body, settings.answer)).await;
     let bytes = match read {
         Ok(Ok(bytes)) => bytes,
         Ok(Err(CollectError::TooLong)) => {

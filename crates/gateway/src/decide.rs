@@ -9,10 +9,12 @@ use sluice_store::{Kind, Outcome, Record, new_id};
 use sluice_wire::{
     edit::quoted,
     json::Value,
-    mcp::{Door, Era, Method},
+    mcp::{Era, Method, MethodClass},
 };
 
-use crate::{forward::Answered, refusal::Refusal, seal::Purpose, settle::Settlement, visit::Visit};
+use crate::{
+    exchange::Exchange, forward::Answered, refusal::Refusal, seal::Purpose, settle::Settlement,
+};
 
 pub(crate) use tool::{ToolCall, tool_call};
 pub(crate) use unserved::{Unserved, unknown_tool, unserved};
@@ -89,15 +91,19 @@ impl From<Refusal> for Stop {
 
 /// A permit for what every policy leaves open: lifecycle, lists (their answers
 /// are filtered), liveness, and answers to requests that were let through.
-pub(crate) fn open(door: Door) -> Option<Permit> {
-    match door {
-        Door::Always
-        | Door::ToolList
-        | Door::ResourceList
-        | Door::PromptList
-        | Door::TaskList
-        | Door::Listen => Some(Permit { settlement: None }),
-        Door::ToolCall | Door::Resource | Door::Prompt | Door::Completion | Door::Task => None,
+pub(crate) fn open(class: MethodClass) -> Option<Permit> {
+    match class {
+        MethodClass::Always
+        | MethodClass::ToolList
+        | MethodClass::ResourceList
+        | MethodClass::PromptList
+        | MethodClass::TaskList
+        | MethodClass::Listen => Some(Permit { settlement: None }),
+        MethodClass::ToolCall
+        | MethodClass::Resource
+        | MethodClass::Prompt
+        | MethodClass::Completion
+        | MethodClass::Task => None,
     }
 }
 
@@ -113,66 +119,67 @@ pub(crate) struct Access<'a> {
 
 /// Records the decision on a request that is no tool call, and gives a permit
 /// or a refusal.
-pub(crate) async fn access(visit: &Visit, access: Access<'_>) -> Result<Permit, Refusal> {
-    let mut record = record(visit, access.method);
+pub(crate) async fn access(exchange: &Exchange, access: Access<'_>) -> Result<Permit, Refusal> {
+    let mut record = record(exchange, access.method);
     if record.method.as_deref() != Some(access.target) {
         record.target = Some(shortened(access.target, 256).into_owned());
     }
     if access.is_permitted {
         record.outcome = Some(Outcome::Allow);
-        return permitted(visit, record).await;
+        return permitted(exchange, record).await;
     }
     let message = format!("`{}` is not available to this grant", shortened(access.target, 256));
     record.rule =
-        Some(if visit.policy.is_none() { "(no policy)".into() } else { access.rule.into() });
+        Some(if exchange.policy.is_none() { "(no policy)".into() } else { access.rule.into() });
     record.message = Some(message.clone());
-    if visit.is_shadow() {
+    if exchange.is_shadow() {
         record.outcome = Some(Outcome::ShadowDeny);
-        return permitted(visit, record).await;
+        return permitted(exchange, record).await;
     }
     record.outcome = Some(Outcome::Deny);
     let decision = shown(&record, Outcome::Deny, record.rule.as_deref().unwrap_or_default(), &[]);
-    write(visit, record).await?;
+    write(exchange, record).await?;
     Err(Refusal::Denied { message, decision })
 }
 
 /// Records that a method nobody knows was asked for.
-pub(crate) async fn unknown_method(visit: &Visit, method: &str) -> Result<Permit, Refusal> {
+pub(crate) async fn unknown_method(exchange: &Exchange, method: &str) -> Result<Permit, Refusal> {
     let unknown = || Refusal::UnknownMethod {
         method: shortened(method, 128).into(),
-        is_modern: visit.is_modern(),
+        is_modern: exchange.is_modern(),
     };
-    // What some server takes for a method with a door of its own goes through
-    // that door or none, also where a policy only watches.
+    // What some server takes for a method with a class of its own goes through
+    // that class or none, also where a policy only watches.
     if Method::resembles_known(method) {
-        let mut record = record(visit, kept_method(method));
+        let mut record = record(exchange, kept_method(method));
         record.outcome = Some(Outcome::Deny);
         record.rule = Some("/methods".into());
-        write(visit, record).await?;
+        write(exchange, record).await?;
         return Err(unknown());
     }
-    let is_permitted = visit.rules().is_some_and(|policy| policy.permits_unknown_method(method));
+    let is_permitted = exchange.rules().is_some_and(|policy| policy.permits_unknown_method(method));
     let asked =
         Access { method: kept_method(method), target: method, rule: "/methods", is_permitted };
-    access(visit, asked).await.map_err(|refusal| match refusal {
+    access(exchange, asked).await.map_err(|refusal| match refusal {
         Refusal::Denied { .. } => unknown(),
         other => other,
     })
 }
 
-async fn permitted(visit: &Visit, record: Record) -> Result<Permit, Refusal> {
-    write(visit, record.clone()).await?;
-    let settlement = Settlement::new(Arc::clone(&visit.gateway), record, false, visit.started);
+async fn permitted(exchange: &Exchange, record: Record) -> Result<Permit, Refusal> {
+    write(exchange, record.clone()).await?;
+    let settlement =
+        Settlement::new(Arc::clone(&exchange.gateway), record, false, exchange.started);
     Ok(Permit { settlement: Some(settlement) })
 }
 
 /// Tells the log and the metrics of a decision.
-fn announce(visit: &Visit, record: &Record) {
-    visit.gateway.metrics.decided(visit, record);
+fn announce(exchange: &Exchange, record: &Record) {
+    exchange.gateway.metrics.decided(exchange, record);
     tracing::debug!(
-        request = %visit.request,
-        server = visit.server_name(),
-        grant = visit.holder.id(),
+        request = %exchange.request,
+        server = exchange.server_name(),
+        grant = exchange.holder.id(),
         method = record.method.as_deref(),
         tool = record.tool.as_deref(),
         outcome = record.outcome.map(Outcome::as_str),
@@ -182,26 +189,26 @@ fn announce(visit: &Visit, record: &Record) {
 }
 
 /// Puts a decision on disk; without that there is none.
-async fn write(visit: &Visit, record: Record) -> Result<(), Refusal> {
-    announce(visit, &record);
-    visit.gateway.store.append(record).await.map_err(|error| {
+async fn write(exchange: &Exchange, record: Record) -> Result<(), Refusal> {
+    announce(exchange, &record);
+    exchange.gateway.store.append(record).await.map_err(|error| {
         tracing::error!(%error, "a decision could not be recorded");
         Refusal::Store
     })
 }
 
 /// A decision's record, with all that is known before it is made.
-fn record(visit: &Visit, method: impl Into<Cow<'static, str>>) -> Record {
+fn record(exchange: &Exchange, method: impl Into<Cow<'static, str>>) -> Record {
     Record {
-        request: Some(visit.request),
-        server: Some(Arc::clone(&visit.server.link.name)),
-        grant: Some(visit.holder.reference.clone()),
-        principal: visit.holder.principal.clone(),
-        session: visit.session.as_ref().map(|session| Arc::clone(&session.id)),
+        request: Some(exchange.request),
+        server: Some(Arc::clone(&exchange.server.link.name)),
+        grant: Some(exchange.holder.reference.clone()),
+        principal: exchange.holder.principal.clone(),
+        session: exchange.session.as_ref().map(|session| Arc::clone(&session.id)),
         method: Some(method.into()),
-        policy: visit.policy.as_ref().map(|in_force| in_force.reference.clone()),
-        micros: Some(crate::settle::micros(visit.started)),
-        ..Record::new(new_id(visit.at), visit.at, Kind::Decision)
+        policy: exchange.policy.as_ref().map(|in_force| in_force.reference.clone()),
+        micros: Some(crate::settle::micros(exchange.started)),
+        ..Record::new(new_id(exchange.at), exchange.at, Kind::Decision)
     }
 }
 
@@ -231,35 +238,35 @@ fn shortened(text: &str, most: usize) -> Cow<'_, str> {
 /// State of an unfinished request as the client carries it: sealed, so that it
 /// comes back only from this grant, to this server, for the same target.
 pub(crate) fn sealed_state(
-    visit: &Visit,
+    exchange: &Exchange,
     method: &str,
     target: &str,
     state: &str,
 ) -> Result<String, Refusal> {
     let target = quoted(target);
-    let parts = [visit.holder.id(), visit.server_name(), method, &target, state];
-    visit.gateway.seal.seal(Purpose::RequestState, &parts).ok_or(Refusal::Internal)
+    let parts = [exchange.holder.id(), exchange.server_name(), method, &target, state];
+    exchange.gateway.seal.seal(Purpose::RequestState, &parts).ok_or(Refusal::Internal)
 }
 
 /// The server's own state, if it was handed out for this very thing.
 pub(crate) fn opened_state(
-    visit: &Visit,
+    exchange: &Exchange,
     method: &str,
     target: &str,
     sealed: &str,
 ) -> Result<String, Refusal> {
     let foreign = || Refusal::Params("`requestState` was not given out for this request".into());
-    let opened = visit.gateway.seal.open(Purpose::RequestState, sealed);
+    let opened = exchange.gateway.seal.open(Purpose::RequestState, sealed);
     let [grant, server, of_method, of_target, state] = opened.ok_or_else(foreign)?;
-    let is_own = grant == visit.holder.id()
-        && server == visit.server_name()
+    let is_own = grant == exchange.holder.id()
+        && server == exchange.server_name()
         && of_method == method
         && of_target == quoted(target);
     if is_own { Ok(state) } else { Err(foreign()) }
 }
 
 /// The server's own id of a task, if this grant began it.
-pub(crate) fn opened_task(visit: &Visit, sealed: &str) -> Option<String> {
-    let [grant, server, task] = visit.gateway.seal.open(Purpose::Task, sealed)?;
-    (grant == visit.holder.id() && server == visit.server_name()).then_some(task)
+pub(crate) fn opened_task(exchange: &Exchange, sealed: &str) -> Option<String> {
+    let [grant, server, task] = exchange.gateway.seal.open(Purpose::Task, sealed)?;
+    (grant == exchange.holder.id() && server == exchange.server_name()).then_some(task)
 }

@@ -10,9 +10,9 @@ use sluice_wire::mcp::header_text;
 
 use crate::{
     decide::Permit,
+    exchange::Exchange,
     refusal::Refusal,
     settle::{CallFailure, Settlement},
-    visit::Visit,
 };
 
 /// Headers of the client that travel unchanged in either era.
@@ -51,17 +51,17 @@ pub(crate) struct Answered {
 
 /// Sends a request that has its permit, and waits for the answer to begin.
 pub(crate) async fn forward(
-    visit: &Visit,
+    exchange: &Exchange,
     permit: Permit,
     outgoing: Outgoing,
 ) -> Result<Answered, Refusal> {
     let mut settlement = permit.into_settlement();
-    let request = made(visit, outgoing);
+    let request = made(exchange, outgoing);
     if let Some(settlement) = &mut settlement {
         settlement.sending();
     }
-    let link = &visit.server.link;
-    let sending = link.send(visit.revision.era(), request, || caller(visit));
+    let link = &exchange.server.link;
+    let sending = link.send(exchange.revision.era(), request, || caller(exchange));
     let sent = tokio::time::timeout(link.timeout, sending).await;
     match sent {
         Ok(Ok(answer)) => {
@@ -71,7 +71,7 @@ pub(crate) async fn forward(
             Ok(Answered { answer, settlement })
         }
         Ok(Err(error)) => {
-            tracing::warn!(server = visit.server_name(), request = %visit.request, %error, "no answer");
+            tracing::warn!(server = exchange.server_name(), request = %exchange.request, %error, "no answer");
             Err(Box::pin(failed(settlement, &error)).await)
         }
         Err(_) => {
@@ -87,10 +87,10 @@ pub(crate) async fn forward(
 }
 
 /// What belongs to one caller alone where a request is bridged.
-fn caller(visit: &Visit) -> Caller {
-    let session = visit.session.as_ref().map_or("", |session| &session.id);
-    let key = format!("{}\0{session}", visit.holder.id());
-    Caller { key, bounds: visit.gateway.settings.answer_bounds() }
+fn caller(exchange: &Exchange) -> Caller {
+    let session = exchange.session.as_ref().map_or("", |session| &session.id);
+    let key = format!("{}\0{session}", exchange.holder.id());
+    Caller { key, bounds: exchange.gateway.settings.answer_bounds() }
 }
 
 async fn failed(settlement: Option<Settlement>, error: &SendError) -> Refusal {
@@ -113,7 +113,7 @@ async fn failed(settlement: Option<Settlement>, error: &SendError) -> Refusal {
 }
 
 /// Boxed, because it is handed on several times.
-fn made(visit: &Visit, outgoing: Outgoing) -> Box<Request<Bytes>> {
+fn made(exchange: &Exchange, outgoing: Outgoing) -> Box<Request<Bytes>> {
     let mut request = Box::new(Request::new(outgoing.body));
     let is_post = outgoing.method == Method::POST;
     *request.method_mut() = outgoing.method;
@@ -121,7 +121,7 @@ fn made(visit: &Visit, outgoing: Outgoing) -> Box<Request<Bytes>> {
     // As many as fit into one of the allocator's small blocks.
     headers.reserve(6);
     // There are few, and looking each of ours up would take longer.
-    for (name, value) in &visit.headers {
+    for (name, value) in &exchange.headers {
         if PASSING.contains(name) {
             headers.append(name.clone(), value.clone());
         }
@@ -133,26 +133,26 @@ fn made(visit: &Visit, outgoing: Outgoing) -> Box<Request<Bytes>> {
             .or_insert(HeaderValue::from_static("application/json, text/event-stream"));
     }
     if let Some((method, target)) = outgoing.mirrors {
-        mirror(visit, headers, &method, target.as_deref());
-    } else if let Some(session) = &visit.session {
+        mirror(exchange, headers, &method, target.as_deref());
+    } else if let Some(session) = &exchange.session {
         headers.insert(SESSION, session.upstream.clone());
-        if let Some(last) = visit.headers.get(LAST_EVENT).filter(|_| !is_post) {
+        if let Some(last) = exchange.headers.get(LAST_EVENT).filter(|_| !is_post) {
             headers.insert(LAST_EVENT, last.clone());
         }
     }
-    visit.server.link.credential.add_to(headers);
+    exchange.server.link.credential.add_to(headers);
     request
 }
 
 /// Writes the mirrored headers from the body, and passes those of parameters on.
-fn mirror(visit: &Visit, headers: &mut HeaderMap, method: &str, target: Option<&str>) {
+fn mirror(exchange: &Exchange, headers: &mut HeaderMap, method: &str, target: Option<&str>) {
     let pairs = [("mcp-method", Some(method)), ("mcp-name", target)];
     for (name, text) in pairs {
         if let Some(value) = text.and_then(|text| HeaderValue::try_from(header_text(text)).ok()) {
             headers.insert(HeaderName::from_static(name), value);
         }
     }
-    for (name, value) in &visit.headers {
+    for (name, value) in &exchange.headers {
         if name.as_str().starts_with("mcp-param-") {
             headers.insert(name.clone(), value.clone());
         }

@@ -28,7 +28,7 @@ use crate::{
 
 /// The value of `changes` that means the end.
 pub(crate) const CLOSING: u64 = u64::MAX;
-/// Descriptors kept for what is not a client's: files, upstreams, the other plane.
+/// Descriptors kept for what is not a client's: files, upstreams, the admin listener.
 const SPARE_DESCRIPTORS: usize = 256;
 
 /// A handle to the data path; clones share it.

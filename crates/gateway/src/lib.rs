@@ -1,8 +1,8 @@
 //! The data path: every call judged before it leaves.
 //!
-//! The way of a call, one module a step: `listen` takes connections, `plane`
+//! The way of a call, one module a step: `listen` takes connections, `agent_listener`
 //! looks at the path, `identify` finds out who calls, `receive` reads the
-//! message, `spoken` in which revision, `post` through which door, `assess` what
+//! message, `spoken` in which revision, `post` through which class, `assess` what
 //! is known of the tool, `decide` judges, reserves and records and gives a
 //! `Permit`, `forward` sends what has one, `answer` checks and filters what
 //! comes back, `settle` records how it ended. `refusal` is what a client is told
@@ -11,11 +11,13 @@
 //! It is large because clients come by four transports and in two eras, and all of
 //! them must go this one way; `ARCHITECTURE.md` has the map.
 
+mod agent_listener;
 mod answer;
 mod assess;
 mod body;
 mod credential;
 mod decide;
+mod exchange;
 mod failures;
 mod forward;
 mod gateway;
@@ -25,7 +27,6 @@ mod legacy_sse;
 mod link;
 mod listen;
 mod metrics;
-mod plane;
 mod post;
 mod receive;
 mod refusal;
@@ -40,7 +41,6 @@ mod spoken;
 mod stack;
 mod stream;
 mod subscriptions;
-mod visit;
 mod wrap;
 
 pub use gateway::{Gateway, KnownTool};

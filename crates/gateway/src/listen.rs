@@ -20,8 +20,8 @@ use tokio_rustls::TlsAcceptor;
 use self::threads::Seat;
 pub use self::threads::Threads;
 use crate::{
+    agent_listener::{self, Peer},
     gateway::{Gateway, Standing},
-    plane::{self, Peer},
 };
 
 /// How long a client may take over a handshake, or over the headers of a request.
@@ -142,7 +142,7 @@ impl Gateway {
                 service_fn(move |request: Request<Incoming>| {
                     let gateway = Arc::clone(&gateway);
                     // Boxed, so that an idle connection does not reserve memory for it.
-                    Box::pin(plane::answer(gateway, request, peer))
+                    Box::pin(agent_listener::answer(gateway, request, peer))
                 })
             };
             match tls {

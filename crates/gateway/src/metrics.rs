@@ -18,7 +18,7 @@ use prometheus_client::{
 use sluice_policy::Timestamp;
 use sluice_store::{Outcome, Record, UpstreamRef};
 
-use crate::{gateway::Inner, visit::Visit};
+use crate::{exchange::Exchange, gateway::Inner};
 
 /// A label that many series have in common.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -184,8 +184,8 @@ impl Metrics {
     }
 
     /// A decision was made.
-    pub(crate) fn decided(&self, visit: &Visit, record: &Record) {
-        let tools = visit.server.link.state.tools.known();
+    pub(crate) fn decided(&self, exchange: &Exchange, record: &Record) {
+        let tools = exchange.server.link.state.tools.known();
         let tool = match &record.tool {
             Some(tool) if tools.is_some_and(|tools| tools.has(tool)) => Arc::clone(tool),
             Some(_) => Arc::clone(&self.unknown),
@@ -193,12 +193,12 @@ impl Metrics {
         };
         let outcome = record.outcome.map_or("", Outcome::as_str);
         let decision = Decision {
-            server: Label(Arc::clone(&visit.server.link.name)),
+            server: Label(Arc::clone(&exchange.server.link.name)),
             tool: Label(tool),
             outcome,
         };
         self.decisions.get_or_create(&decision).inc();
-        self.deciding.observe(seconds(crate::settle::micros(visit.started)));
+        self.deciding.observe(seconds(crate::settle::micros(exchange.started)));
         if record.outcome == Some(Outcome::Hold) {
             self.approvals.inc();
         }

@@ -1,4 +1,4 @@
-//! One posted message: what it is, through which door it goes, and what comes
+//! One posted message: what it is, through which class it goes, and what comes
 //! of it.
 
 mod plan;
@@ -20,13 +20,13 @@ use sluice_wire::{
 use crate::{
     answer::{Shape, read_refusal, relay},
     body::ClientBody,
+    exchange::Exchange,
     forward::forward,
     receive,
     refusal::Refusal,
     repair, response,
     session::Session,
     spoken, subscriptions,
-    visit::Visit,
 };
 use plan::{Plan, Step};
 
@@ -34,12 +34,12 @@ pub(crate) use plan::{is_notification, needs_id};
 
 /// Answers a posted message.
 pub(crate) fn post(
-    visit: Visit,
+    exchange: Exchange,
     bytes: Vec<u8>,
 ) -> impl Future<Output = Response<ClientBody>> + Send {
-    let ends = Ends::of(&visit.headers);
-    let visit = Arc::new(visit);
-    lasting(ends, answer(visit, bytes))
+    let ends = Ends::of(&exchange.headers);
+    let exchange = Arc::new(exchange);
+    lasting(ends, answer(exchange, bytes))
 }
 
 /// Does work that ends as its client's era has it.
@@ -51,24 +51,24 @@ where
     Lasting { work: Some(Box::pin(work)), ends }
 }
 
-async fn answer(visit: Arc<Visit>, bytes: Vec<u8>) -> Response<ClientBody> {
-    let document = match receive::parse(&visit.gateway, bytes) {
+async fn answer(exchange: Arc<Exchange>, bytes: Vec<u8>) -> Response<ClientBody> {
+    let document = match receive::parse(&exchange.gateway, bytes) {
         Ok(document) => document,
         Err(refusal) => return refusal.respond(None),
     };
-    answer_read(visit, document).await
+    answer_read(exchange, document).await
 }
 
 /// Answers a message that was read.
 pub(crate) fn read(
-    visit: Visit,
+    exchange: Exchange,
     document: Document,
 ) -> impl Future<Output = Response<ClientBody>> + Send {
-    answer_read(Arc::new(visit), document)
+    answer_read(Arc::new(exchange), document)
 }
 
-/// The visit is shared from the start: it is large, and handed on several times.
-async fn answer_read(visit: Arc<Visit>, document: Document) -> Response<ClientBody> {
+/// The exchange is shared from the start: it is large, and handed on several times.
+async fn answer_read(exchange: Arc<Exchange>, document: Document) -> Response<ClientBody> {
     let message = match Message::read(&document) {
         Ok(message) => message,
         Err(error) => {
@@ -76,15 +76,15 @@ async fn answer_read(visit: Arc<Visit>, document: Document) -> Response<ClientBo
         }
     };
     let id = message.request_id().cloned();
-    let planned = match settled(visit, &message) {
-        Ok(visit) => {
-            let plan = plan::plan(&visit, &document, message).await;
-            plan.map(|plan| (visit, plan))
+    let planned = match settled(exchange, &message) {
+        Ok(exchange) => {
+            let plan = plan::plan(&exchange, &document, message).await;
+            plan.map(|plan| (exchange, plan))
         }
         Err(refusal) => Err(refusal),
     };
     let answered = match planned {
-        Ok((visit, plan)) => carried_out(&visit, plan, document, id.as_ref()).await,
+        Ok((exchange, plan)) => carried_out(&exchange, plan, document, id.as_ref()).await,
         Err(refusal) => Err(refusal),
     };
     answered.unwrap_or_else(|refusal| refusal.respond(id.as_ref()))
@@ -96,27 +96,31 @@ pub(crate) fn readable_id(document: &Document) -> Option<Id> {
 }
 
 /// Settles which revision is spoken, and in which session.
-fn settled(mut shared: Arc<Visit>, message: &Message<'_>) -> Result<Arc<Visit>, Refusal> {
+fn settled(mut shared: Arc<Exchange>, message: &Message<'_>) -> Result<Arc<Exchange>, Refusal> {
     // Nobody else has it yet.
-    let visit = Arc::make_mut(&mut shared);
+    let exchange = Arc::make_mut(&mut shared);
     let (method, params) = match message {
         Message::Request { method, params, .. } | Message::Notification { method, params } => {
             (Some(*method), *params)
         }
         Message::Response { .. } | Message::Failure { .. } => (None, None),
     };
-    visit.revision = spoken::revision(&visit.headers, method, params)?;
-    let sealed = visit.headers.get(SESSION).and_then(|value| value.to_str().ok());
-    if let Some(sealed) = sealed.filter(|_| !visit.is_modern() && method != Some("initialize")) {
-        visit.session =
-            Some(Session::open(&visit.gateway, &visit.holder, visit.server_name(), sealed)?);
+    exchange.revision = spoken::revision(&exchange.headers, method, params)?;
+    let sealed = exchange.headers.get(SESSION).and_then(|value| value.to_str().ok());
+    if let Some(sealed) = sealed.filter(|_| !exchange.is_modern() && method != Some("initialize")) {
+        exchange.session = Some(Session::open(
+            &exchange.gateway,
+            &exchange.holder,
+            exchange.server_name(),
+            sealed,
+        )?);
     }
     Ok(shared)
 }
 
 /// Does what was planned.
 async fn carried_out(
-    visit: &Arc<Visit>,
+    exchange: &Arc<Exchange>,
     plan: Plan,
     document: Document,
     id: Option<&Id>,
@@ -125,39 +129,39 @@ async fn carried_out(
         Plan::Answer(answer) => return Ok(answer),
         Plan::Result(result) => return Ok(response::result(id, &result)),
         Plan::Listen(permit) => {
-            return Box::pin(subscriptions::listen(visit, permit, &document, id)).await;
+            return Box::pin(subscriptions::listen(exchange, permit, &document, id)).await;
         }
         Plan::Forward(step) => step,
     };
     let Step { permit, mut outgoing, edited, expected } = *step;
-    repair::note(visit, &document);
+    repair::note(exchange, &document);
     outgoing.body = edited.unwrap_or_else(|| document.into_text()).into();
-    let is_hello = !visit.is_modern()
+    let is_hello = !exchange.is_modern()
         && expected.as_ref().is_some_and(|expected| expected.shape == Shape::Introduction);
     // A body is shared, not copied.
-    let again = (is_hello || visit.session.is_some()).then(|| outgoing.clone());
-    let answered = forward(visit, permit, outgoing).await?;
-    let is_suspicious = repair::is_suspicious(visit, answered.answer.status());
+    let again = (is_hello || exchange.session.is_some()).then(|| outgoing.clone());
+    let answered = forward(exchange, permit, outgoing).await?;
+    let is_suspicious = repair::is_suspicious(exchange, answered.answer.status());
     match (expected, again) {
         (Some(expected), Some(outgoing)) if is_suspicious => {
-            let (visit, answered) =
-                Box::pin(repair::resent(visit, answered, outgoing, &expected.id)).await?;
-            relay(&visit, expected, answered).await
+            let (exchange, answered) =
+                Box::pin(repair::resent(exchange, answered, outgoing, &expected.id)).await?;
+            relay(&exchange, expected, answered).await
         }
         (Some(expected), Some(outgoing)) if is_hello => {
-            let answer = relay(visit, expected, answered).await?;
-            repair::remember(visit, &answer, outgoing.body);
+            let answer = relay(exchange, expected, answered).await?;
+            repair::remember(exchange, &answer, outgoing.body);
             Ok(answer)
         }
-        (Some(expected), _) => relay(visit, expected, answered).await,
+        (Some(expected), _) => relay(exchange, expected, answered).await,
         (None, _) if is_suspicious => {
-            Box::pin(repair::replaced(visit, answered.answer)).await?;
+            Box::pin(repair::replaced(exchange, answered.answer)).await?;
             Ok(response::accepted())
         }
         (None, _) if answered.answer.status().is_success() => Ok(response::accepted()),
         (None, _) => {
             let (parts, body) = answered.answer.into_parts();
-            Err(Box::pin(read_refusal(visit, &parts, body)).await)
+            Err(Box::pin(read_refusal(exchange, &parts, body)).await)
         }
     }
 }

@@ -18,7 +18,7 @@ use sluice_http::headers::{REVISION, SESSION};
 use sluice_http::{AnswerBody, sse::Decoder};
 use sluice_wire::{
     json::{Document, Value},
-    mcp::Door,
+    mcp::MethodClass,
     rpc::{Id, Message},
 };
 
@@ -26,12 +26,12 @@ use crate::{
     answer::read_refusal,
     body::ClientBody,
     decide::{self, Permit},
+    exchange::Exchange,
     forward::{Answered, Outgoing, forward},
     receive::collect,
     refusal::Refusal,
     session::Session,
     settle::CallFailure,
-    visit::Visit,
 };
 
 pub(crate) use kept::Repairs;
@@ -42,19 +42,19 @@ const LONGEST_REFUSAL: usize = 64 << 10;
 pub(crate) const READY: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 
 /// Remembers how the session that an answer has begun can be begun again.
-pub(crate) fn remember(visit: &Visit, answer: &Response<ClientBody>, hello: Bytes) {
+pub(crate) fn remember(exchange: &Exchange, answer: &Response<ClientBody>, hello: Bytes) {
     let sealed = answer.headers().get(SESSION).and_then(|sealed| sealed.to_str().ok());
     let opened = sealed.and_then(|sealed| {
-        Session::open(&visit.gateway, &visit.holder, visit.server_name(), sealed).ok()
+        Session::open(&exchange.gateway, &exchange.holder, exchange.server_name(), sealed).ok()
     });
     if let Some(session) = opened {
-        visit.gateway.repairs.keep(session.id, hello);
+        exchange.gateway.repairs.keep(session.id, hello);
     }
 }
 
 /// Notes a message after which another session could not take this one's place.
-pub(crate) fn note(visit: &Visit, document: &Document) {
-    let Some(session) = &visit.session else { return };
+pub(crate) fn note(exchange: &Exchange, document: &Document) {
+    let Some(session) = &exchange.session else { return };
     let method = document.root().get("method").and_then(Value::as_str).unwrap_or_default();
     let lasts = match method {
         "resources/subscribe" | "logging/setLevel" => true,
@@ -63,60 +63,64 @@ pub(crate) fn note(visit: &Visit, document: &Document) {
         }
         _ => false,
     };
-    if lasts && let Some(beginning) = visit.gateway.repairs.find(&session.id) {
+    if lasts && let Some(beginning) = exchange.gateway.repairs.find(&session.id) {
         beginning.is_bound.store(true, Ordering::Relaxed);
     }
 }
 
 /// Whether an answer may say that the session is lost, so that it must be examined.
-pub(crate) fn is_suspicious(visit: &Visit, status: StatusCode) -> bool {
-    visit.session.is_some() && matches!(status, StatusCode::NOT_FOUND | StatusCode::BAD_REQUEST)
+pub(crate) fn is_suspicious(exchange: &Exchange, status: StatusCode) -> bool {
+    exchange.session.is_some() && matches!(status, StatusCode::NOT_FOUND | StatusCode::BAD_REQUEST)
 }
 
 /// Sends a request again in a new session, if the server has forgotten the old
-/// one; the visit and the answer to go on with.
+/// one; the exchange and the answer to go on with.
 pub(crate) async fn resent(
-    visit: &Arc<Visit>,
+    exchange: &Arc<Exchange>,
     answered: Answered,
     outgoing: Outgoing,
     id: &Id,
-) -> Result<(Arc<Visit>, Answered), Refusal> {
+) -> Result<(Arc<Exchange>, Answered), Refusal> {
     let Answered { answer, settlement } = answered;
-    let (answer, is_lost) = examined(visit, answer, Some(id)).await;
+    let (answer, is_lost) = examined(exchange, answer, Some(id)).await;
     let mut answered = Answered { answer, settlement };
     if !is_lost {
-        return Ok((Arc::clone(visit), answered));
+        return Ok((Arc::clone(exchange), answered));
     }
-    let Some(session) = repaired(visit).await else {
+    let Some(session) = repaired(exchange).await else {
         if let Some(settlement) = &mut answered.settlement {
             settlement.fail(&CallFailure::SessionLost);
         }
         return Err(Refusal::Session);
     };
-    let again = Arc::new(Visit { session: Some(session), ..Visit::clone(visit) });
+    let again = Arc::new(Exchange { session: Some(session), ..Exchange::clone(exchange) });
     let permit = Permit::again(answered).ok_or(Refusal::Internal)?;
     let answered = forward(&again, permit, outgoing).await?;
     if answered.answer.status() == StatusCode::NOT_FOUND {
-        give_up(visit);
+        give_up(exchange);
     }
     Ok((again, answered))
 }
 
 /// Takes the place of a lost session for what needs no answer, and was about
 /// what is lost with it; whether there was one to take.
-pub(crate) async fn replaced(visit: &Visit, answer: Response<AnswerBody>) -> Result<(), Refusal> {
-    let (answer, is_lost) = examined(visit, answer, None).await;
+pub(crate) async fn replaced(
+    exchange: &Exchange,
+    answer: Response<AnswerBody>,
+) -> Result<(), Refusal> {
+    let (answer, is_lost) = examined(exchange, answer, None).await;
     if !is_lost {
         let (parts, body) = answer.into_parts();
-        return Err(read_refusal(visit, &parts, body).await);
+        return Err(read_refusal(exchange, &parts, body).await);
     }
-    repaired(visit).await.map(drop).ok_or(Refusal::Session)
+    repaired(exchange).await.map(drop).ok_or(Refusal::Session)
 }
 
 /// A new session was of no use, so that the next would be of none either.
-fn give_up(visit: &Visit) {
-    let session = visit.session.as_ref();
-    if let Some(beginning) = session.and_then(|session| visit.gateway.repairs.find(&session.id)) {
+fn give_up(exchange: &Exchange) {
+    let session = exchange.session.as_ref();
+    if let Some(beginning) = session.and_then(|session| exchange.gateway.repairs.find(&session.id))
+    {
         beginning.is_bound.store(true, Ordering::Relaxed);
     }
 }
@@ -125,12 +129,12 @@ fn give_up(visit: &Visit) {
 /// it answers the request; a 400 is if it says so, as servers do that were made
 /// after the examples of the official SDK.
 pub(crate) async fn examined(
-    visit: &Visit,
+    exchange: &Exchange,
     answer: Response<AnswerBody>,
     id: Option<&Id>,
 ) -> (Response<AnswerBody>, bool) {
     let (parts, body) = answer.into_parts();
-    let read = tokio::time::timeout(visit.server.link.timeout, collect(body, LONGEST_REFUSAL));
+    let read = tokio::time::timeout(exchange.server.link.timeout, collect(body, LONGEST_REFUSAL));
     let bytes = read.await.ok().and_then(Result::ok).unwrap_or_default();
     let document = Document::parse(bytes.clone(), &sluice_wire::json::Bounds::default()).ok();
     let failure = document.as_ref().and_then(|document| match Message::read(document) {
@@ -154,10 +158,10 @@ fn code(error: Value<'_>) -> Option<&str> {
     error.get("code").and_then(Value::as_number)
 }
 
-/// Begins the session of a visit again; `None` if it cannot be.
-pub(crate) async fn repaired(visit: &Visit) -> Option<Session> {
-    let old = visit.session.as_ref()?;
-    let repairs = &visit.gateway.repairs;
+/// Begins the session of a exchange again; `None` if it cannot be.
+pub(crate) async fn repaired(exchange: &Exchange) -> Option<Session> {
+    let old = exchange.session.as_ref()?;
+    let repairs = &exchange.gateway.repairs;
     let beginning = repairs.find(&old.id)?;
     let turn = beginning.turn.lock().await;
     let now = beginning.now().clone();
@@ -168,21 +172,25 @@ pub(crate) async fn repaired(visit: &Visit) -> Option<Session> {
     if beginning.is_bound.load(Ordering::Relaxed) {
         return None;
     }
-    let session = begun(visit, old, beginning.hello.clone()).await?;
+    let session = begun(exchange, old, beginning.hello.clone()).await?;
     repairs.began_again(&beginning, session.upstream.clone());
-    tracing::info!(server = visit.server_name(), session = &*old.id, "a session was begun again");
+    tracing::info!(
+        server = exchange.server_name(),
+        session = &*old.id,
+        "a session was begun again"
+    );
     // What was forgotten may not be all that has changed.
-    visit.server.link.state.tools.suspect();
+    exchange.server.link.state.tools.suspect();
     drop(turn);
     Some(session)
 }
 
 /// Introduces the client again.
-async fn begun(visit: &Visit, old: &Session, hello: Bytes) -> Option<Session> {
-    let mut fresh = visit.renewed()?;
+async fn begun(exchange: &Exchange, old: &Session, hello: Bytes) -> Option<Session> {
+    let mut fresh = exchange.renewed()?;
     fresh.session = None;
-    let spoken = visit.headers.get(REVISION);
-    let permit = decide::open(Door::Always)?;
+    let spoken = exchange.headers.get(REVISION);
+    let permit = decide::open(MethodClass::Always)?;
     let answer = forward(&fresh, permit, Outgoing::post(hello)).await.ok()?.answer;
     let upstream = answer.headers().get(SESSION).cloned()?;
     let agreed = agreed(&fresh, answer).await?;
@@ -192,31 +200,31 @@ async fn begun(visit: &Visit, old: &Session, hello: Bytes) -> Option<Session> {
     }
     fresh.headers.extend(spoken.map(|spoken| (REVISION, spoken.clone())));
     fresh.session = Some(Session { id: Arc::clone(&old.id), upstream });
-    let permit = decide::open(Door::Always)?;
+    let permit = decide::open(MethodClass::Always)?;
     let ready = forward(&fresh, permit, Outgoing::post(READY)).await.ok()?.answer;
     fresh.session.filter(|_| ready.status().is_success())
 }
 
 /// The revision that an introduction's answer agrees to.
-async fn agreed(visit: &Visit, answer: Response<AnswerBody>) -> Option<String> {
+async fn agreed(exchange: &Exchange, answer: Response<AnswerBody>) -> Option<String> {
     if !answer.status().is_success() {
         return None;
     }
     let stated = answer.headers().get(header::CONTENT_TYPE);
     let is_stream = stated.is_some_and(|value| value.as_bytes().starts_with(b"text/event-stream"));
     let read = async {
-        let bounds = visit.gateway.settings.answer_bounds();
+        let bounds = exchange.gateway.settings.answer_bounds();
         if is_stream {
-            return streamed(visit, answer.into_body()).await;
+            return streamed(exchange, answer.into_body()).await;
         }
         let bytes = collect(answer.into_body(), bounds.bytes).await.ok()?;
         revision(&Document::parse(bytes, &bounds).ok()?)
     };
-    tokio::time::timeout(visit.server.link.timeout, read).await.ok()?
+    tokio::time::timeout(exchange.server.link.timeout, read).await.ok()?
 }
 
-async fn streamed(visit: &Visit, mut body: AnswerBody) -> Option<String> {
-    let bounds = visit.gateway.settings.answer_bounds();
+async fn streamed(exchange: &Exchange, mut body: AnswerBody) -> Option<String> {
+    let bounds = exchange.gateway.settings.answer_bounds();
     let mut decoder = Decoder::new(bounds.bytes);
     while let Some(frame) = body.frame().await {
         let Ok(data) = frame.ok()?.into_data() else { continue };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use http::HeaderValue;
 use sluice_store::new_id;
 
-use crate::{gateway::Inner, grants::Holder, refusal::Refusal, seal::Purpose, visit::Visit};
+use crate::{exchange::Exchange, gateway::Inner, grants::Holder, refusal::Refusal, seal::Purpose};
 
 /// A session that belongs to this grant on this server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,11 +38,11 @@ impl Session {
     }
 
     /// The id to hand out for a session that an upstream has begun.
-    pub(crate) fn begin(visit: &Visit, upstream: &HeaderValue) -> Option<HeaderValue> {
-        let (grant, server) = (visit.holder.id(), visit.server_name());
-        let id = new_id(visit.at).to_string();
+    pub(crate) fn begin(exchange: &Exchange, upstream: &HeaderValue) -> Option<HeaderValue> {
+        let (grant, server) = (exchange.holder.id(), exchange.server_name());
+        let id = new_id(exchange.at).to_string();
         let parts = [grant, server, &id, upstream.to_str().ok()?];
-        let sealed = visit.gateway.seal.seal(Purpose::Session, &parts)?;
+        let sealed = exchange.gateway.seal.seal(Purpose::Session, &parts)?;
         HeaderValue::try_from(sealed).ok()
     }
 }

@@ -7,7 +7,7 @@ use sluice_stdio::Launch;
 use sluice_store::{Clock, Key};
 use sluice_wire::json::Bounds;
 
-/// Settings of the agents' plane.
+/// Settings of the agent listener.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// Hosts that it may be called by, and origins of pages that may call it.

@@ -11,12 +11,12 @@ mod hello;
 mod kept;
 mod listen;
 mod lists;
+mod member;
 mod merge;
 mod owners;
 mod parts;
 mod pump;
 mod route;
-mod visit;
 
 use std::sync::Arc;
 
@@ -171,7 +171,7 @@ pub(crate) async fn read(stack: Stack, document: Document) -> Response<ClientBod
         (Ok((_, Route::Result(result))), id) => Ok(response::result(id, &result)),
         (Ok((_, Route::Nobody)), _) => Ok(response::accepted()),
         (Ok((stack, Route::Everybody)), _) => {
-            Box::pin(visit::told(&stack, document.text())).await;
+            Box::pin(member::told(&stack, document.text())).await;
             Ok(response::accepted())
         }
         (Ok((stack, Route::Hello)), Some(id)) => hello::initialize(stack, &document, id).await,
@@ -219,12 +219,12 @@ async fn sent(
         Some(text) => receive::parse(&stack.gateway, text.into_bytes())?,
         None => document,
     };
-    let visit = visit::at(stack, server, own.as_deref()).await;
-    let answer = post::read(visit, document).await;
+    let exchange = member::at(stack, server, own.as_deref()).await;
+    let answer = post::read(exchange, document).await;
     if answer.status() == StatusCode::NOT_FOUND {
         // The client is told that the session is gone; whoever goes on with it
         // all the same is introduced to this server anew.
-        visit::forget(stack, server).await;
+        member::forget(stack, server).await;
     }
     Ok(if stack.is_modern() { answer } else { labelled(answer, &server.link.name) })
 }
@@ -249,9 +249,9 @@ pub(crate) async fn get(mut stack: Stack) -> Result<Response<ClientBody>, Refusa
     if let LastEvent::OfAnswer { server, id } = last {
         // The rest of one answer, and nothing else.
         let server = stack.server(&server).cloned().ok_or(Refusal::Session)?;
-        let mut visit = visit::at(&Arc::new(stack), &server, None).await;
-        visit.headers.insert(LAST_EVENT, id);
-        return Ok(labelled(stream::get(visit).await?, &server.link.name));
+        let mut exchange = member::at(&Arc::new(stack), &server, None).await;
+        exchange.headers.insert(LAST_EVENT, id);
+        return Ok(labelled(stream::get(exchange).await?, &server.link.name));
     }
     follow::open(&Arc::new(stack), last)
 }
@@ -264,6 +264,6 @@ pub(crate) async fn delete(mut stack: Stack) -> Result<Response<ClientBody>, Ref
         return Err(Refusal::Request("there is no session to end: send `Mcp-Session-Id`".into()));
     };
     stack.gateway.stacks.forget(&stack.holder, &session.id);
-    Box::pin(visit::ended(&stack, &session)).await;
+    Box::pin(member::ended(&stack, &session)).await;
     Ok(response::empty(StatusCode::OK))
 }

@@ -22,13 +22,13 @@ use tokio::{
 };
 
 use crate::{
+    exchange::Exchange,
     gateway::Gateway,
     grants::Holder,
     identify::Caller,
     legacy_sse::Client,
     snapshot::{ApplyError, ServerState, Snapshot},
     stream::WAITING,
-    visit::Visit,
 };
 
 /// Requests of the client that may be under way at a time.
@@ -119,9 +119,9 @@ impl Wrapped {
         ended
     }
 
-    fn visit(&self, headers: HeaderMap) -> Visit {
+    fn exchange(&self, headers: HeaderMap) -> Exchange {
         let caller = Caller { holder: Arc::clone(&self.holder), token: Some(self.token) };
-        Visit::new(Arc::clone(&self.gateway.inner), caller, Arc::clone(&self.server), headers)
+        Exchange::new(Arc::clone(&self.gateway.inner), caller, Arc::clone(&self.server), headers)
     }
 }
 
@@ -181,7 +181,7 @@ impl Conversation<'_> {
     }
 
     async fn end_session(&self) {
-        if let Some(ending) = self.client.ending(self.wrapped.visit(HeaderMap::new()).into()) {
+        if let Some(ending) = self.client.ending(self.wrapped.exchange(HeaderMap::new()).into()) {
             // Nothing depends on it: a session that nobody uses expires.
             let _ = tokio::time::timeout(HASTE, ending).await;
         }

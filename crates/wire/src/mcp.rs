@@ -9,6 +9,6 @@ mod params;
 mod revision;
 
 pub use header::{header_text, text_of_header};
-pub use method::{Door, Method};
+pub use method::{Method, MethodClass};
 pub use params::{ParamsError, Target};
 pub use revision::{Era, Revision};

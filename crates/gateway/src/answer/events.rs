@@ -24,17 +24,17 @@ use tokio::time::{Instant, Sleep};
 use super::{Expected, Shape, rewrite, server_request};
 use crate::{
     body::{ClientBody, Cut},
+    exchange::Exchange,
     refusal::Refusal,
     response,
     settle::{CallFailure, Settlement},
-    visit::Visit,
 };
 
 type Rewriting = Pin<Box<dyn Future<Output = Result<String, Refusal>> + Send>>;
 
 /// A stream on its way to a client.
 pub(crate) struct EventStream {
-    visit: Arc<Visit>,
+    exchange: Arc<Exchange>,
     /// The answer that ends the stream; none on a stream of its own.
     expected: Option<Expected>,
     /// Whether the stream may repeat answers to earlier requests.
@@ -68,13 +68,13 @@ enum Passing {
 impl EventStream {
     /// Passes on the stream that answers a request, once its first event is good.
     pub(super) async fn relay(
-        visit: &Arc<Visit>,
+        exchange: &Arc<Exchange>,
         expected: Expected,
         body: AnswerBody,
         settlement: Option<Settlement>,
     ) -> Result<Response<ClientBody>, Refusal> {
-        let timeout = visit.server.link.timeout;
-        let mut stream = EventStream::new(visit, body);
+        let timeout = exchange.server.link.timeout;
+        let mut stream = EventStream::new(exchange, body);
         stream.expected = Some(expected);
         stream.settlement = settlement;
         stream.silence = Some(Box::pin(tokio::time::sleep(timeout)));
@@ -91,22 +91,26 @@ impl EventStream {
     }
 
     /// A stream of its own, as it comes from the upstream.
-    pub(crate) fn standing(visit: &Arc<Visit>, body: AnswerBody, replays: bool) -> EventStream {
-        EventStream { replays, ..EventStream::new(visit, body) }
+    pub(crate) fn standing(
+        exchange: &Arc<Exchange>,
+        body: AnswerBody,
+        replays: bool,
+    ) -> EventStream {
+        EventStream { replays, ..EventStream::new(exchange, body) }
     }
 
     /// Goes on under the rules that are in force now.
-    pub(crate) fn renew(&mut self, visit: Arc<Visit>) {
-        self.visit = visit;
+    pub(crate) fn renew(&mut self, exchange: Arc<Exchange>) {
+        self.exchange = exchange;
     }
 
-    fn new(visit: &Arc<Visit>, body: AnswerBody) -> EventStream {
+    fn new(exchange: &Arc<Exchange>, body: AnswerBody) -> EventStream {
         EventStream {
-            visit: Arc::clone(visit),
+            exchange: Arc::clone(exchange),
             expected: None,
             replays: false,
             body,
-            decoder: Decoder::new(visit.gateway.settings.answer),
+            decoder: Decoder::new(exchange.gateway.settings.answer),
             events: VecDeque::new(),
             rewriting: None,
             silence: None,
@@ -204,7 +208,7 @@ impl EventStream {
             return None;
         }
         // In the legacy era a server may end a stream that its client can resume.
-        let may_resume = !self.visit.is_modern() && self.visit.session.is_some();
+        let may_resume = !self.exchange.is_modern() && self.exchange.session.is_some();
         if self.expected.is_some() && !self.is_answered && !may_resume {
             return Some(Err("the stream ended without an answer".into()));
         }
@@ -236,7 +240,7 @@ impl EventStream {
         if !event.is_message() {
             return Ok(Passing::Nothing);
         }
-        let bounds = self.visit.gateway.settings.answer_bounds();
+        let bounds = self.exchange.gateway.settings.answer_bounds();
         let document = match Document::parse(data.as_str(), &bounds) {
             Ok(document) => document,
             Err(refusal) => {
@@ -250,7 +254,7 @@ impl EventStream {
             }
         };
         if let Some(silence) = &mut self.silence {
-            silence.as_mut().reset(Instant::now() + self.visit.server.link.timeout);
+            silence.as_mut().reset(Instant::now() + self.exchange.server.link.timeout);
         }
         match message {
             Message::Response { id, result } => {
@@ -267,11 +271,11 @@ impl EventStream {
                 self.answered(Some(true));
                 Ok(Passing::Bytes(event.encode_with(document.text())))
             }
-            Message::Request { .. } if self.visit.is_modern() => {
+            Message::Request { .. } if self.exchange.is_modern() => {
                 Err("a request of the server on a stream".into())
             }
             Message::Request { id, method, .. } => {
-                let passed = server_request::pass(&self.visit, &document, &id, method);
+                let passed = server_request::pass(&self.exchange, &document, &id, method);
                 Ok(passed.map_or(Passing::Nothing, |message| {
                     Passing::Bytes(event.encode_with(&message))
                 }))
@@ -291,8 +295,8 @@ impl EventStream {
         self.skipped += 1;
         if self.skipped == 1 {
             tracing::warn!(
-                server = self.visit.server_name(),
-                request = %self.visit.request,
+                server = self.exchange.server_name(),
+                request = %self.exchange.request,
                 why,
                 "skipped an event of the server; further ones on this stream are not logged"
             );
@@ -318,10 +322,10 @@ impl EventStream {
         document: Document,
         is_error: Option<bool>,
     ) {
-        let visit = Arc::clone(&self.visit);
+        let exchange = Arc::clone(&self.exchange);
         let rewriting = Box::pin(async move {
             let result = document.root().get("result").ok_or(Refusal::Internal)?;
-            let changed = rewrite::result(&visit, &expected, &document, result).await?;
+            let changed = rewrite::result(&exchange, &expected, &document, result).await?;
             Ok(changed.unwrap_or_else(|| document.into_text()))
         });
         self.rewriting = Some((event, rewriting, is_error));
@@ -334,7 +338,7 @@ impl EventStream {
         method: &str,
         params: Option<Value<'_>>,
     ) -> Result<Passing, CallFailure> {
-        let link = &self.visit.server.link;
+        let link = &self.exchange.server.link;
         let named = |name: &str| params.and_then(|params| params.get(name));
         let changed = match method {
             "notifications/tools/list_changed" => {
@@ -343,7 +347,7 @@ impl EventStream {
             }
             "notifications/resources/updated" => {
                 let uri = named("uri").and_then(Value::as_str).ok_or("an update of no resource")?;
-                if !self.visit.lets_pass(|policy| policy.permits_resource(uri)) {
+                if !self.exchange.lets_pass(|policy| policy.permits_resource(uri)) {
                     return Ok(Passing::Nothing);
                 }
                 None
@@ -351,16 +355,17 @@ impl EventStream {
             "notifications/tasks/status" | "notifications/tasks" => {
                 let id = named("taskId").ok_or("news of no task")?;
                 let text = id.as_str().ok_or("news of no task")?;
-                if !link.state.tools.is_task_of(self.visit.holder.id(), text) {
+                if !link.state.tools.is_task_of(self.exchange.holder.id(), text) {
                     return Ok(Passing::Nothing);
                 }
-                let sealed = rewrite::sealed_task(&self.visit, text).map_err(|_| "no seal")?;
+                let sealed = rewrite::sealed_task(&self.exchange, text).map_err(|_| "no seal")?;
                 Some(replaced(document, id, &sealed))
             }
-            "notifications/cancelled" if !self.visit.is_modern() => {
+            "notifications/cancelled" if !self.exchange.is_modern() => {
                 // Of a request of the server, which the client knows by our id.
                 let id = named("requestId").ok_or("a cancellation of nothing")?;
-                let sealed = server_request::sealed_id(&self.visit, id.raw()).ok_or("no seal")?;
+                let sealed =
+                    server_request::sealed_id(&self.exchange, id.raw()).ok_or("no seal")?;
                 Some(replaced(document, id, &sealed))
             }
             _ => None,
@@ -431,7 +436,7 @@ impl Body for EventStream {
             next.map(|next| match next {
                 Ok(bytes) => Ok(Frame::data(bytes)),
                 Err(why) => {
-                    tracing::warn!(server = this.visit.server_name(), request = %this.visit.request, %why, "a stream was cut");
+                    tracing::warn!(server = this.exchange.server_name(), request = %this.exchange.request, %why, "a stream was cut");
                     this.fail(&why);
                     Err(Cut)
                 }

@@ -18,28 +18,28 @@ use tokio::time::{Instant, Sleep};
 use super::{Expected, HELD, Shape, is_discovery, is_modern_error, rewrite, unreadable, whole};
 use crate::{
     body::{ClientBody, Cut},
+    exchange::Exchange,
     receive::collect,
     refusal::Refusal,
     response,
     settle::{CallFailure, Settlement},
-    visit::Visit,
 };
 
 /// Passes on a JSON answer: whole if it is small or must be changed, else as it
 /// arrives.
 pub(super) async fn relay(
-    visit: &Arc<Visit>,
+    exchange: &Arc<Exchange>,
     expected: Expected,
     body: AnswerBody,
     mut settlement: Option<Settlement>,
 ) -> Result<Response<ClientBody>, Refusal> {
-    let relayed = if must_be_read_whole(visit, &expected.shape) {
-        match Box::pin(whole(visit, body)).await {
-            Ok(document) => Box::pin(changed(visit, &expected, document, &mut settlement)).await,
+    let relayed = if must_be_read_whole(exchange, &expected.shape) {
+        match Box::pin(whole(exchange, body)).await {
+            Ok(document) => Box::pin(changed(exchange, &expected, document, &mut settlement)).await,
             Err(refusal) => Err(refusal),
         }
     } else {
-        checked(visit, &expected, body, &mut settlement).await
+        checked(exchange, &expected, body, &mut settlement).await
     };
     if let (Err(refusal), Some(settlement)) = (&relayed, &mut settlement) {
         settlement.fail(&CallFailure::of(refusal));
@@ -48,18 +48,18 @@ pub(super) async fn relay(
 }
 
 /// Whether an answer may have to be changed, however long it is.
-fn must_be_read_whole(visit: &Visit, shape: &Shape) -> bool {
+fn must_be_read_whole(exchange: &Exchange, shape: &Shape) -> bool {
     match shape {
         Shape::Plain => false,
         // Requests of the server come in results only in the modern era.
-        Shape::Call { .. } => visit.is_modern() && rewrite::restricts_server_requests(visit),
+        Shape::Call { .. } => exchange.is_modern() && rewrite::restricts_server_requests(exchange),
         _ => true,
     }
 }
 
 /// Changes an answer that was read whole.
 async fn changed(
-    visit: &Arc<Visit>,
+    exchange: &Arc<Exchange>,
     expected: &Expected,
     document: Document,
     settlement: &mut Option<Settlement>,
@@ -69,10 +69,10 @@ async fn changed(
     let (is_error, text) = match message {
         Message::Response { id, result } if id == expected.id => {
             let is_error = result.get("isError").and_then(sluice_wire::json::Value::as_bool);
-            (is_error, rewrite::result(visit, expected, &document, result).await?)
+            (is_error, rewrite::result(exchange, expected, &document, result).await?)
         }
         Message::Failure { id: Some(id), error } if id == expected.id => {
-            if is_discovery(visit, expected) && !is_modern_error(error) {
+            if is_discovery(exchange, expected) && !is_modern_error(error) {
                 return Err(Refusal::LegacyServer);
             }
             (Some(true), None)
@@ -87,13 +87,13 @@ async fn changed(
 
 /// Follows an answer that passes as it is.
 async fn checked(
-    visit: &Arc<Visit>,
+    exchange: &Arc<Exchange>,
     expected: &Expected,
     mut body: AnswerBody,
     settlement: &mut Option<Settlement>,
 ) -> Result<Response<ClientBody>, Refusal> {
-    let settings = &visit.gateway.settings;
-    let deadline = Instant::now() + visit.server.link.timeout;
+    let settings = &exchange.gateway.settings;
+    let deadline = Instant::now() + exchange.server.link.timeout;
     let mut check = AnswerCheck::new(expected.id.clone(), settings.bounds.depth);
     let mut held = VecDeque::new();
     let mut size = 0;
@@ -107,7 +107,7 @@ async fn checked(
                 let document = Document::parse(joined(held).to_vec(), &settings.answer_bounds());
                 let document =
                     document.map_err(|refusal| Refusal::bad_gateway(unreadable(&refusal)))?;
-                return Box::pin(changed(visit, expected, document, settlement)).await;
+                return Box::pin(changed(exchange, expected, document, settlement)).await;
             }
             if let Some(settlement) = settlement {
                 settlement.succeed(if outline.is_failure { Some(true) } else { outline.is_error });
@@ -121,8 +121,8 @@ async fn checked(
         held.push_back(data);
     }
     if check.outline().is_special && matches!(expected.shape, Shape::Call { .. }) {
-        let rest = Box::pin(whole_rest(visit, held, body, deadline)).await?;
-        return Box::pin(changed(visit, expected, rest, settlement)).await;
+        let rest = Box::pin(whole_rest(exchange, held, body, deadline)).await?;
+        return Box::pin(changed(exchange, expected, rest, settlement)).await;
     }
     let stream = JsonStream {
         held,
@@ -140,12 +140,12 @@ async fn checked(
 
 /// The rest of an answer that must be changed after all.
 async fn whole_rest(
-    visit: &Visit,
+    exchange: &Exchange,
     held: VecDeque<Bytes>,
     body: AnswerBody,
     deadline: Instant,
 ) -> Result<Document, Refusal> {
-    let settings = &visit.gateway.settings;
+    let settings = &exchange.gateway.settings;
     let mut bytes = joined(held).to_vec();
     let left = settings.answer.saturating_sub(bytes.len());
     let rest = tokio::time::timeout_at(deadline, collect(body, left)).await;

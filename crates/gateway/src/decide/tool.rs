@@ -12,9 +12,9 @@ use sluice_wire::{edit::quoted, json::Value};
 use super::{NotCalled, Permit, Stop, announce, record, shortened, shown, write};
 use crate::{
     assess::{ToolList, Tools},
+    exchange::Exchange,
     refusal::Refusal,
     settle::Settlement,
-    visit::Visit,
 };
 
 /// A tool call as it was read.
@@ -32,42 +32,42 @@ const LONGEST_VALUE: usize = 4096;
 
 /// Judges a call; what may go is charged and recorded.
 pub(crate) async fn tool_call(
-    visit: &Visit,
+    exchange: &Exchange,
     call: ToolCall<'_>,
     list: Option<&ToolList>,
 ) -> Result<Permit, Stop> {
     let facts = list.map_or(Facts::NoList, |list| list.facts(call.tool));
     let judged =
         Call::new(call.tool, call.arguments).map_err(|error| Refusal::Params(error.to_string()))?;
-    let mut record = record(visit, "tools/call");
-    describe(visit, &mut record, call);
-    match judge(visit.rules(), &judged, facts, visit.at) {
-        Decision::Deny(denial) => Box::pin(denied(visit, record, &denial)).await,
+    let mut record = record(exchange, "tools/call");
+    describe(exchange, &mut record, call);
+    match judge(exchange.rules(), &judged, facts, exchange.at) {
+        Decision::Deny(denial) => Box::pin(denied(exchange, record, &denial)).await,
         Decision::Hold(terms) => {
             // A question is bound to the tool's definition, so that must be had
             // even where the decision did not depend on it.
-            let bounds = visit.gateway.settings.answer_bounds();
+            let bounds = exchange.gateway.settings.answer_bounds();
             let learnt = match list {
                 Some(_) => None,
-                None => Box::pin(Tools::list(&visit.server.link, &bounds, call.tool)).await,
+                None => Box::pin(Tools::list(&exchange.server.link, &bounds, call.tool)).await,
             };
-            Box::pin(held(visit, record, call, list.or(learnt.as_deref()), &terms)).await
+            Box::pin(held(exchange, record, call, list.or(learnt.as_deref()), &terms)).await
         }
-        Decision::Allow(allow) => allowed(visit, record, &allow).await,
+        Decision::Allow(allow) => allowed(exchange, record, &allow).await,
     }
 }
 
 /// What of a call goes into its record: names, never values.
-fn describe(visit: &Visit, record: &mut Record, call: ToolCall<'_>) {
+fn describe(exchange: &Exchange, record: &mut Record, call: ToolCall<'_>) {
     record.tool = Some(Arc::from(&*shortened(call.tool, LONGEST_KEPT)));
     let Some(arguments) = call.arguments else { return };
     let keys = arguments.members().into_iter().flatten().filter_map(|(key, _)| key.as_str());
     record.arg_keys =
         keys.take(MOST_KEYS).map(|key| shortened(key, LONGEST_KEPT).into_owned()).collect();
     record.arg_keys.sort_unstable();
-    let digest = hmac::sign(&visit.gateway.digests, arguments.raw().as_bytes());
+    let digest = hmac::sign(&exchange.gateway.digests, arguments.raw().as_bytes());
     record.arg_digest = digest.as_ref().try_into().ok();
-    record.arg_values = recorded(&visit.gateway.settings.recorded, arguments);
+    record.arg_values = recorded(&exchange.gateway.settings.recorded, arguments);
 }
 
 /// The values that the operator wants recorded, by path; long ones are cut out.
@@ -96,11 +96,15 @@ impl fmt::Write for Digest {
     }
 }
 
-async fn denied(visit: &Visit, mut record: Record, denial: &Denial<'_>) -> Result<Permit, Stop> {
+async fn denied(
+    exchange: &Exchange,
+    mut record: Record,
+    denial: &Denial<'_>,
+) -> Result<Permit, Stop> {
     record.rule = Some(Arc::from(&*denial.rule));
     record.message.get_or_insert_with(|| denial.message.to_string());
-    if visit.is_shadow() && !denial.refuses_in_shadow() {
-        return shadowed(visit, record).await;
+    if exchange.is_shadow() && !denial.refuses_in_shadow() {
+        return shadowed(exchange, record).await;
     }
     record.outcome = Some(match denial.outcome() {
         sluice_policy::Outcome::Hide => Outcome::Hide,
@@ -112,28 +116,36 @@ async fn denied(visit: &Visit, mut record: Record, denial: &Denial<'_>) -> Resul
     let retry = denial.retry_after.map(|millis| ("retryAfterMs", millis.to_string()));
     let decision = shown(&record, Outcome::Deny, rule, retry.as_slice());
     let text = format!("[POLICY DENIED] {}", denial.message);
-    write(visit, record).await?;
+    write(exchange, record).await?;
     Err(Stop::NotCalled(NotCalled { text, decision }))
 }
 
 /// Lets a call through that would be denied or held, and says so in its record.
-async fn shadowed(visit: &Visit, mut record: Record) -> Result<Permit, Stop> {
+async fn shadowed(exchange: &Exchange, mut record: Record) -> Result<Permit, Stop> {
     record.outcome = Some(Outcome::ShadowDeny);
-    Ok(super::permitted(visit, record).await?)
+    Ok(super::permitted(exchange, record).await?)
 }
 
 /// Reserves the charges and records the decision, in one transaction.
-async fn allowed(visit: &Visit, mut record: Record, allow: &Allow<'_>) -> Result<Permit, Stop> {
-    let charges: Vec<_> = allow.charges().map(|charge| owned(visit, &charge)).collect();
+async fn allowed(
+    exchange: &Exchange,
+    mut record: Record,
+    allow: &Allow<'_>,
+) -> Result<Permit, Stop> {
+    let charges: Vec<_> = allow.charges().map(|charge| owned(exchange, &charge)).collect();
     let is_charged = !charges.is_empty();
     record.outcome = Some(Outcome::Allow);
-    let reservation = Reservation { id: visit.request, charges, record: record.clone() };
-    let reserved = visit.gateway.store.reserve(reservation).await;
+    let reservation = Reservation { id: exchange.request, charges, record: record.clone() };
+    let reserved = exchange.gateway.store.reserve(reservation).await;
     match reserved {
         Ok(Reserved::Made { .. }) => {
-            announce(visit, &record);
-            let settlement =
-                Settlement::new(Arc::clone(&visit.gateway), record, is_charged, visit.started);
+            announce(exchange, &record);
+            let settlement = Settlement::new(
+                Arc::clone(&exchange.gateway),
+                record,
+                is_charged,
+                exchange.started,
+            );
             Ok(Permit { settlement: Some(settlement) })
         }
         Ok(Reserved::Refused { readings }) => {
@@ -150,7 +162,7 @@ async fn allowed(visit: &Visit, mut record: Record, allow: &Allow<'_>) -> Result
                     if is_amount && matches!(denial.message, Cow::Owned(_)) {
                         record.message = Some("the limit does not leave as much".into());
                     }
-                    Box::pin(denied(visit, record, &denial)).await
+                    Box::pin(denied(exchange, record, &denial)).await
                 }
                 // The store refused what its own readings admit: not understood, so not sent.
                 Ok(()) => Err(Refusal::Internal.into()),
@@ -163,17 +175,17 @@ async fn allowed(visit: &Visit, mut record: Record, allow: &Allow<'_>) -> Result
     }
 }
 
-fn owned(visit: &Visit, charge: &sluice_policy::Charge<'_>) -> Charge {
-    let holder = &visit.holder;
+fn owned(exchange: &Exchange, charge: &sluice_policy::Charge<'_>) -> Charge {
+    let holder = &exchange.holder;
     let owner = match charge.limit.scope() {
         Scope::Grant => holder.id(),
-        Scope::Session => visit.session.as_ref().map_or(holder.id(), |session| &session.id),
+        Scope::Session => exchange.session.as_ref().map_or(holder.id(), |session| &session.id),
         Scope::Principal => holder.owner(),
         Scope::Server => "",
     };
     Charge {
         key: CounterKey::new(
-            visit.server_name(),
+            exchange.server_name(),
             charge.limit.scope(),
             owner,
             charge.limit.counter(),
@@ -186,7 +198,7 @@ fn owned(visit: &Visit, charge: &sluice_policy::Charge<'_>) -> Charge {
 
 /// Stores that a human is asked, or joins the same question.
 async fn held(
-    visit: &Visit,
+    exchange: &Exchange,
     mut record: Record,
     call: ToolCall<'_>,
     list: Option<&ToolList>,
@@ -194,39 +206,39 @@ async fn held(
 ) -> Result<Permit, Stop> {
     record.rule = Some(terms.rule.into());
     record.message = terms.message.map(str::to_owned);
-    if visit.is_shadow() {
-        return shadowed(visit, record).await;
+    if exchange.is_shadow() {
+        return shadowed(exchange, record).await;
     }
     // Only a policy can hold a call.
-    let in_force = visit.policy.as_ref().ok_or(Refusal::Internal)?;
+    let in_force = exchange.policy.as_ref().ok_or(Refusal::Internal)?;
     let asked = terms.message.unwrap_or("A human must approve this call.");
     record.outcome = Some(Outcome::Hold);
     let expires_at = sluice_policy::Timestamp::from_millis(
-        visit.at.as_millis().saturating_add_unsigned(terms.expires_seconds.saturating_mul(1000)),
+        exchange.at.as_millis().saturating_add_unsigned(terms.expires_seconds.saturating_mul(1000)),
     );
     let approval = Approval {
-        digest: question(visit, call, list),
-        server: visit.server_name().to_owned(),
-        grant: visit.holder.reference.clone(),
-        principal: visit.holder.principal.as_deref().map(str::to_owned),
+        digest: question(exchange, call, list),
+        server: exchange.server_name().to_owned(),
+        grant: exchange.holder.reference.clone(),
+        principal: exchange.holder.principal.as_deref().map(str::to_owned),
         tool: call.tool.to_owned(),
         rule: terms.rule.to_owned(),
         approvers: terms.approvers,
         message: asked.to_owned(),
         policy: in_force.reference.clone(),
         arg_keys: record.arg_keys.clone(),
-        requested_at: visit.at,
+        requested_at: exchange.at,
         expires_at,
     };
-    announce(visit, &record);
+    announce(exchange, &record);
     let decision = record.clone();
-    let pending = visit.gateway.store.hold(approval, record).await.map_err(|error| {
+    let pending = exchange.gateway.store.hold(approval, record).await.map_err(|error| {
         tracing::error!(%error, "a pending approval could not be stored");
         Refusal::Store
     })?;
     let until = pending.expires_at.to_string();
     let id = pending.id;
-    let url = format!("{}/approvals/{id}", visit.gateway.settings.people);
+    let url = format!("{}/approvals/{id}", exchange.gateway.settings.people);
     let text = format!(
         "[APPROVAL REQUIRED] {asked} Approval {id}, to be decided at {url} until {until}; then make the same call again."
     );
@@ -237,11 +249,11 @@ async fn held(
 
 /// What an approval is bound to. Arguments are taken with sorted keys, so that
 /// the same call is the same question however it is written.
-fn question(visit: &Visit, call: ToolCall<'_>, list: Option<&ToolList>) -> String {
-    let mut digest = Digest(hmac::Context::with_key(&visit.gateway.digests));
-    let version = visit.policy.as_ref().map_or("", |in_force| &in_force.reference.version);
+fn question(exchange: &Exchange, call: ToolCall<'_>, list: Option<&ToolList>) -> String {
+    let mut digest = Digest(hmac::Context::with_key(&exchange.gateway.digests));
+    let version = exchange.policy.as_ref().map_or("", |in_force| &in_force.reference.version);
     let definition = list.and_then(|list| list.definition(call.tool)).unwrap_or_default();
-    for part in [visit.holder.id(), visit.server_name(), call.tool, version, definition] {
+    for part in [exchange.holder.id(), exchange.server_name(), call.tool, version, definition] {
         // Feeding a digest cannot fail.
         let _ = write!(digest, "{}:{part},", part.len());
     }

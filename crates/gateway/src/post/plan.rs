@@ -1,4 +1,4 @@
-//! What is to be done with a message: judged through its door, and made ready to
+//! What is to be done with a message: judged through its class, and made ready to
 //! be sent.
 
 use std::sync::{Arc, LazyLock};
@@ -9,7 +9,7 @@ use sluice_wire::{
     edit::{self, Edits, Fate, quoted},
     json::{Document, Value},
     look_alike::Governed,
-    mcp::{Door, Method, Target},
+    mcp::{Method, MethodClass, Target},
     rpc::{Id, Message},
 };
 
@@ -19,13 +19,13 @@ use crate::{
     assess::{ToolList, Tools},
     body::ClientBody,
     decide::{self, Access, Permit, Stop, ToolCall},
+    exchange::Exchange,
     forward::Outgoing,
     refusal::Refusal,
     response,
     spoken::{
         META_CAPABILITIES, META_VERSION, TASKS_EXTENSION, argument_text, mirrored, mirrored_target,
     },
-    visit::Visit,
 };
 
 /// What to do.
@@ -71,26 +71,26 @@ static DECLARED: LazyLock<Vec<(ServerRequest, Governed)>> = LazyLock::new(|| {
 });
 
 pub(super) async fn plan<'d>(
-    visit: &Arc<Visit>,
+    exchange: &Arc<Exchange>,
     document: &'d Document,
     message: Message<'d>,
 ) -> Result<Plan, Refusal> {
     match message {
         Message::Request { id, method, params } => {
-            request(visit, document, id, method, params).await
+            request(exchange, document, id, method, params).await
         }
-        Message::Notification { method, .. } => Box::pin(notification(visit, method)).await,
-        Message::Response { id, .. } => reply(visit, document, &id),
+        Message::Notification { method, .. } => Box::pin(notification(exchange, method)).await,
+        Message::Response { id, .. } => reply(exchange, document, &id),
         Message::Failure { id, .. } => {
             let id =
                 id.ok_or_else(|| Refusal::Request("an answer needs the id of its request".into()))?;
-            reply(visit, document, &id)
+            reply(exchange, document, &id)
         }
     }
 }
 
 async fn request<'d>(
-    visit: &Arc<Visit>,
+    exchange: &Arc<Exchange>,
     document: &'d Document,
     id: Id,
     method: &'d str,
@@ -100,30 +100,33 @@ async fn request<'d>(
         return Err(Refusal::Request(format!("`{method}` is a notification and has no id")));
     }
     refuse_look_alikes(params)?;
-    let Some(known) = Method::find(method, visit.revision) else {
-        let permit = Box::pin(decide::unknown_method(visit, method)).await?;
-        let mirrors =
-            visit.is_modern().then(|| (method.to_owned(), text(params, "name").map(str::to_owned)));
+    let Some(known) = Method::find(method, exchange.revision) else {
+        let permit = Box::pin(decide::unknown_method(exchange, method)).await?;
+        let mirrors = exchange
+            .is_modern()
+            .then(|| (method.to_owned(), text(params, "name").map(str::to_owned)));
         let outgoing = Outgoing { mirrors, ..Outgoing::post("") };
         let expected = Some(Expected { id, shape: Shape::Plain });
-        let edited = edits(visit, document, params, None)?;
+        let edited = edits(exchange, document, params, None)?;
         return Ok(Plan::Forward(Box::new(Step { permit, outgoing, edited, expected })));
     };
     let asked = Asked { document, id, method: known.name, params };
     let target =
-        Target::read(known.door, params).map_err(|error| Refusal::Params(error.to_string()))?;
-    match (known.door, target) {
-        (Door::ToolCall, Target::Tool { name, arguments }) => {
-            tool_call(visit, asked, name, arguments).await
+        Target::read(known.class, params).map_err(|error| Refusal::Params(error.to_string()))?;
+    match (known.class, target) {
+        (MethodClass::ToolCall, Target::Tool { name, arguments }) => {
+            tool_call(exchange, asked, name, arguments).await
         }
-        (Door::Task, Target::Task(task)) => Box::pin(task_request(visit, asked, task)).await,
-        (Door::Resource | Door::Completion, Target::Resource(uri)) => {
-            Box::pin(judged(visit, asked, uri, "/resources", permits_resource)).await
+        (MethodClass::Task, Target::Task(task)) => {
+            Box::pin(task_request(exchange, asked, task)).await
         }
-        (Door::Prompt | Door::Completion, Target::Prompt(name)) => {
-            Box::pin(judged(visit, asked, name, "/prompts", permits_prompt)).await
+        (MethodClass::Resource | MethodClass::Completion, Target::Resource(uri)) => {
+            Box::pin(judged(exchange, asked, uri, "/resources", permits_resource)).await
         }
-        (door, _) => open(visit, asked, door),
+        (MethodClass::Prompt | MethodClass::Completion, Target::Prompt(name)) => {
+            Box::pin(judged(exchange, asked, name, "/prompts", permits_prompt)).await
+        }
+        (class, _) => open(exchange, asked, class),
     }
 }
 
@@ -152,9 +155,9 @@ fn permits_prompt(policy: &Policy, name: &str) -> bool {
 }
 
 /// A request that every policy leaves open.
-fn open(visit: &Visit, asked: Asked<'_>, door: Door) -> Result<Plan, Refusal> {
-    let permit = decide::open(door).ok_or(Refusal::Internal)?;
-    if door == Door::Listen {
+fn open(exchange: &Exchange, asked: Asked<'_>, class: MethodClass) -> Result<Plan, Refusal> {
+    let permit = decide::open(class).ok_or(Refusal::Internal)?;
+    if class == MethodClass::Listen {
         return Ok(Plan::Listen(permit));
     }
     let shape = match asked.method {
@@ -166,15 +169,15 @@ fn open(visit: &Visit, asked: Asked<'_>, door: Door) -> Result<Plan, Refusal> {
         "tasks/list" => Shape::Tasks,
         _ => Shape::Plain,
     };
-    if let Some(empty) = denied_list(visit, &shape) {
+    if let Some(empty) = denied_list(exchange, &shape) {
         return Ok(Plan::Result(empty));
     }
-    step(visit, asked, permit, shape, None)
+    step(exchange, asked, permit, shape, None)
 }
 
 /// A list of which nothing may be seen, answered without asking for it.
-fn denied_list(visit: &Visit, shape: &Shape) -> Option<String> {
-    let rules = visit.rules();
+fn denied_list(exchange: &Exchange, shape: &Shape) -> Option<String> {
+    let rules = exchange.rules();
     let (member, is_denied) = match shape {
         Shape::Tools => ("tools", rules.is_none()),
         Shape::Resources => ("resources", rules.is_none_or(Policy::denies_resources)),
@@ -182,59 +185,61 @@ fn denied_list(visit: &Visit, shape: &Shape) -> Option<String> {
         Shape::Prompts => ("prompts", rules.is_none_or(Policy::denies_prompts)),
         _ => return None,
     };
-    let modern = if visit.is_modern() {
+    let modern = if exchange.is_modern() {
         r#","resultType":"complete","ttlMs":0,"cacheScope":"private""#
     } else {
         ""
     };
-    (is_denied && !visit.is_shadow()).then(|| format!(r#"{{"{member}":[]{modern}}}"#))
+    (is_denied && !exchange.is_shadow()).then(|| format!(r#"{{"{member}":[]{modern}}}"#))
 }
 
 /// A resource, prompt or completion.
 async fn judged(
-    visit: &Visit,
+    exchange: &Exchange,
     asked: Asked<'_>,
     target: &str,
     rule: &'static str,
     permits: fn(&Policy, &str) -> bool,
 ) -> Result<Plan, Refusal> {
-    let is_permitted = visit.rules().is_some_and(|policy| permits(policy, target));
-    let state = opened_state(visit, &asked, target)?;
-    let permit =
-        decide::access(visit, Access { method: asked.method.into(), target, rule, is_permitted })
-            .await?;
+    let is_permitted = exchange.rules().is_some_and(|policy| permits(policy, target));
+    let state = opened_state(exchange, &asked, target)?;
+    let permit = decide::access(
+        exchange,
+        Access { method: asked.method.into(), target, rule, is_permitted },
+    )
+    .await?;
     let shape = match mirrored_target(asked.method) {
         Some(_) => Shape::Call { method: asked.method, target: target.to_owned() },
         None => Shape::Plain,
     };
-    step(visit, asked, permit, shape, state.as_ref())
+    step(exchange, asked, permit, shape, state.as_ref())
 }
 
-async fn task_request(visit: &Visit, asked: Asked<'_>, task: &str) -> Result<Plan, Refusal> {
-    let own = decide::opened_task(visit, task);
+async fn task_request(exchange: &Exchange, asked: Asked<'_>, task: &str) -> Result<Plan, Refusal> {
+    let own = decide::opened_task(exchange, task);
     let access = Access {
         method: asked.method.into(),
         target: task,
         rule: "(unknown task)",
         is_permitted: own.is_some(),
     };
-    let permit = decide::access(visit, access).await.map_err(|refusal| match refusal {
-        Refusal::Denied { .. } => no_such_task(visit, &asked),
+    let permit = decide::access(exchange, access).await.map_err(|refusal| match refusal {
+        Refusal::Denied { .. } => no_such_task(exchange, &asked),
         other => other,
     })?;
     // Also in shadow mode nobody reaches a task that is not theirs.
-    let own = own.ok_or_else(|| no_such_task(visit, &asked))?;
-    step(visit, asked, permit, Shape::Task, Some(&("taskId", own)))
+    let own = own.ok_or_else(|| no_such_task(exchange, &asked))?;
+    step(exchange, asked, permit, Shape::Task, Some(&("taskId", own)))
 }
 
 /// What the server itself would say of a task that does not exist, so that
 /// nobody can tell one from the task of another.
-fn no_such_task(visit: &Visit, asked: &Asked<'_>) -> Refusal {
+fn no_such_task(exchange: &Exchange, asked: &Asked<'_>) -> Refusal {
     let unknown = || Refusal::Params("there is no such task".into());
-    if !visit.is_modern() {
+    if !exchange.is_modern() {
         return unknown();
     }
-    if visit.server.link.state.tools.lacks_tasks() {
+    if exchange.server.link.state.tools.lacks_tasks() {
         return Refusal::UnknownMethod { method: asked.method.to_owned(), is_modern: true };
     }
     let declared = asked.params.and_then(|params| params.get("_meta")?.get(META_CAPABILITIES));
@@ -243,31 +248,31 @@ fn no_such_task(visit: &Visit, asked: &Asked<'_>) -> Refusal {
 }
 
 async fn tool_call(
-    visit: &Arc<Visit>,
+    exchange: &Arc<Exchange>,
     asked: Asked<'_>,
     tool: &str,
     arguments: Option<Value<'_>>,
 ) -> Result<Plan, Refusal> {
-    let list = definitions(visit, tool).await;
-    check_mirrored(visit, list.as_deref(), tool, arguments)?;
-    let state = opened_state(visit, &asked, tool)?;
+    let list = definitions(exchange, tool).await;
+    check_mirrored(exchange, list.as_deref(), tool, arguments)?;
+    let state = opened_state(exchange, &asked, tool)?;
     let (call, params) = (ToolCall { tool, arguments }, asked.params);
-    match decide::tool_call(visit, call, list.as_deref()).await {
+    match decide::tool_call(exchange, call, list.as_deref()).await {
         Ok(permit) => {
             let shape = Shape::Call { method: asked.method, target: tool.to_owned() };
-            step(visit, asked, permit, shape, state.as_ref())
+            step(exchange, asked, permit, shape, state.as_ref())
         }
-        Err(Stop::NotCalled(why)) => Ok(Plan::Result(why.result(visit.revision.era(), params)?)),
+        Err(Stop::NotCalled(why)) => Ok(Plan::Result(why.result(exchange.revision.era(), params)?)),
         Err(Stop::Refused(refusal)) => Err(refusal),
     }
 }
 
 /// The server's list of tools, where the decision may depend on it.
-async fn definitions(visit: &Visit, tool: &str) -> Option<Arc<ToolList>> {
-    let link = &visit.server.link;
-    let is_needed = visit.policy.as_ref().is_some_and(|in_force| in_force.needs_definitions);
-    let bounds = visit.gateway.settings.answer_bounds();
-    if is_needed || visit.is_modern() {
+async fn definitions(exchange: &Exchange, tool: &str) -> Option<Arc<ToolList>> {
+    let link = &exchange.server.link;
+    let is_needed = exchange.policy.as_ref().is_some_and(|in_force| in_force.needs_definitions);
+    let bounds = exchange.gateway.settings.answer_bounds();
+    if is_needed || exchange.is_modern() {
         return Box::pin(Tools::list(link, &bounds, tool)).await;
     }
     let known = link.state.tools.known();
@@ -279,17 +284,17 @@ async fn definitions(visit: &Visit, tool: &str) -> Option<Arc<ToolList>> {
 
 /// Headers that repeat arguments must say what the arguments do.
 fn check_mirrored(
-    visit: &Visit,
+    exchange: &Exchange,
     list: Option<&ToolList>,
     tool: &str,
     arguments: Option<Value<'_>>,
 ) -> Result<(), Refusal> {
-    if !visit.is_modern() {
+    if !exchange.is_modern() {
         return Ok(());
     }
     for repeated in list.map_or(&[][..], |list| list.mirrored(tool)) {
         let said = argument_text(arguments, &repeated.argument);
-        if mirrored(&visit.headers, &repeated.header) != said {
+        if mirrored(&exchange.headers, &repeated.header) != said {
             let (header, argument) = (&repeated.header, &repeated.argument);
             return Err(Refusal::HeaderMismatch(format!(
                 "header `{header}` is not what argument `{argument}` says"
@@ -301,7 +306,7 @@ fn check_mirrored(
 
 /// The server's own state of an unfinished request, if the client brings one.
 fn opened_state(
-    visit: &Visit,
+    exchange: &Exchange,
     asked: &Asked<'_>,
     target: &str,
 ) -> Result<Option<(&'static str, String)>, Refusal> {
@@ -310,13 +315,13 @@ fn opened_state(
     };
     let sealed =
         state.as_str().ok_or_else(|| Refusal::Params("`requestState` must be a string".into()))?;
-    let opened = decide::opened_state(visit, asked.method, target, sealed)?;
+    let opened = decide::opened_state(exchange, asked.method, target, sealed)?;
     Ok(Some(("requestState", opened)))
 }
 
 /// Makes a permitted request ready.
 fn step(
-    visit: &Visit,
+    exchange: &Exchange,
     asked: Asked<'_>,
     permit: Permit,
     shape: Shape,
@@ -328,9 +333,10 @@ fn step(
         Some((name, value)) if named == Some(*name) => Some(value.as_str()),
         _ => named.and_then(|name| text(asked.params, name)),
     };
-    let mirrors = visit.is_modern().then(|| (asked.method.to_owned(), target.map(str::to_owned)));
+    let mirrors =
+        exchange.is_modern().then(|| (asked.method.to_owned(), target.map(str::to_owned)));
     let outgoing = Outgoing { mirrors, ..Outgoing::post("") };
-    let edited = edits(visit, asked.document, asked.params, replaced)?;
+    let edited = edits(exchange, asked.document, asked.params, replaced)?;
     let expected = Some(Expected { id: asked.id, shape });
     Ok(Plan::Forward(Box::new(Step { permit, outgoing, edited, expected })))
 }
@@ -338,7 +344,7 @@ fn step(
 /// The message with a parameter replaced, and without what the policy does not
 /// let the server ask for; `None` if it goes as it came.
 fn edits(
-    visit: &Visit,
+    exchange: &Exchange,
     document: &Document,
     params: Option<Value<'_>>,
     replaced: Option<&(&'static str, String)>,
@@ -349,13 +355,13 @@ fn edits(
         let place = params.and_then(|params| params.get(name)).ok_or(Refusal::Internal)?;
         edits.replace(place, quoted(value));
     }
-    let declared = if visit.is_modern() {
+    let declared = if exchange.is_modern() {
         params.and_then(|params| params.get("_meta")).and_then(|meta| meta.get(META_CAPABILITIES))
     } else {
         params.and_then(|params| params.get("capabilities"))
     };
     if let Some(declared) = declared
-        && let Some(rest) = without_denied(visit, declared)
+        && let Some(rest) = without_denied(exchange, declared)
     {
         edits.replace(declared, rest);
     }
@@ -363,11 +369,11 @@ fn edits(
 }
 
 /// A client's capabilities without those the policy takes away; `None` if all stay.
-fn without_denied(visit: &Visit, declared: Value<'_>) -> Option<String> {
+fn without_denied(exchange: &Exchange, declared: Value<'_>) -> Option<String> {
     let is_denied = |key: &str| {
         let of = |(_, name): &&(_, Governed)| name.name() == key || name.resembles(key);
         DECLARED.iter().find(of).is_some_and(|(request, _)| {
-            !visit.lets_pass(|policy| policy.permits_server_request(*request))
+            !exchange.lets_pass(|policy| policy.permits_server_request(*request))
         })
     };
     let has_denied = declared.members()?.any(|(key, _)| key.as_str().is_some_and(is_denied));
@@ -375,10 +381,10 @@ fn without_denied(visit: &Visit, declared: Value<'_>) -> Option<String> {
     has_denied.then(|| edit::object(declared, fate, &[]))
 }
 
-async fn notification(visit: &Visit, method: &str) -> Result<Plan, Refusal> {
-    let Some(known) = Method::find(method, visit.revision) else {
-        return match decide::unknown_method(visit, method).await {
-            Ok(permit) => Ok(announced(visit, permit, method)),
+async fn notification(exchange: &Exchange, method: &str) -> Result<Plan, Refusal> {
+    let Some(known) = Method::find(method, exchange.revision) else {
+        return match decide::unknown_method(exchange, method).await {
+            Ok(permit) => Ok(announced(exchange, permit, method)),
             Err(Refusal::UnknownMethod { .. }) if is_notification(method) => Ok(ignore()),
             Err(Refusal::UnknownMethod { method, is_modern: false }) => Err(needs_id(&method)),
             Err(other) => Err(other),
@@ -389,15 +395,15 @@ async fn notification(visit: &Visit, method: &str) -> Result<Plan, Refusal> {
     }
     // These name a request by an id, which means something only within a session.
     let is_of_session = matches!(known.name, "notifications/cancelled" | "notifications/progress");
-    if is_of_session && visit.session.is_none() {
+    if is_of_session && exchange.session.is_none() {
         return Ok(ignore());
     }
-    let permit = decide::open(known.door).ok_or(Refusal::Internal)?;
-    Ok(announced(visit, permit, method))
+    let permit = decide::open(known.class).ok_or(Refusal::Internal)?;
+    Ok(announced(exchange, permit, method))
 }
 
-fn announced(visit: &Visit, permit: Permit, method: &str) -> Plan {
-    let mirrors = visit.is_modern().then(|| (method.to_owned(), None));
+fn announced(exchange: &Exchange, permit: Permit, method: &str) -> Plan {
+    let mirrors = exchange.is_modern().then(|| (method.to_owned(), None));
     let outgoing = Outgoing { mirrors, ..Outgoing::post("") };
     Plan::Forward(Box::new(Step { permit, outgoing, edited: None, expected: None }))
 }
@@ -419,12 +425,12 @@ fn ignore() -> Plan {
 
 /// A client's answer to a request of the server. One that nobody waits for, because
 /// it is late or of another session, is ignored, as the protocol has it.
-fn reply(visit: &Visit, document: &Document, id: &Id) -> Result<Plan, Refusal> {
-    let own = opened_id(visit, id).filter(|_| !visit.is_modern());
+fn reply(exchange: &Exchange, document: &Document, id: &Id) -> Result<Plan, Refusal> {
+    let own = opened_id(exchange, id).filter(|_| !exchange.is_modern());
     let Some(own) = own else { return Ok(ignore()) };
     let mut edits = Edits::new(document);
     edits.replace(document.root().get("id").ok_or(Refusal::Internal)?, own);
-    let permit = decide::open(Door::Always).ok_or(Refusal::Internal)?;
+    let permit = decide::open(MethodClass::Always).ok_or(Refusal::Internal)?;
     let edited = Some(edits.finish());
     Ok(Plan::Forward(Box::new(Step {
         permit,

@@ -10,17 +10,17 @@ use http_body_util::BodyExt as _;
 use super::{
     Stack,
     event_ids::{LastEvent, Seen},
+    member,
     pump::{Form, Pump, Said, Voice, fed},
-    visit,
 };
 use crate::{
     answer::{EventStream, event_in},
     body::ClientBody,
+    exchange::{Exchange, View},
     forward::LAST_EVENT,
     refusal::Refusal,
     snapshot::ServerState,
     stream::{News, Watcher, opened, settled},
-    visit::{View, Visit},
 };
 
 /// Pauses before a stream that ended is opened again.
@@ -57,45 +57,49 @@ async fn followed(
 ) -> Option<()> {
     let (mut pause, mut has_failed, mut view) = (FIRST_PAUSE, false, None);
     loop {
-        let mut visit = visit::at(stack, server, None).await;
-        visit.headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
+        let mut exchange = member::at(stack, server, None).await;
+        exchange.headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
         let replays = last.is_some();
-        visit.headers.extend(last.clone().map(|last| (LAST_EVENT, last)));
-        let visit = renewed(settled(visit).ok()?)?;
-        looked(voice, &mut view, &visit).await?;
-        match opened(&visit, replays).await {
-            Ok((visit, stream)) => {
+        exchange.headers.extend(last.clone().map(|last| (LAST_EVENT, last)));
+        let exchange = renewed(settled(exchange).ok()?)?;
+        looked(voice, &mut view, &exchange).await?;
+        match opened(&exchange, replays).await {
+            Ok((exchange, stream)) => {
                 if std::mem::take(&mut has_failed) {
                     voice.say(Said::Changed).await?;
                 }
                 pause = FIRST_PAUSE;
-                passed_on(voice, visit, stream, &mut last).await?;
+                passed_on(voice, exchange, stream, &mut last).await?;
             }
             // It has no such stream; only what is in force here can change.
-            Err(Refusal::MethodNotAllowed) => return watched(voice, visit, None).await,
+            Err(Refusal::MethodNotAllowed) => return watched(voice, exchange, None).await,
             Err(refusal) => {
                 if refusal == Refusal::Session {
-                    visit::forget(stack, server).await;
+                    member::forget(stack, server).await;
                     last = None;
                 }
                 has_failed = true;
             }
         }
-        watched(voice, visit, Some(pause)).await?;
+        watched(voice, exchange, Some(pause)).await?;
         pause = (pause * 2).min(LONGEST_PAUSE);
     }
 }
 
-/// The same visit under what is in force now.
-pub(super) fn renewed(visit: Visit) -> Option<Arc<Visit>> {
-    let mut renewed = visit.renewed()?;
-    renewed.headers = visit.headers;
+/// The same exchange under what is in force now.
+pub(super) fn renewed(exchange: Exchange) -> Option<Arc<Exchange>> {
+    let mut renewed = exchange.renewed()?;
+    renewed.headers = exchange.headers;
     Some(Arc::new(renewed))
 }
 
 /// Says so if the client sees something else than it did before.
-pub(super) async fn looked(voice: &Voice, view: &mut Option<View>, visit: &Visit) -> Option<()> {
-    let now = visit.view();
+pub(super) async fn looked(
+    voice: &Voice,
+    view: &mut Option<View>,
+    exchange: &Exchange,
+) -> Option<()> {
+    let now = exchange.view();
     if view.as_ref().is_some_and(|view| view.differs(&now)) {
         voice.say(Said::Changed).await?;
     }
@@ -106,10 +110,10 @@ pub(super) async fn looked(voice: &Voice, view: &mut Option<View>, visit: &Visit
 /// Waits, for a while or for ever, and says when what is in force changes.
 pub(super) async fn watched(
     voice: &Voice,
-    visit: Arc<Visit>,
+    exchange: Arc<Exchange>,
     pause: Option<Duration>,
 ) -> Option<()> {
-    let mut watcher = Watcher::new(visit);
+    let mut watcher = Watcher::new(exchange);
     let passed = async {
         match pause {
             Some(pause) => tokio::time::sleep(pause).await,
@@ -132,11 +136,11 @@ pub(super) async fn watched(
 /// Passes a stream on to its end, and notes the last event that can be named.
 async fn passed_on(
     voice: &Voice,
-    visit: Arc<Visit>,
+    exchange: Arc<Exchange>,
     mut stream: EventStream,
     last: &mut Option<HeaderValue>,
 ) -> Option<()> {
-    let mut watcher = Watcher::new(visit);
+    let mut watcher = Watcher::new(exchange);
     loop {
         tokio::select! {
             frame = stream.frame() => match frame {
@@ -151,8 +155,8 @@ async fn passed_on(
                 Some(Err(_)) | None => return Some(()),
             },
             news = watcher.news() => {
-                let News { visit, is_changed } = news?;
-                stream.renew(visit);
+                let News { exchange, is_changed } = news?;
+                stream.renew(exchange);
                 if is_changed {
                     voice.say(Said::Changed).await?;
                 }

@@ -14,9 +14,9 @@ use sluice_wire::{
 use super::{
     Stack,
     kept::{Hello, Session},
+    member,
     merge::{info, merged, meta},
     parts::{Parts, gathered},
-    visit,
 };
 use crate::{body::ClientBody, post, receive, refusal::Refusal, response, snapshot::ServerState};
 
@@ -40,7 +40,7 @@ pub(super) async fn initialize(
     let (gateway, holder) = (Arc::clone(&stack.gateway), Arc::clone(&stack.holder));
     let parts = gathered(&stack, |stack, server| {
         let session = Arc::clone(&session);
-        async move { visit::introduce(&stack, &session, &server).await }
+        async move { member::introduce(&stack, &session, &server).await }
     })
     .await;
     let revision = quoted(session.hello.revision.name());
@@ -54,7 +54,7 @@ pub(super) async fn initialize(
     let (sealed, forgotten) = kept.ok_or(Refusal::Internal)?;
     for session in forgotten {
         let stack = Arc::clone(&stack);
-        tokio::spawn(async move { visit::ended(&stack, &session).await });
+        tokio::spawn(async move { member::ended(&stack, &session).await });
     }
     let mut answer = response::result(Some(id), &result);
     answer.headers_mut().insert(SESSION, sealed);
@@ -121,9 +121,9 @@ async fn discovered(
     id: &Id,
 ) -> Option<Document> {
     let document = receive::parse(&stack.gateway, message.as_bytes().to_vec()).ok()?;
-    let answer = post::read(visit::at(stack, server, None).await, document).await;
+    let answer = post::read(member::at(stack, server, None).await, document).await;
     let status = answer.status();
-    let said = visit::whole(&stack.gateway, answer, id).await?;
+    let said = member::whole(&stack.gateway, answer, id).await?;
     let is_usable = match Message::read(&said) {
         Ok(Message::Response { .. }) => true,
         Ok(Message::Failure { error, .. }) => {
@@ -177,8 +177,8 @@ pub(super) async fn level(
         let (message, id) = (Arc::clone(&message), id.clone());
         async move {
             let document = receive::parse(&stack.gateway, message.as_bytes().to_vec()).ok()?;
-            let answer = post::read(visit::at(&stack, &server, None).await, document).await;
-            visit::whole(&stack.gateway, answer, &id).await
+            let answer = post::read(member::at(&stack, &server, None).await, document).await;
+            member::whole(&stack.gateway, answer, &id).await
         }
     })
     .await;

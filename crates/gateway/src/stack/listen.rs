@@ -17,15 +17,15 @@ use tokio::time::Instant;
 use super::{
     Stack,
     follow::{FIRST_PAUSE, LONGEST_PAUSE, looked, renewed, watched},
+    member,
     merge::merged,
     owners,
     parts::PATIENCE,
     pump::{Form, LISTS, Pump, Said, Voice, fed},
-    visit,
 };
 use crate::{
-    answer::event_in, body::ClientBody, post, receive, refusal::Refusal, snapshot::ServerState,
-    subscriptions::tagged, visit::Visit,
+    answer::event_in, body::ClientBody, exchange::Exchange, post, receive, refusal::Refusal,
+    snapshot::ServerState, subscriptions::tagged,
 };
 
 const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
@@ -136,10 +136,10 @@ async fn followed(
 ) -> Option<()> {
     let (mut pause, mut has_failed, mut view) = (FIRST_PAUSE, false, None);
     loop {
-        let visit = renewed(visit::at(stack, server, None).await)?;
-        looked(voice, &mut view, &visit).await?;
+        let exchange = renewed(member::at(stack, server, None).await)?;
+        looked(voice, &mut view, &exchange).await?;
         let document = receive::parse(&stack.gateway, wish.as_bytes().to_vec()).ok()?;
-        let answer = post::read(Visit::clone(&visit), document).await;
+        let answer = post::read(Exchange::clone(&exchange), document).await;
         let stated = answer.headers().get(header::CONTENT_TYPE);
         if stated.is_some_and(|value| value.as_bytes().starts_with(b"text/event-stream")) {
             if std::mem::take(&mut has_failed) {
@@ -153,11 +153,11 @@ async fn followed(
             voice.say(Said::Agreed(None)).await?;
             if answer.status() == StatusCode::NOT_FOUND {
                 // It tells nothing; only what is in force here can change.
-                return watched(voice, visit, None).await;
+                return watched(voice, exchange, None).await;
             }
             has_failed = true;
         }
-        watched(voice, visit, Some(pause)).await?;
+        watched(voice, exchange, Some(pause)).await?;
         pause = (pause * 2).min(LONGEST_PAUSE);
     }
 }

@@ -11,11 +11,10 @@ use sluice_wire::{
 };
 
 use super::{
-    Stack,
+    Stack, member,
     merge::{info, meta},
     parts::{Parts, gathered},
     route::SEPARATOR,
-    visit,
 };
 use crate::{body::ClientBody, post, receive, refusal::Refusal, response, snapshot::ServerState};
 
@@ -198,20 +197,20 @@ async fn page(
     let mut again = true;
     loop {
         let document = receive::parse(&stack.gateway, message.clone().into_bytes()).ok()?;
-        let mut visit = visit::at(stack, server, None).await;
+        let mut exchange = member::at(stack, server, None).await;
         let accepted = HeaderValue::from_static("application/json, text/event-stream");
-        visit.headers.insert(header::ACCEPT, accepted);
+        exchange.headers.insert(header::ACCEPT, accepted);
         if stack.is_modern() {
-            visit.headers.insert("mcp-method", HeaderValue::from_static(method));
-            visit.headers.remove("mcp-name");
+            exchange.headers.insert("mcp-method", HeaderValue::from_static(method));
+            exchange.headers.remove("mcp-name");
         }
-        let answer = post::read(visit, document).await;
+        let answer = post::read(exchange, document).await;
         // The server has forgotten the session, and nothing was done in it yet.
         let is_lost = stack.session.is_some() && answer.status() == StatusCode::NOT_FOUND;
         if !(is_lost && std::mem::take(&mut again)) {
-            return visit::whole(&stack.gateway, answer, &asked.id).await;
+            return member::whole(&stack.gateway, answer, &asked.id).await;
         }
-        visit::forget(stack, server).await;
+        member::forget(stack, server).await;
     }
 }
 

@@ -83,7 +83,7 @@ async fn request<'d>(
         return Err(unknown_method(stack, method).await);
     };
     let target =
-        Target::read(known.door, params).map_err(|error| Refusal::Params(error.to_string()))?;
+        Target::read(known.class, params).map_err(|error| Refusal::Params(error.to_string()))?;
     match target {
         Target::Tool { name, .. } => match split(stack, name) {
             Some((server, own)) => spliced(document, server, own, &["name"]),

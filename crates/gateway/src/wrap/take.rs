@@ -21,11 +21,11 @@ use tokio::sync::oneshot;
 use super::{Cancellable, Conversation};
 use crate::{
     assess::Tools,
+    exchange::Exchange,
     legacy_sse::{Client, Delivery, begin_following, said},
     post, receive,
     refusal::Refusal,
     spoken::{self, META_VERSION, argument_text, mirrored_target},
-    visit::Visit,
 };
 
 /// What is known of a request before it is dealt with.
@@ -68,7 +68,7 @@ impl Conversation<'_> {
             }
         }
         let (headers, is_modern) = headers(&self.client, &message);
-        let visit = self.wrapped.visit(headers);
+        let exchange = self.wrapped.exchange(headers);
         match message {
             Message::Request { id, method, params } => {
                 let is_hello = method == "initialize";
@@ -77,16 +77,16 @@ impl Conversation<'_> {
                     return self.refuse(&refusal, Some(&id)).await;
                 }
                 let asked = Asked { id, is_hello, is_endless, is_modern };
-                self.ask(asked, visit, document).await;
+                self.ask(asked, exchange, document).await;
             }
             Message::Notification { method: "notifications/initialized", .. } => {
-                let answer = post::read(visit.clone(), document).await;
+                let answer = post::read(exchange.clone(), document).await;
                 if answer.status().is_success() {
-                    begin_following(&self.client, visit);
+                    begin_following(&self.client, exchange);
                 }
             }
             // What is no request is not answered, whatever becomes of it.
-            _ => drop(post::read(visit, document).await),
+            _ => drop(post::read(exchange, document).await),
         }
     }
 
@@ -118,8 +118,8 @@ impl Conversation<'_> {
         );
         let ask = receive::parse(&self.wrapped.gateway.inner, ask.into_bytes())?;
         let message = Message::read(&ask).map_err(|_| Refusal::Internal)?;
-        let visit = self.wrapped.visit(headers(&self.client, &message).0);
-        drop(post::read(visit, ask).await);
+        let exchange = self.wrapped.exchange(headers(&self.client, &message).0);
+        drop(post::read(exchange, ask).await);
         Ok(())
     }
 
@@ -127,7 +127,7 @@ impl Conversation<'_> {
         self.client.say(said(&refusal.to_json(id))).await;
     }
 
-    async fn ask(&self, asked: Asked, visit: Visit, document: Document) {
+    async fn ask(&self, asked: Asked, exchange: Exchange, document: Document) {
         let Ok(room) = Arc::clone(&self.client.room).try_acquire_owned() else {
             return self.refuse(&Refusal::Busy, Some(&asked.id)).await;
         };
@@ -143,12 +143,12 @@ impl Conversation<'_> {
             let _ = is_noted.await;
             let delivery = Delivery {
                 client: &client,
-                bounds: visit.gateway.settings.answer_bounds(),
+                bounds: exchange.gateway.settings.answer_bounds(),
                 id,
                 is_hello,
                 has_session: !is_modern,
             };
-            let answer = answer(visit, document, &delivery.id, is_modern).await;
+            let answer = answer(exchange, document, &delivery.id, is_modern).await;
             delivery.deliver(answer).await;
             own.and_then(|id| under_way.all().remove(&id));
             drop(room);
@@ -167,17 +167,17 @@ impl Conversation<'_> {
 
 /// Answers a request as if it was posted.
 async fn answer(
-    mut visit: Visit,
+    mut exchange: Exchange,
     document: Document,
     id: &Id,
     is_modern: bool,
 ) -> http::Response<crate::body::ClientBody> {
-    let gateway = Arc::clone(&visit.gateway);
+    let gateway = Arc::clone(&exchange.gateway);
     let in_flight = gateway.metrics.in_flight();
     if is_modern {
-        repeat_arguments(&mut visit, &document).await;
+        repeat_arguments(&mut exchange, &document).await;
     }
-    let answered = AssertUnwindSafe(post::read(visit, document)).catch_unwind().await;
+    let answered = AssertUnwindSafe(post::read(exchange, document)).catch_unwind().await;
     drop(in_flight);
     answered.unwrap_or_else(|_| Refusal::Internal.respond(Some(id)))
 }
@@ -213,21 +213,21 @@ fn headers(client: &Client, message: &Message<'_>) -> (HeaderMap, bool) {
 }
 
 /// Repeats in headers the arguments that a tool's definition wants there.
-async fn repeat_arguments(visit: &mut Visit, document: &Document) {
+async fn repeat_arguments(exchange: &mut Exchange, document: &Document) {
     let root = document.root();
     let params = root.get("params").filter(|_| {
         root.get("method").and_then(Value::as_str).is_some_and(|method| method == "tools/call")
     });
     let named = params.and_then(|params| params.get("name")).and_then(Value::as_str);
     let (Some(params), Some(tool)) = (params, named) else { return };
-    let bounds = visit.gateway.settings.answer_bounds();
-    let list = Box::pin(Tools::list(&visit.server.link, &bounds, tool)).await;
+    let bounds = exchange.gateway.settings.answer_bounds();
+    let list = Box::pin(Tools::list(&exchange.server.link, &bounds, tool)).await;
     let Some(list) = list else { return };
     for repeated in list.mirrored(tool) {
         let text = argument_text(params.get("arguments"), &repeated.argument);
         let value = text.and_then(|text| HeaderValue::try_from(header_text(&text)).ok());
         if let (Ok(name), Some(value)) = (HeaderName::try_from(&repeated.header), value) {
-            visit.headers.insert(name, value);
+            exchange.headers.insert(name, value);
         }
     }
 }

@@ -71,7 +71,7 @@ async fn methods_of_the_other_era_are_unknown() {
     assert!(harness.upstream.recorded().is_empty());
 }
 
-/// `methods` opens the door to what nobody here knows, and not past the doors
+/// `methods` permits what nobody here knows, and nothing that belongs to the classes
 /// that are watched.
 #[tokio::test]
 async fn methods_that_are_known_otherwise_do_not_pass_as_unknown_ones() {

@@ -77,7 +77,7 @@ async fn lists_leave_out_only_what_is_hidden() {
 }
 
 #[tokio::test]
-async fn other_doors_stay_open_and_say_so_in_the_record() {
+async fn other_method_classes_stay_open_and_say_so_in_the_record() {
     let harness = Harness::start(POLICY, server).await;
     for (method, rule) in [("resources/read", "\"/resources\""), ("vendor/eval", "\"/methods\"")] {
         let body =

@@ -19,15 +19,15 @@ use super::{
     parts::PATIENCE,
 };
 use crate::{
-    answer::answer_in, body::ClientBody, forward::LAST_EVENT, gateway::Inner, identify::Caller,
-    post, receive, repair::READY, snapshot::ServerState, stream, visit::Visit,
+    answer::answer_in, body::ClientBody, exchange::Exchange, forward::LAST_EVENT, gateway::Inner,
+    identify::Caller, post, receive, repair::READY, snapshot::ServerState, stream,
 };
 
-/// A visit to one server; `own` is the name there of what is aimed at.
+/// A exchange to one server; `own` is the name there of what is aimed at.
 ///
 /// A server that does not introduce itself is visited without a session: the
 /// request is judged and recorded, and what comes of it the client is told.
-pub(super) async fn at(stack: &Stack, server: &Arc<ServerState>, own: Option<&str>) -> Visit {
+pub(super) async fn at(stack: &Stack, server: &Arc<ServerState>, own: Option<&str>) -> Exchange {
     let mut headers = stack.headers.clone();
     headers.remove(SESSION);
     if stack.is_modern() {
@@ -43,12 +43,12 @@ pub(super) async fn at(stack: &Stack, server: &Arc<ServerState>, own: Option<&st
     made(stack, server, headers)
 }
 
-/// A visit in a session that stands already; `None` if there is none.
+/// A exchange in a session that stands already; `None` if there is none.
 pub(super) async fn standing(
     stack: &Stack,
     session: &Session,
     server: &Arc<ServerState>,
-) -> Option<Visit> {
+) -> Option<Exchange> {
     let opened = session.member(&server.link.name).lock().await.opened.clone();
     let opened = opened.filter(|opened| is_same(opened, server))?;
     opened.session.as_ref()?;
@@ -57,9 +57,9 @@ pub(super) async fn standing(
     Some(made(stack, server, headers))
 }
 
-fn made(stack: &Stack, server: &Arc<ServerState>, headers: HeaderMap) -> Visit {
+fn made(stack: &Stack, server: &Arc<ServerState>, headers: HeaderMap) -> Exchange {
     let caller = Caller { holder: Arc::clone(&stack.holder), token: stack.token };
-    Visit::new(Arc::clone(&stack.gateway), caller, Arc::clone(server), headers)
+    Exchange::new(Arc::clone(&stack.gateway), caller, Arc::clone(server), headers)
 }
 
 /// Writes what was agreed on with a server into the headers of a message to it.
@@ -146,9 +146,9 @@ async fn introduced(
 pub(super) async fn told(stack: &Stack, message: &str) {
     let Some(session) = &stack.session else { return };
     let telling = stack.servers.iter().map(|server| async move {
-        let visit = standing(stack, session, server).await?;
+        let exchange = standing(stack, session, server).await?;
         let document = receive::parse(&stack.gateway, message.as_bytes().to_vec()).ok()?;
-        Some(post::read(visit, document).await.status())
+        Some(post::read(exchange, document).await.status())
     });
     within_patience(telling).await;
 }
@@ -157,8 +157,8 @@ pub(super) async fn told(stack: &Stack, message: &str) {
 /// nobody uses expires.
 pub(super) async fn ended(stack: &Stack, session: &Session) {
     let ending = stack.servers.iter().map(|server| async move {
-        let visit = standing(stack, session, server).await?;
-        stream::delete(visit).await.ok()
+        let exchange = standing(stack, session, server).await?;
+        stream::delete(exchange).await.ok()
     });
     within_patience(ending).await;
 }

@@ -1,5 +1,5 @@
-//! The agents' plane: what each path is for, and the checks before any message,
-//! in their order.
+//! The agent listener: what each path is for, and the checks before any message, in
+//! the order that the contract has.
 
 use std::{convert::Infallible, net::IpAddr, panic::AssertUnwindSafe, sync::Arc};
 
@@ -10,6 +10,7 @@ use sluice_wire::edit::quoted;
 
 use crate::{
     body::ClientBody,
+    exchange::Exchange,
     gateway::Inner,
     identify::{self, Caller},
     legacy_sse, post, receive,
@@ -18,7 +19,6 @@ use crate::{
     snapshot::ServerState,
     stack::{self, Stack},
     stream,
-    visit::Visit,
 };
 
 /// Where a connection comes from, and how.
@@ -159,23 +159,23 @@ async fn called(
     identify::check_headers(&parts.headers)?;
     match (place, parts.method) {
         (Place::LegacyStream, Method::GET) => {
-            legacy_sse::open(Visit::new(gateway, caller, server, parts.headers))
+            legacy_sse::open(Exchange::new(gateway, caller, server, parts.headers))
         }
         (Place::LegacyMessages, Method::POST) => {
-            let visit = Visit::new(gateway, caller, server, parts.headers);
+            let exchange = Exchange::new(gateway, caller, server, parts.headers);
             let query = parts.uri.query().unwrap_or_default();
-            Box::pin(legacy_sse::message(visit, query, body)).await
+            Box::pin(legacy_sse::message(exchange, query, body)).await
         }
         (Place::Endpoint, Method::POST) => {
             receive::check_media_type(&parts.headers)?;
             let bytes = receive::body(&gateway, body).await?;
-            Ok(post::post(Visit::new(gateway, caller, server, parts.headers), bytes).await)
+            Ok(post::post(Exchange::new(gateway, caller, server, parts.headers), bytes).await)
         }
         (Place::Endpoint, Method::GET) => {
-            Box::pin(stream::get(Visit::new(gateway, caller, server, parts.headers))).await
+            Box::pin(stream::get(Exchange::new(gateway, caller, server, parts.headers))).await
         }
         (Place::Endpoint, Method::DELETE) => {
-            Box::pin(stream::delete(Visit::new(gateway, caller, server, parts.headers))).await
+            Box::pin(stream::delete(Exchange::new(gateway, caller, server, parts.headers))).await
         }
         (Place::Endpoint, _) => Err(Refusal::MethodNotAllowed),
         (Place::LegacyStream, _) => Ok(not_allowed("GET")),

@@ -16,10 +16,10 @@ use crate::{
     snapshot::{InForce, ServerState},
 };
 
-/// Everything that is settled before a message is looked at. One visit sees one
+/// Everything that is settled before a message is looked at. One exchange sees one
 /// policy, whatever is swapped meanwhile.
 #[derive(Debug, Clone)]
-pub(crate) struct Visit {
+pub(crate) struct Exchange {
     pub(crate) gateway: Arc<Inner>,
     pub(crate) holder: Arc<Holder>,
     pub(crate) server: Arc<ServerState>,
@@ -54,17 +54,17 @@ impl View {
     }
 }
 
-impl Visit {
+impl Exchange {
     pub(crate) fn new(
         gateway: Arc<Inner>,
         caller: Caller,
         server: Arc<ServerState>,
         headers: HeaderMap,
-    ) -> Visit {
+    ) -> Exchange {
         let Caller { holder, token } = caller;
         let at = gateway.settings.clock.now();
         let policy = server.policy_of(&holder);
-        Visit {
+        Exchange {
             gateway,
             holder,
             server,
@@ -79,9 +79,9 @@ impl Visit {
         }
     }
 
-    /// The same visit under the rules that are in force now; `None` if there is
-    /// nothing left to visit, or nobody who may.
-    pub(crate) fn renewed(&self) -> Option<Visit> {
+    /// The same exchange under the rules that are in force now; `None` if there is
+    /// nothing left to exchange, or nobody who may.
+    pub(crate) fn renewed(&self) -> Option<Exchange> {
         let gateway = Arc::clone(&self.gateway);
         let server = Arc::clone(gateway.snapshot.load().server(self.server_name())?);
         let holder = match &self.token {
@@ -95,7 +95,7 @@ impl Visit {
             return None;
         }
         let policy = server.policy_of(&holder);
-        Some(Visit {
+        Some(Exchange {
             gateway,
             holder,
             server,
