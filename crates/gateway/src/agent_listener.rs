@@ -10,10 +10,11 @@ use sluice_wire::edit::quoted;
 
 use crate::{
     body::ClientBody,
+    call,
     exchange::Exchange,
     gateway::Inner,
     identify::{self, Caller},
-    legacy_sse, post, receive,
+    legacy_sse, receive,
     refusal::Refusal,
     response,
     snapshot::ServerState,
@@ -169,7 +170,7 @@ async fn called(
         (Place::Endpoint, Method::POST) => {
             receive::check_media_type(&parts.headers)?;
             let bytes = receive::body(&gateway, body).await?;
-            Ok(post::post(Exchange::new(gateway, caller, server, parts.headers), bytes).await)
+            Ok(call::post(Exchange::new(gateway, caller, server, parts.headers), bytes).await)
         }
         (Place::Endpoint, Method::GET) => {
             Box::pin(stream::get(Exchange::new(gateway, caller, server, parts.headers))).await

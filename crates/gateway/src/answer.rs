@@ -19,17 +19,17 @@ use sluice_wire::{
 use crate::{
     body::ClientBody,
     exchange::Exchange,
-    forward::Answered,
     receive::{CollectError, collect},
     refusal::Refusal,
+    reserve::Introduction,
     response,
+    send::Answered,
     session::Session,
-    settle::{CallFailure, Settlement},
+    settle::{CallEnd, CallFailure, Settlement},
 };
 
 pub(crate) use events::{EventStream, answer_in, event_in};
-pub(crate) use rewrite::sealed_task;
-pub(crate) use server_request::opened_id;
+pub(crate) use server_request::open_request_id;
 
 /// Bytes of an answer that are held back until it is known to be good so far.
 const HELD: usize = 64 << 10;
@@ -62,48 +62,86 @@ pub(crate) struct Expected {
     pub(crate) shape: Shape,
 }
 
+/// What a client gets of an answer, and what is to be recorded of it.
+#[derive(Debug)]
+pub(crate) struct Relayed {
+    pub(crate) response: Result<Response<ClientBody>, Refusal>,
+    pub(crate) end: CallEnd,
+    /// What is still to be recorded; taken where the answer streams.
+    pub(crate) settlement: Option<Settlement>,
+}
+
+/// A response that goes on its way, and how the call ended.
+type Passed = (Response<ClientBody>, CallEnd);
+
+/// Checks and filters an answer, and passes it on.
+pub(crate) async fn relay(exchange: &Arc<Exchange>, answered: Answered) -> Relayed {
+    let introduction = answered.introduction();
+    let (answer, request, mut settlement) = answered.into_parts();
+    let relayed = match request.expected {
+        Some(expected) => {
+            relay_expected(exchange, expected, introduction, answer, &mut settlement).await
+        }
+        None => Box::pin(relay_unexpected(exchange, answer)).await,
+    };
+    let (response, end) = match relayed {
+        Ok((response, end)) => (Ok(response), end),
+        Err(refusal) => {
+            let failure = CallFailure::of(&refusal);
+            (Err(refusal), CallEnd::Failed(failure))
+        }
+    };
+    Relayed { response, end, settlement }
+}
+
+/// Passes on the answer to a message that needs none.
+async fn relay_unexpected(
+    exchange: &Exchange,
+    answer: Response<AnswerBody>,
+) -> Result<Passed, Refusal> {
+    if answer.status().is_success() {
+        return Ok((response::accepted(), CallEnd::Answered { is_error: None }));
+    }
+    let (parts, body) = answer.into_parts();
+    Err(read_refusal(exchange, &parts, body).await)
+}
+
 /// Passes on the answer to a request.
-pub(crate) async fn relay(
+async fn relay_expected(
     exchange: &Arc<Exchange>,
     expected: Expected,
-    answered: Answered,
-) -> Result<Response<ClientBody>, Refusal> {
-    let Answered { answer, mut settlement } = answered;
+    introduction: Option<Introduction>,
+    answer: Response<AnswerBody>,
+    settlement: &mut Option<Settlement>,
+) -> Result<Passed, Refusal> {
     let (parts, body) = answer.into_parts();
-    let begun = parts
-        .headers
-        .get(SESSION)
-        .filter(|_| expected.shape == Shape::Introduction && !exchange.is_modern());
+    let begun = parts.headers.get(SESSION).filter(|_| introduction.is_some());
     let session = begun.and_then(|upstream| Session::begin(exchange, upstream));
     let status = parts.status;
-    let relayed = match (status.as_u16(), media_type(&parts.headers)) {
-        (200..=201, MediaType::Json) => {
-            json::relay(exchange, expected, body, settlement.take()).await
-        }
+    let (mut response, end) = match (status.as_u16(), media_type(&parts.headers)) {
+        (200..=201, MediaType::Json) => json::relay(exchange, expected, body, settlement).await?,
         (200..=201, MediaType::Events) => {
-            Box::pin(EventStream::relay(exchange, expected, body, settlement.take())).await
+            let stream = EventStream::relay(exchange, expected, body, settlement.take());
+            (Box::pin(stream).await?, CallEnd::Later)
         }
         (401 | 407, _) => {
-            Err(Refusal::bad_gateway("the server refuses the gateway's own credential"))
+            return Err(Refusal::bad_gateway("the server refuses the gateway's own credential"));
         }
         (400..=499, MediaType::Json) => {
-            Box::pin(failure(exchange, &expected, status, body, settlement.take())).await
+            Box::pin(relay_failure(exchange, &expected, status, body)).await?
         }
         (status, _) if is_discovery(exchange, &expected) && LEGACY.contains(&status) => {
-            Err(Refusal::LegacyServer)
+            return Err(Refusal::LegacyServer);
         }
-        (404, _) if exchange.session.is_some() => Err(Refusal::Session),
-        _ => Err(Refusal::answered_with(status)),
+        (404, _) if exchange.session.is_some() => return Err(Refusal::Session),
+        _ => return Err(Refusal::answered_with(status)),
     };
-    if let (Err(refusal), Some(mut settlement)) = (&relayed, settlement) {
-        settlement.fail(&CallFailure::of(refusal));
-    }
-    let mut answer = relayed?;
-    if let Some(session) = session {
+    if let (Some((id, sealed)), Some(introduction)) = (session, introduction) {
         exchange.gateway.metrics.session_begun();
-        answer.headers_mut().insert(SESSION, session);
+        response.headers_mut().insert(SESSION, sealed);
+        exchange.gateway.repairs.keep(id, introduction);
     }
-    Ok(answer)
+    Ok((response, end))
 }
 
 /// With what a server of the legacy era answers that knows nothing of discovery.
@@ -148,13 +186,12 @@ fn media_type(headers: &http::HeaderMap) -> MediaType {
 }
 
 /// Passes on a JSON-RPC error with its status; anything else is no answer.
-async fn failure(
+async fn relay_failure(
     exchange: &Exchange,
     expected: &Expected,
     status: StatusCode,
     body: AnswerBody,
-    settlement: Option<Settlement>,
-) -> Result<Response<ClientBody>, Refusal> {
+) -> Result<Passed, Refusal> {
     let read = whole(exchange, body).await;
     let is_discovery = is_discovery(exchange, expected);
     let is_failure = |document: &Document| match Message::read(document) {
@@ -163,16 +200,15 @@ async fn failure(
         }
         _ => false,
     };
-    let passed = match read {
-        Ok(document) if is_failure(&document) => Ok(response::json(status, document.into_text())),
+    match read {
+        Ok(document) if is_failure(&document) => {
+            let end = CallEnd::Failed(CallFailure::Status(status.as_u16()));
+            Ok((response::json(status, document.into_text()), end))
+        }
         _ if is_discovery && LEGACY.contains(&status.as_u16()) => Err(Refusal::LegacyServer),
         _ if status == StatusCode::NOT_FOUND && exchange.session.is_some() => Err(Refusal::Session),
         _ => Err(Refusal::answered_with(status)),
-    };
-    if let Some(mut settlement) = settlement {
-        settlement.fail(&CallFailure::Status(status.as_u16()));
     }
-    passed
 }
 
 /// The refusal of a request without a message: the server's own JSON-RPC error, or

@@ -15,7 +15,6 @@ use std::{
 use arc_swap::ArcSwapOption;
 use sluice_classify::{Assessment, Category, Definition, Siblings, classify};
 use sluice_policy::{Facts, ToolFacts};
-use sluice_upstream::Upstream;
 use sluice_wire::json::{Bounds, Document, Value};
 use tokio::time::Instant;
 
@@ -151,7 +150,7 @@ fn assessed<'d>(
     siblings: &Siblings<'d>,
 ) -> Assessment {
     let assessment = classify(definition, siblings);
-    if !matches!(link.state.upstream, Upstream::Builtin(_)) {
+    if !link.state.is_builtin() {
         return assessment;
     }
     let declared =

@@ -58,6 +58,11 @@ pub(crate) enum Refusal {
         message: String,
         decision: String,
     },
+    /// A policy says no, and a result says so: a tool that is not called, a list of
+    /// which nothing may be seen. As JSON.
+    Result(String),
+    /// A message without an answer that goes no further.
+    Ignored,
     /// Ours.
     Store,
     Busy,
@@ -125,7 +130,9 @@ impl Refusal {
             Refusal::Params(_)
             | Refusal::UnknownMethod { .. }
             | Refusal::Denied { .. }
-            | Refusal::NoTask { .. } => StatusCode::OK,
+            | Refusal::NoTask { .. }
+            | Refusal::Result(_) => StatusCode::OK,
+            Refusal::Ignored => StatusCode::ACCEPTED,
             Refusal::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Refusal::NotAcceptable => StatusCode::NOT_ACCEPTABLE,
             Refusal::Store | Refusal::Busy => StatusCode::SERVICE_UNAVAILABLE,
@@ -139,13 +146,14 @@ impl Refusal {
             Refusal::Token { .. } => UNAUTHORIZED,
             Refusal::Host | Refusal::Origin | Refusal::NotGranted(_) => FORBIDDEN,
             Refusal::UnknownServer(_) => NOT_FOUND,
-            Refusal::Denied { .. } | Refusal::NoTask { .. } => DENIED,
+            Refusal::Denied { .. } | Refusal::NoTask { .. } | Refusal::Result(_) => DENIED,
             Refusal::Json(_) => -32700,
             Refusal::MediaType(_)
             | Refusal::TooLarge(_)
             | Refusal::Request(_)
             | Refusal::MethodNotAllowed
-            | Refusal::NotAcceptable => -32600,
+            | Refusal::NotAcceptable
+            | Refusal::Ignored => -32600,
             Refusal::UnknownMethod { .. } | Refusal::LegacyServer => -32601,
             Refusal::Params(_) | Refusal::Meta(_) => -32602,
             Refusal::HeaderMismatch(_) => -32020,
@@ -185,6 +193,8 @@ impl Refusal {
             Refusal::NotAcceptable => "accept `text/event-stream` here".into(),
             Refusal::Denied { message, .. } => format!("[POLICY DENIED] {message}"),
             Refusal::NoTask { message, .. } => message.clone(),
+            Refusal::Result(_) => "[POLICY DENIED]".into(),
+            Refusal::Ignored => "the message was ignored".into(),
             Refusal::Store => {
                 "the decision could not be recorded, so the request was not sent".into()
             }
@@ -235,6 +245,8 @@ impl Refusal {
     /// The whole answer.
     pub(crate) fn respond(&self, id: Option<&Id>) -> Response<ClientBody> {
         let text = match self {
+            Refusal::Result(result) => return response::result(id, result),
+            Refusal::Ignored => return response::accepted(),
             Refusal::Passed { text, .. } => text.clone(),
             _ => self.to_json(id),
         };

@@ -11,25 +11,21 @@ mod kept;
 
 use std::sync::{Arc, atomic::Ordering};
 
-use bytes::Bytes;
 use http::{Response, StatusCode, header};
 use http_body_util::{BodyExt as _, Full};
 use sluice_http::headers::{REVISION, SESSION};
 use sluice_http::{AnswerBody, sse::Decoder};
 use sluice_wire::{
     json::{Document, Value},
-    mcp::MethodClass,
     rpc::{Id, Message},
 };
 
 use crate::{
-    answer::read_refusal,
-    body::ClientBody,
-    decide::{self, Permit},
     exchange::Exchange,
-    forward::{Answered, Outgoing, forward},
     receive::collect,
     refusal::Refusal,
+    reserve::{Introduction, Permitted},
+    send::{Answered, accept, forward},
     session::Session,
     settle::CallFailure,
 };
@@ -39,31 +35,20 @@ pub(crate) use kept::Repairs;
 /// Bytes of a refusal that is looked into.
 const LONGEST_REFUSAL: usize = 64 << 10;
 
-pub(crate) const READY: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
-
-/// Remembers how the session that an answer has begun can be begun again.
-pub(crate) fn remember(exchange: &Exchange, answer: &Response<ClientBody>, hello: Bytes) {
-    let sealed = answer.headers().get(SESSION).and_then(|sealed| sealed.to_str().ok());
-    let opened = sealed.and_then(|sealed| {
-        Session::open(&exchange.gateway, &exchange.holder, exchange.server_name(), sealed).ok()
-    });
-    if let Some(session) = opened {
-        exchange.gateway.repairs.keep(session.id, hello);
+/// Whether a request is one after which another session could not take this one's place.
+pub(crate) fn is_lasting(method: &str, params: Option<Value<'_>>) -> bool {
+    match method {
+        "resources/subscribe" | "logging/setLevel" => true,
+        "tools/call" => params.is_some_and(|params| params.get("task").is_some()),
+        _ => false,
     }
 }
 
-/// Notes a message after which another session could not take this one's place.
-pub(crate) fn note(exchange: &Exchange, document: &Document) {
-    let Some(session) = &exchange.session else { return };
-    let method = document.root().get("method").and_then(Value::as_str).unwrap_or_default();
-    let lasts = match method {
-        "resources/subscribe" | "logging/setLevel" => true,
-        "tools/call" => {
-            document.root().get("params").is_some_and(|params| params.get("task").is_some())
-        }
-        _ => false,
-    };
-    if lasts && let Some(beginning) = exchange.gateway.repairs.find(&session.id) {
+/// Notes that the session of an exchange is not to be replaced by another.
+pub(crate) fn bind(exchange: &Exchange) {
+    let session = exchange.session.as_ref();
+    if let Some(beginning) = session.and_then(|session| exchange.gateway.repairs.find(&session.id))
+    {
         beginning.is_bound.store(true, Ordering::Relaxed);
     }
 }
@@ -75,73 +60,67 @@ pub(crate) fn is_suspicious(exchange: &Exchange, status: StatusCode) -> bool {
 
 /// Sends a request again in a new session, if the server has forgotten the old
 /// one; the exchange and the answer to go on with.
-pub(crate) async fn resent(
+pub(crate) async fn send_again(
     exchange: &Arc<Exchange>,
-    answered: Answered,
-    outgoing: Outgoing,
-    id: &Id,
+    mut answered: Answered,
 ) -> Result<(Arc<Exchange>, Answered), Refusal> {
-    let Answered { answer, settlement } = answered;
-    let (answer, is_lost) = examined(exchange, answer, Some(id)).await;
-    let mut answered = Answered { answer, settlement };
-    if !is_lost {
+    let id = answered.request().expected.as_ref().map(|expected| expected.id.clone());
+    if !is_session_lost(exchange, &mut answered.answer, id.as_ref()).await {
         return Ok((Arc::clone(exchange), answered));
     }
-    let Some(session) = repaired(exchange).await else {
-        if let Some(settlement) = &mut answered.settlement {
+    let Some(session) = repair(exchange).await else {
+        if let Some(settlement) = answered.settlement() {
             settlement.fail(&CallFailure::SessionLost);
         }
         return Err(Refusal::Session);
     };
     let again = Arc::new(Exchange { session: Some(session), ..Exchange::clone(exchange) });
-    let permit = Permit::again(answered).ok_or(Refusal::Internal)?;
-    let answered = forward(&again, permit, outgoing).await?;
+    let permitted = answered.into_unsent().ok_or(Refusal::Internal)?;
+    let answered = forward(&again, permitted).await?;
     if answered.answer.status() == StatusCode::NOT_FOUND {
-        give_up(exchange);
+        // The new session was of no use, so that the next would be of none either.
+        bind(exchange);
     }
     Ok((again, answered))
 }
 
-/// Takes the place of a lost session for what needs no answer, and was about
-/// what is lost with it; whether there was one to take.
-pub(crate) async fn replaced(
+/// Replaces a lost session after a message that needs no answer: what it was about is
+/// lost with the session, so it counts as accepted.
+pub(crate) async fn replace(
     exchange: &Exchange,
-    answer: Response<AnswerBody>,
-) -> Result<(), Refusal> {
-    let (answer, is_lost) = examined(exchange, answer, None).await;
-    if !is_lost {
-        let (parts, body) = answer.into_parts();
-        return Err(read_refusal(exchange, &parts, body).await);
+    mut answered: Answered,
+) -> Result<Answered, Refusal> {
+    if !is_session_lost(exchange, &mut answered.answer, None).await {
+        return Ok(answered);
     }
-    repaired(exchange).await.map(drop).ok_or(Refusal::Session)
-}
-
-/// A new session was of no use, so that the next would be of none either.
-fn give_up(exchange: &Exchange) {
-    let session = exchange.session.as_ref();
-    if let Some(beginning) = session.and_then(|session| exchange.gateway.repairs.find(&session.id))
-    {
-        beginning.is_bound.store(true, Ordering::Relaxed);
+    if repair(exchange).await.is_some() {
+        return Ok(accept(answered));
     }
+    if let Some(settlement) = answered.settlement() {
+        settlement.fail(&CallFailure::SessionLost);
+    }
+    Err(Refusal::Session)
 }
 
 /// Whether a refusal is about the session. A 404 is, as the protocol says, unless
 /// it answers the request; a 400 is if it says so, as servers do that were made
 /// after the examples of the official SDK.
-pub(crate) async fn examined(
+/// The answer is read for that, and can be read once more.
+pub(crate) async fn is_session_lost(
     exchange: &Exchange,
-    answer: Response<AnswerBody>,
+    answer: &mut Response<AnswerBody>,
     id: Option<&Id>,
-) -> (Response<AnswerBody>, bool) {
-    let (parts, body) = answer.into_parts();
+) -> bool {
+    let body = std::mem::replace(answer.body_mut(), AnswerBody::Cancelled);
     let read = tokio::time::timeout(exchange.server.link.timeout, collect(body, LONGEST_REFUSAL));
     let bytes = read.await.ok().and_then(Result::ok).unwrap_or_default();
     let document = Document::parse(bytes.clone(), &sluice_wire::json::Bounds::default()).ok();
+    *answer.body_mut() = AnswerBody::Whole(Full::new(bytes.into()));
     let failure = document.as_ref().and_then(|document| match Message::read(document) {
         Ok(Message::Failure { id: own, error }) => Some((own, error)),
         _ => None,
     });
-    let is_lost = if parts.status == StatusCode::NOT_FOUND {
+    if answer.status() == StatusCode::NOT_FOUND {
         failure.is_none_or(|(own, error)| {
             own.is_none() || own.as_ref() != id || code(error) == Some("-32001")
         })
@@ -150,8 +129,7 @@ pub(crate) async fn examined(
             let said = error.get("message").and_then(Value::as_str).unwrap_or_default();
             code(error) == Some("-32000") && said.to_ascii_lowercase().contains("session id")
         })
-    };
-    (Response::from_parts(parts, AnswerBody::Whole(Full::new(bytes.into()))), is_lost)
+    }
 }
 
 fn code(error: Value<'_>) -> Option<&str> {
@@ -159,7 +137,7 @@ fn code(error: Value<'_>) -> Option<&str> {
 }
 
 /// Begins the session of a exchange again; `None` if it cannot be.
-pub(crate) async fn repaired(exchange: &Exchange) -> Option<Session> {
+pub(crate) async fn repair(exchange: &Exchange) -> Option<Session> {
     let old = exchange.session.as_ref()?;
     let repairs = &exchange.gateway.repairs;
     let beginning = repairs.find(&old.id)?;
@@ -172,7 +150,7 @@ pub(crate) async fn repaired(exchange: &Exchange) -> Option<Session> {
     if beginning.is_bound.load(Ordering::Relaxed) {
         return None;
     }
-    let session = begun(exchange, old, beginning.hello.clone()).await?;
+    let session = begin_again(exchange, old, &beginning.introduction).await?;
     repairs.began_again(&beginning, session.upstream.clone());
     tracing::info!(
         server = exchange.server_name(),
@@ -186,12 +164,16 @@ pub(crate) async fn repaired(exchange: &Exchange) -> Option<Session> {
 }
 
 /// Introduces the client again.
-async fn begun(exchange: &Exchange, old: &Session, hello: Bytes) -> Option<Session> {
+async fn begin_again(
+    exchange: &Exchange,
+    old: &Session,
+    introduction: &Introduction,
+) -> Option<Session> {
     let mut fresh = exchange.renewed()?;
     fresh.session = None;
     let spoken = exchange.headers.get(REVISION);
-    let permit = decide::open(MethodClass::Always)?;
-    let answer = forward(&fresh, permit, Outgoing::post(hello)).await.ok()?.answer;
+    let permitted = Permitted::initialize(introduction);
+    let answer = forward(&fresh, permitted).await.ok()?.answer;
     let upstream = answer.headers().get(SESSION).cloned()?;
     let agreed = agreed(&fresh, answer).await?;
     if spoken.is_some_and(|spoken| spoken.as_bytes() != agreed.as_bytes()) {
@@ -200,8 +182,7 @@ async fn begun(exchange: &Exchange, old: &Session, hello: Bytes) -> Option<Sessi
     }
     fresh.headers.extend(spoken.map(|spoken| (REVISION, spoken.clone())));
     fresh.session = Some(Session { id: Arc::clone(&old.id), upstream });
-    let permit = decide::open(MethodClass::Always)?;
-    let ready = forward(&fresh, permit, Outgoing::post(READY)).await.ok()?.answer;
+    let ready = forward(&fresh, Permitted::initialized()).await.ok()?.answer;
     fresh.session.filter(|_| ready.status().is_success())
 }
 

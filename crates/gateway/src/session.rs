@@ -37,12 +37,15 @@ impl Session {
         Ok(Session { id: id.into(), upstream })
     }
 
-    /// The id to hand out for a session that an upstream has begun.
-    pub(crate) fn begin(exchange: &Exchange, upstream: &HeaderValue) -> Option<HeaderValue> {
+    /// Our id of a session that an upstream has begun, plain and as it is handed out.
+    pub(crate) fn begin(
+        exchange: &Exchange,
+        upstream: &HeaderValue,
+    ) -> Option<(Arc<str>, HeaderValue)> {
         let (grant, server) = (exchange.holder.id(), exchange.server_name());
         let id = new_id(exchange.at).to_string();
         let parts = [grant, server, &id, upstream.to_str().ok()?];
         let sealed = exchange.gateway.seal.seal(Purpose::Session, &parts)?;
-        HeaderValue::try_from(sealed).ok()
+        Some((id.into(), HeaderValue::try_from(sealed).ok()?))
     }
 }

@@ -10,7 +10,7 @@ use sluice_builtin::Verdict;
 use sluice_store::{Kind, Outcome, Record, UpstreamRef, new_id};
 use tokio::time::Instant;
 
-use crate::gateway::Inner;
+use crate::{answer::Relayed, body::ClientBody, gateway::Inner, refusal::Refusal};
 
 pub(crate) use failure::CallFailure;
 
@@ -47,11 +47,6 @@ impl Settlement {
             status: None,
             verdict: None,
         }
-    }
-
-    /// Nothing is sent, so nothing more is to be recorded.
-    pub(crate) fn forget(mut self) {
-        self.decision = None;
     }
 
     /// The request leaves now.
@@ -143,6 +138,31 @@ impl Drop for Settlement {
             self.fail(&CallFailure::Abandoned);
         }
     }
+}
+
+/// How a call ended.
+#[derive(Debug)]
+pub(crate) enum CallEnd {
+    /// With an answer; whether it is an error, if it says so.
+    Answered {
+        is_error: Option<bool>,
+    },
+    Failed(CallFailure),
+    /// It has not ended: the answer streams, and settles the call at its end.
+    Later,
+}
+
+/// Records how a call ended, if it has.
+pub(crate) fn settle(relayed: Relayed) -> Result<Response<ClientBody>, Refusal> {
+    let Relayed { response, end, settlement } = relayed;
+    if let Some(mut settlement) = settlement {
+        match end {
+            CallEnd::Answered { is_error } => settlement.succeed(is_error),
+            CallEnd::Failed(failure) => settlement.fail(&failure),
+            CallEnd::Later => {}
+        }
+    }
+    response
 }
 
 /// Microseconds since a moment.

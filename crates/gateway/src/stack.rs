@@ -33,14 +33,15 @@ use tokio::time::Instant;
 
 use crate::{
     body::ClientBody,
-    forward::LAST_EVENT,
+    call::{self, readable_id},
     gateway::{CLOSING, Inner},
     grants::Holder,
     identify::Caller,
-    post::{self, Ends, lasting, readable_id},
+    outlive::{Ends, outlive},
     receive,
     refusal::Refusal,
     response,
+    send::LAST_EVENT,
     snapshot::ServerState,
     spoken, stream,
 };
@@ -138,7 +139,7 @@ fn servers(gateway: &Inner, holder: &Holder) -> Vec<Arc<ServerState>> {
 /// Answers a posted message.
 pub(crate) async fn post(stack: Stack, bytes: Vec<u8>) -> Response<ClientBody> {
     let ends = Ends::of(&stack.headers);
-    lasting(ends, answer(stack, bytes)).await
+    outlive(ends, answer(stack, bytes)).await
 }
 
 async fn answer(stack: Stack, bytes: Vec<u8>) -> Response<ClientBody> {
@@ -220,7 +221,7 @@ async fn sent(
         None => document,
     };
     let exchange = member::at(stack, server, own.as_deref()).await;
-    let answer = post::read(exchange, document).await;
+    let answer = call::answer(exchange, document).await;
     if answer.status() == StatusCode::NOT_FOUND {
         // The client is told that the session is gone; whoever goes on with it
         // all the same is introduced to this server anew.

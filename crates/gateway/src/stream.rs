@@ -9,23 +9,23 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, Response, StatusCode, header};
+use http::{HeaderMap, Response, StatusCode, header};
 use http_body::{Body, Frame};
 use http_body_util::BodyExt as _;
 use sluice_http::{headers::SESSION, sse::encode_message};
-use sluice_wire::mcp::MethodClass;
 use tokio::sync::mpsc;
 
 use crate::{
     answer::{EventStream, read_refusal},
     body::{ClientBody, Cut},
-    decide,
     exchange::Exchange,
-    forward::{LAST_EVENT, Outgoing, forward},
     gateway::{CLOSING, Inner, Standing},
     grants::Holder,
     refusal::Refusal,
-    repair, response,
+    repair,
+    reserve::Permitted,
+    response,
+    send::{LAST_EVENT, forward},
     session::Session,
     spoken,
 };
@@ -80,22 +80,18 @@ pub(crate) async fn opened(
     if replays || !matches!(first, Err(Refusal::Session)) {
         return first.map(|stream| (Arc::clone(exchange), stream));
     }
-    let session = repair::repaired(exchange).await.ok_or(Refusal::Session)?;
+    let session = repair::repair(exchange).await.ok_or(Refusal::Session)?;
     let again = Arc::new(Exchange { session: Some(session), ..Exchange::clone(exchange) });
     let stream = asked(&again, replays).await?;
     Ok((again, stream))
 }
 
 async fn asked(exchange: &Arc<Exchange>, replays: bool) -> Result<EventStream, Refusal> {
-    let permit = decide::open(MethodClass::Always).ok_or(Refusal::Internal)?;
-    let outgoing = Outgoing { method: Method::GET, ..Outgoing::default() };
-    let mut answer = forward(exchange, permit, outgoing).await?.answer;
-    if repair::is_suspicious(exchange, answer.status()) {
-        let (examined, is_lost) = repair::examined(exchange, answer, None).await;
-        if is_lost {
-            return Err(Refusal::Session);
-        }
-        answer = examined;
+    let mut answer = forward(exchange, Permitted::open_stream()).await?.answer;
+    if repair::is_suspicious(exchange, answer.status())
+        && repair::is_session_lost(exchange, &mut answer, None).await
+    {
+        return Err(Refusal::Session);
     }
     let (parts, body) = answer.into_parts();
     let is_stream = parts
@@ -126,12 +122,10 @@ pub(crate) async fn delete(exchange: Exchange) -> Result<Response<ClientBody>, R
 
 /// Tells the server that the session of the exchange is over.
 pub(crate) async fn end_session(exchange: &Exchange) -> Result<Response<ClientBody>, Refusal> {
-    let permit = decide::open(MethodClass::Always).ok_or(Refusal::Internal)?;
-    let outgoing = Outgoing { method: Method::DELETE, ..Outgoing::default() };
     if let Some(session) = &exchange.session {
         exchange.gateway.repairs.forget(&session.id);
     }
-    let (parts, body) = forward(exchange, permit, outgoing).await?.answer.into_parts();
+    let (parts, body) = forward(exchange, Permitted::delete_session()).await?.answer.into_parts();
     match parts.status {
         StatusCode::METHOD_NOT_ALLOWED => Err(Refusal::MethodNotAllowed),
         StatusCode::NOT_FOUND => Err(Refusal::Session),

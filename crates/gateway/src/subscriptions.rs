@@ -11,7 +11,6 @@ use std::{
 use bytes::Bytes;
 use http::Response;
 use sluice_http::sse::encode_message;
-use sluice_upstream::Upstream;
 use sluice_wire::{
     edit::{self, Fate, quoted},
     json::{Bounds, Document, Value},
@@ -21,13 +20,12 @@ use sluice_wire::{
 use tokio::sync::{broadcast, mpsc};
 
 use crate::{
-    answer::sealed_task,
     body::{ClientBody, Cut},
-    decide::{self, Permit},
     exchange::Exchange,
     link::Link,
     refusal::Refusal,
     response,
+    sealed_ids::{open_task, seal_task},
     spoken::{self, META_SUBSCRIPTION},
     stream::{Channel, KEEP_ALIVE, LIST_CHANGED, News, WAITING, Watcher, handed_over},
 };
@@ -61,30 +59,24 @@ impl Hub {
 /// Opens a stream of what changes.
 pub(crate) async fn listen(
     exchange: &Arc<Exchange>,
-    permit: Permit,
     document: &Document,
-    id: Option<&Id>,
+    id: &Id,
 ) -> Result<Response<ClientBody>, Refusal> {
-    let id = id.ok_or(Refusal::Internal)?;
     let params = document.root().get("params");
     spoken::check_capabilities(params)?;
     let wish = wish(exchange, params)?;
-    // INVARIANT: the permit for listening was given above; a feed carries news
-    // and no requests, and each client's copy is filtered on its way out.
-    drop(permit);
-    let (feed, heard, acknowledged) =
-        if matches!(exchange.server.link.state.upstream, Upstream::Builtin(_)) {
-            (None, None, format!(r#"{{"notifications":{wish}}}"#))
-        } else {
-            let link = &exchange.server.link;
-            let bounds = exchange.gateway.settings.answer_bounds();
-            let feed = link.state.hub.feed(link, bounds, &wish).ok_or(Refusal::Internal)?;
-            let heard = feed.listen();
-            let acknowledged = tokio::time::timeout(link.timeout, feed.acknowledged())
-                .await
-                .map_err(|_| Refusal::timeout())??;
-            (Some(feed), Some(heard), acknowledged)
-        };
+    let (feed, heard, acknowledged) = if exchange.server.link.state.is_builtin() {
+        (None, None, format!(r#"{{"notifications":{wish}}}"#))
+    } else {
+        let link = &exchange.server.link;
+        let bounds = exchange.gateway.settings.answer_bounds();
+        let feed = link.state.hub.feed(link, bounds, &wish).ok_or(Refusal::Internal)?;
+        let heard = feed.listen();
+        let acknowledged = tokio::time::timeout(link.timeout, feed.acknowledged())
+            .await
+            .map_err(|_| Refusal::timeout())??;
+        (Some(feed), Some(heard), acknowledged)
+    };
     let (sender, receiver) = mpsc::channel(WAITING);
     let id = id.to_json();
     let acknowledged = acknowledgement(exchange, params, &acknowledged).ok_or_else(bad)?;
@@ -148,7 +140,7 @@ fn acknowledgement(exchange: &Exchange, params: Option<Value<'_>>, said: &str) -
     let asked = params?.get("notifications")?.get("taskIds").and_then(Value::items);
     let asked = asked.into_iter().flatten().filter_map(Value::as_str);
     let known: BTreeMap<_, _> =
-        asked.filter_map(|id| decide::opened_task(exchange, id).map(|own| (own, id))).collect();
+        asked.filter_map(|id| open_task(exchange, id).map(|own| (own, id))).collect();
     let tasks = |ids: Value<'_>| {
         // Each once, however often the server names it.
         let said: HashSet<_> =
@@ -169,8 +161,7 @@ fn acknowledgement(exchange: &Exchange, params: Option<Value<'_>>, said: &str) -
 /// The server's own ids of the tasks that are this grant's.
 fn own_tasks(exchange: &Exchange, ids: Value<'_>) -> String {
     let ids = ids.items().into_iter().flatten().filter_map(Value::as_str);
-    let own: Vec<_> =
-        ids.filter_map(|id| decide::opened_task(exchange, id)).map(|id| quoted(&id)).collect();
+    let own: Vec<_> = ids.filter_map(|id| open_task(exchange, id)).map(|id| quoted(&id)).collect();
     format!("[{}]", own.join(","))
 }
 
@@ -236,7 +227,7 @@ impl Listener {
             "notifications/tasks" | "notifications/tasks/status" => {
                 let (holder, id) = (self.exchange.holder.id(), named("taskId")?);
                 self.exchange.server.link.state.tools.is_task_of(holder, id).then_some(())?;
-                let sealed = quoted(&sealed_task(&self.exchange, id).ok()?);
+                let sealed = quoted(&seal_task(&self.exchange, id).ok()?);
                 let own = |key: &str, _| match key {
                     "taskId" => Fate::Become(sealed.clone()),
                     _ => Fate::Keep,

@@ -27,6 +27,7 @@ use crate::{
     exchange::Exchange,
     refusal::Refusal,
     response,
+    sealed_ids::seal_task,
     settle::{CallFailure, Settlement},
 };
 
@@ -358,14 +359,14 @@ impl EventStream {
                 if !link.state.tools.is_task_of(self.exchange.holder.id(), text) {
                     return Ok(Passing::Nothing);
                 }
-                let sealed = rewrite::sealed_task(&self.exchange, text).map_err(|_| "no seal")?;
+                let sealed = seal_task(&self.exchange, text).map_err(|_| "no seal")?;
                 Some(replaced(document, id, &sealed))
             }
             "notifications/cancelled" if !self.exchange.is_modern() => {
                 // Of a request of the server, which the client knows by our id.
                 let id = named("requestId").ok_or("a cancellation of nothing")?;
                 let sealed =
-                    server_request::sealed_id(&self.exchange, id.raw()).ok_or("no seal")?;
+                    server_request::seal_request_id(&self.exchange, id.raw()).ok_or("no seal")?;
                 Some(replaced(document, id, &sealed))
             }
             _ => None,

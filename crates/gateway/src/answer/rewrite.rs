@@ -14,7 +14,11 @@ use sluice_wire::{
 
 use super::{Expected, Shape, server_request};
 use crate::{
-    assess, decide, exchange::Exchange, refusal::Refusal, seal::Purpose, spoken::TASKS_EXTENSION,
+    assess,
+    exchange::Exchange,
+    refusal::Refusal,
+    sealed_ids::{seal_state, seal_task},
+    spoken::TASKS_EXTENSION,
 };
 
 /// How long a client may keep a list, in milliseconds.
@@ -67,7 +71,7 @@ pub(super) async fn result(
         Shape::Introduction => introduction(exchange, &mut edits, result),
         Shape::Tools => tools(exchange, &mut edits, result)?,
         Shape::Resources => {
-            list(exchange, &mut edits, result, "resources", "uri", permits_resource)?
+            list(exchange, &mut edits, result, "resources", "uri", permits_resource)?;
         }
         Shape::Templates => {
             list(
@@ -224,7 +228,7 @@ fn tasks<'d>(exchange: &Exchange, edits: &mut Edits<'d>, result: Value<'d>) -> R
     for task in tasks.items().ok_or_else(|| unfilterable("`tasks` is no list"))? {
         let id = named(task, "taskId")?;
         if exchange.server.link.state.tools.is_task_of(exchange.holder.id(), id) {
-            let sealed = quoted(&sealed_task(exchange, id)?);
+            let sealed = quoted(&seal_task(exchange, id)?);
             let own = |key: &str, _| {
                 if key == "taskId" { Fate::Become(sealed.clone()) } else { Fate::Keep }
             };
@@ -233,12 +237,6 @@ fn tasks<'d>(exchange: &Exchange, edits: &mut Edits<'d>, result: Value<'d>) -> R
     }
     edits.replace(tasks, format!("[{}]", shown.join(",")));
     Ok(())
-}
-
-/// The id by which this grant, and no other, can ask for a task.
-pub(crate) fn sealed_task(exchange: &Exchange, id: &str) -> Result<String, Refusal> {
-    let parts = [exchange.holder.id(), exchange.server_name(), id];
-    exchange.gateway.seal.seal(Purpose::Task, &parts).ok_or(Refusal::Internal)
 }
 
 /// Puts our id of a task in the place of the upstream's, wherever a result has it.
@@ -253,7 +251,7 @@ fn task_id<'d>(
         let Some(id) = holder.get("taskId") else { continue };
         let text = id.as_str().ok_or_else(|| unfilterable("`taskId` is no string"))?;
         exchange.server.link.state.tools.remember_task(exchange.holder.id(), text);
-        edits.replace(id, quoted(&sealed_task(exchange, text)?));
+        edits.replace(id, quoted(&seal_task(exchange, text)?));
     }
     Ok(())
 }
@@ -291,7 +289,7 @@ async fn call(
     task_id(exchange, &mut edits, result)?;
     if let Some(state) = result.get("requestState") {
         let text = state.as_str().ok_or_else(|| unfilterable("`requestState` is no string"))?;
-        edits.replace(state, quoted(&decide::sealed_state(exchange, method, target, text)?));
+        edits.replace(state, quoted(&seal_state(exchange, method, target, text)?));
     }
     Ok((!edits.is_empty()).then(|| edits.finish()))
 }

@@ -14,11 +14,11 @@ use sluice_wire::{
 };
 
 use crate::{
-    decide::{self, Access},
     exchange::Exchange,
-    forward::{Outgoing, forward},
     refusal::Refusal,
+    reserve::{Permitted, deny_server_request},
     seal::Purpose,
+    send::forward,
 };
 
 /// Which of a policy's words a method stands for.
@@ -51,7 +51,7 @@ pub(super) fn pass(
             return None;
         }
     }
-    let sealed = sealed_id(exchange, &id.to_json())?;
+    let sealed = seal_request_id(exchange, &id.to_json())?;
     let mut edits = Edits::new(document);
     edits.replace(document.root().get("id")?, quoted(&sealed));
     Some(edits.finish())
@@ -67,7 +67,7 @@ fn session(exchange: &Exchange) -> String {
 }
 
 /// Our id for a request of the server.
-pub(super) fn sealed_id(exchange: &Exchange, id: &str) -> Option<String> {
+pub(super) fn seal_request_id(exchange: &Exchange, id: &str) -> Option<String> {
     let session = session(exchange);
     let parts = [exchange.holder.id(), exchange.server_name(), &session, id];
     exchange.gateway.seal.seal(Purpose::ServerRequest, &parts)
@@ -75,7 +75,7 @@ pub(super) fn sealed_id(exchange: &Exchange, id: &str) -> Option<String> {
 
 /// The server's own id, as JSON, for one of ours that was handed out in this
 /// session of this grant.
-pub(crate) fn opened_id(exchange: &Exchange, id: &Id) -> Option<String> {
+pub(crate) fn open_request_id(exchange: &Exchange, id: &Id) -> Option<String> {
     let Id::String(sealed) = id else { return None };
     let [grant, server, session, own] =
         exchange.gateway.seal.open(Purpose::ServerRequest, sealed)?;
@@ -87,21 +87,12 @@ pub(crate) fn opened_id(exchange: &Exchange, id: &Id) -> Option<String> {
 
 /// Records that a request of the server is refused, and answers it.
 async fn turn_away(exchange: Arc<Exchange>, id: Id, method: String) {
-    let denied = Access {
-        method: decide::kept_method(&method),
-        target: &method,
-        rule: "/server_requests",
-        is_permitted: false,
-    };
-    if let Ok(permit) = decide::access(&exchange, denied).await {
+    if deny_server_request(&exchange, &method).await.is_ok() {
         // A policy that only watches: the client answers.
-        return permit.unused();
+        return;
     }
-    let refusal = Refusal::UnknownMethod { method, is_modern: false };
-    let Some(permit) = decide::open(sluice_wire::mcp::MethodClass::Always) else { return };
-    if let Err(refusal) =
-        forward(&exchange, permit, Outgoing::post(refusal.to_json(Some(&id)))).await
-    {
+    let permitted = Permitted::refuse_server_request(&id, method);
+    if let Err(refusal) = forward(&exchange, permitted).await {
         tracing::warn!(
             server = exchange.server_name(),
             ?refusal,
@@ -117,13 +108,7 @@ pub(super) async fn check_input(exchange: &Exchange, input: Value<'_>) -> Result
     for (_, request) in input.members().ok_or_else(malformed)? {
         let method = request.get("method").and_then(Value::as_str).ok_or_else(malformed)?;
         if !is_permitted(exchange, method) {
-            let denied = Access {
-                method: decide::kept_method(method),
-                target: method,
-                rule: "/server_requests",
-                is_permitted: false,
-            };
-            decide::access(exchange, denied).await?.unused();
+            deny_server_request(exchange, method).await?;
         }
     }
     Ok(())

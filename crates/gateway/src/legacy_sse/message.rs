@@ -16,7 +16,7 @@ use sluice_wire::{
 
 use super::{Client, Clients, said, target::Target};
 use crate::{
-    answer::answer_in, body::ClientBody, forward::LAST_EVENT, receive, refusal::Refusal, response,
+    answer::answer_in, body::ClientBody, receive, refusal::Refusal, response, send::LAST_EVENT,
 };
 
 /// Takes a message in. What is wrong with the request itself is answered here;

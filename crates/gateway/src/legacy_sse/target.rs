@@ -16,10 +16,10 @@ use super::{
 };
 use crate::{
     body::ClientBody,
+    call,
     exchange::Exchange,
     gateway::Inner,
     grants::Holder,
-    post,
     refusal::Refusal,
     session::Session,
     stack::{self, Stack},
@@ -100,7 +100,7 @@ impl Target {
     /// Answers a message as if it was posted on the later transport.
     pub(super) async fn answer(self, document: Document) -> Response<ClientBody> {
         match self {
-            Target::One(exchange) => post::read(*exchange, document).await,
+            Target::One(exchange) => call::answer(*exchange, document).await,
             Target::All(stack) => Box::pin(stack::read(*stack, document)).await,
         }
     }

@@ -8,8 +8,9 @@ use std::{
     },
 };
 
-use bytes::Bytes;
 use http::HeaderValue;
+
+use crate::reserve::Introduction;
 
 /// Bytes of all introductions that are kept; the oldest are forgotten.
 const MOST_BYTES: usize = 8 << 20;
@@ -38,7 +39,7 @@ struct Kept {
 #[derive(Debug)]
 pub(super) struct Beginning {
     /// The introduction, as it was sent.
-    pub(super) hello: Bytes,
+    pub(super) introduction: Introduction,
     /// The upstream's id now, if it is another than at first.
     now: Mutex<Option<HeaderValue>>,
     /// Something lasts that a new session would not have, or it was of no use.
@@ -86,20 +87,20 @@ impl Repairs {
     }
 
     fn leave(&self, kept: &mut Kept, beginning: &Beginning) {
-        kept.bytes = kept.bytes.saturating_sub(beginning.hello.len() + OVERHEAD);
+        kept.bytes = kept.bytes.saturating_sub(beginning.introduction.len() + OVERHEAD);
         if beginning.now().is_some() {
             self.repaired.fetch_sub(1, Ordering::Relaxed);
         }
     }
 
-    pub(super) fn keep(&self, id: Arc<str>, hello: Bytes) {
-        if hello.len() > LONGEST {
+    pub(crate) fn keep(&self, id: Arc<str>, introduction: Introduction) {
+        if introduction.len() > LONGEST {
             return;
         }
         let mut kept = self.kept();
-        kept.bytes += hello.len() + OVERHEAD;
+        kept.bytes += introduction.len() + OVERHEAD;
         let beginning = Beginning {
-            hello,
+            introduction,
             now: Mutex::default(),
             is_bound: AtomicBool::new(false),
             turn: tokio::sync::Mutex::default(),
@@ -114,10 +115,9 @@ impl Repairs {
 
 #[cfg(test)]
 mod tests {
-    use bytes::Bytes;
     use http::HeaderValue;
 
-    use super::{LONGEST, MOST_BYTES, OVERHEAD, Repairs};
+    use super::{Introduction, LONGEST, MOST_BYTES, OVERHEAD, Repairs};
 
     #[test]
     fn the_oldest_are_forgotten_and_what_was_repaired_with_them() {
@@ -126,14 +126,14 @@ mod tests {
         let most = MOST_BYTES / each;
         let name = |number: usize| format!("{number:08}");
         for number in 0..most {
-            repairs.keep(name(number).into(), Bytes::from(vec![b'x'; LONGEST]));
+            repairs.keep(name(number).into(), Introduction::of_length(LONGEST));
         }
         let first = repairs.find(&name(0)).unwrap();
         assert_eq!(repairs.current(&name(0)), None);
         repairs.began_again(&first, HeaderValue::from_static("again"));
         assert_eq!(repairs.current(&name(0)), Some(HeaderValue::from_static("again")));
-        repairs.keep(name(most).into(), Bytes::from(vec![b'x'; LONGEST]));
-        repairs.keep(name(most + 1).into(), Bytes::from(vec![b'x'; LONGEST + 1]));
+        repairs.keep(name(most).into(), Introduction::of_length(LONGEST));
+        repairs.keep(name(most + 1).into(), Introduction::of_length(LONGEST + 1));
         assert_eq!(repairs.current(&name(0)), None);
         assert!(repairs.find(&name(0)).is_none() && repairs.find(&name(1)).is_some());
         assert!(repairs.find(&name(most)).is_some() && repairs.find(&name(most + 1)).is_none());

@@ -17,8 +17,8 @@ use crate::{
     answer::{EventStream, event_in},
     body::ClientBody,
     exchange::{Exchange, View},
-    forward::LAST_EVENT,
     refusal::Refusal,
+    send::LAST_EVENT,
     snapshot::ServerState,
     stream::{News, Watcher, opened, settled},
 };

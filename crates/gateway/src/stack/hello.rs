@@ -18,7 +18,7 @@ use super::{
     merge::{info, merged, meta},
     parts::{Parts, gathered},
 };
-use crate::{body::ClientBody, post, receive, refusal::Refusal, response, snapshot::ServerState};
+use crate::{body::ClientBody, call, receive, refusal::Refusal, response, snapshot::ServerState};
 
 /// Bytes of an introduction that is kept for servers that are met later.
 const LONGEST_HELLO: usize = 64 << 10;
@@ -121,7 +121,7 @@ async fn discovered(
     id: &Id,
 ) -> Option<Document> {
     let document = receive::parse(&stack.gateway, message.as_bytes().to_vec()).ok()?;
-    let answer = post::read(member::at(stack, server, None).await, document).await;
+    let answer = call::answer(member::at(stack, server, None).await, document).await;
     let status = answer.status();
     let said = member::whole(&stack.gateway, answer, id).await?;
     let is_usable = match Message::read(&said) {
@@ -177,7 +177,7 @@ pub(super) async fn level(
         let (message, id) = (Arc::clone(&message), id.clone());
         async move {
             let document = receive::parse(&stack.gateway, message.as_bytes().to_vec()).ok()?;
-            let answer = post::read(member::at(&stack, &server, None).await, document).await;
+            let answer = call::answer(member::at(&stack, &server, None).await, document).await;
             member::whole(&stack.gateway, answer, &id).await
         }
     })

@@ -24,7 +24,7 @@ use super::{
     pump::{Form, LISTS, Pump, Said, Voice, fed},
 };
 use crate::{
-    answer::event_in, body::ClientBody, exchange::Exchange, post, receive, refusal::Refusal,
+    answer::event_in, body::ClientBody, call, exchange::Exchange, receive, refusal::Refusal,
     snapshot::ServerState, subscriptions::tagged,
 };
 
@@ -139,7 +139,7 @@ async fn followed(
         let exchange = renewed(member::at(stack, server, None).await)?;
         looked(voice, &mut view, &exchange).await?;
         let document = receive::parse(&stack.gateway, wish.as_bytes().to_vec()).ok()?;
-        let answer = post::read(Exchange::clone(&exchange), document).await;
+        let answer = call::answer(Exchange::clone(&exchange), document).await;
         let stated = answer.headers().get(header::CONTENT_TYPE);
         if stated.is_some_and(|value| value.as_bytes().starts_with(b"text/event-stream")) {
             if std::mem::take(&mut has_failed) {

@@ -16,7 +16,7 @@ use super::{
     parts::{Parts, gathered},
     route::SEPARATOR,
 };
-use crate::{body::ClientBody, post, receive, refusal::Refusal, response, snapshot::ServerState};
+use crate::{body::ClientBody, call, receive, refusal::Refusal, response, snapshot::ServerState};
 
 /// More pages than any honest list has.
 const MOST_PAGES: u32 = 200;
@@ -204,7 +204,7 @@ async fn page(
             exchange.headers.insert("mcp-method", HeaderValue::from_static(method));
             exchange.headers.remove("mcp-name");
         }
-        let answer = post::read(exchange, document).await;
+        let answer = call::answer(exchange, document).await;
         // The server has forgotten the session, and nothing was done in it yet.
         let is_lost = stack.session.is_some() && answer.status() == StatusCode::NOT_FOUND;
         if !(is_lost && std::mem::take(&mut again)) {

@@ -19,8 +19,9 @@ use super::{
     parts::PATIENCE,
 };
 use crate::{
-    answer::answer_in, body::ClientBody, exchange::Exchange, forward::LAST_EVENT, gateway::Inner,
-    identify::Caller, post, receive, repair::READY, snapshot::ServerState, stream,
+    answer::answer_in, body::ClientBody, call, exchange::Exchange, gateway::Inner,
+    identify::Caller, receive, reserve::INITIALIZED, send::LAST_EVENT, snapshot::ServerState,
+    stream,
 };
 
 /// A exchange to one server; `own` is the name there of what is aimed at.
@@ -126,7 +127,7 @@ async fn introduced(
     headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
     let hello = &session.hello;
     let document = receive::parse(&stack.gateway, hello.text.clone().into_bytes()).ok()?;
-    let answer = post::read(made(stack, server, headers.clone()), document).await;
+    let answer = call::answer(made(stack, server, headers.clone()), document).await;
     let sealed = answer.headers().get(SESSION).cloned();
     let said = whole(&stack.gateway, answer, &hello.id).await?;
     let agreed = said.root().get("result")?.get("protocolVersion").and_then(Value::as_str)?;
@@ -135,9 +136,9 @@ async fn introduced(
     let opened = Opened { link: Arc::downgrade(&server.link.state), session: sealed, revision };
     complete(&mut headers, opened.clone());
     let level = session.level().clone();
-    for message in [Some(READY), level.as_deref()].into_iter().flatten() {
+    for message in [Some(INITIALIZED), level.as_deref()].into_iter().flatten() {
         let document = receive::parse(&stack.gateway, message.as_bytes().to_vec()).ok()?;
-        post::read(made(stack, server, headers.clone()), document).await;
+        call::answer(made(stack, server, headers.clone()), document).await;
     }
     Some((opened, said))
 }
@@ -148,7 +149,7 @@ pub(super) async fn told(stack: &Stack, message: &str) {
     let telling = stack.servers.iter().map(|server| async move {
         let exchange = standing(stack, session, server).await?;
         let document = receive::parse(&stack.gateway, message.as_bytes().to_vec()).ok()?;
-        Some(post::read(exchange, document).await.status())
+        Some(call::answer(exchange, document).await.status())
     });
     within_patience(telling).await;
 }

@@ -18,9 +18,9 @@ use super::{
     owners,
 };
 use crate::{
-    decide::{self, Unserved},
-    post::{is_notification, needs_id},
+    judge::{is_notification, needs_id},
     refusal::Refusal,
+    reserve::{Unserved, refuse_unknown_tool, refuse_unserved, shorten_method},
     seal::Purpose,
     snapshot::ServerState,
 };
@@ -87,7 +87,7 @@ async fn request<'d>(
     match target {
         Target::Tool { name, .. } => match split(stack, name) {
             Some((server, own)) => spliced(document, server, own, &["name"]),
-            None => Ok(Route::Result(decide::unknown_tool(stack, name, params).await?)),
+            None => Err(refuse_unknown_tool(stack, name, params).await),
         },
         Target::Prompt(name) => {
             let Some((server, own)) = split(stack, name) else {
@@ -197,7 +197,7 @@ async fn unknown(stack: &Stack, method: &'static str, target: &str, rule: &'stat
     let shown: String = target.chars().take(256).collect();
     let message = format!("`{shown}` is not available to this grant");
     let denied = Unserved { method: method.into(), tool: None, rule, message: &message };
-    match decide::unserved(stack, denied).await {
+    match refuse_unserved(stack, denied).await {
         Ok(decision) => Refusal::Denied { message, decision },
         Err(refusal) => refusal,
     }
@@ -205,11 +205,11 @@ async fn unknown(stack: &Stack, method: &'static str, target: &str, rule: &'stat
 
 /// Denies a method that no server can be found for.
 async fn unknown_method(stack: &Stack, method: &str) -> Refusal {
-    let kept = decide::kept_method(method);
+    let kept = shorten_method(method);
     let message = format!("method `{kept}` is not available");
     let refusal = Refusal::UnknownMethod { method: kept.to_string(), is_modern: stack.is_modern() };
     let denied = Unserved { method: kept, tool: None, rule: "/methods", message: &message };
-    match decide::unserved(stack, denied).await {
+    match refuse_unserved(stack, denied).await {
         Ok(_) => refusal,
         Err(other) => other,
     }

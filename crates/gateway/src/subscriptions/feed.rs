@@ -5,8 +5,7 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use http_body_util::BodyExt as _;
 use sluice_bridge::Caller;
 use sluice_http::{
@@ -20,11 +19,7 @@ use sluice_wire::{
 };
 use tokio::sync::{broadcast, watch};
 
-use crate::{
-    link::Link,
-    refusal::Refusal,
-    spoken::{META_CAPABILITIES, META_VERSION},
-};
+use crate::{judge::Outgoing, link::Link, refusal::Refusal, reserve::Permitted, send::mirror};
 
 /// News that a slow client may be behind before it is sent away.
 const BEHIND: usize = 64;
@@ -120,7 +115,8 @@ impl Task {
     async fn follow(&self, wish: &str) -> Result<(), Refusal> {
         // What is heard here is nobody's own.
         let caller = || Caller { key: "listeners".into(), bounds: self.bounds };
-        let sending = self.link.send(Era::Modern, Box::new(self.request(wish)), caller);
+        let permitted = Permitted::subscribe(wish);
+        let sending = self.link.send(Era::Modern, headers(permitted.request()), &permitted, caller);
         let sent = tokio::time::timeout(self.link.timeout, sending).await;
         let answer = sent
             .map_err(|_| Refusal::timeout())?
@@ -189,25 +185,20 @@ impl Task {
         // Nobody may be listening just now.
         let _ = self.sender.send(Heard::News { method: method.into(), params });
     }
+}
 
-    fn request(&self, wish: &str) -> Request<Bytes> {
-        let revision = Revision::V2026_07_28.name();
-        let body = format!(
-            r#"{{"jsonrpc":"2.0","id":"sluicegate","method":"subscriptions/listen","params":{{"notifications":{wish},"_meta":{{"{META_VERSION}":"{revision}","{META_CAPABILITIES}":{{}},"io.modelcontextprotocol/clientInfo":{{"name":"sluicegate","version":"{}"}}}}}}}}"#,
-            env!("CARGO_PKG_VERSION")
-        );
-        let mut request = Request::new(Bytes::from(body));
-        *request.method_mut() = http::Method::POST;
-        let headers: &mut HeaderMap = request.headers_mut();
-        for (name, value) in [
-            ("content-type", "application/json"),
-            ("accept", "application/json, text/event-stream"),
-            ("mcp-protocol-version", revision),
-            ("mcp-method", "subscriptions/listen"),
-        ] {
-            headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
-        }
-        self.link.credential.add_to(headers);
-        request
+/// The headers of the request, without the server's credential, which its link adds.
+fn headers(request: &Outgoing) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    for (name, value) in [
+        ("content-type", "application/json"),
+        ("accept", "application/json, text/event-stream"),
+        ("mcp-protocol-version", Revision::V2026_07_28.name()),
+    ] {
+        headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
     }
+    if let Some((method, target)) = &request.mirrors {
+        mirror(&mut headers, method, target.as_deref());
+    }
+    headers
 }

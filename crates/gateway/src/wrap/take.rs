@@ -10,7 +10,6 @@ use futures_util::FutureExt as _;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use sluice_bridge::Offer;
 use sluice_stdio::Line;
-use sluice_upstream::Upstream;
 use sluice_wire::{
     json::{Document, Value},
     mcp::{Era, header_text},
@@ -21,9 +20,10 @@ use tokio::sync::oneshot;
 use super::{Cancellable, Conversation};
 use crate::{
     assess::Tools,
+    call,
     exchange::Exchange,
     legacy_sse::{Client, Delivery, begin_following, said},
-    post, receive,
+    receive,
     refusal::Refusal,
     spoken::{self, META_VERSION, argument_text, mirrored_target},
 };
@@ -57,7 +57,7 @@ impl Conversation<'_> {
         let message = match Message::read(&document) {
             Ok(message) => message,
             Err(error) => {
-                let id = post::readable_id(&document);
+                let id = call::readable_id(&document);
                 return self.refuse(&Refusal::Request(error.to_string()), id.as_ref()).await;
             }
         };
@@ -80,13 +80,13 @@ impl Conversation<'_> {
                 self.ask(asked, exchange, document).await;
             }
             Message::Notification { method: "notifications/initialized", .. } => {
-                let answer = post::read(exchange.clone(), document).await;
+                let answer = call::answer(exchange.clone(), document).await;
                 if answer.status().is_success() {
                     begin_following(&self.client, exchange);
                 }
             }
             // What is no request is not answered, whatever becomes of it.
-            _ => drop(post::read(exchange, document).await),
+            _ => drop(call::answer(exchange, document).await),
         }
     }
 
@@ -94,23 +94,18 @@ impl Conversation<'_> {
     /// this client before anything else is asked of it: it hears only once who its
     /// client is and what it can be asked.
     async fn introduce(&self, method: &str, params: Option<Value<'_>>) -> Result<(), Refusal> {
-        let server = &self.wrapped.server;
-        let (Upstream::Only(child), Some(bridge)) =
-            (&server.link.state.upstream, &server.link.state.bridge)
-        else {
-            return Ok(());
-        };
+        let state = &self.wrapped.server.link.state;
         // A client of both eras that asks for it is told the era of the command,
         // unless the command is to be taken for a modern one.
-        let is_told_era = method == "server/discover" && bridge.offer() == Offer::OwnEra;
-        if is_told_era || child.era().await != Some(Era::Legacy) {
+        let is_told_era = method == "server/discover" && state.offer() == Some(Offer::OwnEra);
+        if is_told_era || state.only_child_era().await != Some(Era::Legacy) {
             return Ok(());
         }
         spoken::check_capabilities(params)?;
         if self.is_introduced.swap(true, Ordering::Relaxed) {
             return Ok(());
         }
-        bridge.learn(Era::Legacy);
+        state.learn_era(Era::Legacy);
         // Any request begins the session at the command; a list is nobody's loss.
         let meta = params.and_then(|params| params.get("_meta")).map_or("{}", Value::raw);
         let ask = format!(
@@ -119,7 +114,7 @@ impl Conversation<'_> {
         let ask = receive::parse(&self.wrapped.gateway.inner, ask.into_bytes())?;
         let message = Message::read(&ask).map_err(|_| Refusal::Internal)?;
         let exchange = self.wrapped.exchange(headers(&self.client, &message).0);
-        drop(post::read(exchange, ask).await);
+        drop(call::answer(exchange, ask).await);
         Ok(())
     }
 
@@ -177,7 +172,7 @@ async fn answer(
     if is_modern {
         repeat_arguments(&mut exchange, &document).await;
     }
-    let answered = AssertUnwindSafe(post::read(exchange, document)).catch_unwind().await;
+    let answered = AssertUnwindSafe(call::answer(exchange, document)).catch_unwind().await;
     drop(in_flight);
     answered.unwrap_or_else(|_| Refusal::Internal.respond(Some(id)))
 }

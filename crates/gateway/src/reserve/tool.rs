@@ -1,28 +1,20 @@
-//! The decision on a tool call.
+//! The decision on a tool call: charged, recorded, or kept for people to decide.
 
 use std::{borrow::Cow, fmt, fmt::Write as _, sync::Arc};
 
 use ring::hmac;
-use sluice_policy::{
-    Allow, Amount, ArgPath, Call, Decision, Denial, Facts, Limit, Scope, Terms, judge,
-};
+use sluice_policy::{Allow, Amount, ArgPath, Decision, Denial, Limit, Scope, Terms};
 use sluice_store::{Approval, Charge, CounterKey, Outcome, Record, Reservation, Reserved};
 use sluice_wire::{edit::quoted, json::Value};
 
-use super::{NotCalled, Permit, Stop, announce, record, shortened, shown, write};
+use super::{announce, describe_decision, new_record, shorten, unserved::NotCalled, write};
 use crate::{
     assess::{ToolList, Tools},
     exchange::Exchange,
+    judge::{ToolCall, ToolRuling},
     refusal::Refusal,
     settle::Settlement,
 };
-
-/// A tool call as it was read.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct ToolCall<'a> {
-    pub(crate) tool: &'a str,
-    pub(crate) arguments: Option<Value<'a>>,
-}
 
 /// Names and keys of a call are kept to this many characters in records.
 const LONGEST_KEPT: usize = 256;
@@ -30,40 +22,51 @@ const MOST_KEYS: usize = 100;
 /// Bytes of one recorded value.
 const LONGEST_VALUE: usize = 4096;
 
-/// Judges a call; what may go is charged and recorded.
-pub(crate) async fn tool_call(
+/// Makes the decision on a call take effect.
+pub(super) async fn reserve(
     exchange: &Exchange,
-    call: ToolCall<'_>,
-    list: Option<&ToolList>,
-) -> Result<Permit, Stop> {
-    let facts = list.map_or(Facts::NoList, |list| list.facts(call.tool));
-    let judged =
-        Call::new(call.tool, call.arguments).map_err(|error| Refusal::Params(error.to_string()))?;
-    let mut record = record(exchange, "tools/call");
+    ruling: ToolRuling<'_>,
+) -> Result<Settlement, Refusal> {
+    let ToolRuling { call, decision, list, wants_task } = ruling;
+    let mut record = new_record(exchange, "tools/call");
     describe(exchange, &mut record, call);
-    match judge(exchange.rules(), &judged, facts, exchange.at) {
-        Decision::Deny(denial) => Box::pin(denied(exchange, record, &denial)).await,
+    let stopped = match decision {
+        Decision::Allow(allow) => match reserve_charges(exchange, record, &allow).await? {
+            Charged::Made(settlement) => return Ok(settlement),
+            Charged::Refused(record, denial) => Box::pin(deny(exchange, *record, &denial)).await?,
+        },
+        Decision::Deny(denial) => Box::pin(deny(exchange, record, &denial)).await?,
         Decision::Hold(terms) => {
-            // A question is bound to the tool's definition, so that must be had
-            // even where the decision did not depend on it.
-            let bounds = exchange.gateway.settings.answer_bounds();
-            let learnt = match list {
-                Some(_) => None,
-                None => Box::pin(Tools::list(&exchange.server.link, &bounds, call.tool)).await,
-            };
-            Box::pin(held(exchange, record, call, list.or(learnt.as_deref()), &terms)).await
+            Box::pin(hold(exchange, record, call, list.as_deref(), &terms)).await?
         }
-        Decision::Allow(allow) => allowed(exchange, record, &allow).await,
+    };
+    match stopped {
+        Stopped::Shadowed(settlement) => Ok(settlement),
+        Stopped::NotCalled(why) => Err(why.into_refusal(exchange.revision.era(), wants_task)),
     }
+}
+
+/// What came of a call that is denied or held.
+enum Stopped {
+    /// It passes all the same, because the policy only watches.
+    Shadowed(Settlement),
+    NotCalled(NotCalled),
+}
+
+/// What came of a call that is allowed if its charges can be made.
+enum Charged<'p> {
+    Made(Settlement),
+    /// A limit refuses it. The record is still to be written.
+    Refused(Box<Record>, Denial<'p>),
 }
 
 /// What of a call goes into its record: names, never values.
 fn describe(exchange: &Exchange, record: &mut Record, call: ToolCall<'_>) {
-    record.tool = Some(Arc::from(&*shortened(call.tool, LONGEST_KEPT)));
+    record.tool = Some(Arc::from(&*shorten(call.tool, LONGEST_KEPT)));
     let Some(arguments) = call.arguments else { return };
     let keys = arguments.members().into_iter().flatten().filter_map(|(key, _)| key.as_str());
     record.arg_keys =
-        keys.take(MOST_KEYS).map(|key| shortened(key, LONGEST_KEPT).into_owned()).collect();
+        keys.take(MOST_KEYS).map(|key| shorten(key, LONGEST_KEPT).into_owned()).collect();
     record.arg_keys.sort_unstable();
     let digest = hmac::sign(&exchange.gateway.digests, arguments.raw().as_bytes());
     record.arg_digest = digest.as_ref().try_into().ok();
@@ -96,15 +99,15 @@ impl fmt::Write for Digest {
     }
 }
 
-async fn denied(
+async fn deny(
     exchange: &Exchange,
     mut record: Record,
     denial: &Denial<'_>,
-) -> Result<Permit, Stop> {
+) -> Result<Stopped, Refusal> {
     record.rule = Some(Arc::from(&*denial.rule));
     record.message.get_or_insert_with(|| denial.message.to_string());
     if exchange.is_shadow() && !denial.refuses_in_shadow() {
-        return shadowed(exchange, record).await;
+        return shadow(exchange, record).await;
     }
     record.outcome = Some(match denial.outcome() {
         sluice_policy::Outcome::Hide => Outcome::Hide,
@@ -114,68 +117,58 @@ async fn denied(
     });
     let rule = if denial.is_unavailable() { "(not available)" } else { &denial.rule };
     let retry = denial.retry_after.map(|millis| ("retryAfterMs", millis.to_string()));
-    let decision = shown(&record, Outcome::Deny, rule, retry.as_slice());
+    let decision = describe_decision(&record, Outcome::Deny, rule, retry.as_slice());
     let text = format!("[POLICY DENIED] {}", denial.message);
     write(exchange, record).await?;
-    Err(Stop::NotCalled(NotCalled { text, decision }))
+    Ok(Stopped::NotCalled(NotCalled { text, decision }))
 }
 
 /// Lets a call through that would be denied or held, and says so in its record.
-async fn shadowed(exchange: &Exchange, mut record: Record) -> Result<Permit, Stop> {
+async fn shadow(exchange: &Exchange, mut record: Record) -> Result<Stopped, Refusal> {
     record.outcome = Some(Outcome::ShadowDeny);
-    Ok(super::permitted(exchange, record).await?)
+    Ok(Stopped::Shadowed(super::reserve_nothing(exchange, record).await?))
 }
 
 /// Reserves the charges and records the decision, in one transaction.
-async fn allowed(
+async fn reserve_charges<'p>(
     exchange: &Exchange,
     mut record: Record,
-    allow: &Allow<'_>,
-) -> Result<Permit, Stop> {
-    let charges: Vec<_> = allow.charges().map(|charge| owned(exchange, &charge)).collect();
+    allow: &Allow<'p>,
+) -> Result<Charged<'p>, Refusal> {
+    let charges: Vec<_> = allow.charges().map(|charge| charge_of(exchange, &charge)).collect();
     let is_charged = !charges.is_empty();
     record.outcome = Some(Outcome::Allow);
     let reservation = Reservation { id: exchange.request, charges, record: record.clone() };
-    let reserved = exchange.gateway.store.reserve(reservation).await;
-    match reserved {
+    let readings = match exchange.gateway.store.reserve(reservation).await {
         Ok(Reserved::Made { .. }) => {
             announce(exchange, &record);
-            let settlement = Settlement::new(
-                Arc::clone(&exchange.gateway),
-                record,
-                is_charged,
-                exchange.started,
-            );
-            Ok(Permit { settlement: Some(settlement) })
+            let (gateway, started) = (Arc::clone(&exchange.gateway), exchange.started);
+            let settlement = Settlement::new(gateway, record, is_charged, started);
+            return Ok(Charged::Made(settlement));
         }
-        Ok(Reserved::Refused { readings }) => {
-            let counters: Vec<_> = allow.charges().map(|charge| charge.limit.counter()).collect();
-            let reading = |limit: &Limit| {
-                let place = counters.iter().position(|counter| *counter == limit.counter());
-                place.and_then(|place| readings.get(place)).copied().unwrap_or(Amount::ZERO)
-            };
-            match allow.admit(reading) {
-                Err(denial) => {
-                    // The engine's own words say how much was asked for, which is
-                    // an argument's value: the caller's, and not the record's.
-                    let is_amount = allow.charges().any(|charge| charge.amount != Amount::ONE);
-                    if is_amount && matches!(denial.message, Cow::Owned(_)) {
-                        record.message = Some("the limit does not leave as much".into());
-                    }
-                    Box::pin(denied(exchange, record, &denial)).await
-                }
-                // The store refused what its own readings admit: not understood, so not sent.
-                Ok(()) => Err(Refusal::Internal.into()),
-            }
-        }
+        Ok(Reserved::Refused { readings }) => readings,
         Err(error) => {
             tracing::error!(%error, "charges could not be reserved");
-            Err(Refusal::Store.into())
+            return Err(Refusal::Store);
         }
+    };
+    let counters: Vec<_> = allow.charges().map(|charge| charge.limit.counter()).collect();
+    let reading = |limit: &Limit| {
+        let place = counters.iter().position(|counter| *counter == limit.counter());
+        place.and_then(|place| readings.get(place)).copied().unwrap_or(Amount::ZERO)
+    };
+    // If the store refused what its own readings admit, that is not understood, so not sent.
+    let denial = allow.admit(reading).err().ok_or(Refusal::Internal)?;
+    // The engine's own words say how much was asked for, which is an argument's
+    // value: the caller's, and not the record's.
+    let is_amount = allow.charges().any(|charge| charge.amount != Amount::ONE);
+    if is_amount && matches!(denial.message, Cow::Owned(_)) {
+        record.message = Some("the limit does not leave as much".into());
     }
+    Ok(Charged::Refused(Box::new(record), denial))
 }
 
-fn owned(exchange: &Exchange, charge: &sluice_policy::Charge<'_>) -> Charge {
+fn charge_of(exchange: &Exchange, charge: &sluice_policy::Charge<'_>) -> Charge {
     let holder = &exchange.holder;
     let owner = match charge.limit.scope() {
         Scope::Grant => holder.id(),
@@ -197,18 +190,26 @@ fn owned(exchange: &Exchange, charge: &sluice_policy::Charge<'_>) -> Charge {
 }
 
 /// Stores that a human is asked, or joins the same question.
-async fn held(
+async fn hold(
     exchange: &Exchange,
     mut record: Record,
     call: ToolCall<'_>,
     list: Option<&ToolList>,
     terms: &Terms<'_>,
-) -> Result<Permit, Stop> {
+) -> Result<Stopped, Refusal> {
     record.rule = Some(terms.rule.into());
     record.message = terms.message.map(str::to_owned);
     if exchange.is_shadow() {
-        return shadowed(exchange, record).await;
+        return shadow(exchange, record).await;
     }
+    // A question is bound to the tool's definition, so that must be had even where
+    // the decision did not depend on it.
+    let bounds = exchange.gateway.settings.answer_bounds();
+    let learnt = match list {
+        Some(_) => None,
+        None => Tools::list(&exchange.server.link, &bounds, call.tool).await,
+    };
+    let list = list.or(learnt.as_deref());
     // Only a policy can hold a call.
     let in_force = exchange.policy.as_ref().ok_or(Refusal::Internal)?;
     let asked = terms.message.unwrap_or("A human must approve this call.");
@@ -243,8 +244,9 @@ async fn held(
         "[APPROVAL REQUIRED] {asked} Approval {id}, to be decided at {url} until {until}; then make the same call again."
     );
     let approval = format!(r#"{{"id":"{id}","url":{},"expiresAt":"{until}"}}"#, quoted(&url));
-    let decision = shown(&decision, Outcome::Hold, terms.rule, &[("approval", approval)]);
-    Err(Stop::NotCalled(NotCalled { text, decision }))
+    let decision =
+        describe_decision(&decision, Outcome::Hold, terms.rule, &[("approval", approval)]);
+    Ok(Stopped::NotCalled(NotCalled { text, decision }))
 }
 
 /// What an approval is bound to. Arguments are taken with sorted keys, so that

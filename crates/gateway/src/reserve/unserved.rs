@@ -4,9 +4,9 @@
 use std::{borrow::Cow, sync::Arc};
 
 use sluice_store::{Kind, Outcome, Record, new_id};
-use sluice_wire::json::Value;
+use sluice_wire::{edit::quoted, json::Value, mcp::Era};
 
-use super::{NotCalled, shortened, shown};
+use super::{describe_decision, shorten};
 use crate::{refusal::Refusal, settle::micros, stack::Stack};
 
 /// Something that was asked of no server.
@@ -19,14 +19,17 @@ pub(crate) struct Unserved<'a> {
 }
 
 /// Records a denial, and gives the decision as callers see it.
-pub(crate) async fn unserved(stack: &Stack, denied: Unserved<'_>) -> Result<String, Refusal> {
+pub(crate) async fn refuse_unserved(
+    stack: &Stack,
+    denied: Unserved<'_>,
+) -> Result<String, Refusal> {
     let record = Record {
         request: Some(stack.request),
         grant: Some(stack.holder.reference.clone()),
         principal: stack.holder.principal.clone(),
         session: stack.session.as_ref().map(|session| Arc::clone(&session.id)),
         method: Some(denied.method),
-        tool: denied.tool.map(|tool| Arc::from(&*shortened(tool, 256))),
+        tool: denied.tool.map(|tool| Arc::from(&*shorten(tool, 256))),
         outcome: Some(Outcome::Deny),
         rule: Some(denied.rule.into()),
         message: Some(denied.message.to_owned()),
@@ -35,7 +38,7 @@ pub(crate) async fn unserved(stack: &Stack, denied: Unserved<'_>) -> Result<Stri
     };
     // Callers see the same of every tool that they cannot have.
     let rule = if denied.tool.is_some() { "(not available)" } else { denied.rule };
-    let decision = shown(&record, Outcome::Deny, rule, &[]);
+    let decision = describe_decision(&record, Outcome::Deny, rule, &[]);
     stack.gateway.metrics.unserved(&record);
     tracing::debug!(
         request = %stack.request,
@@ -52,12 +55,12 @@ pub(crate) async fn unserved(stack: &Stack, denied: Unserved<'_>) -> Result<Stri
     Ok(decision)
 }
 
-/// The result of a call of a tool that no server of the grant can have.
-pub(crate) async fn unknown_tool(
+/// What is told of a call of a tool that no server of the grant can have.
+pub(crate) async fn refuse_unknown_tool(
     stack: &Stack,
     tool: &str,
     params: Option<Value<'_>>,
-) -> Result<String, Refusal> {
+) -> Refusal {
     let message =
         format!("tool `{}` is not available", tool.chars().take(1024).collect::<String>());
     let denied = Unserved {
@@ -66,7 +69,37 @@ pub(crate) async fn unknown_tool(
         rule: "(unknown tool)",
         message: &message,
     };
-    let decision = unserved(stack, denied).await?;
+    let decision = match refuse_unserved(stack, denied).await {
+        Ok(decision) => decision,
+        Err(refusal) => return refusal,
+    };
     let text = format!("[POLICY DENIED] {message}");
-    NotCalled { text, decision }.result(stack.revision.era(), params)
+    let era = stack.revision.era();
+    let task = params.and_then(|params| params.get("task"));
+    let wants_task = era == Era::Legacy && task.is_some_and(|task| task.members().is_some());
+    NotCalled { text, decision }.into_refusal(era, wants_task)
+}
+
+/// Why a tool is not called: what its caller reads, and the decision as JSON.
+#[derive(Debug)]
+pub(super) struct NotCalled {
+    pub(super) text: String,
+    pub(super) decision: String,
+}
+
+impl NotCalled {
+    /// What the caller is told: the result of a call. A legacy client that has asked
+    /// for a task takes no such result and would show that it is malformed; it shows
+    /// the message of an error.
+    pub(super) fn into_refusal(self, era: Era, wants_task: bool) -> Refusal {
+        let NotCalled { text, decision } = self;
+        if wants_task {
+            return Refusal::NoTask { message: text, decision };
+        }
+        let kind = if era == Era::Modern { r#""resultType":"complete","# } else { "" };
+        let text = quoted(&text);
+        Refusal::Result(format!(
+            r#"{{{kind}"content":[{{"type":"text","text":{text}}}],"isError":true,"_meta":{{"sluicegate/decision":{decision}}}}}"#
+        ))
+    }
 }
