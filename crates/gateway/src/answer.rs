@@ -137,7 +137,7 @@ async fn relay_expected(
         _ => return Err(Refusal::answered_with(status)),
     };
     if let (Some((id, sealed)), Some(introduction)) = (session, introduction) {
-        exchange.gateway.metrics.session_begun();
+        exchange.gateway.metrics.note_session();
         response.headers_mut().insert(SESSION, sealed);
         exchange.gateway.repairs.keep(id, introduction);
     }
@@ -192,7 +192,7 @@ async fn relay_failure(
     status: StatusCode,
     body: AnswerBody,
 ) -> Result<Passed, Refusal> {
-    let read = whole(exchange, body).await;
+    let read = read_whole(exchange, body).await;
     let is_discovery = is_discovery(exchange, expected);
     let is_failure = |document: &Document| match Message::read(document) {
         Ok(Message::Failure { id, error }) => {
@@ -221,7 +221,7 @@ pub(crate) async fn read_refusal(
     let status = parts.status;
     let is_readable = status.is_client_error() && !matches!(status.as_u16(), 401 | 407);
     if is_readable && let MediaType::Json = media_type(&parts.headers) {
-        let read = whole(exchange, body).await;
+        let read = read_whole(exchange, body).await;
         if let Ok(document) = read
             && let Ok(Message::Failure { id: None, .. }) = Message::read(&document)
         {
@@ -232,7 +232,7 @@ pub(crate) async fn read_refusal(
 }
 
 /// Reads an answer whole, within its bounds.
-async fn whole(exchange: &Exchange, body: AnswerBody) -> Result<Document, Refusal> {
+async fn read_whole(exchange: &Exchange, body: AnswerBody) -> Result<Document, Refusal> {
     let settings = &exchange.gateway.settings;
     let read =
         tokio::time::timeout(exchange.server.link.timeout, collect(body, settings.answer)).await;

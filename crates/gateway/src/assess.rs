@@ -101,7 +101,7 @@ impl ToolList {
     }
 
     /// All tools, with what they can do.
-    pub(crate) fn assessed(&self) -> impl Iterator<Item = (&str, &Assessment, &str)> {
+    pub(crate) fn assessments(&self) -> impl Iterator<Item = (&str, &Assessment, &str)> {
         self.tools.iter().map(|(name, known)| (&**name, &known.assessment, &*known.definition))
     }
 
@@ -119,12 +119,12 @@ impl ToolList {
         let siblings = Siblings::new(&link.name, &definitions);
         let mut tools = HashMap::new();
         for (tool, definition) in listed {
-            let assessment = assessed(link, tool, &definition, &siblings);
+            let assessment = assess(link, tool, &definition, &siblings);
             let known = Known {
                 facts: ToolFacts::new(&definition, assessment.category),
                 assessment,
                 definition: tool.raw().into(),
-                mirrored: mirrored(tool),
+                mirrored: read_mirrored(tool),
             };
             if tools.insert(definition.name.into(), known).is_some() {
                 return None;
@@ -138,12 +138,12 @@ impl ToolList {
 pub(crate) fn facts(link: &Link, tool: Value<'_>) -> Option<ToolFacts> {
     let definition = Definition::from_tool(tool)?;
     let alone = Siblings::new(&link.name, &[]);
-    let category = assessed(link, tool, &definition, &alone).category;
+    let category = assess(link, tool, &definition, &alone).category;
     Some(ToolFacts::new(&definition, category))
 }
 
 /// What a tool can do. Servers of our own declare the category.
-fn assessed<'d>(
+fn assess<'d>(
     link: &Link,
     tool: Value<'d>,
     definition: &Definition<'d>,
@@ -162,7 +162,7 @@ fn assessed<'d>(
 }
 
 /// The arguments that a definition wants repeated in headers.
-fn mirrored(tool: Value<'_>) -> Vec<Mirrored> {
+fn read_mirrored(tool: Value<'_>) -> Vec<Mirrored> {
     let properties = tool.get("inputSchema").and_then(|schema| schema.get("properties"));
     let properties = properties.and_then(Value::members).into_iter().flatten();
     let repeated = properties.filter_map(|(name, property)| {
@@ -193,7 +193,7 @@ impl Tools {
     }
 
     /// The server has introduced itself, in the modern era.
-    pub(crate) fn introduced(&self, has_tasks: bool) {
+    pub(crate) fn note_introduction(&self, has_tasks: bool) {
         self.lacks_tasks.store(!has_tasks, Ordering::Relaxed);
     }
 

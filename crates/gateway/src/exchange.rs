@@ -81,7 +81,7 @@ impl Exchange {
 
     /// The same exchange under the rules that are in force now; `None` if there is
     /// nothing left to exchange, or nobody who may.
-    pub(crate) fn renewed(&self) -> Option<Exchange> {
+    pub(crate) fn renew(&self) -> Option<Exchange> {
         let gateway = Arc::clone(&self.gateway);
         let server = Arc::clone(gateway.snapshot.load().server(self.server_name())?);
         let holder = match &self.token {

@@ -136,7 +136,7 @@ impl Gateway {
             assessment: assessment.clone(),
             definition: definition.to_owned(),
         };
-        let mut tools: Vec<_> = list.assessed().map(shown).collect();
+        let mut tools: Vec<_> = list.assessments().map(shown).collect();
         tools.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         Ok(tools)
     }
@@ -148,7 +148,7 @@ impl Gateway {
 
     /// Has metrics say that a newer configuration could not be put in force.
     pub fn note_configuration_refused(&self) {
-        self.inner.metrics.configuration_refused();
+        self.inner.metrics.note_configuration_refused();
     }
 
     /// Metrics in the text format of Prometheus.

@@ -28,7 +28,7 @@ use crate::{
     refusal::Refusal,
     response,
     seal::Purpose,
-    stream::{Channel, KEEP_ALIVE, WAITING, accepts_events, handed_over, list_changed},
+    stream::{Channel, KEEP_ALIVE, WAITING, accepts_events, hand_over, list_changed},
 };
 use target::{Target, Watch};
 
@@ -111,7 +111,7 @@ impl Client {
             .push(piece, |event| messages.extend(event.into_message()))
             .ok()?;
         for message in messages {
-            self.sender.send(said(&message)).await.ok()?;
+            self.sender.send(encode_event(&message)).await.ok()?;
         }
         Some(())
     }
@@ -208,13 +208,13 @@ impl Connected {
                 () = self.client.ended.notified() => break,
                 () = body.closed() => break,
             };
-            if !handed_over(body, send).await {
+            if !hand_over(body, send).await {
                 break;
             }
         }
         // What was said before the end is still worth hearing.
         while let Ok(message) = messages.try_recv() {
-            if !handed_over(body, Some(Ok(message))).await {
+            if !hand_over(body, Some(Ok(message))).await {
                 break;
             }
         }
@@ -233,6 +233,6 @@ impl Drop for Connected {
 }
 
 /// A message as an event of this transport.
-pub(crate) fn said(message: &str) -> Bytes {
+pub(crate) fn encode_event(message: &str) -> Bytes {
     Event::message(message).encode()
 }

@@ -25,9 +25,9 @@ use crate::{
 };
 
 /// How long a client may take over a handshake, or over the headers of a request.
-const PATIENCE: Duration = Duration::from_mins(1);
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_mins(1);
 /// How long calls that are under way may take to finish at the end.
-const LAST_CALLS: Duration = Duration::from_secs(30);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(30);
 /// Bytes of a request's headers.
 const MOST_HEADERS: usize = 64 << 10;
 
@@ -109,7 +109,7 @@ impl Gateway {
         }
         drop(listener);
         self.close_streams();
-        if tokio::time::timeout(LAST_CALLS, graceful.shutdown()).await.is_err() {
+        if tokio::time::timeout(SHUTDOWN_TIMEOUT, graceful.shutdown()).await.is_err() {
             tracing::warn!("some calls did not finish in time and were cut");
         }
         self.inner.failures.finish(&self.inner);
@@ -157,7 +157,7 @@ impl Gateway {
                 Some(Tls(acceptor)) => {
                     Box::pin(async move {
                         let accepted =
-                            tokio::time::timeout(PATIENCE, acceptor.accept(stream)).await;
+                            tokio::time::timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream)).await;
                         let Ok(Ok(stream)) = accepted else { return };
                         let builder = builder();
                         let connection = builder.serve_connection(TokioIo::new(stream), service);
@@ -178,7 +178,7 @@ fn builder() -> auto::Builder<TokioExecutor> {
     builder
         .http1()
         .timer(TokioTimer::new())
-        .header_read_timeout(PATIENCE)
+        .header_read_timeout(HANDSHAKE_TIMEOUT)
         .max_buf_size(MOST_HEADERS)
         // Answers are small: copying one costs less than a vectored write.
         .writev(false)

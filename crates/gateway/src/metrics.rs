@@ -179,12 +179,12 @@ impl Metrics {
     }
 
     /// A configuration could not be put in force.
-    pub(crate) fn configuration_refused(&self) {
+    pub(crate) fn note_configuration_refused(&self) {
         self.reload_ok.set(0);
     }
 
     /// A decision was made.
-    pub(crate) fn decided(&self, exchange: &Exchange, record: &Record) {
+    pub(crate) fn note_decision(&self, exchange: &Exchange, record: &Record) {
         let tools = exchange.server.link.state.tools.known();
         let tool = match &record.tool {
             Some(tool) if tools.is_some_and(|tools| tools.has(tool)) => Arc::clone(tool),
@@ -205,7 +205,7 @@ impl Metrics {
     }
 
     /// Something was denied that no server is there for.
-    pub(crate) fn unserved(&self, record: &Record) {
+    pub(crate) fn note_unserved(&self, record: &Record) {
         let tool = match &record.tool {
             Some(_) => Arc::clone(&self.unknown),
             None => record.method.as_deref().unwrap_or_default().into(),
@@ -216,7 +216,12 @@ impl Metrics {
     }
 
     /// A forwarded call has ended.
-    pub(crate) fn settled(&self, decision: &Record, upstream: Option<&UpstreamRef>, micros: u64) {
+    pub(crate) fn note_outcome(
+        &self,
+        decision: &Record,
+        upstream: Option<&UpstreamRef>,
+        micros: u64,
+    ) {
         self.total.observe(seconds(micros));
         if let (Some(upstream), Some(server)) = (upstream, &decision.server) {
             let server = OfServer { server: Label(Arc::clone(server)) };
@@ -224,11 +229,11 @@ impl Metrics {
         }
     }
 
-    pub(crate) fn unauthenticated(&self) {
+    pub(crate) fn note_unauthenticated(&self) {
         self.unauthenticated.inc();
     }
 
-    pub(crate) fn session_begun(&self) {
+    pub(crate) fn note_session(&self) {
         self.sessions.inc();
     }
 

@@ -12,7 +12,7 @@ use sluice_wire::json::{Document, Reason};
 use crate::{gateway::Inner, refusal::Refusal};
 
 /// How long a body may take, so that nobody holds a connection by sending slowly.
-const PATIENCE: Duration = Duration::from_mins(1);
+const BODY_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Refuses what is not plain JSON.
 pub(crate) fn check_media_type(headers: &HeaderMap) -> Result<(), Refusal> {
@@ -44,7 +44,7 @@ pub(crate) async fn body(gateway: &Inner, body: Incoming) -> Result<Vec<u8>, Ref
         return Err(Refusal::TooLarge(most));
     }
     let late = |_| Refusal::Request("the body did not arrive in time".into());
-    let collected = tokio::time::timeout(PATIENCE, collect(body, most)).await.map_err(late)?;
+    let collected = tokio::time::timeout(BODY_TIMEOUT, collect(body, most)).await.map_err(late)?;
     collected.map_err(|error| match error {
         CollectError::TooLong => Refusal::TooLarge(most),
         CollectError::Lost(_) => Refusal::Request("the body did not arrive whole".into()),

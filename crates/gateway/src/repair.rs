@@ -169,13 +169,13 @@ async fn begin_again(
     old: &Session,
     introduction: &Introduction,
 ) -> Option<Session> {
-    let mut fresh = exchange.renewed()?;
+    let mut fresh = exchange.renew()?;
     fresh.session = None;
     let spoken = exchange.headers.get(REVISION);
     let permitted = Permitted::initialize(introduction);
     let answer = forward(&fresh, permitted).await.ok()?.answer;
     let upstream = answer.headers().get(SESSION).cloned()?;
-    let agreed = agreed(&fresh, answer).await?;
+    let agreed = read_agreed_revision(&fresh, answer).await?;
     if spoken.is_some_and(|spoken| spoken.as_bytes() != agreed.as_bytes()) {
         // The client must know that another revision is spoken now.
         return None;
@@ -187,7 +187,7 @@ async fn begin_again(
 }
 
 /// The revision that an introduction's answer agrees to.
-async fn agreed(exchange: &Exchange, answer: Response<AnswerBody>) -> Option<String> {
+async fn read_agreed_revision(exchange: &Exchange, answer: Response<AnswerBody>) -> Option<String> {
     if !answer.status().is_success() {
         return None;
     }
@@ -196,15 +196,15 @@ async fn agreed(exchange: &Exchange, answer: Response<AnswerBody>) -> Option<Str
     let read = async {
         let bounds = exchange.gateway.settings.answer_bounds();
         if is_stream {
-            return streamed(exchange, answer.into_body()).await;
+            return read_stream(exchange, answer.into_body()).await;
         }
         let bytes = collect(answer.into_body(), bounds.bytes).await.ok()?;
-        revision(&Document::parse(bytes, &bounds).ok()?)
+        revision_in(&Document::parse(bytes, &bounds).ok()?)
     };
     tokio::time::timeout(exchange.server.link.timeout, read).await.ok()?
 }
 
-async fn streamed(exchange: &Exchange, mut body: AnswerBody) -> Option<String> {
+async fn read_stream(exchange: &Exchange, mut body: AnswerBody) -> Option<String> {
     let bounds = exchange.gateway.settings.answer_bounds();
     let mut decoder = Decoder::new(bounds.bytes);
     while let Some(frame) = body.frame().await {
@@ -214,7 +214,7 @@ async fn streamed(exchange: &Exchange, mut body: AnswerBody) -> Option<String> {
             .push(&data, |event| {
                 let data = event.into_message();
                 let document = data.and_then(|data| Document::parse(data, &bounds).ok());
-                found = found.take().or_else(|| revision(&document?));
+                found = found.take().or_else(|| revision_in(&document?));
             })
             .ok()?;
         if found.is_some() {
@@ -224,7 +224,7 @@ async fn streamed(exchange: &Exchange, mut body: AnswerBody) -> Option<String> {
     None
 }
 
-fn revision(document: &Document) -> Option<String> {
+fn revision_in(document: &Document) -> Option<String> {
     let result = document.root().get("result")?;
     result.get("protocolVersion").and_then(Value::as_str).map(str::to_owned)
 }

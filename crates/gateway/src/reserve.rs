@@ -133,7 +133,7 @@ async fn reserve_nothing(exchange: &Exchange, record: Record) -> Result<Settleme
 
 /// Tells the log and the metrics of a decision.
 fn announce(exchange: &Exchange, record: &Record) {
-    exchange.gateway.metrics.decided(exchange, record);
+    exchange.gateway.metrics.note_decision(exchange, record);
     tracing::debug!(
         request = %exchange.request,
         server = exchange.server_name(),

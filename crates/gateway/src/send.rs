@@ -94,7 +94,7 @@ pub(crate) async fn forward(
 ) -> Result<Answered, Refusal> {
     let headers = build_headers(exchange, permitted.request());
     if let Some(settlement) = permitted.settlement() {
-        settlement.sending();
+        settlement.note_departure();
     }
     let link = &exchange.server.link;
     let sending = link.send(exchange.revision.era(), headers, &permitted, || caller(exchange));
@@ -102,7 +102,7 @@ pub(crate) async fn forward(
     match sent {
         Ok(Ok(answer)) => {
             if let Some(settlement) = permitted.settlement() {
-                settlement.answered(&answer);
+                settlement.note_answer(&answer);
             }
             Ok(Answered { answer, permitted })
         }

@@ -50,12 +50,12 @@ impl Settlement {
     }
 
     /// The request leaves now.
-    pub(crate) fn sending(&mut self) {
+    pub(crate) fn note_departure(&mut self) {
         self.sent = Some(Instant::now());
     }
 
     /// The upstream has begun to answer.
-    pub(crate) fn answered<B>(&mut self, answer: &Response<B>) {
+    pub(crate) fn note_answer<B>(&mut self, answer: &Response<B>) {
         self.status = Some(answer.status().as_u16());
         self.verdict = answer.extensions().get().cloned();
     }
@@ -114,7 +114,7 @@ impl Settlement {
             is_error,
             micros: self::micros(sent),
         });
-        self.gateway.metrics.settled(&decision, upstream.as_ref(), micros);
+        self.gateway.metrics.note_outcome(&decision, upstream.as_ref(), micros);
         Some(Record {
             id: new_id(at),
             at,

@@ -27,7 +27,7 @@ pub(crate) fn revision(
     let header = headers.get(REVISION).and_then(|value| value.to_str().ok());
     let meta = params.and_then(|params| params.get("_meta"));
     let Some(version) = meta.and_then(|meta| meta.get(META_VERSION)) else {
-        return unsaid(header, method);
+        return assume_legacy(header, method);
     };
     let Some(version) = version.as_str() else {
         return Err(Refusal::Meta(format!("`_meta[\"{META_VERSION}\"]` must be a string")));
@@ -55,7 +55,7 @@ pub(crate) fn check_capabilities(params: Option<Value<'_>>) -> Result<(), Refusa
 }
 
 /// A message that does not say its revision is a legacy one.
-fn unsaid(header: Option<&str>, method: Option<&str>) -> Result<Revision, Refusal> {
+fn assume_legacy(header: Option<&str>, method: Option<&str>) -> Result<Revision, Refusal> {
     match (header, header.and_then(Revision::from_name)) {
         (Some(_), Some(revision)) if revision.era() == Era::Modern => Err(Refusal::Meta(format!(
             "a request of {} names it in `_meta[\"{META_VERSION}\"]`",

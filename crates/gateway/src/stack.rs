@@ -45,7 +45,7 @@ use crate::{
     snapshot::ServerState,
     spoken, stream,
 };
-use event_ids::{LastEvent, labelled};
+use event_ids::{LastEvent, label};
 use route::Route;
 
 pub(crate) use kept::Stacks;
@@ -117,7 +117,7 @@ impl Stack {
             }
             tokio::select! {
                 next = changes.changed() => if next.is_err() { return },
-                () = stream::expired(&self.gateway, &self.holder) => {}
+                () = stream::wait_for_expiry(&self.gateway, &self.holder) => {}
             }
         }
     }
@@ -144,13 +144,13 @@ pub(crate) async fn post(stack: Stack, bytes: Vec<u8>) -> Response<ClientBody> {
 
 async fn answer(stack: Stack, bytes: Vec<u8>) -> Response<ClientBody> {
     match receive::parse(&stack.gateway, bytes) {
-        Ok(document) => read(stack, document).await,
+        Ok(document) => answer_parsed(stack, document).await,
         Err(refusal) => refusal.respond(None),
     }
 }
 
 /// Answers a message that was read.
-pub(crate) async fn read(stack: Stack, document: Document) -> Response<ClientBody> {
+pub(crate) async fn answer_parsed(stack: Stack, document: Document) -> Response<ClientBody> {
     let message = match Message::read(&document) {
         Ok(message) => message,
         Err(error) => {
@@ -158,7 +158,7 @@ pub(crate) async fn read(stack: Stack, document: Document) -> Response<ClientBod
         }
     };
     let id = message.request_id().cloned();
-    let routed = match settled(stack, &message) {
+    let routed = match identify(stack, &message) {
         Ok(stack) => {
             let stack = Arc::new(stack);
             Box::pin(route::route(&stack, &document, &message)).await.map(|route| (stack, route))
@@ -167,12 +167,12 @@ pub(crate) async fn read(stack: Stack, document: Document) -> Response<ClientBod
     };
     let answered = match (routed, id.as_ref()) {
         (Ok((stack, Route::Here { server, spliced, own })), _) => {
-            Box::pin(sent(&stack, &server, document, spliced, own)).await
+            Box::pin(answer_by_one(&stack, &server, document, spliced, own)).await
         }
         (Ok((_, Route::Result(result))), id) => Ok(response::result(id, &result)),
         (Ok((_, Route::Nobody)), _) => Ok(response::accepted()),
         (Ok((stack, Route::Everybody)), _) => {
-            Box::pin(member::told(&stack, document.text())).await;
+            Box::pin(member::notify_all(&stack, document.text())).await;
             Ok(response::accepted())
         }
         (Ok((stack, Route::Hello)), Some(id)) => hello::initialize(stack, &document, id).await,
@@ -191,7 +191,7 @@ pub(crate) async fn read(stack: Stack, document: Document) -> Response<ClientBod
 }
 
 /// Settles which revision is spoken, and in which session.
-fn settled(mut stack: Stack, message: &Message<'_>) -> Result<Stack, Refusal> {
+fn identify(mut stack: Stack, message: &Message<'_>) -> Result<Stack, Refusal> {
     let (method, params) = match message {
         Message::Request { method, params, .. } | Message::Notification { method, params } => {
             (Some(*method), *params)
@@ -209,7 +209,7 @@ fn settled(mut stack: Stack, message: &Message<'_>) -> Result<Stack, Refusal> {
 }
 
 /// Hands a message to one server, under its own names.
-async fn sent(
+async fn answer_by_one(
     stack: &Arc<Stack>,
     server: &Arc<ServerState>,
     document: Document,
@@ -220,14 +220,14 @@ async fn sent(
         Some(text) => receive::parse(&stack.gateway, text.into_bytes())?,
         None => document,
     };
-    let exchange = member::at(stack, server, own.as_deref()).await;
+    let exchange = member::open_exchange(stack, server, own.as_deref()).await;
     let answer = call::answer(exchange, document).await;
     if answer.status() == StatusCode::NOT_FOUND {
         // The client is told that the session is gone; whoever goes on with it
         // all the same is introduced to this server anew.
         member::forget(stack, server).await;
     }
-    Ok(if stack.is_modern() { answer } else { labelled(answer, &server.link.name) })
+    Ok(if stack.is_modern() { answer } else { label(answer, &server.link.name) })
 }
 
 /// Opens the stream of a session: what all servers have to say.
@@ -250,9 +250,9 @@ pub(crate) async fn get(mut stack: Stack) -> Result<Response<ClientBody>, Refusa
     if let LastEvent::OfAnswer { server, id } = last {
         // The rest of one answer, and nothing else.
         let server = stack.server(&server).cloned().ok_or(Refusal::Session)?;
-        let mut exchange = member::at(&Arc::new(stack), &server, None).await;
+        let mut exchange = member::open_exchange(&Arc::new(stack), &server, None).await;
         exchange.headers.insert(LAST_EVENT, id);
-        return Ok(labelled(stream::get(exchange).await?, &server.link.name));
+        return Ok(label(stream::get(exchange).await?, &server.link.name));
     }
     follow::open(&Arc::new(stack), last)
 }
@@ -265,6 +265,6 @@ pub(crate) async fn delete(mut stack: Stack) -> Result<Response<ClientBody>, Ref
         return Err(Refusal::Request("there is no session to end: send `Mcp-Session-Id`".into()));
     };
     stack.gateway.stacks.forget(&stack.holder, &session.id);
-    Box::pin(member::ended(&stack, &session)).await;
+    Box::pin(member::end_sessions(&stack, &session)).await;
     Ok(response::empty(StatusCode::OK))
 }

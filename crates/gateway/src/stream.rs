@@ -39,7 +39,7 @@ pub(crate) const LIST_CHANGED: &str = "notifications/tools/list_changed";
 
 /// Settles the session of a request without a message. In the modern era there
 /// is neither.
-pub(crate) fn settled(mut exchange: Exchange) -> Result<Exchange, Refusal> {
+pub(crate) fn identify(mut exchange: Exchange) -> Result<Exchange, Refusal> {
     exchange.revision = spoken::without_message(&exchange.headers)?;
     let sealed = exchange.headers.get(SESSION).and_then(|value| value.to_str().ok());
     if let Some(sealed) = sealed {
@@ -55,7 +55,7 @@ pub(crate) fn settled(mut exchange: Exchange) -> Result<Exchange, Refusal> {
 
 /// Opens the stream of a session.
 pub(crate) async fn get(exchange: Exchange) -> Result<Response<ClientBody>, Refusal> {
-    let exchange = Arc::new(settled(exchange)?);
+    let exchange = Arc::new(identify(exchange)?);
     if !accepts_events(&exchange.headers) {
         return Err(Refusal::NotAcceptable);
     }
@@ -65,28 +65,28 @@ pub(crate) async fn get(exchange: Exchange) -> Result<Response<ClientBody>, Refu
         return Err(Refusal::Request("`Last-Event-ID` means something only in a session".into()));
     }
     let standing = exchange.gateway.standing()?;
-    let (exchange, stream) = opened(&exchange, replays).await?;
+    let (exchange, stream) = open_stream(&exchange, replays).await?;
     Ok(response::event_stream(follow(exchange, standing, stream)))
 }
 
 /// Opens a stream at the server, in the session of the exchange if it has one. If
 /// the server has forgotten that, it is begun again where it can be.
-pub(crate) async fn opened(
+pub(crate) async fn open_stream(
     exchange: &Arc<Exchange>,
     replays: bool,
 ) -> Result<(Arc<Exchange>, EventStream), Refusal> {
-    let first = asked(exchange, replays).await;
+    let first = open_once(exchange, replays).await;
     // What was to be repeated is forgotten too.
     if replays || !matches!(first, Err(Refusal::Session)) {
         return first.map(|stream| (Arc::clone(exchange), stream));
     }
     let session = repair::repair(exchange).await.ok_or(Refusal::Session)?;
     let again = Arc::new(Exchange { session: Some(session), ..Exchange::clone(exchange) });
-    let stream = asked(&again, replays).await?;
+    let stream = open_once(&again, replays).await?;
     Ok((again, stream))
 }
 
-async fn asked(exchange: &Arc<Exchange>, replays: bool) -> Result<EventStream, Refusal> {
+async fn open_once(exchange: &Arc<Exchange>, replays: bool) -> Result<EventStream, Refusal> {
     let mut answer = forward(exchange, Permitted::open_stream()).await?.answer;
     if repair::is_suspicious(exchange, answer.status())
         && repair::is_session_lost(exchange, &mut answer, None).await
@@ -113,7 +113,7 @@ pub(crate) fn accepts_events(headers: &HeaderMap) -> bool {
 
 /// Ends a session.
 pub(crate) async fn delete(exchange: Exchange) -> Result<Response<ClientBody>, Refusal> {
-    let exchange = settled(exchange)?;
+    let exchange = identify(exchange)?;
     if exchange.session.is_none() {
         return Err(Refusal::Request("there is no session to end: send `Mcp-Session-Id`".into()));
     }
@@ -165,7 +165,7 @@ async fn pump(
             () = tokio::time::sleep(KEEP_ALIVE) => Some(Ok(Bytes::from_static(b":\n\n"))),
             () = sender.closed() => break,
         };
-        if !handed_over(&sender, send).await {
+        if !hand_over(&sender, send).await {
             break;
         }
     }
@@ -178,7 +178,7 @@ pub(crate) fn list_changed() -> Bytes {
 }
 
 /// Sends a client what there is to send; whether the stream goes on.
-pub(crate) async fn handed_over(
+pub(crate) async fn hand_over(
     sender: &mpsc::Sender<Result<Bytes, Cut>>,
     send: Option<Result<Bytes, Cut>>,
 ) -> bool {
@@ -213,12 +213,12 @@ impl Watcher {
     pub(crate) async fn news(&mut self) -> Option<News> {
         tokio::select! {
             changed = self.changes.changed() => changed.ok()?,
-            () = expired(&self.exchange.gateway, &self.exchange.holder) => {}
+            () = wait_for_expiry(&self.exchange.gateway, &self.exchange.holder) => {}
         }
         if *self.changes.borrow_and_update() == CLOSING {
             return None;
         }
-        let exchange = Arc::new(self.exchange.renewed()?);
+        let exchange = Arc::new(self.exchange.renew()?);
         let view = exchange.view();
         let is_changed = self.view.differs(&view);
         self.exchange = Arc::clone(&exchange);
@@ -228,7 +228,7 @@ impl Watcher {
 }
 
 /// Waits for the end of a grant, if it has one.
-pub(crate) async fn expired(gateway: &Inner, holder: &Holder) {
+pub(crate) async fn wait_for_expiry(gateway: &Inner, holder: &Holder) {
     let Some(end) = holder.expires_at else { return std::future::pending().await };
     let left = end.as_millis().saturating_sub(gateway.settings.clock.now().as_millis());
     tokio::time::sleep(Duration::from_millis(u64::try_from(left).unwrap_or(0))).await;

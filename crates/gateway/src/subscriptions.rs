@@ -27,7 +27,7 @@ use crate::{
     response,
     sealed_ids::{open_task, seal_task},
     spoken::{self, META_SUBSCRIPTION},
-    stream::{Channel, KEEP_ALIVE, LIST_CHANGED, News, WAITING, Watcher, handed_over},
+    stream::{Channel, KEEP_ALIVE, LIST_CHANGED, News, WAITING, Watcher, hand_over},
 };
 use feed::{Feed, Heard};
 
@@ -79,11 +79,12 @@ pub(crate) async fn listen(
     };
     let (sender, receiver) = mpsc::channel(WAITING);
     let id = id.to_json();
-    let acknowledged = acknowledgement(exchange, params, &acknowledged).ok_or_else(bad)?;
-    let first =
-        tagged("notifications/subscriptions/acknowledged", &acknowledged, &id).ok_or_else(bad)?;
+    let acknowledged =
+        acknowledgement(exchange, params, &acknowledged).ok_or_else(bad_subscription)?;
+    let first = tag("notifications/subscriptions/acknowledged", &acknowledged, &id)
+        .ok_or_else(bad_subscription)?;
     // Of the request itself nothing is needed any more, and streams are many.
-    let exchange = Arc::new(exchange.renewed().ok_or(Refusal::Internal)?);
+    let exchange = Arc::new(exchange.renew().ok_or(Refusal::Internal)?);
     let listener =
         Listener { id, feed, heard, watcher: Watcher::new(Arc::clone(&exchange)), exchange };
     tokio::spawn(async move {
@@ -94,7 +95,7 @@ pub(crate) async fn listen(
     Ok(response::event_stream(ClientBody::stream(Channel(receiver))))
 }
 
-fn bad() -> Refusal {
+fn bad_subscription() -> Refusal {
     Refusal::bad_gateway("the server's subscription cannot be followed")
 }
 
@@ -109,13 +110,13 @@ fn wish(exchange: &Exchange, params: Option<Value<'_>>) -> Result<String, Refusa
     }
     Ok(edit::object(
         wanted,
-        |key, value| cut(exchange, key, value, |ids| own_tasks(exchange, ids)),
+        |key, value| restrict(exchange, key, value, |ids| own_tasks(exchange, ids)),
         &[],
     ))
 }
 
 /// What becomes of one kind of news, in a wish or in what is said of it.
-fn cut<'d>(
+fn restrict<'d>(
     exchange: &Exchange,
     key: &str,
     value: Value<'d>,
@@ -150,9 +151,11 @@ fn acknowledgement(exchange: &Exchange, params: Option<Value<'_>>, said: &str) -
     };
     let document = Document::parse(said, &exchange.gateway.settings.answer_bounds()).ok()?;
     let told = |key: &str, value: Value<'_>| match key {
-        "notifications" if value.members().is_some() => {
-            Fate::Become(edit::object(value, |key, value| cut(exchange, key, value, tasks), &[]))
-        }
+        "notifications" if value.members().is_some() => Fate::Become(edit::object(
+            value,
+            |key, value| restrict(exchange, key, value, tasks),
+            &[],
+        )),
         _ => Fate::Keep,
     };
     Some(edit::object(document.root(), told, &[]))
@@ -200,14 +203,14 @@ impl Listener {
                 news = self.watcher.news() => match news {
                     Some(News { exchange, is_changed }) => {
                         self.exchange = exchange;
-                        is_changed.then(|| self.tagged(LIST_CHANGED, "{}")).flatten().map(Ok)
+                        is_changed.then(|| self.tag(LIST_CHANGED, "{}")).flatten().map(Ok)
                     }
                     None => break,
                 },
                 () = tokio::time::sleep(KEEP_ALIVE) => Some(Ok(Bytes::from_static(b":\n\n"))),
                 () = sender.closed() => break,
             };
-            if !handed_over(sender, send).await {
+            if !hand_over(sender, send).await {
                 break;
             }
         }
@@ -232,7 +235,7 @@ impl Listener {
                     "taskId" => Fate::Become(sealed.clone()),
                     _ => Fate::Keep,
                 };
-                return self.tagged(method, &edit::object(document.root(), own, &[]));
+                return self.tag(method, &edit::object(document.root(), own, &[]));
             }
             // These are about one request, and this stream is many clients'.
             "notifications/progress" | "notifications/message" | "notifications/cancelled" => {
@@ -240,16 +243,16 @@ impl Listener {
             }
             _ => {}
         }
-        self.tagged(method, params)
+        self.tag(method, params)
     }
 
-    fn tagged(&self, method: &str, params: &str) -> Option<Bytes> {
-        tagged(method, params, &self.id).map(|message| encode_message(&message))
+    fn tag(&self, method: &str, params: &str) -> Option<Bytes> {
+        tag(method, params, &self.id).map(|message| encode_message(&message))
     }
 }
 
 /// A notification that says which request it belongs to.
-pub(crate) fn tagged(method: &str, params: &str, id: &str) -> Option<String> {
+pub(crate) fn tag(method: &str, params: &str, id: &str) -> Option<String> {
     let document = Document::parse(
         params,
         &Bounds { bytes: usize::MAX, string: usize::MAX, ..Default::default() },

@@ -34,9 +34,9 @@ use crate::{
 /// Requests of the client that may be under way at a time.
 const MOST_REQUESTS: u32 = 1000;
 /// How long requests may take that are under way when the client says no more.
-const PATIENCE: Duration = Duration::from_secs(5);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 /// The same when the server is gone or everything is to end.
-const HASTE: Duration = Duration::from_secs(1);
+const QUICK_DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// What a client that started this process reaches, and how it is judged.
 #[derive(Debug)]
@@ -110,11 +110,11 @@ impl Wrapped {
             () = client.ended.notified() => Ended::BySession,
             () = stop => Ended::Stopped,
         };
-        let patience = if ended == Ended::ByClient { PATIENCE } else { HASTE };
-        conversation.finish(patience).await;
+        let timeout = if ended == Ended::ByClient { DRAIN_TIMEOUT } else { QUICK_DRAIN_TIMEOUT };
+        conversation.finish(timeout).await;
         let _ = done.send(());
         // A client that does not read keeps nobody from ending.
-        let _ = tokio::time::timeout(HASTE, writing).await;
+        let _ = tokio::time::timeout(QUICK_DRAIN_TIMEOUT, writing).await;
         conversation.end_session().await;
         ended
     }
@@ -170,12 +170,12 @@ impl Conversation<'_> {
     }
 
     /// Waits for what is under way, and for what has no end of its own not at all.
-    async fn finish(&self, patience: Duration) {
+    async fn finish(&self, timeout: Duration) {
         for one in self.under_way.all().values().filter(|one| one.is_endless) {
             one.task.abort();
         }
         let all = self.client.room.acquire_many(MOST_REQUESTS);
-        if tokio::time::timeout(patience, all).await.is_err() {
+        if tokio::time::timeout(timeout, all).await.is_err() {
             tracing::warn!("some requests were still under way at the end");
         }
     }
@@ -183,7 +183,7 @@ impl Conversation<'_> {
     async fn end_session(&self) {
         if let Some(ending) = self.client.ending(self.wrapped.exchange(HeaderMap::new()).into()) {
             // Nothing depends on it: a session that nobody uses expires.
-            let _ = tokio::time::timeout(HASTE, ending).await;
+            let _ = tokio::time::timeout(QUICK_DRAIN_TIMEOUT, ending).await;
         }
     }
 }

@@ -149,7 +149,7 @@ impl EventStream {
                 }
             }
             if self.has_ended || self.is_answered {
-                return Poll::Ready(self.ended());
+                return Poll::Ready(self.end());
             }
             // A server that always has something to say may yet never say anything.
             if let Poll::Ready(silent) = self.poll_silence(context) {
@@ -193,7 +193,7 @@ impl EventStream {
         };
         Poll::Ready(Some(match rewritten {
             Ok(message) => {
-                self.answered(is_error);
+                self.note_answer(is_error);
                 Ok(event.encode_with(&message))
             }
             Err(refusal) => Err(CallFailure::of(&refusal)),
@@ -201,7 +201,7 @@ impl EventStream {
     }
 
     /// The stream of an answer is over once the answer was seen.
-    fn ended(&mut self) -> Option<Result<Bytes, CallFailure>> {
+    fn end(&mut self) -> Option<Result<Bytes, CallFailure>> {
         if self.body.was_cancelled() {
             if let Some(mut settlement) = self.settlement.take() {
                 settlement.cancel();
@@ -219,7 +219,7 @@ impl EventStream {
         None
     }
 
-    fn answered(&mut self, is_error: Option<bool>) {
+    fn note_answer(&mut self, is_error: Option<bool>) {
         if self.expected.is_none() {
             return;
         }
@@ -269,7 +269,7 @@ impl EventStream {
             Message::Failure { id, .. } => {
                 let id = id.ok_or("an error without the id of its request")?;
                 self.expects(&id, None).ok_or("an answer to another request")?;
-                self.answered(Some(true));
+                self.note_answer(Some(true));
                 Ok(Passing::Bytes(event.encode_with(document.text())))
             }
             Message::Request { .. } if self.exchange.is_modern() => {
@@ -311,7 +311,7 @@ impl EventStream {
             Some(expected) => (expected.id == *id && !self.is_answered).then(|| expected.clone()),
             // A repeated answer does not say what it is the answer to: its
             // members do.
-            None if self.replays => Some(Expected { id: id.clone(), shape: guessed(result) }),
+            None if self.replays => Some(Expected { id: id.clone(), shape: guess_shape(result) }),
             None => None,
         }
     }
@@ -360,14 +360,14 @@ impl EventStream {
                     return Ok(Passing::Nothing);
                 }
                 let sealed = seal_task(&self.exchange, text).map_err(|_| "no seal")?;
-                Some(replaced(document, id, &sealed))
+                Some(replace(document, id, &sealed))
             }
             "notifications/cancelled" if !self.exchange.is_modern() => {
                 // Of a request of the server, which the client knows by our id.
                 let id = named("requestId").ok_or("a cancellation of nothing")?;
                 let sealed =
                     server_request::seal_request_id(&self.exchange, id.raw()).ok_or("no seal")?;
-                Some(replaced(document, id, &sealed))
+                Some(replace(document, id, &sealed))
             }
             _ => None,
         };
@@ -375,7 +375,7 @@ impl EventStream {
     }
 }
 
-fn replaced(document: &Document, value: Value<'_>, text: &str) -> String {
+fn replace(document: &Document, value: Value<'_>, text: &str) -> String {
     let (start, end) = (value.offset(), value.offset() + value.raw().len());
     let whole = document.text();
     let (before, after) =
@@ -385,7 +385,7 @@ fn replaced(document: &Document, value: Value<'_>, text: &str) -> String {
 
 /// What kind of answer a result is, by its members, or by what some client takes
 /// for them; if it is malformed, changing it finds out.
-fn guessed(result: Option<Value<'_>>) -> Shape {
+fn guess_shape(result: Option<Value<'_>>) -> Shape {
     let has = |name: &str| {
         let governed = Governed::new(name);
         let is_it = |key: &str| key == name || governed.resembles(key);

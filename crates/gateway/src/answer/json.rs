@@ -15,7 +15,7 @@ use sluice_wire::{answer::AnswerCheck, json::Document, rpc::Message};
 use tokio::time::{Instant, Sleep};
 
 use super::{
-    Expected, HELD, Passed, Shape, is_discovery, is_modern_error, rewrite, unreadable, whole,
+    Expected, HELD, Passed, Shape, is_discovery, is_modern_error, read_whole, rewrite, unreadable,
 };
 use crate::{
     body::{ClientBody, Cut},
@@ -35,7 +35,7 @@ pub(super) async fn relay(
     settlement: &mut Option<Settlement>,
 ) -> Result<Passed, Refusal> {
     if must_be_read_whole(exchange, &expected.shape) {
-        let document = Box::pin(whole(exchange, body)).await?;
+        let document = Box::pin(read_whole(exchange, body)).await?;
         return Box::pin(change(exchange, &expected, document)).await;
     }
     check(exchange, &expected, body, settlement).await
@@ -93,7 +93,7 @@ async fn check(
             .await
             .map_err(|_| Refusal::timeout())?;
         let Some(frame) = next else {
-            let outline = checker.finish().map_err(|error| bad(&error))?;
+            let outline = checker.finish().map_err(|error| bad_answer(&error))?;
             if outline.is_special && matches!(expected.shape, Shape::Call { .. }) {
                 let document = Document::parse(join(held).to_vec(), &settings.answer_bounds());
                 let document =
@@ -105,12 +105,12 @@ async fn check(
         };
         let frame = frame.map_err(|_| Refusal::bad_gateway("the answer did not arrive whole"))?;
         let Ok(data) = frame.into_data() else { continue };
-        checker.push(&data).map_err(|error| bad(&error))?;
+        checker.push(&data).map_err(|error| bad_answer(&error))?;
         size += data.len();
         held.push_back(data);
     }
     if checker.outline().is_special && matches!(expected.shape, Shape::Call { .. }) {
-        let rest = Box::pin(whole_rest(exchange, held, body, deadline)).await?;
+        let rest = Box::pin(read_rest(exchange, held, body, deadline)).await?;
         return Box::pin(change(exchange, expected, rest)).await;
     }
     let stream = JsonStream {
@@ -128,7 +128,7 @@ async fn check(
 }
 
 /// The rest of an answer that must be changed after all.
-async fn whole_rest(
+async fn read_rest(
     exchange: &Exchange,
     held: VecDeque<Bytes>,
     body: AnswerBody,
@@ -144,7 +144,7 @@ async fn whole_rest(
         .map_err(|refusal| Refusal::bad_gateway(unreadable(&refusal)))
 }
 
-fn bad(error: &sluice_wire::answer::AnswerError) -> Refusal {
+fn bad_answer(error: &sluice_wire::answer::AnswerError) -> Refusal {
     Refusal::bad_gateway(format!("the answer cannot be passed on: {error}"))
 }
 

@@ -115,7 +115,7 @@ fn introduction<'d>(exchange: &Exchange, edits: &mut Edits<'d>, result: Value<'d
     if exchange.is_modern() {
         let extensions = capabilities.and_then(|capabilities| capabilities.get("extensions"));
         let tasks = extensions.and_then(|extensions| extensions.get(TASKS_EXTENSION));
-        exchange.server.link.state.tools.introduced(tasks.is_some());
+        exchange.server.link.state.tools.note_introduction(tasks.is_some());
     }
     let tools = capabilities.and_then(|capabilities| capabilities.get("tools"));
     let Some(tools) = tools.filter(|tools| tools.members().is_some()) else { return };
@@ -141,7 +141,7 @@ fn tools<'d>(exchange: &Exchange, edits: &mut Edits<'d>, result: Value<'d>) -> R
     let mut seen = std::collections::HashSet::new();
     let mut shown = Vec::new();
     for tool in tools.items().ok_or_else(|| unfilterable("`tools` is no list"))? {
-        let name = named(tool, "name")?;
+        let name = read_name(tool, "name")?;
         if !seen.insert(name) {
             return Err(unfilterable("two tools have one name"));
         }
@@ -158,7 +158,7 @@ fn tools<'d>(exchange: &Exchange, edits: &mut Edits<'d>, result: Value<'d>) -> R
         shown.push(is_shown);
     }
     keep(edits, tools, &shown);
-    privately(edits, exchange, result);
+    make_private(edits, exchange, result);
     Ok(())
 }
 
@@ -174,15 +174,15 @@ fn list<'d>(
     let items = result.get(member).ok_or_else(|| unfilterable("the list is missing"))?;
     let listed = items.items().ok_or_else(|| unfilterable("the list is none"))?;
     let shown: Vec<_> = listed
-        .map(|item| Ok(permits(exchange, named(item, name)?)))
+        .map(|item| Ok(permits(exchange, read_name(item, name)?)))
         .collect::<Result<_, Refusal>>()?;
     keep(edits, items, &shown);
-    privately(edits, exchange, result);
+    make_private(edits, exchange, result);
     Ok(())
 }
 
 /// The name of an element, of which nothing else may be taken for it.
-fn named<'d>(item: Value<'d>, name: &str) -> Result<&'d str, Refusal> {
+fn read_name<'d>(item: Value<'d>, name: &str) -> Result<&'d str, Refusal> {
     let governed = Governed::new(name);
     let members = item.members().ok_or_else(|| unfilterable("an element is no object"))?;
     for (key, _) in members {
@@ -202,7 +202,7 @@ fn keep<'d>(edits: &mut Edits<'d>, items: Value<'d>, shown: &[bool]) {
 }
 
 /// What was filtered for one grant must not be kept for another, nor for long.
-fn privately<'d>(edits: &mut Edits<'d>, exchange: &Exchange, result: Value<'d>) {
+fn make_private<'d>(edits: &mut Edits<'d>, exchange: &Exchange, result: Value<'d>) {
     if !exchange.is_modern() {
         return;
     }
@@ -226,7 +226,7 @@ fn tasks<'d>(exchange: &Exchange, edits: &mut Edits<'d>, result: Value<'d>) -> R
     let tasks = result.get("tasks").ok_or_else(|| unfilterable("it has no `tasks`"))?;
     let mut shown = Vec::new();
     for task in tasks.items().ok_or_else(|| unfilterable("`tasks` is no list"))? {
-        let id = named(task, "taskId")?;
+        let id = read_name(task, "taskId")?;
         if exchange.server.link.state.tools.is_task_of(exchange.holder.id(), id) {
             let sealed = quoted(&seal_task(exchange, id)?);
             let own = |key: &str, _| {

@@ -8,7 +8,7 @@ use crate::link::Link;
 
 /// All pages of a server's list of tools.
 pub(super) async fn pages(link: &Link, bounds: &Bounds) -> Result<Vec<Document>, String> {
-    let fetched = tokio::time::timeout(link.timeout, asked(link, bounds)).await;
+    let fetched = tokio::time::timeout(link.timeout, fetch(link, bounds)).await;
     fetched.unwrap_or_else(|_| Err(explain(link, "it did not answer in time".into())))
 }
 
@@ -20,7 +20,7 @@ fn explain(link: &Link, why: String) -> String {
     }
 }
 
-async fn asked(link: &Link, bounds: &Bounds) -> Result<Vec<Document>, String> {
+async fn fetch(link: &Link, bounds: &Bounds) -> Result<Vec<Document>, String> {
     let said = |error: ClientError| match error {
         // That is said already.
         ClientError::Send(SendError::NotStarted(why)) => why,

@@ -12,7 +12,7 @@ use crate::{
     exchange::Exchange,
     refusal::Refusal,
     session::Session,
-    stream::{News, Watcher, opened},
+    stream::{News, Watcher, open_stream},
 };
 
 /// Pauses before a stream that ended is opened again.
@@ -34,9 +34,9 @@ pub(super) async fn follow(client: Arc<Client>, mut exchange: Exchange) {
         // Its upstream session may be another by now.
         exchange.session = own(&exchange);
         let shared = Arc::new(exchange);
-        match opened(&shared, false).await {
+        match open_stream(&shared, false).await {
             Ok((again, stream)) => {
-                let Some(renewed) = passed_on(&client, again, stream).await else {
+                let Some(renewed) = pass_stream_on(&client, again, stream).await else {
                     break;
                 };
                 exchange = Exchange::clone(&renewed);
@@ -60,7 +60,7 @@ pub(super) async fn follow(client: Arc<Client>, mut exchange: Exchange) {
 
 /// Passes a stream on to its end; the exchange as it is then, or `None` if there is
 /// nobody left to hear.
-async fn passed_on(
+async fn pass_stream_on(
     client: &Client,
     exchange: Arc<Exchange>,
     mut stream: EventStream,

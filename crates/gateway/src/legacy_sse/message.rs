@@ -14,7 +14,7 @@ use sluice_wire::{
     rpc::{Id, Message},
 };
 
-use super::{Client, Clients, said, target::Target};
+use super::{Client, Clients, encode_event, target::Target};
 use crate::{
     answer::answer_in, body::ClientBody, receive, refusal::Refusal, response, send::LAST_EVENT,
 };
@@ -112,7 +112,7 @@ impl Delivery<'_> {
         }
         let Some(last) = last else {
             let broken = Refusal::bad_gateway("the answer did not arrive whole");
-            return self.client.say(said(&broken.to_json(Some(&self.id)))).await;
+            return self.client.say(encode_event(&broken.to_json(Some(&self.id)))).await;
         };
         if self.is_hello {
             // Before the client knows, so that its next message finds it.
@@ -120,7 +120,7 @@ impl Delivery<'_> {
             agreed.session = parts.headers.get(SESSION).cloned();
             agreed.revision = agreed_revision(&last);
         }
-        self.client.say(said(last.text())).await;
+        self.client.say(encode_event(last.text())).await;
         if parts.status == StatusCode::NOT_FOUND && self.has_session {
             // The session is gone, and this transport has no other word for it.
             self.client.ended.notify_one();

@@ -101,7 +101,7 @@ impl Target {
     pub(super) async fn answer(self, document: Document) -> Response<ClientBody> {
         match self {
             Target::One(exchange) => call::answer(*exchange, document).await,
-            Target::All(stack) => Box::pin(stack::read(*stack, document)).await,
+            Target::All(stack) => Box::pin(stack::answer_parsed(*stack, document)).await,
         }
     }
 

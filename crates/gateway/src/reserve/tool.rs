@@ -70,14 +70,14 @@ fn describe(exchange: &Exchange, record: &mut Record, call: ToolCall<'_>) {
     record.arg_keys.sort_unstable();
     let digest = hmac::sign(&exchange.gateway.digests, arguments.raw().as_bytes());
     record.arg_digest = digest.as_ref().try_into().ok();
-    record.arg_values = recorded(&exchange.gateway.settings.recorded, arguments);
+    record.arg_values = record_values(&exchange.gateway.settings.recorded, arguments);
 }
 
 /// The values that the operator wants recorded, by path; long ones are cut out.
-fn recorded(paths: &[ArgPath], arguments: Value<'_>) -> Option<String> {
+fn record_values(paths: &[ArgPath], arguments: Value<'_>) -> Option<String> {
     let mut members = Vec::new();
     for path in paths {
-        let values: Vec<_> = path.values(Some(arguments)).into_iter().map(short).collect();
+        let values: Vec<_> = path.values(Some(arguments)).into_iter().map(shorten_value).collect();
         if !values.is_empty() {
             members.push(format!("{}:[{}]", quoted(path.text()), values.join(",")));
         }
@@ -85,7 +85,7 @@ fn recorded(paths: &[ArgPath], arguments: Value<'_>) -> Option<String> {
     (!members.is_empty()).then(|| format!("{{{}}}", members.join(",")))
 }
 
-fn short(value: Value<'_>) -> String {
+fn shorten_value(value: Value<'_>) -> String {
     let text = value.to_string();
     if text.len() <= LONGEST_VALUE { text } else { quoted(&format!("({} bytes)", text.len())) }
 }
@@ -218,7 +218,7 @@ async fn hold(
         exchange.at.as_millis().saturating_add_unsigned(terms.expires_seconds.saturating_mul(1000)),
     );
     let approval = Approval {
-        digest: question(exchange, call, list),
+        digest: digest_question(exchange, call, list),
         server: exchange.server_name().to_owned(),
         grant: exchange.holder.reference.clone(),
         principal: exchange.holder.principal.as_deref().map(str::to_owned),
@@ -251,7 +251,7 @@ async fn hold(
 
 /// What an approval is bound to. Arguments are taken with sorted keys, so that
 /// the same call is the same question however it is written.
-fn question(exchange: &Exchange, call: ToolCall<'_>, list: Option<&ToolList>) -> String {
+fn digest_question(exchange: &Exchange, call: ToolCall<'_>, list: Option<&ToolList>) -> String {
     let mut digest = Digest(hmac::Context::with_key(&exchange.gateway.digests));
     let version = exchange.policy.as_ref().map_or("", |in_force| &in_force.reference.version);
     let definition = list.and_then(|list| list.definition(call.tool)).unwrap_or_default();
@@ -260,13 +260,13 @@ fn question(exchange: &Exchange, call: ToolCall<'_>, list: Option<&ToolList>) ->
         let _ = write!(digest, "{}:{part},", part.len());
     }
     if let Some(arguments) = call.arguments {
-        sorted(&mut digest, arguments);
+        feed_sorted(&mut digest, arguments);
     }
     data_encoding::HEXLOWER.encode(digest.0.sign().as_ref())
 }
 
 /// Writes a value with the keys of objects in order.
-fn sorted(out: &mut Digest, value: Value<'_>) {
+fn feed_sorted(out: &mut Digest, value: Value<'_>) {
     // Feeding a digest cannot fail.
     if let Some(members) = value.members() {
         let mut members: Vec<_> = members.collect();
@@ -274,14 +274,14 @@ fn sorted(out: &mut Digest, value: Value<'_>) {
         let _ = out.write_str("{");
         for (key, value) in members {
             let _ = write!(out, "{key}:");
-            sorted(out, value);
+            feed_sorted(out, value);
             let _ = out.write_str(",");
         }
         let _ = out.write_str("}");
     } else if let Some(items) = value.items() {
         let _ = out.write_str("[");
         for item in items {
-            sorted(out, item);
+            feed_sorted(out, item);
             let _ = out.write_str(",");
         }
         let _ = out.write_str("]");

@@ -39,7 +39,7 @@ pub(crate) async fn refuse_unserved(
     // Callers see the same of every tool that they cannot have.
     let rule = if denied.tool.is_some() { "(not available)" } else { denied.rule };
     let decision = describe_decision(&record, Outcome::Deny, rule, &[]);
-    stack.gateway.metrics.unserved(&record);
+    stack.gateway.metrics.note_unserved(&record);
     tracing::debug!(
         request = %stack.request,
         grant = stack.holder.id(),

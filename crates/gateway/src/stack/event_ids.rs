@@ -59,7 +59,7 @@ impl LastEvent {
     }
 }
 
-fn written<'a>(kind: &str, pairs: impl Iterator<Item = (&'a str, &'a str)>) -> Option<String> {
+fn write_id<'a>(kind: &str, pairs: impl Iterator<Item = (&'a str, &'a str)>) -> Option<String> {
     let mut text = kind.to_owned();
     for (server, id) in pairs {
         text.extend(["\0", server, "\0", id]);
@@ -68,7 +68,7 @@ fn written<'a>(kind: &str, pairs: impl Iterator<Item = (&'a str, &'a str)>) -> O
 }
 
 /// One event under another id, which `id` makes of its own; unchanged if it has none.
-fn renamed(bytes: Bytes, id: impl FnOnce(&str) -> Option<String>) -> Bytes {
+fn rename_event(bytes: Bytes, id: impl FnOnce(&str) -> Option<String>) -> Bytes {
     let Some(event) = event_in(&bytes) else { return bytes };
     match event.id.as_deref() {
         None | Some("") => bytes,
@@ -82,16 +82,16 @@ pub(super) struct Seen(pub(super) BTreeMap<Arc<str>, String>);
 
 impl Seen {
     /// An event of a server as it stands on the stream of all.
-    pub(super) fn labelled(&mut self, server: &Arc<str>, bytes: Bytes) -> Bytes {
-        renamed(bytes, |own| {
+    pub(super) fn label(&mut self, server: &Arc<str>, bytes: Bytes) -> Bytes {
+        rename_event(bytes, |own| {
             self.0.insert(Arc::clone(server), own.to_owned());
-            written("all", self.0.iter().map(|(server, id)| (&**server, id.as_str())))
+            write_id("all", self.0.iter().map(|(server, id)| (&**server, id.as_str())))
         })
     }
 }
 
 /// An answer of one server, whose events say that they are the server's.
-pub(super) fn labelled(answer: Response<ClientBody>, server: &Arc<str>) -> Response<ClientBody> {
+pub(super) fn label(answer: Response<ClientBody>, server: &Arc<str>) -> Response<ClientBody> {
     let stated = answer.headers().get(header::CONTENT_TYPE);
     if !stated.is_some_and(|value| value.as_bytes().starts_with(b"text/event-stream")) {
         return answer;
@@ -118,7 +118,7 @@ impl Body for Labelled {
         Pin::new(&mut this.body).poll_frame(context).map_ok(|frame| {
             // INVARIANT: each piece of such a stream is one event.
             frame.map_data(|bytes| {
-                renamed(bytes, |own| written("answer", [(&**server, own)].into_iter()))
+                rename_event(bytes, |own| write_id("answer", [(&**server, own)].into_iter()))
             })
         })
     }
@@ -131,25 +131,25 @@ mod tests {
     use bytes::Bytes;
     use http::HeaderValue;
 
-    use super::{LastEvent, Seen, event_in, written};
+    use super::{LastEvent, Seen, event_in, write_id};
 
     #[test]
     fn ids_say_whose_they_are() {
-        let id = written("answer", [("notes", "7")].into_iter()).unwrap();
+        let id = write_id("answer", [("notes", "7")].into_iter()).unwrap();
         let id7 = HeaderValue::from_static("7");
         let expected = LastEvent::OfAnswer { server: "notes".into(), id: id7.clone() };
         assert_eq!(LastEvent::read(&id), Some(expected));
         let mut seen = Seen::default();
         let (notes, mail) = (Arc::from("notes"), Arc::from("mail"));
-        seen.labelled(&mail, Bytes::from_static(b"id: 9\ndata: {}\n\n"));
-        let last = seen.labelled(&notes, Bytes::from_static(b"id: 7\ndata: {\"a\":1}\n\n"));
+        seen.label(&mail, Bytes::from_static(b"id: 9\ndata: {}\n\n"));
+        let last = seen.label(&notes, Bytes::from_static(b"id: 7\ndata: {\"a\":1}\n\n"));
         let event = event_in(&last).unwrap();
         assert_eq!(event.data.as_deref(), Some(r#"{"a":1}"#));
         let both = [(mail, HeaderValue::from_static("9")), (notes.clone(), id7)];
         let expected = LastEvent::OfAll(both.into_iter().collect());
         assert_eq!(LastEvent::read(&event.id.unwrap()), Some(expected));
         let plain = Bytes::from_static(b"data: 1\n\n");
-        assert_eq!(seen.labelled(&notes, plain.clone()), plain);
+        assert_eq!(seen.label(&notes, plain.clone()), plain);
         for wrong in ["", "7", "!", "YWxsAGE"] {
             assert_eq!(LastEvent::read(wrong), None, "{wrong}");
         }

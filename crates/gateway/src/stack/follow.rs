@@ -11,7 +11,7 @@ use super::{
     Stack,
     event_ids::{LastEvent, Seen},
     member,
-    pump::{Form, Pump, Said, Voice, fed},
+    pump::{Form, Pump, Said, Voice, feed},
 };
 use crate::{
     answer::{EventStream, event_in},
@@ -20,7 +20,7 @@ use crate::{
     refusal::Refusal,
     send::LAST_EVENT,
     snapshot::ServerState,
-    stream::{News, Watcher, opened, settled},
+    stream::{News, Watcher, identify, open_stream},
 };
 
 /// Pauses before a stream that ended is opened again.
@@ -39,17 +39,17 @@ pub(super) fn open(stack: &Arc<Stack>, last: LastEvent) -> Result<Response<Clien
         let (stack, server) = (Arc::clone(stack), Arc::clone(server));
         let last = last.get(&server.link.name).cloned();
         pump.follow(&Arc::clone(&server.link.name), |voice| async move {
-            let followed = followed(&stack, &server, last, &voice).await;
+            let followed = follow_server(&stack, &server, last, &voice).await;
             drop(place);
             followed
         });
     }
-    Ok(fed(|body| async move { pump.run(Bytes::from_static(b":\n\n"), &body).await }))
+    Ok(feed(|body| async move { pump.run(Bytes::from_static(b":\n\n"), &body).await }))
 }
 
 /// Follows one server for as long as there is somebody to hear; `None` when it is
 /// over.
-async fn followed(
+async fn follow_server(
     stack: &Arc<Stack>,
     server: &Arc<ServerState>,
     mut last: Option<HeaderValue>,
@@ -57,22 +57,22 @@ async fn followed(
 ) -> Option<()> {
     let (mut pause, mut has_failed, mut view) = (FIRST_PAUSE, false, None);
     loop {
-        let mut exchange = member::at(stack, server, None).await;
+        let mut exchange = member::open_exchange(stack, server, None).await;
         exchange.headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
         let replays = last.is_some();
         exchange.headers.extend(last.clone().map(|last| (LAST_EVENT, last)));
-        let exchange = renewed(settled(exchange).ok()?)?;
-        looked(voice, &mut view, &exchange).await?;
-        match opened(&exchange, replays).await {
+        let exchange = renew_exchange(identify(exchange).ok()?)?;
+        report_change(voice, &mut view, &exchange).await?;
+        match open_stream(&exchange, replays).await {
             Ok((exchange, stream)) => {
                 if std::mem::take(&mut has_failed) {
                     voice.say(Said::Changed).await?;
                 }
                 pause = FIRST_PAUSE;
-                passed_on(voice, exchange, stream, &mut last).await?;
+                pass_on(voice, exchange, stream, &mut last).await?;
             }
             // It has no such stream; only what is in force here can change.
-            Err(Refusal::MethodNotAllowed) => return watched(voice, exchange, None).await,
+            Err(Refusal::MethodNotAllowed) => return watch(voice, exchange, None).await,
             Err(refusal) => {
                 if refusal == Refusal::Session {
                     member::forget(stack, server).await;
@@ -81,20 +81,20 @@ async fn followed(
                 has_failed = true;
             }
         }
-        watched(voice, exchange, Some(pause)).await?;
+        watch(voice, exchange, Some(pause)).await?;
         pause = (pause * 2).min(LONGEST_PAUSE);
     }
 }
 
 /// The same exchange under what is in force now.
-pub(super) fn renewed(exchange: Exchange) -> Option<Arc<Exchange>> {
-    let mut renewed = exchange.renewed()?;
+pub(super) fn renew_exchange(exchange: Exchange) -> Option<Arc<Exchange>> {
+    let mut renewed = exchange.renew()?;
     renewed.headers = exchange.headers;
     Some(Arc::new(renewed))
 }
 
 /// Says so if the client sees something else than it did before.
-pub(super) async fn looked(
+pub(super) async fn report_change(
     voice: &Voice,
     view: &mut Option<View>,
     exchange: &Exchange,
@@ -108,7 +108,7 @@ pub(super) async fn looked(
 }
 
 /// Waits, for a while or for ever, and says when what is in force changes.
-pub(super) async fn watched(
+pub(super) async fn watch(
     voice: &Voice,
     exchange: Arc<Exchange>,
     pause: Option<Duration>,
@@ -134,7 +134,7 @@ pub(super) async fn watched(
 }
 
 /// Passes a stream on to its end, and notes the last event that can be named.
-async fn passed_on(
+async fn pass_on(
     voice: &Voice,
     exchange: Arc<Exchange>,
     mut stream: EventStream,

@@ -15,8 +15,8 @@ use super::{
     Stack,
     kept::{Hello, Session},
     member,
-    merge::{info, merged, meta},
-    parts::{Parts, gathered},
+    merge::{info, merge, meta},
+    parts::{Parts, gather_parts},
 };
 use crate::{body::ClientBody, call, receive, refusal::Refusal, response, snapshot::ServerState};
 
@@ -38,7 +38,7 @@ pub(super) async fn initialize(
 ) -> Result<Response<ClientBody>, Refusal> {
     let session = Arc::new(Session::new(&stack.gateway, hello(document, id)?));
     let (gateway, holder) = (Arc::clone(&stack.gateway), Arc::clone(&stack.holder));
-    let parts = gathered(&stack, |stack, server| {
+    let parts = gather_parts(&stack, |stack, server| {
         let session = Arc::clone(&session);
         async move { member::introduce(&stack, &session, &server).await }
     })
@@ -54,7 +54,7 @@ pub(super) async fn initialize(
     let (sealed, forgotten) = kept.ok_or(Refusal::Internal)?;
     for session in forgotten {
         let stack = Arc::clone(&stack);
-        tokio::spawn(async move { member::ended(&stack, &session).await });
+        tokio::spawn(async move { member::end_sessions(&stack, &session).await });
     }
     let mut answer = response::result(Some(id), &result);
     answer.headers_mut().insert(SESSION, sealed);
@@ -92,9 +92,9 @@ pub(super) async fn discover(
     id: &Id,
 ) -> Result<Response<ClientBody>, Refusal> {
     let message: Arc<str> = document.text().into();
-    let parts = gathered(stack, |stack, server| {
+    let parts = gather_parts(stack, |stack, server| {
         let (message, id) = (Arc::clone(&message), id.clone());
-        async move { discovered(&stack, &server, &message, &id).await }
+        async move { discover_server(&stack, &server, &message, &id).await }
     })
     .await;
     let is_legacy = |said: &Document| said.root().get("result").is_none();
@@ -114,16 +114,16 @@ pub(super) async fn discover(
 
 /// What one server says of itself, or that it speaks another era; `None` if it
 /// says nothing that can be used.
-async fn discovered(
+async fn discover_server(
     stack: &Stack,
     server: &Arc<ServerState>,
     message: &str,
     id: &Id,
 ) -> Option<Document> {
     let document = receive::parse(&stack.gateway, message.as_bytes().to_vec()).ok()?;
-    let answer = call::answer(member::at(stack, server, None).await, document).await;
+    let answer = call::answer(member::open_exchange(stack, server, None).await, document).await;
     let status = answer.status();
-    let said = member::whole(&stack.gateway, answer, id).await?;
+    let said = member::read_answer(&stack.gateway, answer, id).await?;
     let is_usable = match Message::read(&said) {
         Ok(Message::Response { .. }) => true,
         Ok(Message::Failure { error, .. }) => {
@@ -155,7 +155,7 @@ fn introduction(parts: &Parts<Document>) -> String {
         .filter_map(|(server, text)| Some(format!("# {server}\n\n{}", text.as_str()?)))
         .filter(|text| !text.ends_with("\n\n"))
         .collect();
-    let mut members = format!(r#""capabilities":{}"#, merged(&capabilities));
+    let mut members = format!(r#""capabilities":{}"#, merge(&capabilities));
     if !instructions.is_empty() {
         members.extend([r#","instructions":"#, &quoted(&instructions.join("\n\n"))]);
     }
@@ -173,12 +173,13 @@ pub(super) async fn level(
     if let Some(session) = &stack.session {
         *session.level() = Some(Arc::clone(&message)).filter(|text| text.len() <= LONGEST_LEVEL);
     }
-    gathered(stack, |stack, server| {
+    gather_parts(stack, |stack, server| {
         let (message, id) = (Arc::clone(&message), id.clone());
         async move {
             let document = receive::parse(&stack.gateway, message.as_bytes().to_vec()).ok()?;
-            let answer = call::answer(member::at(&stack, &server, None).await, document).await;
-            member::whole(&stack.gateway, answer, &id).await
+            let answer =
+                call::answer(member::open_exchange(&stack, &server, None).await, document).await;
+            member::read_answer(&stack.gateway, answer, &id).await
         }
     })
     .await;

@@ -16,16 +16,16 @@ use tokio::time::Instant;
 
 use super::{
     Stack,
-    follow::{FIRST_PAUSE, LONGEST_PAUSE, looked, renewed, watched},
+    follow::{FIRST_PAUSE, LONGEST_PAUSE, renew_exchange, report_change, watch},
     member,
-    merge::merged,
+    merge::merge,
     owners,
-    parts::PATIENCE,
-    pump::{Form, LISTS, Pump, Said, Voice, fed},
+    parts::PART_TIMEOUT,
+    pump::{Form, LISTS, Pump, Said, Voice, feed},
 };
 use crate::{
     answer::event_in, body::ClientBody, call, exchange::Exchange, receive, refusal::Refusal,
-    snapshot::ServerState, subscriptions::tagged,
+    snapshot::ServerState, subscriptions::tag,
 };
 
 const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
@@ -57,12 +57,12 @@ pub(super) async fn listen(
     for (server, wish) in stack.servers.iter().zip(wishes) {
         let (stack, server) = (Arc::clone(stack), Arc::clone(server));
         pump.follow(&Arc::clone(&server.link.name), |voice| async move {
-            followed(&stack, &server, &wish, &voice).await
+            follow_server(&stack, &server, &wish, &voice).await
         });
     }
     let count = stack.servers.len();
-    Ok(fed(|body| async move {
-        let first = agreed(&mut pump, count, own, &id).await;
+    Ok(feed(|body| async move {
+        let first = await_agreement(&mut pump, count, own, &id).await;
         pump.run(first, &body).await;
     }))
 }
@@ -84,7 +84,7 @@ async fn wishes(
     }
     let mut own: HashMap<Arc<str>, Vec<String>> = HashMap::new();
     for uri in uris {
-        if let Some(server) = owners::owner(stack, document.root().get("params"), uri).await {
+        if let Some(server) = owners::find_owner(stack, document.root().get("params"), uri).await {
             own.entry(Arc::clone(&server.link.name)).or_default().push(quoted(uri));
         }
     }
@@ -99,9 +99,9 @@ async fn wishes(
 
 /// The first message of the stream: what all servers agree to tell. One that is
 /// late is heard all the same.
-async fn agreed(pump: &mut Pump, count: usize, own: &str, id: &str) -> Bytes {
+async fn await_agreement(pump: &mut Pump, count: usize, own: &str, id: &str) -> Bytes {
     let (mut waiting, mut said) = (count, vec![own.to_owned()]);
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + PART_TIMEOUT;
     let mut early = Vec::new();
     while waiting > 0 && early.len() < MOST_EARLY {
         let next = tokio::time::timeout_at(deadline, pump.said.recv()).await;
@@ -120,15 +120,15 @@ async fn agreed(pump: &mut Pump, count: usize, own: &str, id: &str) -> Bytes {
     let read: Vec<_> =
         said.iter().filter_map(|text| Document::parse(&**text, &bounds).ok()).collect();
     let values: Vec<_> = read.iter().map(Document::root).collect();
-    let params = format!(r#"{{"notifications":{}}}"#, merged(&values));
-    let first = tagged(ACKNOWLEDGED, &params, id).map(|message| encode_message(&message));
+    let params = format!(r#"{{"notifications":{}}}"#, merge(&values));
+    let first = tag(ACKNOWLEDGED, &params, id).map(|message| encode_message(&message));
     let all: Vec<_> = first.into_iter().chain(early).collect();
     all.concat().into()
 }
 
 /// Follows one server for as long as there is somebody to hear; `None` when it is
 /// over.
-async fn followed(
+async fn follow_server(
     stack: &Arc<Stack>,
     server: &Arc<ServerState>,
     wish: &str,
@@ -136,8 +136,8 @@ async fn followed(
 ) -> Option<()> {
     let (mut pause, mut has_failed, mut view) = (FIRST_PAUSE, false, None);
     loop {
-        let exchange = renewed(member::at(stack, server, None).await)?;
-        looked(voice, &mut view, &exchange).await?;
+        let exchange = renew_exchange(member::open_exchange(stack, server, None).await)?;
+        report_change(voice, &mut view, &exchange).await?;
         let document = receive::parse(&stack.gateway, wish.as_bytes().to_vec()).ok()?;
         let answer = call::answer(Exchange::clone(&exchange), document).await;
         let stated = answer.headers().get(header::CONTENT_TYPE);
@@ -146,24 +146,24 @@ async fn followed(
                 voice.say(Said::Changed).await?;
             }
             pause = FIRST_PAUSE;
-            passed_on(stack, voice, answer.into_body()).await?;
+            pass_on(stack, voice, answer.into_body()).await?;
             // What was said until it is heard again is lost.
             has_failed = true;
         } else {
             voice.say(Said::Agreed(None)).await?;
             if answer.status() == StatusCode::NOT_FOUND {
                 // It tells nothing; only what is in force here can change.
-                return watched(voice, exchange, None).await;
+                return watch(voice, exchange, None).await;
             }
             has_failed = true;
         }
-        watched(voice, exchange, Some(pause)).await?;
+        watch(voice, exchange, Some(pause)).await?;
         pause = (pause * 2).min(LONGEST_PAUSE);
     }
 }
 
 /// Passes on what one server tells, to its end.
-async fn passed_on(stack: &Stack, voice: &Voice, mut body: ClientBody) -> Option<()> {
+async fn pass_on(stack: &Stack, voice: &Voice, mut body: ClientBody) -> Option<()> {
     let bounds = stack.gateway.settings.answer_bounds();
     while let Some(Ok(frame)) = body.frame().await {
         let Ok(data) = frame.into_data() else { continue };

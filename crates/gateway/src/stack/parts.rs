@@ -9,7 +9,7 @@ use super::Stack;
 use crate::snapshot::ServerState;
 
 /// How long a server may take for its part of an answer.
-pub(super) const PATIENCE: Duration = Duration::from_secs(3);
+pub(super) const PART_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// What came of asking.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub(super) struct Parts<T> {
 ///
 /// A server that is late goes on working at its part, and when it is done
 /// clients with a stream are told to look again. Until then it is not asked.
-pub(super) async fn gathered<T, F>(
+pub(super) async fn gather_parts<T, F>(
     stack: &Arc<Stack>,
     ask: impl Fn(Arc<Stack>, Arc<ServerState>) -> F,
 ) -> Parts<T>
@@ -48,7 +48,7 @@ where
     }
     let mut answers: Vec<Option<T>> = stack.servers.iter().map(|_| None).collect();
     let mut is_done = vec![false; answers.len()];
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + PART_TIMEOUT;
     while let Ok(Some(next)) = tokio::time::timeout_at(deadline, waiting.join_next()).await {
         let Ok((place, answer)) = next else { continue };
         if let (Some(slot), Some(done)) = (answers.get_mut(place), is_done.get_mut(place)) {
@@ -59,7 +59,7 @@ where
         note_late(stack, &is_done);
         waiting.detach_all();
     }
-    sorted(stack, answers)
+    sort_parts(stack, answers)
 }
 
 fn note_late(stack: &Stack, is_done: &[bool]) {
@@ -69,7 +69,7 @@ fn note_late(stack: &Stack, is_done: &[bool]) {
     }
 }
 
-fn sorted<T>(stack: &Stack, answers: Vec<Option<T>>) -> Parts<T> {
+fn sort_parts<T>(stack: &Stack, answers: Vec<Option<T>>) -> Parts<T> {
     let mut parts = Parts { answered: Vec::new(), missing: Vec::new() };
     for (server, answer) in stack.servers.iter().zip(answers) {
         match answer {

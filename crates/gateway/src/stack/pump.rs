@@ -16,8 +16,8 @@ use crate::{
     gateway::CLOSING,
     response,
     spoken::META_SUBSCRIPTION,
-    stream::{Channel, KEEP_ALIVE, WAITING, expired, handed_over},
-    subscriptions::tagged,
+    stream::{Channel, KEEP_ALIVE, WAITING, hand_over, wait_for_expiry},
+    subscriptions::tag,
 };
 
 /// What a follower has to say of its server.
@@ -69,7 +69,7 @@ pub(super) const LISTS: [(&str, &str); 3] = [
 impl Form {
     fn event(&mut self, server: &Arc<str>, bytes: Bytes) -> Bytes {
         match self {
-            Form::Legacy(seen) => seen.labelled(server, bytes),
+            Form::Legacy(seen) => seen.label(server, bytes),
             Form::Modern { .. } => bytes,
         }
     }
@@ -84,7 +84,7 @@ impl Form {
                 .collect(),
             Form::Modern { id, methods } => methods
                 .iter()
-                .filter_map(|method| tagged(method, "{}", id))
+                .filter_map(|method| tag(method, "{}", id))
                 .map(|message| encode_message(&message))
                 .collect(),
         };
@@ -147,7 +147,7 @@ impl Pump {
         let (gateway, holder) = (Arc::clone(&self.stack.gateway), Arc::clone(&self.stack.holder));
         let mut send = Some(Ok(first));
         loop {
-            if !handed_over(body, send).await {
+            if !hand_over(body, send).await {
                 return;
             }
             if self.now() != Now::Same {
@@ -163,7 +163,7 @@ impl Pump {
                 // What has become of it is looked at above.
                 _ = changes.changed() => None,
                 arrived = arrivals.recv() => self.arrival(arrived).map(Ok),
-                () = expired(&gateway, &holder) => break,
+                () = wait_for_expiry(&gateway, &holder) => break,
                 () = tokio::time::sleep(KEEP_ALIVE) => Some(Ok(Bytes::from_static(b":\n\n"))),
                 () = body.closed() => return,
             };
@@ -190,7 +190,7 @@ impl Pump {
         }
         let last = [Some(self.form.changed()), self.form.end()];
         for bytes in last.into_iter().flatten() {
-            if !handed_over(body, Some(Ok(bytes))).await {
+            if !hand_over(body, Some(Ok(bytes))).await {
                 return;
             }
         }
@@ -209,7 +209,7 @@ impl Pump {
 }
 
 /// A stream that a task feeds.
-pub(super) fn fed<F>(
+pub(super) fn feed<F>(
     feed: impl FnOnce(mpsc::Sender<Result<Bytes, Cut>>) -> F,
 ) -> http::Response<ClientBody>
 where

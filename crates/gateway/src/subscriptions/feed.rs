@@ -76,11 +76,11 @@ impl Feed {
     /// What the server agreed to tell.
     pub(super) async fn acknowledged(&self) -> Result<String, Refusal> {
         let mut begun = self.begun.clone();
-        let said = begun.wait_for(Option::is_some).await.map_err(|_| super::bad())?;
+        let said = begun.wait_for(Option::is_some).await.map_err(|_| super::bad_subscription())?;
         match &*said {
             Some(Ok(params)) => Ok(params.to_string()),
             Some(Err(refusal)) => Err(refusal.clone()),
-            None => Err(super::bad()),
+            None => Err(super::bad_subscription()),
         }
     }
 }
@@ -141,21 +141,26 @@ impl Task {
     async fn read(&self, mut body: AnswerBody) -> Result<(), Refusal> {
         let mut decoder = Decoder::new(self.bounds.bytes);
         while let Some(frame) = body.frame().await {
-            let Ok(data) = frame.map_err(|_| super::bad())?.into_data() else { continue };
+            let Ok(data) = frame.map_err(|_| super::bad_subscription())?.into_data() else {
+                continue;
+            };
             let mut events = Vec::new();
-            decoder.push(&data, |event| events.push(event)).map_err(|_| super::bad())?;
+            decoder
+                .push(&data, |event| events.push(event))
+                .map_err(|_| super::bad_subscription())?;
             for message in events.into_iter().filter_map(Event::into_message) {
                 if self.take(&message)? {
                     return Ok(());
                 }
             }
         }
-        Err(super::bad())
+        Err(super::bad_subscription())
     }
 
     /// Takes in the text of one event; whether it was the last.
     fn take(&self, text: &str) -> Result<bool, Refusal> {
-        let unreadable = || if resembles_message(text) { Err(super::bad()) } else { Ok(false) };
+        let unreadable =
+            || if resembles_message(text) { Err(super::bad_subscription()) } else { Ok(false) };
         let Ok(document) = Document::parse(text, &self.bounds) else { return unreadable() };
         let Ok(message) = Message::read(&document) else { return unreadable() };
         match message {
@@ -168,7 +173,7 @@ impl Task {
                 let _ = self.sender.send(Heard::End);
                 Ok(true)
             }
-            Message::Request { .. } | Message::Failure { .. } => Err(super::bad()),
+            Message::Request { .. } | Message::Failure { .. } => Err(super::bad_subscription()),
         }
     }
 

@@ -22,14 +22,14 @@ use crate::{
     assess::Tools,
     call,
     exchange::Exchange,
-    legacy_sse::{Client, Delivery, begin_following, said},
+    legacy_sse::{Client, Delivery, begin_following, encode_event},
     receive,
     refusal::Refusal,
     spoken::{self, META_VERSION, argument_text, mirrored_target},
 };
 
 /// What is known of a request before it is dealt with.
-struct Asked {
+struct Incoming {
     id: Id,
     is_hello: bool,
     is_endless: bool,
@@ -76,7 +76,7 @@ impl Conversation<'_> {
                 if is_modern && let Err(refusal) = self.introduce(method, params).await {
                     return self.refuse(&refusal, Some(&id)).await;
                 }
-                let asked = Asked { id, is_hello, is_endless, is_modern };
+                let asked = Incoming { id, is_hello, is_endless, is_modern };
                 self.ask(asked, exchange, document).await;
             }
             Message::Notification { method: "notifications/initialized", .. } => {
@@ -119,15 +119,15 @@ impl Conversation<'_> {
     }
 
     async fn refuse(&self, refusal: &Refusal, id: Option<&Id>) {
-        self.client.say(said(&refusal.to_json(id))).await;
+        self.client.say(encode_event(&refusal.to_json(id))).await;
     }
 
-    async fn ask(&self, asked: Asked, exchange: Exchange, document: Document) {
+    async fn ask(&self, asked: Incoming, exchange: Exchange, document: Document) {
         let Ok(room) = Arc::clone(&self.client.room).try_acquire_owned() else {
             return self.refuse(&Refusal::Busy, Some(&asked.id)).await;
         };
         let (client, under_way) = (Arc::clone(&self.client), Arc::clone(&self.under_way));
-        let Asked { id, is_hello, is_endless, is_modern } = asked;
+        let Incoming { id, is_hello, is_endless, is_modern } = asked;
         // An introduction cannot be cancelled.
         let key = (!is_hello).then(|| id.to_json());
         let own = key.clone();
