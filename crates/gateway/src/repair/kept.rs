@@ -1,14 +1,13 @@
 //! How sessions began, in bounded memory.
 
-use std::{
-    collections::BTreeMap,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
-    },
+use std::sync::{
+    Arc, Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
 use http::HeaderValue;
+use sluice_expiring::{ExpiringMap, Limits};
+use tokio::time::Instant;
 
 use crate::reserve::Introduction;
 
@@ -20,19 +19,20 @@ const LONGEST: usize = 16 << 10;
 const OVERHEAD: usize = 512;
 
 /// What sessions can be begun again with.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Repairs {
-    kept: Mutex<Kept>,
+    /// By our id of the session.
+    sessions: Mutex<ExpiringMap<Arc<str>, Arc<Beginning>>>,
     /// How many sessions were begun again and are still known, so that none need
     /// be looked for where there are none.
     repaired: AtomicUsize,
 }
 
-/// By our id of the session, which grows with time.
-#[derive(Debug, Default)]
-struct Kept {
-    sessions: BTreeMap<Arc<str>, Arc<Beginning>>,
-    bytes: usize,
+impl Default for Repairs {
+    fn default() -> Repairs {
+        let sessions = ExpiringMap::new(Limits { cost: MOST_BYTES, ..Limits::NONE });
+        Repairs { sessions: Mutex::new(sessions), repaired: AtomicUsize::new(0) }
+    }
 }
 
 /// How one session began.
@@ -55,12 +55,12 @@ impl Beginning {
 }
 
 impl Repairs {
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn sessions(&self) -> MutexGuard<'_, ExpiringMap<Arc<str>, Arc<Beginning>>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn find(&self, id: &str) -> Option<Arc<Beginning>> {
-        self.kept().sessions.get(id).cloned()
+        self.sessions().get(id).cloned()
     }
 
     /// The upstream's id of a session that was begun again.
@@ -73,9 +73,9 @@ impl Repairs {
 
     /// The session is over.
     pub(crate) fn forget(&self, id: &str) {
-        let mut kept = self.kept();
-        if let Some(beginning) = kept.sessions.remove(id) {
-            self.leave(&mut kept, &beginning);
+        let mut sessions = self.sessions();
+        if let Some(beginning) = sessions.remove(id) {
+            self.leave(&beginning);
         }
     }
 
@@ -86,8 +86,8 @@ impl Repairs {
         }
     }
 
-    fn leave(&self, kept: &mut Kept, beginning: &Beginning) {
-        kept.bytes = kept.bytes.saturating_sub(beginning.introduction.len() + OVERHEAD);
+    /// Counts a session that is no longer known.
+    fn leave(&self, beginning: &Beginning) {
         if beginning.now().is_some() {
             self.repaired.fetch_sub(1, Ordering::Relaxed);
         }
@@ -97,18 +97,17 @@ impl Repairs {
         if introduction.len() > LONGEST {
             return;
         }
-        let mut kept = self.kept();
-        kept.bytes += introduction.len() + OVERHEAD;
+        let cost = introduction.len() + OVERHEAD;
         let beginning = Beginning {
             introduction,
             now: Mutex::default(),
             is_bound: AtomicBool::new(false),
             turn: tokio::sync::Mutex::default(),
         };
-        kept.sessions.insert(id, Arc::new(beginning));
-        while kept.bytes > MOST_BYTES {
-            let Some((_, oldest)) = kept.sessions.pop_first() else { return };
-            self.leave(&mut kept, &oldest);
+        let mut sessions = self.sessions();
+        let now = Instant::now().into_std();
+        for (_, oldest) in sessions.insert(id, Arc::new(beginning), cost, now) {
+            self.leave(&oldest);
         }
     }
 }
@@ -139,6 +138,6 @@ mod tests {
         assert!(repairs.find(&name(most)).is_some() && repairs.find(&name(most + 1)).is_none());
         repairs.forget(&name(1));
         assert!(repairs.find(&name(1)).is_none());
-        assert_eq!(repairs.kept().bytes, (most - 1) * each);
+        assert_eq!(repairs.sessions().cost(), (most - 1) * each);
     }
 }
