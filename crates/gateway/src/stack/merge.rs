@@ -68,7 +68,7 @@ pub(super) fn info() -> String {
 mod tests {
     use sluice_wire::json::{Bounds, Document};
 
-    use super::merged;
+    use super::merge;
 
     fn check(objects: &[&str], expected: &str) {
         let read = |text: &&str| Document::parse(*text, &Bounds::default()).unwrap();
