@@ -134,7 +134,7 @@ impl PathKind {
             "/mcp/messages" => ("messages", PathKind::LegacyMessages),
             _ => return None,
         };
-        gateway.snapshot.load().server(name).is_none().then_some(kind)
+        gateway.config.server(name).is_none().then_some(kind)
     }
 }
 
@@ -148,12 +148,10 @@ async fn answer_for_server(
     identify::check_names(&gateway, &parts)?;
     let path = parts.uri.path();
     let (name, kind) = PathKind::of(path.strip_prefix("/mcp/").unwrap_or_default());
-    let snapshot = gateway.snapshot.load();
-    let server = snapshot.server(name);
-    let caller = identify_caller(&gateway, &parts, server.map(|server| &**server), name, peer)?;
+    let server = gateway.config.server(name);
+    let caller = identify_caller(&gateway, &parts, server.as_deref(), name, peer)?;
     let shown = || name.chars().take(64).collect::<String>();
-    let server = Arc::clone(server.ok_or_else(|| Refusal::UnknownServer(shown()))?);
-    drop(snapshot);
+    let server = server.ok_or_else(|| Refusal::UnknownServer(shown()))?;
     if !caller.holder.servers.contains(&server.link.server.name) {
         return Err(Refusal::NotGranted(shown()));
     }
@@ -169,7 +167,7 @@ async fn answer_for_server(
         }
         (PathKind::Endpoint, Method::POST) => {
             receive::check_media_type(&parts.headers)?;
-            let bytes = receive::body(&gateway, body).await?;
+            let bytes = receive::body(&gateway.settings.bounds, body).await?;
             Ok(call::post(Exchange::new(gateway, caller, server, parts.headers), bytes).await)
         }
         (PathKind::Endpoint, Method::GET) => {
@@ -199,7 +197,7 @@ async fn answer_for_all(
     match (kind, parts.method) {
         (PathKind::Endpoint, Method::POST) => {
             receive::check_media_type(&stack.headers)?;
-            let bytes = receive::body(&gateway, body).await?;
+            let bytes = receive::body(&gateway.settings.bounds, body).await?;
             Ok(stack::post(stack, bytes).await)
         }
         (PathKind::Endpoint, Method::GET) => Box::pin(stack::get(stack)).await,

@@ -139,7 +139,7 @@ async fn relay_expected(
     if let (Some((id, sealed)), Some(introduction)) = (session, introduction) {
         exchange.gateway.metrics.note_session();
         response.headers_mut().insert(SESSION, sealed);
-        exchange.gateway.repairs.keep(id, introduction);
+        exchange.gateway.sessions.repairs.keep(id, introduction);
     }
     Ok((response, end))
 }

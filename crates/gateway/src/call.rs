@@ -32,7 +32,7 @@ use crate::{
 pub(crate) async fn post(exchange: Exchange, bytes: Vec<u8>) -> Response<ClientBody> {
     let ends = Ends::of(&exchange.headers);
     let answering = async move {
-        match receive::parse(&exchange.gateway, bytes) {
+        match receive::parse(&exchange.gateway.settings.bounds, bytes) {
             Ok(document) => answer(exchange, document).await,
             Err(refusal) => refusal.respond(None),
         }

@@ -83,9 +83,9 @@ impl Exchange {
     /// nothing left to exchange, or nobody who may.
     pub(crate) fn renew(&self) -> Option<Exchange> {
         let gateway = Arc::clone(&self.gateway);
-        let server = Arc::clone(gateway.snapshot.load().server(self.server_name())?);
+        let server = gateway.config.server(self.server_name())?;
         let holder = match &self.token {
-            Some(token) => gateway.grants.find(token)?,
+            Some(token) => gateway.config.grant(token)?,
             None => Arc::clone(server.anonymous.as_ref()?),
         };
         let now = gateway.settings.clock.now();

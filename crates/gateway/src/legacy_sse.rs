@@ -24,7 +24,7 @@ use tokio::sync::{Notify, Semaphore, mpsc};
 
 use crate::{
     body::{ClientBody, Cut},
-    gateway::Standing,
+    connections::Slot,
     refusal::Refusal,
     response,
     seal::Purpose,
@@ -78,9 +78,9 @@ impl Clients {
 
     /// The client that `sealed` was handed out to, if it is this grant's.
     fn find(target: &Target, sealed: &str) -> Option<Arc<Client>> {
-        let [grant, server, id] = target.gateway().seal.open(Purpose::LegacyStream, sealed)?;
+        let [grant, server, id] = target.gateway().keys.seal.open(Purpose::LegacyStream, sealed)?;
         let is_own = grant == target.holder().id() && server == target.name();
-        let connected = target.gateway().legacy_clients.connected();
+        let connected = target.gateway().sessions.legacy_clients.connected();
         connected.get(&*id).filter(|_| is_own).cloned()
     }
 }
@@ -159,23 +159,23 @@ pub(crate) fn open(target: impl Into<Target>) -> Result<Response<ClientBody>, Re
         return Err(Refusal::NotAcceptable);
     }
     let gateway = Arc::clone(target.gateway());
-    let standing = gateway.standing()?;
+    let slot = gateway.connections.acquire()?;
     // Of the request itself nothing is needed any more, and streams are many.
     *target.headers_mut() = HeaderMap::new();
     let id = new_id(target.at()).to_string();
     let parts = [target.holder().id(), target.name(), &id];
-    let sealed = gateway.seal.seal(Purpose::LegacyStream, &parts).ok_or(Refusal::Internal)?;
+    let sealed = gateway.keys.seal.seal(Purpose::LegacyStream, &parts).ok_or(Refusal::Internal)?;
     let path = target.messages_path();
     let first = format!("event: endpoint\ndata: {path}?session={sealed}\n\n");
     let (sender, messages) = mpsc::channel(WAITING);
     let client = Arc::new(Client::new(sender, MOST_REQUESTS));
     let target = target.drop_servers();
     let connected = Connected { id: id.into(), target, client: Arc::clone(&client) };
-    gateway.legacy_clients.connected().insert(connected.id.clone(), client);
+    gateway.sessions.legacy_clients.connected().insert(connected.id.clone(), client);
     let (body, receiver) = mpsc::channel(WAITING);
     tokio::spawn(async move {
         if body.send(Ok(first.into())).await.is_ok() {
-            connected.run(messages, &body, standing).await;
+            connected.run(messages, &body, slot).await;
         }
     });
     Ok(response::event_stream(ClientBody::stream(Channel(receiver))))
@@ -194,7 +194,7 @@ impl Connected {
         self,
         mut messages: mpsc::Receiver<Bytes>,
         body: &mpsc::Sender<Result<Bytes, Cut>>,
-        standing: Standing,
+        slot: Slot,
     ) {
         let mut watch = Watch::new(&self.target);
         loop {
@@ -218,13 +218,13 @@ impl Connected {
                 break;
             }
         }
-        drop(standing);
+        drop(slot);
     }
 }
 
 impl Drop for Connected {
     fn drop(&mut self) {
-        self.target.gateway().legacy_clients.connected().remove(&self.id);
+        self.target.gateway().sessions.legacy_clients.connected().remove(&self.id);
         let ending = self.client.ending(self.target.clone());
         if let (Some(ending), Ok(runtime)) = (ending, tokio::runtime::Handle::try_current()) {
             runtime.spawn(ending);

@@ -21,7 +21,8 @@ use self::threads::Seat;
 pub use self::threads::Threads;
 use crate::{
     agent_listener::{self, Peer},
-    gateway::{Gateway, Standing},
+    connections::Slot,
+    gateway::Gateway,
 };
 
 /// How long a client may take over a handshake, or over the headers of a request.
@@ -108,7 +109,7 @@ impl Gateway {
             }
         }
         drop(listener);
-        self.close_streams();
+        self.inner.config.close();
         if tokio::time::timeout(SHUTDOWN_TIMEOUT, graceful.shutdown()).await.is_err() {
             tracing::warn!("some calls did not finish in time and were cut");
         }
@@ -124,7 +125,7 @@ impl Gateway {
         graceful: &GracefulShutdown,
     ) {
         let gateway = Arc::clone(&self.inner);
-        let Ok(standing) = gateway.standing() else {
+        let Ok(slot) = gateway.connections.acquire() else {
             // There is no room even to read the request.
             tokio::spawn(turn_away(stream));
             return;
@@ -168,7 +169,7 @@ impl Gateway {
                     .await;
                 }
             }
-            drop::<(Standing, Seat)>((standing, seat));
+            drop::<(Slot, Seat)>((slot, seat));
         });
     }
 }

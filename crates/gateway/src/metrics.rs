@@ -2,7 +2,7 @@
 
 use std::{
     fmt::{self, Write as _},
-    sync::{Arc, atomic::Ordering},
+    sync::Arc,
 };
 
 use prometheus_client::{
@@ -16,9 +16,9 @@ use prometheus_client::{
     registry::{Registry, Unit},
 };
 use sluice_policy::Timestamp;
-use sluice_store::{Outcome, Record, UpstreamRef};
+use sluice_store::{Outcome, Record, Store, UpstreamRef};
 
-use crate::{exchange::Exchange, gateway::Inner};
+use crate::exchange::Exchange;
 
 /// A label that many series have in common.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -244,9 +244,9 @@ impl Metrics {
     }
 
     /// The text that Prometheus reads.
-    pub(crate) fn text(&self, gateway: &Inner) -> String {
-        self.open.set(i64::try_from(gateway.open.load(Ordering::Relaxed)).unwrap_or(i64::MAX));
-        let health = gateway.store.health();
+    pub(crate) fn text(&self, open: usize, store: &Store) -> String {
+        self.open.set(i64::try_from(open).unwrap_or(i64::MAX));
+        let health = store.health();
         self.store_queue.set(i64::try_from(health.queued).unwrap_or(i64::MAX));
         self.store_healthy.set(i64::from(health.ok));
         let mut text = String::new();

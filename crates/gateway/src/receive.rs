@@ -7,9 +7,9 @@ use http::{HeaderMap, header};
 use http_body::Body;
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
-use sluice_wire::json::{Document, Reason};
+use sluice_wire::json::{Bounds, Document, Reason};
 
-use crate::{gateway::Inner, refusal::Refusal};
+use crate::refusal::Refusal;
 
 /// How long a body may take, so that nobody holds a connection by sending slowly.
 const BODY_TIMEOUT: Duration = Duration::from_mins(1);
@@ -38,8 +38,8 @@ pub(crate) fn check_media_type(headers: &HeaderMap) -> Result<(), Refusal> {
 }
 
 /// Collects a body, which is refused as soon as it is too long.
-pub(crate) async fn body(gateway: &Inner, body: Incoming) -> Result<Vec<u8>, Refusal> {
-    let most = gateway.settings.bounds.bytes;
+pub(crate) async fn body(bounds: &Bounds, body: Incoming) -> Result<Vec<u8>, Refusal> {
+    let most = bounds.bytes;
     if body.size_hint().lower() > most as u64 {
         return Err(Refusal::TooLarge(most));
     }
@@ -87,8 +87,8 @@ where
 }
 
 /// Reads the bytes as JSON, strictly.
-pub(crate) fn parse(gateway: &Inner, bytes: Vec<u8>) -> Result<Document, Refusal> {
-    Document::parse(bytes, &gateway.settings.bounds).map_err(|refusal| match refusal.reason {
+pub(crate) fn parse(bounds: &Bounds, bytes: Vec<u8>) -> Result<Document, Refusal> {
+    Document::parse(bytes, bounds).map_err(|refusal| match refusal.reason {
         Reason::TooLong(most) => Refusal::TooLarge(most),
         // JSON that is beyond our bounds, or could be read in two ways.
         Reason::DuplicateKey(_)

@@ -47,7 +47,8 @@ pub(crate) fn is_lasting(method: &str, params: Option<Value<'_>>) -> bool {
 /// Notes that the session of an exchange is not to be replaced by another.
 pub(crate) fn bind(exchange: &Exchange) {
     let session = exchange.session.as_ref();
-    if let Some(beginning) = session.and_then(|session| exchange.gateway.repairs.find(&session.id))
+    if let Some(beginning) =
+        session.and_then(|session| exchange.gateway.sessions.repairs.find(&session.id))
     {
         beginning.is_bound.store(true, Ordering::Relaxed);
     }
@@ -139,7 +140,7 @@ fn code(error: Value<'_>) -> Option<&str> {
 /// Begins the session of a exchange again; `None` if it cannot be.
 pub(crate) async fn repair(exchange: &Exchange) -> Option<Session> {
     let old = exchange.session.as_ref()?;
-    let repairs = &exchange.gateway.repairs;
+    let repairs = &exchange.gateway.sessions.repairs;
     let beginning = repairs.find(&old.id)?;
     let turn = beginning.turn.lock().await;
     let now = beginning.now().clone();

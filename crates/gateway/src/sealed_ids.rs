@@ -14,7 +14,7 @@ pub(crate) fn seal_state(
 ) -> Result<String, Refusal> {
     let target = quoted(target);
     let parts = [exchange.holder.id(), exchange.server_name(), method, &target, state];
-    exchange.gateway.seal.seal(Purpose::RequestState, &parts).ok_or(Refusal::Internal)
+    exchange.gateway.keys.seal.seal(Purpose::RequestState, &parts).ok_or(Refusal::Internal)
 }
 
 /// The server's own state, if it was handed out for this very thing.
@@ -25,7 +25,7 @@ pub(crate) fn open_state(
     sealed: &str,
 ) -> Result<String, Refusal> {
     let foreign = || Refusal::Params("`requestState` was not given out for this request".into());
-    let opened = exchange.gateway.seal.open(Purpose::RequestState, sealed);
+    let opened = exchange.gateway.keys.seal.open(Purpose::RequestState, sealed);
     let [grant, server, of_method, of_target, state] = opened.ok_or_else(foreign)?;
     let is_own = grant == exchange.holder.id()
         && server == exchange.server_name()
@@ -37,11 +37,11 @@ pub(crate) fn open_state(
 /// The id by which this grant, and no other, can ask for a task.
 pub(crate) fn seal_task(exchange: &Exchange, id: &str) -> Result<String, Refusal> {
     let parts = [exchange.holder.id(), exchange.server_name(), id];
-    exchange.gateway.seal.seal(Purpose::Task, &parts).ok_or(Refusal::Internal)
+    exchange.gateway.keys.seal.seal(Purpose::Task, &parts).ok_or(Refusal::Internal)
 }
 
 /// The server's own id of a task, if this grant began it.
 pub(crate) fn open_task(exchange: &Exchange, sealed: &str) -> Option<String> {
-    let [grant, server, task] = exchange.gateway.seal.open(Purpose::Task, sealed)?;
+    let [grant, server, task] = exchange.gateway.keys.seal.open(Purpose::Task, sealed)?;
     (grant == exchange.holder.id() && server == exchange.server_name()).then_some(task)
 }

@@ -26,11 +26,11 @@ impl Session {
         sealed: &str,
     ) -> Result<Session, Refusal> {
         let [grant, of_server, id, upstream] =
-            gateway.seal.open(Purpose::Session, sealed).ok_or(Refusal::Session)?;
+            gateway.keys.seal.open(Purpose::Session, sealed).ok_or(Refusal::Session)?;
         if grant != holder.id() || of_server != server {
             return Err(Refusal::Session);
         }
-        let upstream = match gateway.repairs.current(&id) {
+        let upstream = match gateway.sessions.repairs.current(&id) {
             Some(current) => current,
             None => HeaderValue::try_from(upstream).map_err(|_| Refusal::Session)?,
         };
@@ -45,7 +45,7 @@ impl Session {
         let (grant, server) = (exchange.holder.id(), exchange.server_name());
         let id = new_id(exchange.at).to_string();
         let parts = [grant, server, &id, upstream.to_str().ok()?];
-        let sealed = exchange.gateway.seal.seal(Purpose::Session, &parts)?;
+        let sealed = exchange.gateway.keys.seal.seal(Purpose::Session, &parts)?;
         Some((id.into(), HeaderValue::try_from(sealed).ok()?))
     }
 }

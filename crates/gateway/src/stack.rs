@@ -34,7 +34,7 @@ use tokio::time::Instant;
 use crate::{
     body::ClientBody,
     call::{self, readable_id},
-    gateway::{CLOSING, Inner},
+    gateway::Inner,
     grants::Holder,
     identify::Caller,
     outlive::{Ends, outlive},
@@ -71,7 +71,7 @@ impl Stack {
         let Caller { holder, token } = caller;
         let at = gateway.settings.clock.now();
         Stack {
-            servers: servers(&gateway, &holder),
+            servers: gateway.config.servers_of(&holder),
             gateway,
             holder,
             session: None,
@@ -96,7 +96,7 @@ impl Stack {
     /// The same request under the current configuration; `None` if the grant is gone.
     pub(crate) fn renew(&self) -> Option<Stack> {
         let token = self.token?;
-        let holder = self.gateway.grants.find(&token)?;
+        let holder = self.gateway.config.grant(&token)?;
         let now = self.gateway.settings.clock.now();
         let is_same = holder.id() == self.holder.id() && holder.is_valid(now);
         let caller = Caller { holder, token: Some(token) };
@@ -110,13 +110,13 @@ impl Stack {
 
     /// Waits until nobody may use this grant any more, or the gateway ends.
     pub(crate) async fn until_gone(&self) {
-        let mut changes = self.gateway.changes.subscribe();
+        let mut changes = self.gateway.config.changes();
         loop {
-            if *changes.borrow_and_update() == CLOSING || self.renew().is_none() {
+            if changes.is_closing() || self.renew().is_none() {
                 return;
             }
             tokio::select! {
-                next = changes.changed() => if next.is_err() { return },
+                next = changes.next() => if next.is_none() { return },
                 () = stream::wait_for_expiry(&self.gateway, &self.holder) => {}
             }
         }
@@ -127,13 +127,8 @@ impl Stack {
         let Some(sealed) = self.headers.get(SESSION).and_then(|value| value.to_str().ok()) else {
             return Ok(None);
         };
-        self.gateway.stacks.open(&self.gateway, &self.holder, sealed).map(Some)
+        self.gateway.sessions.stacks.open(&self.gateway, &self.holder, sealed).map(Some)
     }
-}
-
-fn servers(gateway: &Inner, holder: &Holder) -> Vec<Arc<ServerState>> {
-    let snapshot = gateway.snapshot.load();
-    holder.servers.iter().filter_map(|name| snapshot.server(name.as_str()).cloned()).collect()
 }
 
 /// Answers a posted message.
@@ -143,7 +138,7 @@ pub(crate) async fn post(stack: Stack, bytes: Vec<u8>) -> Response<ClientBody> {
 }
 
 async fn answer(stack: Stack, bytes: Vec<u8>) -> Response<ClientBody> {
-    match receive::parse(&stack.gateway, bytes) {
+    match receive::parse(&stack.gateway.settings.bounds, bytes) {
         Ok(document) => answer_parsed(stack, document).await,
         Err(refusal) => refusal.respond(None),
     }
@@ -217,7 +212,7 @@ async fn answer_by_one(
     own: Option<String>,
 ) -> Result<Response<ClientBody>, Refusal> {
     let document = match spliced {
-        Some(text) => receive::parse(&stack.gateway, text.into_bytes())?,
+        Some(text) => receive::parse(&stack.gateway.settings.bounds, text.into_bytes())?,
         None => document,
     };
     let exchange = member::open_exchange(stack, server, own.as_deref()).await;
@@ -264,7 +259,7 @@ pub(crate) async fn delete(mut stack: Stack) -> Result<Response<ClientBody>, Ref
     let Some(session) = stack.session.clone() else {
         return Err(Refusal::Request("there is no session to end: send `Mcp-Session-Id`".into()));
     };
-    stack.gateway.stacks.forget(&stack.holder, &session.id);
+    stack.gateway.sessions.stacks.forget(&stack.holder, &session.id);
     Box::pin(member::end_sessions(&stack, &session)).await;
     Ok(response::empty(StatusCode::OK))
 }

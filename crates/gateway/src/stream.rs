@@ -18,9 +18,11 @@ use tokio::sync::mpsc;
 use crate::{
     answer::{EventStream, read_refusal},
     body::{ClientBody, Cut},
+    connections::Slot,
     exchange::Exchange,
-    gateway::{CLOSING, Inner, Standing},
+    gateway::Inner,
     grants::Holder,
+    live_config::Changes,
     refusal::Refusal,
     repair,
     reserve::Permitted,
@@ -64,9 +66,9 @@ pub(crate) async fn get(exchange: Exchange) -> Result<Response<ClientBody>, Refu
         // Events of another grant could come back.
         return Err(Refusal::Request("`Last-Event-ID` means something only in a session".into()));
     }
-    let standing = exchange.gateway.standing()?;
+    let slot = exchange.gateway.connections.acquire()?;
     let (exchange, stream) = open_stream(&exchange, replays).await?;
-    Ok(response::event_stream(follow(exchange, standing, stream)))
+    Ok(response::event_stream(follow(exchange, slot, stream)))
 }
 
 /// Opens a stream at the server, in the session of the exchange if it has one. If
@@ -123,7 +125,7 @@ pub(crate) async fn delete(exchange: Exchange) -> Result<Response<ClientBody>, R
 /// Tells the server that the session of the exchange is over.
 pub(crate) async fn end_session(exchange: &Exchange) -> Result<Response<ClientBody>, Refusal> {
     if let Some(session) = &exchange.session {
-        exchange.gateway.repairs.forget(&session.id);
+        exchange.gateway.sessions.repairs.forget(&session.id);
     }
     let (parts, body) = forward(exchange, Permitted::delete_session()).await?.answer.into_parts();
     match parts.status {
@@ -135,15 +137,15 @@ pub(crate) async fn end_session(exchange: &Exchange) -> Result<Response<ClientBo
 }
 
 /// Follows a stream, and besides tells the client when what it may see changes.
-fn follow(exchange: Arc<Exchange>, standing: Standing, stream: EventStream) -> ClientBody {
+fn follow(exchange: Arc<Exchange>, slot: Slot, stream: EventStream) -> ClientBody {
     let (sender, receiver) = mpsc::channel(WAITING);
-    tokio::spawn(pump(exchange, standing, stream, sender));
+    tokio::spawn(pump(exchange, slot, stream, sender));
     ClientBody::stream(Channel(receiver))
 }
 
 async fn pump(
     exchange: Arc<Exchange>,
-    standing: Standing,
+    slot: Slot,
     mut stream: EventStream,
     sender: mpsc::Sender<Result<Bytes, Cut>>,
 ) {
@@ -169,7 +171,7 @@ async fn pump(
             break;
         }
     }
-    drop(standing);
+    drop(slot);
 }
 
 /// Says that a client sees other tools now.
@@ -192,7 +194,7 @@ pub(crate) async fn hand_over(
 pub(crate) struct Watcher {
     exchange: Arc<Exchange>,
     view: crate::exchange::View,
-    changes: tokio::sync::watch::Receiver<u64>,
+    changes: Changes,
 }
 
 /// The rules have changed.
@@ -204,7 +206,7 @@ pub(crate) struct News {
 
 impl Watcher {
     pub(crate) fn new(exchange: Arc<Exchange>) -> Watcher {
-        let changes = exchange.gateway.changes.subscribe();
+        let changes = exchange.gateway.config.changes();
         let view = exchange.view();
         Watcher { exchange, view, changes }
     }
@@ -212,10 +214,10 @@ impl Watcher {
     /// Waits for the next change; `None` once the caller may no longer be here.
     pub(crate) async fn news(&mut self) -> Option<News> {
         tokio::select! {
-            changed = self.changes.changed() => changed.ok()?,
+            changed = self.changes.next() => changed?,
             () = wait_for_expiry(&self.exchange.gateway, &self.exchange.holder) => {}
         }
-        if *self.changes.borrow_and_update() == CLOSING {
+        if self.changes.is_closing() {
             return None;
         }
         let exchange = Arc::new(self.exchange.renew()?);

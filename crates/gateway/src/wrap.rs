@@ -72,11 +72,10 @@ impl Gateway {
         let Wrap { server, upstream, policy } = wrap;
         let holder = Arc::new(Holder::wrap(&server.name, &policy.name));
         let (snapshot, state) = Snapshot::of_one(&server, upstream, &policy)?;
-        self.inner.snapshot.store(Arc::new(snapshot));
         // Whoever is connected is looked up by token now and then. This one is
         // shown to nobody, and nobody could show it: there is no listener.
         let token = TokenHash::of(&new_id(self.inner.settings.clock.now()).to_string());
-        self.inner.grants.hold(&token, &holder);
+        self.inner.config.hold(snapshot, &token, &holder);
         Ok(Wrapped { gateway: self.clone(), server: state, holder, token })
     }
 }

@@ -70,7 +70,7 @@ fn session(exchange: &Exchange) -> String {
 pub(super) fn seal_request_id(exchange: &Exchange, id: &str) -> Option<String> {
     let session = session(exchange);
     let parts = [exchange.holder.id(), exchange.server_name(), &session, id];
-    exchange.gateway.seal.seal(Purpose::ServerRequest, &parts)
+    exchange.gateway.keys.seal.seal(Purpose::ServerRequest, &parts)
 }
 
 /// The server's own id, as JSON, for one of ours that was handed out in this
@@ -78,7 +78,7 @@ pub(super) fn seal_request_id(exchange: &Exchange, id: &str) -> Option<String> {
 pub(crate) fn open_request_id(exchange: &Exchange, id: &Id) -> Option<String> {
     let Id::String(sealed) = id else { return None };
     let [grant, server, session, own] =
-        exchange.gateway.seal.open(Purpose::ServerRequest, sealed)?;
+        exchange.gateway.keys.seal.open(Purpose::ServerRequest, sealed)?;
     let is_ours = grant == exchange.holder.id()
         && server == exchange.server_name()
         && session == self::session(exchange);

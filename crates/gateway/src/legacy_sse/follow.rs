@@ -28,7 +28,7 @@ pub(super) async fn follow(client: Arc<Client>, mut exchange: Exchange) {
     let own = |exchange: &Exchange| {
         Session::open(&exchange.gateway, &exchange.holder, exchange.server_name(), sealed?).ok()
     };
-    let Ok(standing) = exchange.gateway.standing() else { return };
+    let Ok(slot) = exchange.gateway.connections.acquire() else { return };
     let mut pause = FIRST_PAUSE;
     loop {
         // Its upstream session may be another by now.
@@ -55,7 +55,7 @@ pub(super) async fn follow(client: Arc<Client>, mut exchange: Exchange) {
         }
         pause = (pause * 2).min(LONGEST_PAUSE);
     }
-    drop(standing);
+    drop(slot);
 }
 
 /// Passes a stream on to its end; the exchange as it is then, or `None` if there is

@@ -32,8 +32,8 @@ pub(crate) async fn message(
     let client =
         sealed.and_then(|sealed| Clients::find(&target, sealed)).ok_or(Refusal::Session)?;
     receive::check_media_type(target.headers())?;
-    let bytes = receive::body(&gateway, body).await?;
-    let document = receive::parse(&gateway, bytes)?;
+    let bytes = receive::body(&gateway.settings.bounds, body).await?;
+    let document = receive::parse(&gateway.settings.bounds, bytes)?;
     let message = Message::read(&document).map_err(|error| Refusal::Request(error.to_string()))?;
     as_later_transport(&client, target.headers_mut());
     if let Message::Notification { method: "notifications/cancelled", params } = &message {

@@ -68,7 +68,7 @@ fn describe(exchange: &Exchange, record: &mut Record, call: ToolCall<'_>) {
     record.arg_keys =
         keys.take(MOST_KEYS).map(|key| shorten(key, LONGEST_KEPT).into_owned()).collect();
     record.arg_keys.sort_unstable();
-    let digest = hmac::sign(&exchange.gateway.digests, arguments.raw().as_bytes());
+    let digest = hmac::sign(&exchange.gateway.keys.digests, arguments.raw().as_bytes());
     record.arg_digest = digest.as_ref().try_into().ok();
     record.arg_values = record_values(&exchange.gateway.settings.recorded, arguments);
 }
@@ -252,7 +252,7 @@ async fn hold(
 /// What an approval is bound to. Arguments are taken with sorted keys, so that
 /// the same call is the same question however it is written.
 fn digest_question(exchange: &Exchange, call: ToolCall<'_>, list: Option<&ToolList>) -> String {
-    let mut digest = Digest(hmac::Context::with_key(&exchange.gateway.digests));
+    let mut digest = Digest(hmac::Context::with_key(&exchange.gateway.keys.digests));
     let version = exchange.policy.as_ref().map_or("", |in_force| &in_force.reference.version);
     let definition = list.and_then(|list| list.definition(call.tool)).unwrap_or_default();
     for part in [exchange.holder.id(), exchange.server_name(), call.tool, version, definition] {

@@ -35,7 +35,7 @@ pub(super) fn open(stack: &Arc<Stack>, last: LastEvent) -> Result<Response<Clien
     let mut pump = Pump::new(stack, Form::Legacy(seen));
     for server in &stack.servers {
         // Each is a connection of its own to the server.
-        let place = stack.gateway.standing()?;
+        let place = stack.gateway.connections.acquire()?;
         let (stack, server) = (Arc::clone(stack), Arc::clone(server));
         let last = last.get(&server.link.name).cloned();
         pump.follow(&Arc::clone(&server.link.name), |voice| async move {

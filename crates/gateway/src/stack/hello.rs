@@ -50,7 +50,7 @@ pub(super) async fn initialize(
         info(),
         meta(&parts.missing, None)
     );
-    let kept = gateway.stacks.keep(&gateway, &holder, &session);
+    let kept = gateway.sessions.stacks.keep(&gateway, &holder, &session);
     let (sealed, forgotten) = kept.ok_or(Refusal::Internal)?;
     for session in forgotten {
         let stack = Arc::clone(&stack);
@@ -120,7 +120,8 @@ async fn discover_server(
     message: &str,
     id: &Id,
 ) -> Option<Document> {
-    let document = receive::parse(&stack.gateway, message.as_bytes().to_vec()).ok()?;
+    let document =
+        receive::parse(&stack.gateway.settings.bounds, message.as_bytes().to_vec()).ok()?;
     let answer = call::answer(member::open_exchange(stack, server, None).await, document).await;
     let status = answer.status();
     let said = member::read_answer(&stack.gateway, answer, id).await?;
@@ -176,7 +177,8 @@ pub(super) async fn level(
     gather_parts(stack, |stack, server| {
         let (message, id) = (Arc::clone(&message), id.clone());
         async move {
-            let document = receive::parse(&stack.gateway, message.as_bytes().to_vec()).ok()?;
+            let document =
+                receive::parse(&stack.gateway.settings.bounds, message.as_bytes().to_vec()).ok()?;
             let answer =
                 call::answer(member::open_exchange(&stack, &server, None).await, document).await;
             member::read_answer(&stack.gateway, answer, &id).await

@@ -148,7 +148,7 @@ impl Stacks {
         holder: &Holder,
         sealed: &str,
     ) -> Result<Arc<Session>, Refusal> {
-        let opened = gateway.seal.open(Purpose::Stack, sealed);
+        let opened = gateway.keys.seal.open(Purpose::Stack, sealed);
         let [grant, id]: [String; 2] = opened.ok_or(Refusal::Session)?;
         let key = (Arc::from(grant), Arc::from(id));
         let session = held(&self.sessions).0.get(&key).cloned();
@@ -163,7 +163,7 @@ impl Stacks {
         holder: &Holder,
         session: &Arc<Session>,
     ) -> Option<(HeaderValue, Vec<Arc<Session>>)> {
-        let sealed = gateway.seal.seal(Purpose::Stack, &[holder.id(), &session.id])?;
+        let sealed = gateway.keys.seal.seal(Purpose::Stack, &[holder.id(), &session.id])?;
         let forgotten = held(&self.sessions).keep(&holder.reference.id, session);
         Some((HeaderValue::try_from(sealed).ok()?, forgotten))
     }

@@ -138,7 +138,8 @@ async fn follow_server(
     loop {
         let exchange = renew_exchange(member::open_exchange(stack, server, None).await)?;
         report_change(voice, &mut view, &exchange).await?;
-        let document = receive::parse(&stack.gateway, wish.as_bytes().to_vec()).ok()?;
+        let document =
+            receive::parse(&stack.gateway.settings.bounds, wish.as_bytes().to_vec()).ok()?;
         let answer = call::answer(Exchange::clone(&exchange), document).await;
         let stated = answer.headers().get(header::CONTENT_TYPE);
         if stated.is_some_and(|value| value.as_bytes().starts_with(b"text/event-stream")) {

@@ -113,7 +113,7 @@ pub(super) async fn gather(stack: &Arc<Stack>, asked: &ListRequest) -> Parts<Par
             let grant = Arc::clone(&stack.holder.reference.id);
             let pair = (grant, Arc::clone(&server.link.name));
             for (key, _) in &part.items {
-                stack.gateway.stacks.note_owner(&pair, key);
+                stack.gateway.sessions.stacks.note_owner(&pair, key);
             }
         }
     }
@@ -196,7 +196,8 @@ async fn page(
     let message = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#);
     let mut again = true;
     loop {
-        let document = receive::parse(&stack.gateway, message.clone().into_bytes()).ok()?;
+        let document =
+            receive::parse(&stack.gateway.settings.bounds, message.clone().into_bytes()).ok()?;
         let mut exchange = member::open_exchange(stack, server, None).await;
         let accepted = HeaderValue::from_static("application/json, text/event-stream");
         exchange.headers.insert(header::ACCEPT, accepted);

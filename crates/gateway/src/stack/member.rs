@@ -134,7 +134,8 @@ async fn introduce_client(
     }
     headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
     let hello = &session.hello;
-    let document = receive::parse(&stack.gateway, hello.text.clone().into_bytes()).ok()?;
+    let document =
+        receive::parse(&stack.gateway.settings.bounds, hello.text.clone().into_bytes()).ok()?;
     let answer = call::answer(build_exchange(stack, server, headers.clone()), document).await;
     let sealed = answer.headers().get(SESSION).cloned();
     let said = read_answer(&stack.gateway, answer, &hello.id).await?;
@@ -145,7 +146,8 @@ async fn introduce_client(
     add_agreement(&mut headers, opened.clone());
     let level = session.level().clone();
     for message in [Some(INITIALIZED), level.as_deref()].into_iter().flatten() {
-        let document = receive::parse(&stack.gateway, message.as_bytes().to_vec()).ok()?;
+        let document =
+            receive::parse(&stack.gateway.settings.bounds, message.as_bytes().to_vec()).ok()?;
         call::answer(build_exchange(stack, server, headers.clone()), document).await;
     }
     Some((opened, said))
@@ -156,7 +158,8 @@ pub(super) async fn notify_all(stack: &Stack, message: &str) {
     let Some(session) = &stack.session else { return };
     let telling = stack.servers.iter().map(|server| async move {
         let exchange = resume_exchange(stack, session, server).await?;
-        let document = receive::parse(&stack.gateway, message.as_bytes().to_vec()).ok()?;
+        let document =
+            receive::parse(&stack.gateway.settings.bounds, message.as_bytes().to_vec()).ok()?;
         Some(call::answer(exchange, document).await.status())
     });
     within_timeout(telling).await;

@@ -44,7 +44,7 @@ pub(super) async fn find_owner(
         .find(|(_, part)| part.items.iter().any(|(template, _)| fits(template, uri)));
     if let Some((server, _)) = fitting {
         let grant = Arc::clone(&stack.holder.reference.id);
-        stack.gateway.stacks.note_owner(&(grant, Arc::clone(&server.link.name)), uri);
+        stack.gateway.sessions.stacks.note_owner(&(grant, Arc::clone(&server.link.name)), uri);
         return Some(Arc::clone(server));
     }
     let mut having = resources.answered.iter().filter(|(_, part)| part.is_there);
@@ -54,7 +54,7 @@ pub(super) async fn find_owner(
 
 /// The server that is remembered to have it, if it is still one of the grant's.
 fn find_known(stack: &Stack, uri: &str) -> Option<Arc<ServerState>> {
-    let name = stack.gateway.stacks.owner(&stack.holder.reference.id, uri)?;
+    let name = stack.gateway.sessions.stacks.owner(&stack.holder.reference.id, uri)?;
     stack.server(&name).cloned()
 }
 

@@ -35,14 +35,14 @@ where
     let mut waiting = JoinSet::new();
     for (place, server) in stack.servers.iter().enumerate() {
         let pair = (Arc::clone(&stack.holder.reference.id), Arc::clone(&server.link.name));
-        if stack.gateway.stacks.is_late(&pair) {
+        if stack.gateway.sessions.stacks.is_late(&pair) {
             continue;
         }
         let asked = ask(Arc::clone(stack), Arc::clone(server));
         let gateway = Arc::clone(&stack.gateway);
         waiting.spawn(async move {
             let answer = asked.await;
-            gateway.stacks.note_end(&pair, answer.is_some());
+            gateway.sessions.stacks.note_end(&pair, answer.is_some());
             (place, answer)
         });
     }
@@ -65,7 +65,7 @@ where
 fn note_late(stack: &Stack, is_done: &[bool]) {
     for (server, _) in stack.servers.iter().zip(is_done).filter(|(_, is_done)| !**is_done) {
         let grant = Arc::clone(&stack.holder.reference.id);
-        stack.gateway.stacks.note_late((grant, Arc::clone(&server.link.name)));
+        stack.gateway.sessions.stacks.note_late((grant, Arc::clone(&server.link.name)));
     }
 }
 

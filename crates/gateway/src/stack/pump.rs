@@ -13,7 +13,6 @@ use tokio::{
 use super::{Stack, event_ids::Seen};
 use crate::{
     body::{ClientBody, Cut},
-    gateway::CLOSING,
     response,
     spoken::META_SUBSCRIPTION,
     stream::{Channel, KEEP_ALIVE, WAITING, hand_over, wait_for_expiry},
@@ -142,8 +141,8 @@ impl Pump {
 
     /// The stream to the client, which begins with these bytes.
     pub(super) async fn run(mut self, first: Bytes, body: &mpsc::Sender<Result<Bytes, Cut>>) {
-        let mut changes = self.stack.gateway.changes.subscribe();
-        let mut arrivals = self.stack.gateway.stacks.arrivals.subscribe();
+        let mut changes = self.stack.gateway.config.changes();
+        let mut arrivals = self.stack.gateway.sessions.stacks.arrivals.subscribe();
         let (gateway, holder) = (Arc::clone(&self.stack.gateway), Arc::clone(&self.stack.holder));
         let mut send = Some(Ok(first));
         loop {
@@ -161,7 +160,7 @@ impl Pump {
                     Some((_, Said::Over)) | None => break,
                 },
                 // What has become of it is looked at above.
-                _ = changes.changed() => None,
+                _ = changes.next() => None,
                 arrived = arrivals.recv() => self.arrival(arrived).map(Ok),
                 () = wait_for_expiry(&gateway, &holder) => break,
                 () = tokio::time::sleep(KEEP_ALIVE) => Some(Ok(Bytes::from_static(b":\n\n"))),
@@ -198,7 +197,7 @@ impl Pump {
 
     fn now(&self) -> Now {
         let stack = &self.stack;
-        if *stack.gateway.changes.borrow() == CLOSING {
+        if stack.gateway.config.is_closing() {
             return Now::Gone;
         }
         let Some(Stack { servers: there, .. }) = stack.renew() else { return Now::Gone };

@@ -102,7 +102,7 @@ async fn request<'d>(
             None => Err(refuse_unknown(stack, known.name, uri, "(unknown resource)").await),
         },
         Target::Task(task) => {
-            let opened = stack.gateway.seal.open::<3>(Purpose::Task, task);
+            let opened = stack.gateway.keys.seal.open::<3>(Purpose::Task, task);
             let own = opened.filter(|[grant, _, _]| grant == stack.holder.id());
             match own.and_then(|[_, server, _]| stack.server(&server).cloned()) {
                 Some(server) => Ok(Route::Here { server, spliced: None, own: None }),
@@ -182,7 +182,7 @@ async fn notification(stack: &Stack, method: &str) -> Result<Route, Refusal> {
 fn reply(stack: &Stack, id: &Id) -> Route {
     // Whether it was handed out in this session is seen where it is used.
     let opened = match id {
-        Id::String(sealed) => stack.gateway.seal.open::<4>(Purpose::ServerRequest, sealed),
+        Id::String(sealed) => stack.gateway.keys.seal.open::<4>(Purpose::ServerRequest, sealed),
         Id::Integer(_) => None,
     };
     let own = opened.filter(|[grant, ..]| grant == stack.holder.id() && !stack.is_modern());

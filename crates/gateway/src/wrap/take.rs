@@ -50,7 +50,7 @@ impl Conversation<'_> {
         if line.iter().all(u8::is_ascii_whitespace) {
             return;
         }
-        let document = match receive::parse(gateway, line) {
+        let document = match receive::parse(&gateway.settings.bounds, line) {
             Ok(document) => document,
             Err(refusal) => return self.refuse(&refusal, None).await,
         };
@@ -111,7 +111,7 @@ impl Conversation<'_> {
         let ask = format!(
             r#"{{"jsonrpc":"2.0","id":0,"method":"tools/list","params":{{"_meta":{meta}}}}}"#
         );
-        let ask = receive::parse(&self.wrapped.gateway.inner, ask.into_bytes())?;
+        let ask = receive::parse(&self.wrapped.gateway.inner.settings.bounds, ask.into_bytes())?;
         let message = Message::read(&ask).map_err(|_| Refusal::Internal)?;
         let exchange = self.wrapped.exchange(headers(&self.client, &message).0);
         drop(call::answer(exchange, ask).await);
