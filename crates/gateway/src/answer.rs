@@ -1,5 +1,5 @@
-//! What comes back: checked, filtered where the policy bears on it, and passed
-//! on unchanged where it does not.
+//! Relaying answers: each is checked, filtered where the policy bears on it, and passed
+//! on unchanged where it does not. `settle` records how the call ended.
 
 mod events;
 mod json;

@@ -1,5 +1,5 @@
-//! What is known of a server's tools: their definitions, learnt from the server
-//! itself and kept until it says that they changed.
+//! The tool definitions of a server: fetched from the server itself, classified, and
+//! cached until the server says that they changed.
 
 mod fetch;
 

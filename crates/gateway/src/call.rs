@@ -18,13 +18,13 @@ use crate::{
     exchange::Exchange,
     judge::{Verdict, judge},
     outlive::{Ends, outlive},
-    receive,
+    protocol_version, receive,
     refusal::Refusal,
     reserve::reserve,
     send::send,
     session::Session,
     settle::settle,
-    spoken, subscriptions,
+    subscriptions,
 };
 
 /// Answers a message from its bytes. A legacy client that goes away has not cancelled
@@ -95,7 +95,7 @@ fn identify(mut exchange: Exchange, message: &Message<'_>) -> Result<Exchange, R
         }
         Message::Response { .. } | Message::Failure { .. } => (None, None),
     };
-    exchange.revision = spoken::revision(&exchange.headers, method, params)?;
+    exchange.revision = protocol_version::revision(&exchange.headers, method, params)?;
     let sealed = exchange.headers.get(SESSION).and_then(|value| value.to_str().ok());
     if let Some(sealed) = sealed.filter(|_| !exchange.is_modern() && method != Some("initialize")) {
         let (holder, server) = (&exchange.holder, exchange.server_name());

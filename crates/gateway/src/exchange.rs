@@ -1,4 +1,5 @@
-//! One request while it is being dealt with: who calls what, and by which rules.
+//! One request of a client while it is handled: the grant, the server, the policy and
+//! the session.
 
 use std::sync::Arc;
 

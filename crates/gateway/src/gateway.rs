@@ -1,4 +1,4 @@
-//! The gateway as others hold it: what is in force, and how to change it.
+//! The handle to the data path, and the state that all its requests share.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Who calls: under which name, from which page, with which token.
+//! Identifying the caller: the checks of Host and Origin, and the grant behind a token.
 
 use std::{net::IpAddr, sync::Arc};
 

@@ -23,11 +23,11 @@ use crate::{
     answer::{Expected, Shape, open_request_id},
     assess::{ToolList, Tools},
     exchange::Exchange,
+    protocol_version::{META_CAPABILITIES, TASKS_EXTENSION, mirrored_target},
     refusal::Refusal,
     repair,
     reserve::shorten,
     sealed_ids::{open_state, open_task},
-    spoken::{META_CAPABILITIES, TASKS_EXTENSION, mirrored_target},
 };
 
 /// Where a message goes.

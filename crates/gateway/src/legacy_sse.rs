@@ -1,7 +1,8 @@
-//! The oldest HTTP transport (2024-11-05) for clients: one stream on which all
-//! answers come, and a place to post messages to, which the stream begins with.
+//! The HTTP+SSE transport of 2024-11-05 for clients: one event stream that carries all
+//! answers, and an endpoint for messages, which the first event of the stream names.
 //!
-//! A message goes the way of every other; only where its answer is put differs.
+//! A message takes the same way as on every other transport (`call`); only its answer is
+//! delivered differently.
 
 mod follow;
 mod message;

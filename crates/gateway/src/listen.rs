@@ -1,5 +1,4 @@
-//! Taking connections: in the clear or by TLS, HTTP/1.1 or 2, and ending in
-//! good order.
+//! Accepting connections, with TLS or without, HTTP/1.1 or 2, and graceful shutdown.
 
 mod threads;
 

@@ -1,4 +1,4 @@
-//! What is counted and timed, for Prometheus.
+//! Metrics for Prometheus.
 
 use std::{
     fmt::{self, Write as _},

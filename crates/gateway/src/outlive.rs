@@ -1,4 +1,4 @@
-//! Work on a request that may outlive the client that waits for it.
+//! Work on a request that may continue after its client has disconnected.
 
 use std::{
     pin::Pin,

@@ -1,4 +1,4 @@
-//! Reading one message: whole, within its bounds, and only as JSON.
+//! Reading the body of a message: whole, within bounds, and only as JSON.
 
 use std::time::Duration;
 

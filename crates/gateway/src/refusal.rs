@@ -1,15 +1,13 @@
-//! What a client is told when it gets no answer of its server: the one place
-//! that maps what went wrong to JSON-RPC and HTTP.
+//! Refusals: the one place that maps errors to JSON-RPC and HTTP.
 //!
-//! Each has a text for the outside; details for the log are written where they
-//! are known. Neither holds secrets, nor anything an upstream wrote but a JSON-RPC
-//! error, which passes as the protocol has it, and the last stderr lines of a command
-//! that failed to start.
+//! Each has a text for the client; details are logged where they occur. Neither contains
+//! secrets, nor text of an upstream except a JSON-RPC error, which is passed on as the
+//! protocol requires, and the last stderr lines of a command that failed to start.
 
 use http::{HeaderValue, Response, StatusCode, header};
 use sluice_wire::{edit::quoted, mcp::Revision, rpc::Id};
 
-use crate::{body::ClientBody, response, spoken::TASKS_EXTENSION};
+use crate::{body::ClientBody, protocol_version::TASKS_EXTENSION, response};
 
 /// Why a request is refused, and whose doing it is.
 #[derive(Debug, Clone, PartialEq, Eq)]

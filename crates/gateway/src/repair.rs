@@ -1,13 +1,12 @@
-//! Sessions that a server has forgotten, begun again with the client's own
-//! introduction, so that the client need not notice.
+//! Repairing sessions: if a server has lost a session, a new one is begun with the
+//! client's own `initialize`, and the client does not notice.
 //!
-//! Only where nothing is lost by it: the server has said that it does not know
-//! the session, so it did not take the request; and within the session nothing
-//! was asked for that lasts, such as a subscription. What a session must be begun
-//! with is kept in memory, within bounds. Where it is not there, the client is
-//! told the session is gone, which is the protocol's own way.
+//! This is done only where nothing is lost: the server has said that it does not know the
+//! session, so it did not accept the request, and nothing was requested in the session
+//! that lasts, such as a subscription. What is needed for it is kept in memory, within
+//! bounds. Otherwise the client is told that the session is gone.
 
-mod kept;
+mod memory;
 
 use std::sync::{Arc, atomic::Ordering};
 
@@ -30,7 +29,7 @@ use crate::{
     settle::CallFailure,
 };
 
-pub(crate) use kept::Repairs;
+pub(crate) use memory::Repairs;
 
 /// Bytes of a refusal that is looked into.
 const LONGEST_REFUSAL: usize = 64 << 10;

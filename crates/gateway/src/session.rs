@@ -1,4 +1,5 @@
-//! Sessions of the legacy era: the id a client sees, and the upstream's behind it.
+//! Sessions of the legacy era: the id that the client knows, and the upstream's id that
+//! is sealed in it.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What the data path needs to know that no request can change.
+//! Settings of the data path, fixed when it starts.
 
 use sluice_http::address::Reach;
 use sluice_listener::AllowedCallers;

@@ -1,5 +1,5 @@
-//! How a forwarded call ended: charges given back where certainly nothing was
-//! sent, and the second record.
+//! Settling a call: the record of its outcome, and the release of its charges if
+//! certainly nothing was sent.
 
 mod failure;
 

@@ -1,21 +1,20 @@
-//! One address for all servers of a grant: `/mcp`.
+//! One endpoint for all servers of a grant: `/mcp`.
 //!
-//! What is asked of one server is handed to the very path that `/mcp/<server>`
-//! takes, under the server's own names: it is judged, limited and recorded there
-//! and nowhere else. What is asked of all is asked of each in the same way, and
-//! the answers are put together.
+//! A message for one server takes the same way as at `/mcp/<server>`, under the server's
+//! own names: it is judged, charged and recorded there. A message for all servers is sent
+//! to each in that way, and the answers are merged.
 
 mod event_ids;
+mod fan_in;
 mod follow;
-mod hello;
-mod kept;
+mod initialize;
 mod listen;
 mod lists;
 mod member;
+mod memory;
 mod merge;
 mod owners;
 mod parts;
-mod pump;
 mod route;
 
 use std::sync::Arc;
@@ -38,17 +37,17 @@ use crate::{
     grants::Holder,
     identify::Caller,
     outlive::{Ends, outlive},
-    receive,
+    protocol_version, receive,
     refusal::Refusal,
     response,
     send::LAST_EVENT,
     snapshot::ServerState,
-    spoken, stream,
+    stream,
 };
 use event_ids::{LastEvent, label};
 use route::Route;
 
-pub(crate) use kept::Stacks;
+pub(crate) use memory::Stacks;
 
 /// One request to all servers of a grant while it is dealt with.
 #[derive(Debug, Clone)]
@@ -57,7 +56,7 @@ pub(crate) struct Stack {
     pub(crate) holder: Arc<Holder>,
     /// The grant's servers that are there, in the grant's order.
     servers: Vec<Arc<ServerState>>,
-    pub(crate) session: Option<Arc<kept::Session>>,
+    pub(crate) session: Option<Arc<memory::StackSession>>,
     pub(crate) revision: Revision,
     pub(crate) headers: HeaderMap,
     token: Option<TokenHash>,
@@ -123,7 +122,7 @@ impl Stack {
     }
 
     /// The session that the client names.
-    fn named_session(&self) -> Result<Option<Arc<kept::Session>>, Refusal> {
+    fn named_session(&self) -> Result<Option<Arc<memory::StackSession>>, Refusal> {
         let Some(sealed) = self.headers.get(SESSION).and_then(|value| value.to_str().ok()) else {
             return Ok(None);
         };
@@ -170,12 +169,14 @@ pub(crate) async fn answer_parsed(stack: Stack, document: Document) -> Response<
             Box::pin(member::notify_all(&stack, document.text())).await;
             Ok(response::accepted())
         }
-        (Ok((stack, Route::Hello)), Some(id)) => hello::initialize(stack, &document, id).await,
-        (Ok((stack, Route::Discover)), Some(id)) => hello::discover(&stack, &document, id).await,
+        (Ok((stack, Route::Hello)), Some(id)) => initialize::initialize(stack, &document, id).await,
+        (Ok((stack, Route::Discover)), Some(id)) => {
+            initialize::discover(&stack, &document, id).await
+        }
         (Ok((stack, Route::List(list))), Some(id)) => {
             Box::pin(lists::list(&stack, list, &document, id)).await
         }
-        (Ok((stack, Route::Level)), Some(id)) => hello::level(&stack, &document, id).await,
+        (Ok((stack, Route::Level)), Some(id)) => initialize::level(&stack, &document, id).await,
         (Ok((stack, Route::Listen)), Some(id)) => {
             Box::pin(listen::listen(&stack, &document, id)).await
         }
@@ -193,9 +194,9 @@ fn identify(mut stack: Stack, message: &Message<'_>) -> Result<Stack, Refusal> {
         }
         Message::Response { .. } | Message::Failure { .. } => (None, None),
     };
-    stack.revision = spoken::revision(&stack.headers, method, params)?;
+    stack.revision = protocol_version::revision(&stack.headers, method, params)?;
     if stack.is_modern() && matches!(message, Message::Request { .. }) {
-        spoken::check_capabilities(params)?;
+        protocol_version::check_capabilities(params)?;
     }
     if !stack.is_modern() && method != Some("initialize") {
         stack.session = stack.named_session()?;
@@ -227,13 +228,15 @@ async fn answer_by_one(
 
 /// Opens the stream of a session: what all servers have to say.
 pub(crate) async fn get(mut stack: Stack) -> Result<Response<ClientBody>, Refusal> {
-    stack.revision = spoken::without_message(&stack.headers)?;
+    stack.revision = protocol_version::without_message(&stack.headers)?;
     stack.session = stack.named_session()?;
     if !stream::accepts_events(&stack.headers) {
         return Err(Refusal::NotAcceptable);
     }
     if stack.session.is_none() {
-        return Err(Refusal::Request("a stream needs a session: send `Mcp-Session-Id`".into()));
+        return Err(Refusal::Request(
+            "a stream needs a session: send `Mcp-StackSession-Id`".into(),
+        ));
     }
     let last = stack.headers.remove(LAST_EVENT);
     let last = match last.as_ref().map(|last| last.to_str().unwrap_or_default()) {
@@ -254,10 +257,12 @@ pub(crate) async fn get(mut stack: Stack) -> Result<Response<ClientBody>, Refusa
 
 /// Ends a session, at every server.
 pub(crate) async fn delete(mut stack: Stack) -> Result<Response<ClientBody>, Refusal> {
-    stack.revision = spoken::without_message(&stack.headers)?;
+    stack.revision = protocol_version::without_message(&stack.headers)?;
     stack.session = stack.named_session()?;
     let Some(session) = stack.session.clone() else {
-        return Err(Refusal::Request("there is no session to end: send `Mcp-Session-Id`".into()));
+        return Err(Refusal::Request(
+            "there is no session to end: send `Mcp-StackSession-Id`".into(),
+        ));
     };
     stack.gateway.sessions.stacks.forget(&stack.holder, &session.id);
     Box::pin(member::end_sessions(&stack, &session)).await;

@@ -1,5 +1,5 @@
-//! Streams of their own: what a server has to say besides its answers, in the
-//! legacy era by GET; and the end of a session.
+//! Legacy streams that a client opens with GET for notifications and requests of the
+//! server, and the end of a session with DELETE.
 
 use std::{
     pin::Pin,
@@ -23,13 +23,13 @@ use crate::{
     gateway::Inner,
     grants::Holder,
     live_config::Changes,
+    protocol_version,
     refusal::Refusal,
     repair,
     reserve::Permitted,
     response,
     send::{LAST_EVENT, forward},
     session::Session,
-    spoken,
 };
 
 /// How often a stream says that it is alive, which also finds out who is gone.
@@ -42,7 +42,7 @@ pub(crate) const LIST_CHANGED: &str = "notifications/tools/list_changed";
 /// Settles the session of a request without a message. In the modern era there
 /// is neither.
 pub(crate) fn identify(mut exchange: Exchange) -> Result<Exchange, Refusal> {
-    exchange.revision = spoken::without_message(&exchange.headers)?;
+    exchange.revision = protocol_version::without_message(&exchange.headers)?;
     let sealed = exchange.headers.get(SESSION).and_then(|value| value.to_str().ok());
     if let Some(sealed) = sealed {
         exchange.session = Some(Session::open(

@@ -1,5 +1,5 @@
-//! Subscriptions of the modern era: many clients listen, and the server sees one
-//! listener for all who want to hear the same.
+//! `subscriptions/listen` of the modern era: clients with the same wish share one
+//! subscription at the server.
 
 mod feed;
 
@@ -23,10 +23,10 @@ use crate::{
     body::{ClientBody, Cut},
     exchange::Exchange,
     link::Link,
+    protocol_version::{self, META_SUBSCRIPTION},
     refusal::Refusal,
     response,
     sealed_ids::{open_task, seal_task},
-    spoken::{self, META_SUBSCRIPTION},
     stream::{Channel, KEEP_ALIVE, LIST_CHANGED, News, WAITING, Watcher, hand_over},
 };
 use feed::{Feed, Heard};
@@ -63,7 +63,7 @@ pub(crate) async fn listen(
     id: &Id,
 ) -> Result<Response<ClientBody>, Refusal> {
     let params = document.root().get("params");
-    spoken::check_capabilities(params)?;
+    protocol_version::check_capabilities(params)?;
     let wish = wish(exchange, params)?;
     let (feed, heard, acknowledged) = if exchange.server.link.state.is_builtin() {
         (None, None, format!(r#"{{"notifications":{wish}}}"#))

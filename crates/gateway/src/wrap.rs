@@ -1,6 +1,5 @@
-//! One client that has started this process, in front of one server: its messages
-//! come as lines, go the way of every other, and all that is for it goes out as
-//! lines.
+//! The gateway over stdio, for the client that started this process in front of one
+//! server: its lines take the same way as messages of every other transport (`call`).
 
 mod lines;
 mod take;

@@ -1,4 +1,4 @@
-//! Answers that are event streams: each event is looked at before it passes.
+//! Answers that are event streams: each event is checked before it is passed on.
 
 use std::{
     collections::VecDeque,

@@ -1,7 +1,7 @@
-//! Changing what a policy bears on: lists, capabilities, requests of the server,
-//! and ids that must be the gateway's own.
+//! Rewriting results: lists and capabilities are filtered by the policy, and ids of the
+//! server's are replaced by sealed ones.
 //!
-//! What cannot be filtered with certainty is refused whole.
+//! A result that cannot be filtered with certainty is refused whole.
 
 use std::sync::LazyLock;
 
@@ -16,9 +16,9 @@ use super::{Expected, Shape, server_request};
 use crate::{
     assess,
     exchange::Exchange,
+    protocol_version::TASKS_EXTENSION,
     refusal::Refusal,
     sealed_ids::{seal_state, seal_task},
-    spoken::TASKS_EXTENSION,
 };
 
 /// How long a client may keep a list, in milliseconds.

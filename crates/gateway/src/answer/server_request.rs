@@ -1,8 +1,8 @@
-//! What a server asks of its client: sampling, elicitation, roots.
+//! Requests of a server to its client: sampling, elicitation, roots.
 //!
-//! In the legacy era these are requests on a stream, whose ids become ours so
-//! that an answer finds only the request that was let through. In the modern
-//! era they are part of a result.
+//! In the legacy era they are requests on a stream. Their ids are replaced by sealed ones,
+//! so that an answer reaches only a request that was passed on. In the modern era they
+//! are part of a result.
 
 use std::sync::Arc;
 

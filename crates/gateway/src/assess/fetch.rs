@@ -1,4 +1,4 @@
-//! Asking a server for its tools, as a client of our own.
+//! Fetching a server's list of tools with the gateway's own MCP client.
 
 use sluice_http::SendError;
 use sluice_upstream::client::ClientError;

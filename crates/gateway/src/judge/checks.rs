@@ -8,8 +8,8 @@ use super::ToolCall;
 use crate::{
     assess::ToolList,
     exchange::Exchange,
+    protocol_version::{META_CAPABILITIES, META_VERSION, argument_text, mirrored},
     refusal::Refusal,
-    spoken::{META_CAPABILITIES, META_VERSION, argument_text, mirrored},
 };
 
 /// Parameters that change what happens, so that no other may resemble one.

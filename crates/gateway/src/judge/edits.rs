@@ -11,7 +11,7 @@ use sluice_wire::{
 };
 
 use super::Replaced;
-use crate::{exchange::Exchange, refusal::Refusal, spoken::META_CAPABILITIES};
+use crate::{exchange::Exchange, protocol_version::META_CAPABILITIES, refusal::Refusal};
 
 /// Capabilities of a client, by what a policy calls them.
 static DECLARED: LazyLock<Vec<(ServerRequest, Governed)>> = LazyLock::new(|| {

@@ -1,4 +1,4 @@
-//! Following a server's own stream for a client that has only one.
+//! Relays the server's own stream to a client of this transport, which has only one.
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,5 +1,5 @@
-//! One message posted by a client of the oldest transport: it is taken, and its
-//! answer comes on the client's stream.
+//! A message that a client of this transport posted: it is accepted at once, and its
+//! answer is delivered on the client's stream.
 
 use std::{panic::AssertUnwindSafe, sync::Arc};
 

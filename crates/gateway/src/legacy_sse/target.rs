@@ -1,5 +1,5 @@
-//! What a client of this transport is connected to: one server, or all servers of
-//! its grant.
+//! The other end of a connection of this transport: one server, or all servers of the
+//! grant.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Messages of the gateway's own. They are built here, so that there is no way to send
-//! other bytes under their name.
+//! Messages of the gateway's own. They are built here, so that no other bytes can be
+//! sent under their name.
 
 use bytes::Bytes;
 use http::Method;
@@ -9,8 +9,8 @@ use super::Permitted;
 use crate::{
     answer::Shape,
     judge::Outgoing,
+    protocol_version::{META_CAPABILITIES, META_VERSION},
     refusal::Refusal,
-    spoken::{META_CAPABILITIES, META_VERSION},
 };
 
 /// Says that an introduction is over.

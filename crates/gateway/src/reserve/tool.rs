@@ -1,4 +1,5 @@
-//! The decision on a tool call: charged, recorded, or kept for people to decide.
+//! The decision on a tool call: its charges are reserved, or its denial recorded, or it
+//! is held until people decide.
 
 use std::{borrow::Cow, fmt, fmt::Write as _, sync::Arc};
 

@@ -1,5 +1,5 @@
-//! Denials of what no server is there for: nothing is judged, because there is
-//! no policy to judge by, and each is recorded all the same.
+//! Denials of requests that no server of the grant can answer. There is no policy to
+//! judge them by, and each is recorded.
 
 use std::{borrow::Cow, sync::Arc};
 

@@ -1,5 +1,5 @@
-//! Ids of events, which clients name when they take a stream up again: they say
-//! whose event it was, because two servers may use the same ids.
+//! Event ids for resuming a stream of all servers. They contain the server's name,
+//! because two servers may use the same ids.
 
 use std::{
     collections::BTreeMap,

@@ -1,5 +1,5 @@
-//! Following the streams of all servers in the legacy era. One that ends, or
-//! cannot be had, is opened again; the others do not notice.
+//! Following the streams of all servers in the legacy era. A stream that ends or cannot
+//! be opened is opened again, without an effect on the others.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,8 +10,8 @@ use http_body_util::BodyExt as _;
 use super::{
     Stack,
     event_ids::{LastEvent, Seen},
+    fan_in::{Form, Pump, Said, Voice, feed},
     member,
-    pump::{Form, Pump, Said, Voice, feed},
 };
 use crate::{
     answer::{EventStream, event_in},

@@ -1,5 +1,5 @@
-//! Listening to all servers in the modern era: what each agrees to tell is
-//! acknowledged together, and told on one stream.
+//! `subscriptions/listen` for all servers of a grant: the acknowledgements are merged, and
+//! the notifications are sent on one stream.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -16,12 +16,12 @@ use tokio::time::Instant;
 
 use super::{
     Stack,
+    fan_in::{Form, LISTS, Pump, Said, Voice, feed},
     follow::{FIRST_PAUSE, LONGEST_PAUSE, renew_exchange, report_change, watch},
     member,
     merge::merge,
     owners,
     parts::PART_TIMEOUT,
-    pump::{Form, LISTS, Pump, Said, Voice, feed},
 };
 use crate::{
     answer::event_in, body::ClientBody, call, exchange::Exchange, receive, refusal::Refusal,

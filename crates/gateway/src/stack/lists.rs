@@ -1,5 +1,5 @@
-//! Lists of all servers as one: every server's pages, under names that say whose
-//! each thing is, in the order of the grant.
+//! Lists of all servers as one: the pages of every server, in the order of the grant, with
+//! names prefixed by the server's.
 
 use std::{collections::HashSet, sync::Arc};
 

@@ -1,5 +1,5 @@
-//! Visiting one server on behalf of a client that uses them all: in the session
-//! that the client has there, which is begun when it is first needed.
+//! Exchanges with one server of a stack, in the session that the client has there. The
+//! session is begun when it is first needed.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use super::{
     Stack,
-    kept::{Opened, Session},
+    memory::{Opened, StackSession},
     parts::PART_TIMEOUT,
 };
 use crate::{
@@ -51,7 +51,7 @@ pub(super) async fn open_exchange(
 /// A exchange in a session that stands already; `None` if there is none.
 pub(super) async fn resume_exchange(
     stack: &Stack,
-    session: &Session,
+    session: &StackSession,
     server: &Arc<ServerState>,
 ) -> Option<Exchange> {
     let opened = session.member(&server.link.name).lock().await.opened.clone();
@@ -83,7 +83,7 @@ fn is_same(opened: &Opened, server: &ServerState) -> bool {
 /// What client and server have agreed on; they are introduced if need be.
 async fn open_session(
     stack: &Stack,
-    session: &Session,
+    session: &StackSession,
     server: &Arc<ServerState>,
 ) -> Option<Opened> {
     let begun = Instant::now();
@@ -105,7 +105,7 @@ async fn open_session(
 /// Introduces the client to a server, and gives what the server says of itself.
 pub(super) async fn introduce(
     stack: &Stack,
-    session: &Session,
+    session: &StackSession,
     server: &Arc<ServerState>,
 ) -> Option<Document> {
     let member = session.member(&server.link.name);
@@ -125,7 +125,7 @@ pub(super) async fn forget(stack: &Stack, server: &ServerState) {
 
 async fn introduce_client(
     stack: &Stack,
-    session: &Session,
+    session: &StackSession,
     server: &Arc<ServerState>,
 ) -> Option<(Opened, Document)> {
     let mut headers = stack.headers.clone();
@@ -167,7 +167,7 @@ pub(super) async fn notify_all(stack: &Stack, message: &str) {
 
 /// Ends the sessions that a session is made of. Nothing depends on it: one that
 /// nobody uses expires.
-pub(super) async fn end_sessions(stack: &Stack, session: &Session) {
+pub(super) async fn end_sessions(stack: &Stack, session: &StackSession) {
     let ending = stack.servers.iter().map(|server| async move {
         let exchange = resume_exchange(stack, session, server).await?;
         stream::delete(exchange).await.ok()

@@ -1,4 +1,4 @@
-//! Putting together what several servers say of themselves.
+//! Merging the capabilities and the metadata of several servers.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Whose a resource is. Addresses are not prefixed, because clients and servers
-//! pass them around in texts; so the lists of the servers tell.
+//! Which server owns a resource. URIs are not prefixed, because clients and servers pass
+//! them around in texts, so the owner is found in the servers' lists.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Asking every server of a grant for its part of an answer, all at once. One
-//! that is slow or dead keeps nobody waiting: its part is left out.
+//! Asking all servers of a grant at once for their parts of an answer. The part of a
+//! server that is slow or dead is left out.
 
 use std::{sync::Arc, time::Duration};
 

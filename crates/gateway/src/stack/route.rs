@@ -1,6 +1,6 @@
-//! Whom a message is for: one server, all of them, or nobody.
+//! Routing a message of a stack: to one server, to all of them, or to none.
 //!
-//! A server's name cannot contain `_`, so the first `__` of a name is where the
+//! A server's name cannot contain `_`, so the first `__` of a tool's name is where the
 //! server's name ends.
 
 use std::sync::Arc;

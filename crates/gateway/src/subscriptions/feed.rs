@@ -1,4 +1,4 @@
-//! One subscription at a server, which many clients share.
+//! One subscription at a server, shared by its clients.
 
 use std::sync::{
     Arc, OnceLock,

@@ -1,5 +1,5 @@
-//! Taking in one line of the client: the message in it goes the way of one that
-//! was posted, with the headers that a client over HTTP would have sent.
+//! Handling one line of the client as a posted message, with the headers that a client
+//! over HTTP would have sent.
 
 use std::{
     panic::AssertUnwindSafe,
@@ -23,9 +23,9 @@ use crate::{
     call,
     exchange::Exchange,
     legacy_sse::{Client, Delivery, begin_following, encode_event},
+    protocol_version::{self, META_VERSION, argument_text, mirrored_target},
     receive,
     refusal::Refusal,
-    spoken::{self, META_VERSION, argument_text, mirrored_target},
 };
 
 /// What is known of a request before it is dealt with.
@@ -101,7 +101,7 @@ impl Conversation<'_> {
         if is_told_era || state.only_child_era().await != Some(Era::Legacy) {
             return Ok(());
         }
-        spoken::check_capabilities(params)?;
+        protocol_version::check_capabilities(params)?;
         if self.is_introduced.swap(true, Ordering::Relaxed) {
             return Ok(());
         }

@@ -1,4 +1,4 @@
-//! How sessions began, in bounded memory.
+//! The `initialize` messages of sessions, in bounded memory.
 
 use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError,

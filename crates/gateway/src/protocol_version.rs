@@ -1,7 +1,7 @@
-//! Which revision a request speaks, and whether its headers say what its body does.
+//! The revision of a message, and the check that mirrored headers agree with the body.
 //!
-//! The body decides. On modern requests a header that disagrees is refused; on
-//! legacy ones mirrored headers mean nothing and are not passed on.
+//! The body is authoritative. A modern request whose headers disagree is refused; on
+//! legacy requests mirrored headers have no meaning and are not forwarded.
 
 use http::HeaderMap;
 use sluice_http::headers::REVISION;

@@ -1,5 +1,5 @@
-//! A stream on which all servers are heard: what each one's follower says is
-//! passed on, and the client is told when what it may see changes.
+//! One event stream fed by all servers: events of each are passed on, and the client is
+//! notified when its lists change.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use tokio::{
 use super::{Stack, event_ids::Seen};
 use crate::{
     body::{ClientBody, Cut},
+    protocol_version::META_SUBSCRIPTION,
     response,
-    spoken::META_SUBSCRIPTION,
     stream::{Channel, KEEP_ALIVE, WAITING, hand_over, wait_for_expiry},
     subscriptions::tag,
 };
@@ -173,7 +173,7 @@ impl Pump {
     /// A server that was missing is there: who may have missed it looks again.
     fn arrival(
         &self,
-        arrived: Result<super::kept::Pair, broadcast::error::RecvError>,
+        arrived: Result<super::memory::Pair, broadcast::error::RecvError>,
     ) -> Option<Bytes> {
         match arrived {
             Ok((grant, _)) if grant != self.stack.holder.reference.id => None,

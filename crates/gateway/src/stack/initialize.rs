@@ -1,4 +1,4 @@
-//! Getting to know all servers at once, and what else every server is told.
+//! `initialize`, `server/discover` and `logging/setLevel` for all servers of a grant.
 
 use std::sync::Arc;
 
@@ -12,9 +12,8 @@ use sluice_wire::{
 };
 
 use super::{
-    Stack,
-    kept::{Hello, Session},
-    member,
+    Stack, member,
+    memory::{Hello, StackSession},
     merge::{info, merge, meta},
     parts::{Parts, gather_parts},
 };
@@ -36,7 +35,7 @@ pub(super) async fn initialize(
     document: &Document,
     id: &Id,
 ) -> Result<Response<ClientBody>, Refusal> {
-    let session = Arc::new(Session::new(&stack.gateway, hello(document, id)?));
+    let session = Arc::new(StackSession::new(&stack.gateway, hello(document, id)?));
     let (gateway, holder) = (Arc::clone(&stack.gateway), Arc::clone(&stack.holder));
     let parts = gather_parts(&stack, |stack, server| {
         let session = Arc::clone(&session);
