@@ -4,8 +4,8 @@
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use sluice_catalog::{
-    Catalog, CatalogError, Counts, Evidence, Evident, Found, Hit, Server, Tool, Traits, abilities,
-    reasons_for_policy,
+    Catalog, CatalogError, Counts, Evidence, Evident, Hit, SearchResults, Server, Tool, Traits,
+    abilities, reasons_for_policy,
 };
 use sluice_classify::{Category, Risk};
 use sluice_policy::{ToolSeen, suggest_entry, suggest_policy};
@@ -196,8 +196,8 @@ impl From<&Hit> for KnownHit {
     }
 }
 
-impl From<&Found> for KnownFound {
-    fn from(found: &Found) -> KnownFound {
+impl From<&SearchResults> for KnownFound {
+    fn from(found: &SearchResults) -> KnownFound {
         KnownFound {
             servers: found.servers.iter().map(KnownServer::from).collect(),
             tools: found.tools.iter().map(KnownHit::from).collect(),
@@ -245,7 +245,7 @@ impl KnownToolPage {
         tool: &Tool,
     ) -> Result<KnownToolPage, CatalogError> {
         let suggested = suggest_entry(seen(tool));
-        let related = catalog.related(server, tool)?;
+        let related = catalog.related_tools(server, tool)?;
         Ok(KnownToolPage {
             server: server.name.clone(),
             slug: server.slug.clone(),

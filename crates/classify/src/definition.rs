@@ -1,4 +1,4 @@
-//! A tool's definition, as far as it is looked at, and its parameters.
+//! The parts of a tool's definition that are classified, and its parameters.
 
 use sluice_wire::json::Value;
 
@@ -8,7 +8,7 @@ const MOST_SCHEMAS: usize = 512;
 /// Schemas within schemas.
 const DEEPEST: usize = 6;
 
-/// What a server says of one of its tools.
+/// The definition of a tool.
 #[derive(Debug, Clone, Copy)]
 pub struct Definition<'d> {
     pub name: &'d str,
@@ -89,7 +89,7 @@ impl<'d> Parameter<'d> {
 
 impl<'d> Parameter<'d> {
     /// Texts it offers to be sent as they are: its default, a constant, examples.
-    pub(crate) fn offered(&self) -> impl Iterator<Item = &'d str> + use<'d> {
+    pub(crate) fn sample_values(&self) -> impl Iterator<Item = &'d str> + use<'d> {
         let examples = self.schema.get("examples").and_then(Value::items).into_iter().flatten();
         let single = ["default", "const"].into_iter();
         let schema = self.schema;

@@ -1,8 +1,8 @@
-//! What surrounds a tool: its server's name and the other tools there.
+//! The context of a tool: its server's name and the server's other tools.
 
 use crate::{
     definition::Definition,
-    fact::{Facts, Place, Position},
+    fact::{Facts, Location, Position},
     finding::skeleton,
     lexicon::LEXICON,
     observe::Lead,
@@ -10,7 +10,7 @@ use crate::{
     words::{self, place},
 };
 
-/// Tools of a server that are looked at for what is usual there.
+/// How many tools of a server are examined for its conventions.
 const MOST_TOOLS: usize = 1000;
 
 /// The tools of one server, looked at once for all of them.
@@ -49,13 +49,14 @@ impl<'d> Siblings<'d> {
             let classes = known.noun.with(known.verb);
             if !classes.is_empty() {
                 let (start, end) = (word.start, word.end);
-                let at = Place { part: Part::Server, parameter: "", text: self.server, start, end };
+                let at =
+                    Location { part: Part::Server, parameter: "", text: self.server, start, end };
                 facts.add(Position::Server, classes, at);
             }
         }
         if self.mostly_read {
             let text = "most of them read";
-            let at = Place {
+            let at = Location {
                 part: Part::Siblings,
                 parameter: "",
                 text,

@@ -5,14 +5,14 @@ use std::io;
 use clap::ValueEnum;
 use tracing_subscriber::{EnvFilter, fmt};
 
-use crate::environment::Environment;
+use sluice_config::Environment;
 
-/// How log lines look.
+/// Format of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogFormat {
     /// For people.
     Text,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
 }
 

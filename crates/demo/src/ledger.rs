@@ -44,7 +44,7 @@ impl fmt::Display for Money {
     }
 }
 
-/// INVARIANT: the balance and what is owed never fall below zero.
+/// INVARIANT: the balance and the amounts owed never fall below zero.
 #[derive(Debug)]
 pub(crate) struct Ledger {
     balance: Money,
@@ -68,17 +68,17 @@ impl Invoice {
         self.amount
     }
 
-    pub(crate) fn owed(&self) -> Money {
+    pub(crate) fn amount_owed(&self) -> Money {
         self.owed
     }
 
-    pub(crate) fn paid(&self) -> Money {
+    pub(crate) fn amount_paid(&self) -> Money {
         self.amount.less(self.owed)
     }
 }
 
 impl Ledger {
-    pub(crate) fn seeded() -> Self {
+    pub(crate) fn with_sample_data() -> Self {
         Ledger {
             balance: Money::of(1000, 0),
             invoices: [

@@ -167,7 +167,7 @@ fn assess<'d>(
     let declared =
         tool.get("_meta").and_then(|meta| meta.get("sluicegate/category")).and_then(Value::as_str);
     match declared.and_then(Category::from_name) {
-        Some(category) => assessment.declared(category),
+        Some(category) => assessment.with_declared_category(category),
         None => assessment,
     }
 }

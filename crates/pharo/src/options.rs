@@ -1,15 +1,15 @@
-//! Which image, and how long to wait for it.
+//! Options: the address of the image, and time limits.
 
 use std::time::Duration;
 
 use sluice_wire::json::{Bounds, Document, Kind, Value};
 
-/// The port that the image opens if it is told no other.
+/// The default port of the image.
 pub const DEFAULT_PORT: u16 = 8086;
 /// How long the original waits.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What a server is started with.
+/// The options of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
     /// The machine that the image runs on.
@@ -46,7 +46,7 @@ pub enum OptionsError {
 }
 
 impl Options {
-    /// These options with what a JSON object says in their place; `span` reads a
+    /// These options, overridden by those in a JSON object; `span` reads a
     /// span of time such as `30s`.
     pub fn overlaid(
         self,
@@ -59,17 +59,18 @@ impl Options {
         let mut options = self;
         for (key, value) in members {
             match key.as_str().unwrap_or_default() {
-                "host" => options.host = named("host", "a text", text(value))?,
+                "host" => options.host = require_option("host", "a text", text(value))?,
                 "port" => {
-                    options.port = named("port", "a number from 1 to 65535", port(value))?;
+                    options.port = require_option("port", "a number from 1 to 65535", port(value))?;
                 }
                 "timeout" => {
                     let timeout = value.as_str().and_then(&span);
-                    options.timeout = named("timeout", "a span of time such as `30s`", timeout)?;
+                    options.timeout =
+                        require_option("timeout", "a span of time such as `30s`", timeout)?;
                 }
                 "tool_errors" => {
                     let flag = value.as_bool().filter(|_| value.kind() == Kind::Bool);
-                    options.tool_errors = named("tool_errors", "true or false", flag)?;
+                    options.tool_errors = require_option("tool_errors", "true or false", flag)?;
                 }
                 other => return Err(OptionsError::Unknown(other.chars().take(64).collect())),
             }
@@ -88,7 +89,7 @@ impl Options {
     }
 }
 
-fn named<T>(
+fn require_option<T>(
     name: &'static str,
     expected: &'static str,
     value: Option<T>,

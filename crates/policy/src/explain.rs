@@ -1,4 +1,6 @@
-//! Explanations: the same judgement, watched, as data for people and programs.
+//! Explanations: the decision on one call, with a trace of every check.
+//!
+//! An explanation runs the same code as a real decision, with a recording witness.
 
 mod report;
 
@@ -15,7 +17,7 @@ use crate::{
 use report::Recorder;
 pub use report::{ChargeReport, Explanation, Step};
 
-/// Explains what the policy says of a call when its counters read so.
+/// Explains the decision on a call, with the given counter readings.
 ///
 /// The outcome is the one under enforcement, also in shadow mode.
 pub fn explain(
@@ -28,13 +30,13 @@ pub fn explain(
     let mut recorder = Recorder::default();
     let decision = judge_watched(policy, call, facts, at, &mut recorder);
     let mut explanation = match decision {
-        Decision::Deny(denial) => denied(&denial),
-        Decision::Hold(terms) => Explanation::held(&terms),
+        Decision::Deny(denial) => explain_denial(&denial),
+        Decision::Hold(terms) => Explanation::of_hold(&terms),
         Decision::Allow(allow) => {
             recorder.limits(&allow, &reading);
             match allow.admit(&reading) {
-                Err(denial) => denied(&denial),
-                Ok(()) => Explanation::allowed(&allow, &reading),
+                Err(denial) => explain_denial(&denial),
+                Ok(()) => Explanation::of_allow(&allow, &reading),
             }
         }
     };
@@ -43,7 +45,7 @@ pub fn explain(
     explanation
 }
 
-fn denied(denial: &Denial<'_>) -> Explanation {
+fn explain_denial(denial: &Denial<'_>) -> Explanation {
     Explanation {
         outcome: denial.outcome().name(),
         rule: Some(denial.rule.clone().into_owned()),

@@ -1,7 +1,7 @@
-//! What judging lets itself be watched through.
+//! The observer of a decision, which is notified of every check.
 //!
-//! A decision on the data path has a [`Silent`] witness, which the compiler
-//! removes; an explanation has one that writes everything down.
+//! Decisions on the data path use the [`Silent`] witness, which the compiler
+//! removes; an explanation uses one that records every check.
 
 use sluice_wire::json::Value;
 
@@ -18,10 +18,10 @@ use crate::{
     standing::{Applying, Unavailable},
 };
 
-/// Told of every check, in the order they are made.
+/// Notified of every check, in the order they are made.
 pub(crate) trait Witness {
-    /// Which entries apply, or why the tool cannot be had.
-    fn standing(
+    /// Which entries apply, or why the tool is unavailable.
+    fn note_standing(
         &mut self,
         _policy: &Policy,
         _facts: Facts<'_>,
@@ -29,9 +29,9 @@ pub(crate) trait Witness {
     ) {
     }
     /// Arguments were checked against a schema.
-    fn validated(&mut self, _rule: &str, _refusal: Option<&str>) {}
+    fn note_validation(&mut self, _rule: &str, _refusal: Option<&str>) {}
     /// A condition of `require`, `deny_if` or `approval` was judged.
-    fn condition(
+    fn note_condition(
         &mut self,
         _list: &'static str,
         _condition: &Condition,
@@ -40,14 +40,14 @@ pub(crate) trait Witness {
     ) {
     }
     /// All conditions of a predicate of `deny_if` or `approval` hold.
-    fn fired(&mut self, _list: &'static str, _predicate: &Predicate) {}
+    fn note_predicate(&mut self, _list: &'static str, _predicate: &Predicate) {}
     /// An entry does or does not ask for approval of this call.
-    fn approval(&mut self, _approval: &Approval, _asks: bool, _consent: Consent) {}
+    fn note_approval(&mut self, _approval: &Approval, _asks: bool, _consent: Consent) {}
     /// How much the call adds to a limit's counter was worked out.
-    fn amount(&mut self, _limit: &Limit, _amount: &Result<Amount, Denial<'_>>) {}
+    fn note_amount(&mut self, _limit: &Limit, _amount: &Result<Amount, Denial<'_>>) {}
 }
 
-/// Watches nothing.
+/// Ignores everything.
 pub(crate) struct Silent;
 
 impl Witness for Silent {}

@@ -1,19 +1,19 @@
-//! Putting Sluicegate before servers: what an entry is to become, and the text
-//! of the file with it.
+//! Routes servers through Sluicegate: plans the new entries and rewrites the file.
 
 use serde_json::Value;
 
 use crate::{
+    diff,
     digest::Fingerprints,
     entry::{self, Entry, Spot, Transport},
     file::{ConfigFile, body, with_body},
     json,
-    place::{Form, Syntax},
-    shown, splice, tables,
+    locations::{FileFormat, Syntax},
+    splice, tables,
     wrapped::URL_VARIABLE,
 };
 
-/// How Sluicegate is started.
+/// How clients start Sluicegate.
 #[derive(Debug, Clone)]
 pub struct Front {
     /// The path that clients are to start.
@@ -38,7 +38,7 @@ impl Front {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan<'e> {
     pub entry: &'e Entry,
-    /// What it is called in counters and the log.
+    /// Its name in counters and the log.
     pub name: String,
     /// The path of its policy.
     pub policy: String,
@@ -121,7 +121,11 @@ impl ConfigFile {
             match self.rewritten(&text, plan, front) {
                 Ok((new, entry)) => {
                     let sides = [&text, &new].map(|text| value(text, self.form, &plan.entry.keys));
-                    adoption.diff.push_str(&shown::diff(self.form.syntax, &plan.entry.keys, sides));
+                    adoption.diff.push_str(&diff::diff_entry(
+                        self.form.syntax,
+                        &plan.entry.keys,
+                        sides,
+                    ));
                     adoption.adopted.push(plan.entry);
                     adoption.written.push(entry);
                     text = new;
@@ -165,7 +169,7 @@ impl ConfigFile {
         let new = splice::splice(text, edits).ok_or(AdoptError::Shape)?;
         // INVARIANT: what was written reads as the same server, behind Sluicegate;
         // nothing is written that does not.
-        let read = crate::file::located(&new, self.form).map_err(|_| AdoptError::Shape)?;
+        let read = crate::file::locate_entries(&new, self.form).map_err(|_| AdoptError::Shape)?;
         let now = read.iter().find(|one| &one.keys == keys).ok_or(AdoptError::Shape)?;
         let spot = Spot {
             client: self.client,
@@ -181,7 +185,7 @@ impl ConfigFile {
     }
 }
 
-pub(crate) fn value(text: &str, form: Form, keys: &[String]) -> Option<Value> {
+pub(crate) fn value(text: &str, form: FileFormat, keys: &[String]) -> Option<Value> {
     match form.syntax {
         Syntax::Json => json::value(text, keys),
         Syntax::Toml => tables::value(text, keys),

@@ -1,4 +1,4 @@
-//! One server as a client's file has it.
+//! The entry of one server in a client's file.
 
 use std::path::{Path, PathBuf};
 
@@ -7,9 +7,9 @@ use serde_json::{Map, Value};
 use crate::{
     adopt::Front,
     client::Client,
-    digest::{sha256, sorted},
+    digest::{sha256, sort_keys},
     guarded::{Guarded, MASK},
-    memory::Seen,
+    memory::SeenEntry,
     wrapped,
 };
 
@@ -29,11 +29,11 @@ pub struct Entry {
     pub is_disabled: bool,
     /// Whether the file has the same name twice, of which clients take the last.
     pub is_repeated: bool,
-    /// What is said there of it, if it goes through Sluicegate.
+    /// The settings of its `sluice wrap`, if it goes through Sluicegate.
     pub wrapped: Option<Wrapped>,
     /// Keys that lead to it in the file.
     pub(crate) keys: Vec<String>,
-    /// What the client itself starts or connects to.
+    /// The command or URL that the client itself uses.
     pub(crate) own: Transport,
     /// What stands for its variables or headers: names, and a fingerprint of all
     /// values.
@@ -46,7 +46,7 @@ pub struct Entry {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scope {
     User,
-    /// Whoever works in this folder.
+    /// All users of this folder.
     Project(PathBuf),
 }
 
@@ -76,28 +76,28 @@ pub enum Transport {
     Unclear,
 }
 
-/// What is known of a server that goes through `sluice wrap`.
+/// The settings of a server that goes through `sluice wrap`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wrapped {
-    /// What it is called in counters and the log.
+    /// Its name in counters and the log.
     pub name: String,
     pub policy: String,
 }
 
 impl Transport {
     /// The command line or URL, with its secrets masked.
-    pub fn shown(&self) -> String {
+    pub fn to_masked(&self) -> String {
         match self {
             Transport::Command { program, args, .. } => {
-                let words = std::iter::once(program).chain(args).map(Guarded::shown);
+                let words = std::iter::once(program).chain(args).map(Guarded::as_masked);
                 words.collect::<Vec<_>>().join(" ")
             }
-            Transport::Url { url, .. } => url.shown().to_owned(),
+            Transport::Url { url, .. } => url.as_masked().to_owned(),
             Transport::Unclear => "neither a command nor a URL".to_owned(),
         }
     }
 
-    /// What it is called in JSON.
+    /// Its name in JSON output.
     pub fn kind(&self) -> &'static str {
         match self {
             Transport::Command { .. } => "stdio",
@@ -124,14 +124,13 @@ impl Entry {
     /// variables a command may have other tools, as a URL may with other headers,
     /// and is another server.
     pub fn identity(&self) -> String {
-        let (kind, shown) = (self.transport.kind(), self.transport.shown());
+        let (kind, shown) = (self.transport.kind(), self.transport.to_masked());
         let text = format!("{kind}\n{shown}\n{}", self.variables);
         sha256(text.as_bytes()).chars().take(16).collect()
     }
 
-    /// A text without any secret of this entry, whoever has put it there: servers
-    /// repeat in their errors what they were sent.
-    pub fn scrubbed(&self, text: &str) -> String {
+    /// Removes this entry's secrets from a text: servers may repeat them in errors.
+    pub fn scrub(&self, text: &str) -> String {
         let (words, pairs) = match &self.transport {
             Transport::Command { program, args, env } => {
                 (std::iter::once(program).chain(args).collect(), env.as_slice())
@@ -145,7 +144,7 @@ impl Entry {
             let whole = secret.expose();
             // Shorter ones would take ordinary text away.
             for part in [whole].into_iter().chain(whole.split([' ', '=', '&', ':', '@'])) {
-                if part.len() >= 4 && !secret.shown().contains(part) {
+                if part.len() >= 4 && !secret.as_masked().contains(part) {
                     scrubbed = scrubbed.replace(part, MASK);
                 }
             }
@@ -153,7 +152,7 @@ impl Entry {
         scrubbed
     }
 
-    /// Whether its command is a `sluice wrap`, whoever has written it.
+    /// Whether its command is any `sluice wrap`, written by `adopt` or not.
     pub fn is_wrap(&self) -> bool {
         wrapped::is_wrap(&self.own)
     }
@@ -164,9 +163,9 @@ impl Entry {
         wrapped::data(&self.own)
     }
 
-    /// Where it stands, to be remembered.
-    pub(crate) fn seen(&self) -> Seen {
-        Seen {
+    /// Its location, to be stored.
+    pub(crate) fn to_seen(&self) -> SeenEntry {
+        SeenEntry {
             file: self.file.display().to_string(),
             keys: self.keys.clone(),
             identity: self.identity(),
@@ -184,7 +183,7 @@ pub(crate) struct Spot<'a> {
     pub(crate) front: &'a Front,
 }
 
-/// Reads what a file says of one server.
+/// Reads the entry of one server.
 pub(crate) fn read(spot: &Spot<'_>, value: &Value) -> Entry {
     let name = spot.keys.last().cloned().unwrap_or_default();
     let own = transport(value);
@@ -226,7 +225,7 @@ fn variables(transport: &Transport, front: &Front) -> String {
     }
     pairs.sort_unstable();
     let names: Vec<_> = pairs.iter().map(|(name, _)| name).collect();
-    // No separator can be part of what is quoted.
+    // A quoted part cannot contain a separator.
     let values = front.fingerprints.as_ref().map(|all| all.of_text(&format!("{pairs:?}")));
     format!("{names:?} {}", values.unwrap_or_default())
 }
@@ -234,7 +233,7 @@ fn variables(transport: &Transport, front: &Front) -> String {
 /// All that an entry says, whatever it means to whom: keys that are not known here
 /// may name a program too. Turning it off and on makes no other server of it.
 fn exact(value: &Value, folder: Option<&Path>) -> String {
-    let mut value = sorted(value);
+    let mut value = sort_keys(value);
     if let Some(members) = value.as_object_mut() {
         members.retain(|key, _| !SWITCHES.contains(&key.as_str()));
     }
@@ -289,7 +288,7 @@ fn transport(value: &Value) -> Transport {
 
 /// Keys under which clients keep a server's address.
 pub(crate) const URL_KEYS: [&str; 3] = ["url", "serverUrl", "httpUrl"];
-/// Keys under which they keep what is sent along.
+/// Keys under which clients keep headers.
 pub(crate) const HEADER_KEYS: [&str; 2] = ["headers", "http_headers"];
 
 fn headers(value: &Value) -> Vec<(String, Guarded)> {

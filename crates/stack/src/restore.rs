@@ -1,8 +1,8 @@
-//! Undoing what was rewritten.
+//! Restores rewritten files.
 //!
-//! A file that nobody has touched since becomes what it was, byte for byte. In
-//! one that somebody has edited, only our own changes are reverted, whatever the layout
-//! is by then. An entry whose meaning has changed is left alone, with the reason.
+//! A file that has not changed since is restored byte for byte. In a file that has been
+//! edited, only our own changes are reverted, whatever the layout is by then. An entry
+//! whose meaning has changed is left alone, and the reason is reported.
 
 mod sides;
 
@@ -14,7 +14,7 @@ use crate::{
     backup::{Backup, BackupError, Kind},
     digest::sha256,
     disk::{self, WriteError},
-    file::{body, located, position, with_body},
+    file::{body, locate_entries, position, with_body},
     hook,
 };
 
@@ -29,7 +29,7 @@ pub enum Outcome {
     Nothing,
 }
 
-/// What is to be done to one file.
+/// The planned restore of one file.
 pub struct Undo {
     pub file: PathBuf,
     pub client: String,
@@ -69,7 +69,7 @@ const MOST_NAMED: usize = 5;
 const UNREADABLE: &str = "its file cannot be read any more";
 
 impl Undo {
-    /// What is to be done for all backups below a folder, file by file, and which
+    /// The planned restores for all backups below a folder, file by file, and which
     /// backups cannot be used.
     pub fn all(backups: &Path) -> Result<(Vec<Undo>, Vec<BackupError>), BackupError> {
         let mut undone: Vec<Undo> = Vec::new();
@@ -114,13 +114,13 @@ impl Undo {
         let mut text = Some(current);
         let mut is_exact = true;
         for backup in backups {
-            // What was there before a file that is to go was gone already.
+            // The file did not exist before, and is gone already.
             let Some(now) = text.take() else {
                 undo.settled.push((backup, Vec::new()));
                 continue;
             };
             if sha256(now.as_bytes()) == backup.manifest.after {
-                undo.names.extend(backup.manifest.entries.iter().map(|keys| named(keys)));
+                undo.names.extend(backup.manifest.entries.iter().map(|keys| entry_name(keys)));
                 let original = backup.original()?;
                 text = backup.manifest.existed.then_some(original);
                 undo.settled.push((backup, Vec::new()));
@@ -154,14 +154,14 @@ impl Undo {
 
     fn leave(&mut self, backup: &Backup, keys: &[String], why: &str) {
         let (why, kept) = (why.to_owned(), backup.original_file());
-        self.refused.push(Left { name: named(keys), why, kept });
+        self.refused.push(Left { name: entry_name(keys), why, kept });
     }
 
     /// Takes our changes out of a text that somebody else has changed.
     fn in_part(&mut self, mut text: String, backup: Backup) -> Result<String, BackupError> {
         // Nothing is found in a text that cannot be read, which does not say that
         // nothing is there.
-        if let Err(spoilt) = located(&text, backup.form()) {
+        if let Err(spoilt) = locate_entries(&text, backup.form()) {
             let (line, column) = position(body(&text), spoilt.at);
             let why = format!("its file cannot be read at {line}:{column}: {}", spoilt.message);
             self.refuse(&backup, &why);
@@ -171,7 +171,7 @@ impl Undo {
         if backup.manifest.kind == Kind::Hook {
             match hook::without(&text) {
                 Some(without) => {
-                    self.names.push(named(&[]));
+                    self.names.push(entry_name(&[]));
                     text = without;
                 }
                 // It stands beside another command, where somebody has put it.
@@ -198,7 +198,7 @@ impl Undo {
             match sides.taken_back(body(&text)) {
                 Some(new) => {
                     text = with_body(&text, new);
-                    self.names.push(named(keys));
+                    self.names.push(entry_name(keys));
                 }
                 None if value(body(&text), sides.form, keys).is_none() => {
                     // Somebody has removed the server: there is nothing to undo.
@@ -249,7 +249,7 @@ fn describe_changes(differences: &[String]) -> String {
     format!("{CHANGED}: {named}{more}")
 }
 
-/// What an entry is called, for people; the hooks of a client have no name.
-fn named(keys: &[String]) -> String {
+/// An entry's name for people; the hooks of a client have no name.
+fn entry_name(keys: &[String]) -> String {
     keys.last().cloned().unwrap_or_else(|| "the hook".to_owned())
 }

@@ -1,5 +1,5 @@
-//! Everything that the clients of a machine are configured to use, put together:
-//! the same server in three clients is one.
+//! Survey of all servers that the clients of a machine use. A server that several
+//! clients use is one group.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -12,15 +12,15 @@ use crate::{
     adopt::Front,
     client::Client,
     entry::Entry,
-    file::{ConfigFile, Found, Problem},
-    memory::{Ability, Memory, Seen},
-    place::{Candidate, Places},
+    file::{ConfigFile, FileState, Problem},
+    locations::{Candidate, Folders},
+    memory::{Ability, Memory, SeenEntry},
 };
 
 /// Folders named by Claude Code whose `.mcp.json` is looked at.
 const MOST_PROJECTS: usize = 500;
 
-/// What was found in the files of a machine.
+/// The contents of all client files of a machine.
 #[derive(Debug, Default)]
 pub struct Configured {
     pub files: Vec<ConfigFile>,
@@ -31,15 +31,15 @@ pub struct Configured {
 
 impl Configured {
     /// Looks at every file there may be. One that is broken does not stop the rest.
-    pub fn read(places: &Places, front: &Front) -> Configured {
+    pub fn read(places: &Folders, front: &Front) -> Configured {
         Configured::read_in(places, std::slice::from_ref(&places.folder), front)
     }
 
     /// The same for someone who works in several folders at once.
-    pub fn read_in(places: &Places, folders: &[PathBuf], front: &Front) -> Configured {
+    pub fn read_in(places: &Folders, folders: &[PathBuf], front: &Front) -> Configured {
         let mut configured = Configured::default();
         for folder in folders {
-            let places = Places { folder: folder.clone(), ..places.clone() };
+            let places = Folders { folder: folder.clone(), ..places.clone() };
             for candidate in places.candidates() {
                 configured.look(&candidate, front);
             }
@@ -47,7 +47,7 @@ impl Configured {
         let projects: Vec<PathBuf> =
             configured.files.iter().flat_map(ConfigFile::projects).take(MOST_PROJECTS).collect();
         for folder in projects {
-            configured.look(&Places::project(&folder), front);
+            configured.look(&Folders::project(&folder), front);
         }
         configured
     }
@@ -58,15 +58,15 @@ impl Configured {
         }
         self.looked.push((candidate.client, candidate.path.clone()));
         match candidate.read(front) {
-            Found::Nothing => {}
+            FileState::Nothing => {}
             // Two names may lead to one file.
-            Found::File(file) if self.files.iter().any(|other| other.real == file.real) => {}
-            Found::File(file) => self.files.push(*file),
-            Found::Broken(problem) => self.problems.push(problem),
+            FileState::File(file) if self.files.iter().any(|other| other.real == file.real) => {}
+            FileState::File(file) => self.files.push(*file),
+            FileState::Broken(problem) => self.problems.push(problem),
         }
     }
 
-    /// The files of which it is known what is in them now: what stands in other
+    /// The files whose current content is known: what stands in other
     /// folders' files was not looked for, and what stands in broken ones not found.
     fn known_files(&self) -> BTreeSet<String> {
         let broken: BTreeSet<&PathBuf> = self.problems.iter().map(|one| &one.path).collect();
@@ -87,12 +87,12 @@ pub enum Advice {
     Proceed,
     /// It can do harm, which a policy keeps within bounds.
     WithRules,
-    /// What it can do is not known, or its definitions look wrong.
+    /// Its abilities are unknown, or its definitions look suspicious.
     AskFirst,
 }
 
 impl Advice {
-    /// What it is called.
+    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Advice::Proceed => "proceed",
@@ -110,7 +110,7 @@ pub struct Group<'e> {
     pub name: String,
     pub entries: Vec<&'e Entry>,
     pub ability: Option<Ability>,
-    /// What it is called in the running gateway, if it goes through that.
+    /// Its name in the running gateway, if it goes through that.
     pub registered: Option<String>,
     /// Whether none of its entries was there when last looked.
     pub is_new: bool,
@@ -180,11 +180,11 @@ impl<'e> Survey<'e> {
             groups.push(group);
         }
         groups.sort_by(|a, b| rank(b).cmp(&rank(a)).then_with(|| a.name.cmp(&b.name)));
-        Survey { gone: gone(configured, memory), groups }
+        Survey { gone: find_removed(configured, memory), groups }
     }
 }
 
-/// The worst first; what is not known stands before what only reads.
+/// Sorts the most dangerous first; unknown servers come before those that only read.
 fn rank(group: &Group<'_>) -> (bool, Option<Category>, usize) {
     let tools = group.ability.as_ref().map_or(0, |ability| ability.tools.len());
     let worst = match &group.ability {
@@ -220,9 +220,9 @@ fn common_name(entries: &[&Entry]) -> String {
     most.map(|entry| entry.name.clone()).unwrap_or_default()
 }
 
-/// Names of servers that stood in a file that was read, and do no more.
-fn gone(configured: &Configured, memory: &Memory) -> Vec<String> {
-    let now: Vec<Seen> = configured.entries().map(Entry::seen).collect();
+/// Names of servers that were removed from a file that was read.
+fn find_removed(configured: &Configured, memory: &Memory) -> Vec<String> {
+    let now: Vec<SeenEntry> = configured.entries().map(Entry::to_seen).collect();
     let now: BTreeSet<_> = now.iter().map(|seen| (&seen.file, &seen.keys)).collect();
     let files = configured.known_files();
     let before = memory.seen.iter().filter(|seen| files.contains(&seen.file));
@@ -235,6 +235,6 @@ impl Memory {
     pub fn look(&mut self, configured: &Configured) {
         let files = configured.known_files();
         self.seen.retain(|seen| !files.contains(&seen.file));
-        self.seen.extend(configured.entries().map(Entry::seen));
+        self.seen.extend(configured.entries().map(Entry::to_seen));
     }
 }

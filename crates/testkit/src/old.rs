@@ -1,5 +1,5 @@
-//! A server of the oldest HTTP transport: a stream that says where messages go,
-//! and answers on that stream.
+//! A test server of the oldest HTTP transport (HTTP+SSE): its event stream announces
+//! the endpoint for messages and carries the answers.
 
 use std::{
     collections::BTreeMap,
@@ -23,15 +23,15 @@ use tokio::{net::TcpListener, sync::mpsc};
 
 use crate::upstream::{End, Recorded, Reply, Upstream};
 
-type Said = Result<Frame<Bytes>, io::Error>;
+type StreamFrame = Result<Frame<Bytes>, io::Error>;
 type Responder = dyn Fn(&Recorded) -> Reply + Send + Sync;
 
 /// A running server; its stream is at the URL of its `upstream`.
 #[derive(Clone)]
 pub struct OldServer {
-    /// All that has reached it.
+    /// All recorded requests.
     pub upstream: Upstream,
-    streams: Arc<Mutex<BTreeMap<u32, mpsc::UnboundedSender<Said>>>>,
+    streams: Arc<Mutex<BTreeMap<u32, mpsc::UnboundedSender<StreamFrame>>>>,
     responder: Arc<Responder>,
     /// Where messages go, before the number of the stream.
     endpoint: String,

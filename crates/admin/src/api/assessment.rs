@@ -66,7 +66,7 @@ impl From<Tool> for AssessedTool {
     fn from(tool: Tool) -> AssessedTool {
         let Assessment { category, risk, confidence, .. } = tool.assessment;
         let attacks = Attack::fitting(&tool.assessment).iter().map(|one| one.id.as_str()).collect();
-        let recommended = suggest_entry(ToolSeen::assessed(&tool.name, &tool.assessment));
+        let recommended = suggest_entry(ToolSeen::from_assessment(&tool.name, &tool.assessment));
         let Assessment { reasons, signals, findings, .. } = tool.assessment;
         let reasons = reasons.into_iter();
         let findings = findings.into_iter();

@@ -14,6 +14,7 @@ use axum::{
 };
 use futures_util::stream;
 use serde::{Deserialize, Serialize};
+use sluice_config::span;
 use sluice_policy::Timestamp;
 use sluice_store::{Cursor, CursorError, Fault, Filter, Id, Kind, Outcome, Page};
 use utoipa::{IntoParams, ToSchema};
@@ -27,7 +28,6 @@ use super::{
 use crate::{
     clock,
     schema::{RecordKind, RecordOutcome},
-    span,
 };
 
 /// Records on a page by default.

@@ -245,7 +245,7 @@ pub(super) async fn suggest(
 ) -> Result<Json<PolicySuggestion>, Problem> {
     let server = ops::parse_name(&wanted.server)?;
     let tools = plane.ops.tools(&server, false).await?;
-    let assessed = tools.iter().map(|tool| ToolSeen::assessed(&tool.name, &tool.assessment));
+    let assessed = tools.iter().map(|tool| ToolSeen::from_assessment(&tool.name, &tool.assessment));
     let SuggestedPolicy { policy, effect } = suggest_policy(assessed);
     let policy = serde_json::from_str(&policy).unwrap_or_default();
     Ok(Json(PolicySuggestion { server: server.to_string(), policy, effect }))

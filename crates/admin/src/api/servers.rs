@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use axum::{Json, extract::State, http::StatusCode};
 use serde::{Deserialize, Serialize, de::IgnoredAny};
+use sluice_config::span;
 use sluice_store::{MaskedTransport, Name, Server, Source};
 use utoipa::ToSchema;
 
@@ -21,7 +22,6 @@ use crate::{
     live::Tool,
     ops::{Refused, WantedServer},
     schema::{ObjectName, ProcessSharing, ProcessStart},
-    span,
 };
 
 /// All servers, by name.

@@ -1,13 +1,13 @@
 //! The verb and the nouns of a tool's name.
 
 use crate::{
-    fact::{Classes, Facts, Place, Position},
+    fact::{Classes, Facts, Location, Position},
     lexicon::{LEXICON, Meaning},
     reason::Part,
     words::{self, Word},
 };
 
-/// The verb that tells what a name is about.
+/// The main verb of a name.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Lead {
     pub(crate) word: Word,
@@ -23,7 +23,7 @@ impl Lead {
     }
 }
 
-/// A word of a name, with what it can mean there.
+/// A word of a name, with its possible meanings there.
 #[derive(Debug, Clone, Copy)]
 struct Token {
     word: Word,
@@ -32,7 +32,7 @@ struct Token {
 
 pub(super) fn observe<'d>(name: &'d str, facts: &mut Facts<'d>) {
     let tokens = read(name);
-    let at = |word: Word| Place {
+    let at = |word: Word| Location {
         part: Part::Name,
         parameter: "",
         text: name,

@@ -16,25 +16,24 @@ use clap::Subcommand;
 use sluice_catalog::Catalog;
 
 use crate::{
-    config::{self, Overrides},
     data::{DataDirectory, catalog_file},
-    environment::Environment,
     output::{Done, FAINT, remark, visible},
 };
+use sluice_config::{Environment, Overrides};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Search servers and tools by words, category, risk and signal
     Search(search::Search),
-    /// Show what is known of a server, or of one of its tools
+    /// Show a server, or one of its tools
     Show(show::Show),
-    /// Add definitions of your own, or a registry's servers
+    /// Import tool definitions, or the servers of a registry
     Import(import::Import),
-    /// Remove servers that were imported
+    /// Remove imported servers
     Remove(remove::Remove),
     /// Write the catalogue as web pages
     Export(export::Export),
-    /// Count what is in the catalogue
+    /// Show statistics of the catalogue
     Stats(stats::Stats),
     /// Build the index that ships with this program from a folder of definitions
     #[command(hide = true)]
@@ -77,7 +76,7 @@ fn open_to_write(data: Option<PathBuf>) -> anyhow::Result<Catalog> {
 
 fn directory(data: Option<PathBuf>) -> anyhow::Result<PathBuf> {
     let overrides = Overrides { data, ..Overrides::default() };
-    Ok(config::data_directory(&overrides, &Environment::of_process())?)
+    Ok(sluice_config::data_directory(&overrides, &Environment::of_process())?)
 }
 
 fn note(why: &str) -> anyhow::Result<()> {

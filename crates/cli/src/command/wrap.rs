@@ -10,13 +10,12 @@ use sluice_store::{Bridge, Name};
 
 use super::{policy::drawn, server::headers};
 use crate::{
-    config::{self, Overrides, secret},
-    environment::Environment,
-    input::Source,
+    input::read_source,
     logging::{self, LogFormat},
     output::{Done, remark},
     wrap::{self, Place, Start},
 };
+use sluice_config::{Environment, Overrides, secret};
 
 #[derive(Debug, Args)]
 #[command(
@@ -24,22 +23,22 @@ use crate::{
     group(ArgGroup::new("place").required(true).args(["command", "url"]))
 )]
 pub(crate) struct Wrap {
-    /// The policy that decides
+    /// The policy to enforce
     #[arg(long, value_name = "FILE")]
     policy: String,
-    /// What to call the server, in counters and the audit log [default: made from the command or URL]
+    /// The server's name in counters and the audit log [default: made from the command or URL]
     #[arg(long, value_parser = Name::new)]
     name: Option<Name>,
-    /// Where the server is, if it is not a command; may be `env:NAME` or `file:PATH`
+    /// The server's URL, instead of a command; may be `env:NAME` or `file:PATH`
     #[arg(long)]
     url: Option<String>,
-    /// A header to send it, such as 'Authorization: Bearer `env:NAME`'; a value may be `env:NAME` or `file:PATH`
+    /// A header to send, such as `Authorization: Bearer env:NAME`; a value may be `env:NAME` or `file:PATH`
     #[arg(long = "header", value_name = "NAME: VALUE")]
     headers: Vec<String>,
-    /// What a legacy server is said to be, for a client that speaks only the modern era
+    /// Present a legacy server in another era, for a client that supports only the modern era
     #[arg(long, value_name = "ERA")]
     bridge: Option<Offer>,
-    /// The command that is the server
+    /// The server's command and its arguments
     #[arg(last = true, conflicts_with_all = ["url", "headers"])]
     command: Vec<String>,
 }
@@ -47,7 +46,7 @@ pub(crate) struct Wrap {
 /// The values of `--bridge`, which are those of `bridge` in `sluice.toml`.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 enum Offer {
-    /// A modern one: `server/discover` is answered in its place
+    /// Answer `server/discover` on behalf of a legacy server
     Modern,
 }
 
@@ -59,7 +58,7 @@ impl Wrap {
         if self.policy == "-" {
             bail!("the policy must be a file: standard input is the client's");
         }
-        let source = Source::read(&self.policy)?;
+        let source = read_source(&self.policy)?;
         let problems = match source.policy() {
             Ok(policy) => source.failing_tests(&policy).0,
             Err(problems) => problems,
@@ -69,7 +68,7 @@ impl Wrap {
             return Ok(Done::Misused);
         }
         let overrides = Overrides { data, ..Overrides::default() };
-        let data = config::data_directory(&overrides, &environment)?;
+        let data = sluice_config::data_directory(&overrides, &environment)?;
         let place = match self.url {
             Some(url) => {
                 let headers = headers(&self.headers, &environment)?;

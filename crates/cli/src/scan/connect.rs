@@ -5,7 +5,8 @@ use std::{sync::Arc, time::Duration};
 
 use anyhow::{Context as _, anyhow};
 use http::{HeaderMap, HeaderName, HeaderValue};
-use sluice_admin::span;
+use sluice_config::Environment;
+use sluice_config::span;
 use sluice_http::{HttpUpstream, address::Reach};
 use sluice_stack::Guarded;
 use sluice_stdio::{Errors, Launch, NOBODY_ASKED, OnlyChild, Overheard, Program};
@@ -17,7 +18,7 @@ use sluice_wire::json::{Bounds, Document, Value};
 use tokio::time::Instant;
 
 use super::progress;
-use crate::{environment::Environment, output::visible, up, wrap::Place};
+use crate::{output::visible, up, wrap::Place};
 
 /// Answers may be as long as a gateway lets them be.
 const LONGEST_ANSWER: usize = 64 << 20;
@@ -142,7 +143,7 @@ fn reached(url: &str) -> anyhow::Result<HttpUpstream> {
     let shown = Guarded::url(url);
     // The URL may hold a secret, which the error would repeat.
     HttpUpstream::new(url, reach).ok().with_context(|| {
-        format!("`{}` is no URL of a server: it must be `http://` or `https://`, a host and a path, without a user", shown.shown())
+        format!("`{}` is no URL of a server: it must be `http://` or `https://`, a host and a path, without a user", shown.as_masked())
     })
 }
 

@@ -1,4 +1,4 @@
-//! The shape of an explanation, and the witness that fills it.
+//! The data of an explanation, and the witness that records it.
 
 use std::ptr;
 
@@ -29,9 +29,9 @@ pub struct Explanation {
     pub outcome: &'static str,
     /// The rule that decides, unless the call is allowed.
     pub rule: Option<String>,
-    /// What the caller is told.
+    /// The message to the caller.
     pub message: Option<String>,
-    /// What an allowed call adds to counters.
+    /// The charges of an allowed call.
     pub charges: Vec<ChargeReport>,
     /// Everything that was checked, in order.
     pub trace: Vec<Step>,
@@ -63,7 +63,7 @@ pub struct ChargeReport {
 /// One check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Step {
-    /// What was looked at: `tool`, `validate_args`, `require`, `deny_if`,
+    /// The kind of check: `tool`, `validate_args`, `require`, `deny_if`,
     /// `approval`, `limits` or `decision`.
     pub step: &'static str,
     /// Its rule id, where it has one.
@@ -71,12 +71,12 @@ pub struct Step {
     /// `pass`, `deny`, `hold`, `match` for a condition that holds where that
     /// speaks against the call, or in the last step the outcome.
     pub result: &'static str,
-    /// What was found, in words.
+    /// The result in words.
     pub detail: String,
 }
 
 impl Explanation {
-    pub(super) fn held(terms: &Terms<'_>) -> Explanation {
+    pub(super) fn of_hold(terms: &Terms<'_>) -> Explanation {
         Explanation {
             outcome: "hold",
             rule: Some(terms.rule.into()),
@@ -87,7 +87,7 @@ impl Explanation {
         }
     }
 
-    pub(super) fn allowed(allow: &Allow<'_>, reading: &impl Fn(&Limit) -> Amount) -> Explanation {
+    pub(super) fn of_allow(allow: &Allow<'_>, reading: &impl Fn(&Limit) -> Amount) -> Explanation {
         let charges = allow.charges().map(|charge| ChargeReport {
             counter: charge.limit.counter.to_string(),
             scope: charge.limit.scope.name(),
@@ -111,7 +111,7 @@ fn window(window: Window) -> Json {
     }
 }
 
-/// Writes every check down.
+/// Records every check.
 #[derive(Default)]
 pub(super) struct Recorder {
     steps: Vec<Step>,
@@ -153,7 +153,7 @@ impl Recorder {
 }
 
 impl Witness for Recorder {
-    fn standing(
+    fn note_standing(
         &mut self,
         policy: &Policy,
         facts: Facts<'_>,
@@ -182,12 +182,12 @@ impl Witness for Recorder {
         }
     }
 
-    fn validated(&mut self, rule: &str, refusal: Option<&str>) {
+    fn note_validation(&mut self, rule: &str, refusal: Option<&str>) {
         let detail = refusal.map_or_else(|| "the arguments fit the schema".into(), String::from);
         self.note("validate_args", Some(rule), refusal.is_none(), detail);
     }
 
-    fn condition(
+    fn note_condition(
         &mut self,
         list: &'static str,
         condition: &Condition,
@@ -195,7 +195,7 @@ impl Witness for Recorder {
         holds: Result<bool, Unjudgeable>,
     ) {
         let wanted = words::condition(condition);
-        let found = found(&condition.path, args);
+        let found = describe_value(&condition.path, args);
         let detail = match holds {
             Ok(true) => format!("{wanted}: holds ({found})"),
             Ok(false) => format!("{wanted}: does not hold ({found})"),
@@ -216,8 +216,8 @@ impl Witness for Recorder {
         self.steps.push(Step { step: list, rule, result, detail });
     }
 
-    fn fired(&mut self, list: &'static str, predicate: &Predicate) {
-        // What follows from a predicate of `approval` is said once, for all of them.
+    fn note_predicate(&mut self, list: &'static str, predicate: &Predicate) {
+        // Predicates of `approval` are reported once, together.
         if list == "deny_if" {
             let detail = match predicate.conditions.len() {
                 0 => "holds for every call",
@@ -228,7 +228,7 @@ impl Witness for Recorder {
         }
     }
 
-    fn approval(&mut self, approval: &Approval, asks: bool, consent: Consent) {
+    fn note_approval(&mut self, approval: &Approval, asks: bool, consent: Consent) {
         let (result, detail) = match (asks, consent) {
             (false, _) => ("pass", "no approval is needed for these arguments"),
             (true, Consent::Given) => ("pass", "approval is needed, and has been given"),
@@ -238,18 +238,18 @@ impl Witness for Recorder {
         self.steps.push(Step { step: "approval", rule, result, detail: detail.into() });
     }
 
-    fn amount(&mut self, limit: &Limit, amount: &Result<Amount, Denial<'_>>) {
+    fn note_amount(&mut self, limit: &Limit, amount: &Result<Amount, Denial<'_>>) {
         if let Err(denial) = amount {
             self.note("limits", Some(&limit.rule), false, denial.message.clone().into_owned());
         }
     }
 }
 
-/// What stands at a path, shortened.
-fn found(path: &ArgPath, args: Option<Value<'_>>) -> String {
+/// The values at a path, shortened.
+fn describe_value(path: &ArgPath, args: Option<Value<'_>>) -> String {
     let mut values = Vec::new();
     let walked = path.walk(args, &mut |value| {
-        values.push(value.map_or_else(|| "absent".into(), shortened));
+        values.push(value.map_or_else(|| "absent".into(), shorten));
         Ok(())
     });
     match (walked, values.as_slice()) {
@@ -263,7 +263,7 @@ fn found(path: &ArgPath, args: Option<Value<'_>>) -> String {
     }
 }
 
-fn shortened(value: Value<'_>) -> String {
+fn shorten(value: Value<'_>) -> String {
     const MOST: usize = 60;
     let text = value.to_string();
     if text.chars().count() <= MOST {

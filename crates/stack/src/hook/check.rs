@@ -1,5 +1,5 @@
-//! What a client asks its hook, which server that is about, and the answer in the
-//! client's own form.
+//! The protocol of client hooks: a client's question, the server that it is about, and
+//! the answer in the client's format.
 
 use serde_json::{Value, json};
 
@@ -9,41 +9,41 @@ use crate::{
     guarded::Guarded,
 };
 
-/// What a client asks the hook.
+/// A client's question to the hook.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Asked {
+pub enum HookQuestion {
     /// A session begins.
     Session,
     /// A tool of a server is about to be called.
-    Call(Called),
+    Call(HookCall),
     /// Something that concerns no MCP server.
     Other,
 }
 
-/// What a hook is told of a call.
+/// A call, as a client describes it to the hook.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Called {
+pub struct HookCall {
     tool: String,
     server: Option<String>,
     command: Option<String>,
     url: Option<String>,
 }
 
-impl Asked {
-    /// Reads what a client writes to its hook.
-    pub fn read(client: Client, said: &Value) -> Asked {
+impl HookQuestion {
+    /// Parses a client's question.
+    pub fn read(client: Client, said: &Value) -> HookQuestion {
         let text = |key: &str| said.get(key).and_then(Value::as_str).map(str::to_owned);
         let event = text("hook_event_name").unwrap_or_default();
         if event == "SessionStart" {
-            return Asked::Session;
+            return HookQuestion::Session;
         }
         let context = said.get("mcp_context");
         let of_context = |key: &str| context?.get(key)?.as_str().map(str::to_owned);
         let tool = text("tool_name").unwrap_or_default();
         if client != Client::Cursor && !tool.starts_with("mcp_") && context.is_none() {
-            return Asked::Other;
+            return HookQuestion::Other;
         }
-        Asked::Call(Called {
+        HookQuestion::Call(HookCall {
             server: text("mcp_server_name").or_else(|| of_context("server_name")),
             command: text("command").or_else(|| of_context("command")).filter(|c| !c.is_empty()),
             url: text("url").or_else(|| text("mcp_server_url")).or_else(|| of_context("url")),
@@ -52,7 +52,7 @@ impl Asked {
     }
 }
 
-impl Called {
+impl HookCall {
     /// The server as the client names it.
     pub fn server(&self) -> Option<String> {
         let named = self.server.clone();
@@ -77,7 +77,7 @@ impl Called {
             || self.tool.starts_with(&format!("MCP:{name}:"))
     }
 
-    /// Whether the client runs what the entry says; `None` if that cannot be told.
+    /// Whether the client's command or URL is that of the entry; `None` if unknown.
     fn agrees(&self, entry: &Entry) -> Option<bool> {
         let told = self.command.as_ref().or(self.url.as_ref())?;
         let written = match &entry.own {
@@ -88,7 +88,7 @@ impl Called {
             Transport::Url { url, .. } => url.expose().to_owned(),
             Transport::Unclear => return None,
         };
-        // The client has filled in what the file only names.
+        // The client has expanded variables that the file only names.
         if written.contains("${") {
             return None;
         }
@@ -96,7 +96,7 @@ impl Called {
             // A client may tell the program alone, or all of the line in quotes of its own.
             Transport::Command { .. } => {
                 self.command.is_some()
-                    && (unquoted(&written) == unquoted(told)
+                    && (remove_quotes(&written) == remove_quotes(told)
                         || written.starts_with(&format!("{told} ")))
             }
             _ => self.url.as_deref().is_some_and(|url| slashless(url) == slashless(&written)),
@@ -112,7 +112,7 @@ fn is_called(server: &str, name: &str) -> bool {
     plain(server) == plain(name) || of_user || of_project
 }
 
-fn unquoted(line: &str) -> String {
+fn remove_quotes(line: &str) -> String {
     line.replace(['"', '\'', '\\', ' '], "")
 }
 
@@ -126,7 +126,7 @@ fn plain(name: &str) -> String {
     name.chars().map(fits).collect()
 }
 
-/// What the hook answers.
+/// The answer of the hook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
     /// It has nothing to say; the client goes on as without it.
@@ -139,7 +139,7 @@ pub enum Answer {
 
 impl Answer {
     /// The answer as a client reads it.
-    pub fn written(&self, client: Client) -> String {
+    pub fn to_client_json(&self, client: Client) -> String {
         let answer = match (self, client) {
             // `allow` would pass over the client's own questions.
             (Answer::Pass, _) => json!({}),

@@ -5,17 +5,17 @@ use sluice_policy::{Change, PolicyDiff, diff};
 
 use super::loaded;
 use crate::{
-    input::{self, Source},
+    input::{self, read_source},
     output::{BAD, Done, FAINT, HELD, STRONG, counted, print, print_json, visible},
 };
 
 #[derive(Debug, Args)]
 pub(crate) struct Diff {
-    /// The policy as it is
+    /// The current policy
     a: String,
-    /// The policy as it would be
+    /// The new policy
     b: String,
-    /// A saved answer to `tools/list`: compare over these tools
+    /// A saved `tools/list` result: compare these tools
     #[arg(long, value_name = "FILE")]
     tools: Option<String>,
     /// Print the differences as JSON
@@ -25,7 +25,7 @@ pub(crate) struct Diff {
 
 impl Diff {
     pub(crate) fn run(&self) -> anyhow::Result<Done> {
-        let (a, b) = (Source::read(&self.a)?, Source::read(&self.b)?);
+        let (a, b) = (read_source(&self.a)?, read_source(&self.b)?);
         let tools = self.tools.as_deref().map(input::tools).transpose()?;
         let (Some(before), Some(after)) = (loaded(&a, self.json)?, loaded(&b, self.json)?) else {
             return Ok(Done::WithProblems);

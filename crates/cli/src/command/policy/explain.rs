@@ -10,7 +10,7 @@ use sluice_wire::json::{Bounds, Document};
 use super::loaded;
 use crate::{
     clock,
-    input::{self, Source},
+    input::{self, read_source},
     output::{BAD, Done, FAINT, GOOD, HELD, STRONG, counted, print, print_json, visible},
 };
 
@@ -24,13 +24,13 @@ pub(crate) struct Explain {
     /// The call's arguments, a JSON object
     #[arg(long, value_name = "JSON")]
     args: Option<String>,
-    /// A saved answer to `tools/list`, for categories and schemas
+    /// A saved `tools/list` result, for categories and schemas
     #[arg(long, value_name = "FILE")]
     tools: Option<String>,
-    /// When the call is made (RFC 3339); now, unless given
+    /// The time of the call (RFC 3339) [default: now]
     #[arg(long, value_name = "TIME", value_parser = time)]
     at: Option<Timestamp>,
-    /// What a counter has used up already; may be repeated
+    /// The current value of a counter; may be repeated
     #[arg(long, value_name = "COUNTER=N", value_parser = reading)]
     used: Vec<(String, Amount)>,
     /// Print {"outcome", "rule", "message", "charges", "trace"} as JSON
@@ -54,7 +54,7 @@ fn reading(text: &str) -> Result<(String, Amount), String> {
 
 impl Explain {
     pub(crate) fn run(&self) -> anyhow::Result<Done> {
-        let source = Source::read(&self.file)?;
+        let source = read_source(&self.file)?;
         let args = self.args.as_deref().map(|text| input::json("--args", text)).transpose()?;
         let call = Call::new(&self.tool, args.as_ref().map(Document::root)).context("--args")?;
         let tools = self.tools.as_deref().map(input::tools).transpose()?;

@@ -8,9 +8,9 @@ use sluice_policy::Format;
 use sluice_store::Name;
 
 use super::refused;
+use crate::input::read_source;
 use crate::{
     api::{Question, with_gateway},
-    input::Source,
     output::{Done, GOOD, print_json, remark, visible},
 };
 
@@ -19,19 +19,19 @@ pub(crate) struct Put {
     /// The server it is for
     #[arg(value_parser = Name::new)]
     server: Name,
-    /// What grants call it by
+    /// The name that grants refer to
     #[arg(value_parser = Name::new)]
     name: Name,
     /// The policy: JSON, or YAML by its ending; `-` reads standard input
     file: String,
-    /// Print the policy as it is in force, or {"ok", "problems"}, as JSON
+    /// Print the active policy, or {"ok", "problems"}, as JSON
     #[arg(long)]
     json: bool,
 }
 
 impl Put {
     pub(crate) fn run(self, data: Option<PathBuf>) -> anyhow::Result<Done> {
-        let source = Source::read(&self.file)?;
+        let source = read_source(&self.file)?;
         // The gateway checks it too; here the text is at hand to show where.
         let problems = match source.policy() {
             Ok(policy) => source.failing_tests(&policy).0,

@@ -9,10 +9,10 @@ use sluice_store::Secret;
 use sluice_upstream::client::ClientError;
 
 use crate::{
-    environment::Environment,
     scan::{AskError, Scan, Target, Trouble, ask},
     wrap::Place,
 };
+use sluice_config::Environment;
 
 /// How long a server may take to start and answer; some are downloaded first.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -41,7 +41,7 @@ pub(super) async fn tools(
     let (listing, leaving) = asked.map_err(|error| failed(entry, error))?;
     let scan = Scan::of(&listing);
     leaving.end().await;
-    let scan = scan.map_err(|error| ListError::Failed(entry.scrubbed(&error.to_string())))?;
+    let scan = scan.map_err(|error| ListError::Failed(entry.scrub(&error.to_string())))?;
     let known = scan.tools().map(|(name, assessment, definition)| Tool {
         name: name.to_owned(),
         category: assessment.category.name().to_owned(),
@@ -59,7 +59,7 @@ fn failed(entry: &Entry, error: AskError) -> ListError {
         Trouble::Client(error) => error.to_string(),
         Trouble::Place(error) => error.to_string(),
     };
-    ListError::Failed(entry.scrubbed(&told))
+    ListError::Failed(entry.scrub(&told))
 }
 
 /// Fills in what clients fill in themselves: variables and folders.

@@ -7,21 +7,20 @@ use std::{
 
 use anyhow::{Context as _, anyhow};
 use sluice_catalog::Catalog;
-use sluice_stack::{Configured, Fingerprints, Front, Memory, Os, Places};
+use sluice_stack::{Configured, Fingerprints, Folders, Front, Memory, Os};
 use sluice_store::{Key, Server};
 
 use crate::{
     clock,
-    config::{self, Config, Overrides},
     data::{self, DataDirectory},
-    environment::Environment,
 };
+use sluice_config::{Config, Environment, Overrides};
 
 /// Bytes of what is remembered.
 const LONGEST: u64 = 64 << 20;
 
 pub(super) struct Machine {
-    pub(super) places: Places,
+    pub(super) places: Folders,
     pub(super) environment: Environment,
     /// The data directory, which is made when something is put there.
     pub(super) data: PathBuf,
@@ -31,7 +30,7 @@ impl Machine {
     pub(super) fn of_process(data: Option<PathBuf>) -> anyhow::Result<Machine> {
         let environment = Environment::of_process();
         let overrides = Overrides { data, ..Overrides::default() };
-        let data = config::data_directory(&overrides, &environment)?;
+        let data = sluice_config::data_directory(&overrides, &environment)?;
         Ok(Machine {
             places: places(&environment)?,
             // Clients start `sluice` in folders of their own.
@@ -91,7 +90,7 @@ impl Machine {
         if !path.exists() {
             return Ok(Memory::default());
         }
-        data::check_private(&path)?;
+        sluice_config::private::check(&path)?;
         let text = crate::input::read(&path.display().to_string(), LONGEST)?;
         serde_json::from_slice(&text).with_context(|| {
             format!("`{}` does not hold what belongs there\nhint: remove it; servers are then to be scanned again", path.display())
@@ -156,7 +155,7 @@ pub(super) fn now() -> String {
     moment.unwrap_or_default().to_string()
 }
 
-fn places(environment: &Environment) -> anyhow::Result<Places> {
+fn places(environment: &Environment) -> anyhow::Result<Folders> {
     let home = environment
         .path("HOME")
         .filter(|home| home.is_absolute())
@@ -167,7 +166,7 @@ fn places(environment: &Environment) -> anyhow::Result<Places> {
         Os::MacOs => home.join("Library/Application Support"),
         _ => absolute("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config")),
     };
-    Ok(Places {
+    Ok(Folders {
         os,
         config,
         claude: absolute("CLAUDE_CONFIG_DIR"),
