@@ -126,3 +126,19 @@ async fn malformed_messages_are_refused_all_the_same() {
     }
     assert!(harness.upstream.recorded().is_empty());
 }
+
+/// The record says that it would be denied, and there is no outcome of what was not sent.
+#[tokio::test]
+async fn a_task_of_nobody_is_refused_also_in_shadow_mode_and_has_no_outcome() {
+    let harness = Harness::start(POLICY, server).await;
+    // Of this revision, because older ones have no tasks.
+    let revision = [("mcp-protocol-version", "2025-11-25")];
+    let body = r#"{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"taskId":"made up"}}"#;
+    let answer = json(&harness.post_with(&revision, body.as_bytes()).await);
+    assert_eq!(at(&answer, "error/code"), "-32602");
+    assert!(harness.upstream.bodies_of("tasks/get").is_empty());
+    let records = harness.records().await;
+    let summary: Vec<_> =
+        records.iter().map(|record| (at(record, "kind"), at(record, "outcome"))).collect();
+    assert_eq!(summary, [("\"decision\"".to_owned(), "\"shadow_deny\"".to_owned())]);
+}
