@@ -28,7 +28,7 @@ use crate::{
     settle::{CallEnd, CallFailure, Settlement},
 };
 
-pub(crate) use events::{EventStream, answer_in, event_in};
+pub(crate) use events::{EventStream, parse_answer, parse_event};
 pub(crate) use server_request::open_request_id;
 
 /// Bytes of an answer that are held back until it is known to be good so far.

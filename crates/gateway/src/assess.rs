@@ -36,7 +36,7 @@ pub(crate) struct Tools {
     /// Why the last attempt to list the tools failed, for operators.
     failure: ArcSwapOption<String>,
     /// Whether something was seen that is not in the list.
-    is_suspect: AtomicBool,
+    is_stale: AtomicBool,
     /// Whether somebody has set out to learn the list.
     was_tried: AtomicBool,
     /// Held while the server is asked; when it last was.
@@ -199,8 +199,8 @@ impl Tools {
     }
 
     /// Something was seen that is not as it was learnt.
-    pub(crate) fn suspect(&self) {
-        self.is_suspect.store(true, Ordering::Relaxed);
+    pub(crate) fn mark_stale(&self) {
+        self.is_stale.store(true, Ordering::Relaxed);
     }
 
     /// The server has introduced itself, in the modern era.
@@ -222,11 +222,11 @@ impl Tools {
     ) -> Option<Arc<ToolList>> {
         let tools = &link.state.tools;
         let known = tools.known.load_full();
-        let is_suspect = tools.is_suspect.load(Ordering::Relaxed);
+        let is_stale = tools.is_stale.load(Ordering::Relaxed);
         match known {
-            Some(known) if !is_suspect && (known.has(tool) || known.learnt.elapsed() < PAUSE) => {
+            Some(known) if !is_stale && (known.has(tool) || known.learnt.elapsed() < PAUSE) => {
                 if known.learnt.elapsed() > FRESH {
-                    Tools::learn_beside(link, bounds);
+                    Tools::learn_in_background(link, bounds);
                 }
                 Some(known)
             }
@@ -235,7 +235,7 @@ impl Tools {
     }
 
     /// Learns the list without holding anybody up, if it is not known.
-    pub(crate) fn learn_beside(link: &Arc<Link>, bounds: &Bounds) {
+    pub(crate) fn learn_in_background(link: &Arc<Link>, bounds: &Bounds) {
         let (link, bounds) = (Arc::clone(link), *bounds);
         tokio::spawn(async move { Tools::learn(&link, &bounds).await });
     }
@@ -243,7 +243,7 @@ impl Tools {
     /// Learns the list beside a call that does not need it, once.
     pub(crate) fn learn_once(&self, link: &Arc<Link>, bounds: &Bounds) {
         if !self.was_tried.swap(true, Ordering::Relaxed) {
-            Tools::learn_beside(link, bounds);
+            Tools::learn_in_background(link, bounds);
         }
     }
 
@@ -252,11 +252,11 @@ impl Tools {
         let tools = &link.state.tools;
         let begun = Instant::now();
         let mut asked = tools.asking.lock().await;
-        let is_suspect = tools.is_suspect.load(Ordering::Relaxed);
-        if asked.is_some_and(|asked| asked > begun || (asked.elapsed() < PAUSE && !is_suspect)) {
+        let is_stale = tools.is_stale.load(Ordering::Relaxed);
+        if asked.is_some_and(|asked| asked > begun || (asked.elapsed() < PAUSE && !is_stale)) {
             return tools.known.load_full();
         }
-        tools.is_suspect.store(false, Ordering::Relaxed);
+        tools.is_stale.store(false, Ordering::Relaxed);
         let fetched = fetch::pages(link, bounds).await;
         *asked = Some(Instant::now());
         let learnt = match fetched {

@@ -38,16 +38,16 @@ pub(crate) struct Exchange {
 
 /// What a caller sees of a server's tools.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct View {
+pub(crate) struct ToolView {
     version: Option<Arc<str>>,
     /// The names, if the server's list is known.
     shown: Option<Vec<String>>,
 }
 
-impl View {
+impl ToolView {
     /// Whether somebody who had this view must look again. Where the list is
     /// not known, another policy is reason enough.
-    pub(crate) fn differs(&self, other: &View) -> bool {
+    pub(crate) fn differs(&self, other: &ToolView) -> bool {
         match (&self.shown, &other.shown) {
             (Some(shown), Some(others)) => shown != others,
             _ => self.version != other.version,
@@ -113,7 +113,7 @@ impl Exchange {
 
     /// What of the server's tools this caller sees, so that two views can be
     /// told apart.
-    pub(crate) fn view(&self) -> View {
+    pub(crate) fn view(&self) -> ToolView {
         let version = self.policy.as_ref().map(|in_force| Arc::clone(&in_force.reference.version));
         let shown = self.server.link.state.tools.known().map(|list| {
             let shown = list
@@ -123,7 +123,7 @@ impl Exchange {
             names.sort_unstable();
             names
         });
-        View { version, shown }
+        ToolView { version, shown }
     }
 
     /// The policy that decides, if there is one.

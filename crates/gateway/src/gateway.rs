@@ -91,7 +91,7 @@ impl Gateway {
         let server = self.inner.config.server(server.as_str()).ok_or("there is no such server")?;
         let link = &server.link;
         if fresh {
-            link.state.tools.suspect();
+            link.state.tools.mark_stale();
         }
         let known = link.state.tools.known().filter(|_| !fresh);
         let list = match known {

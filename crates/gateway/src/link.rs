@@ -118,7 +118,7 @@ impl Link {
         }
         if before.is_some_and(|before| before.credential != self.credential) {
             // Another credential may be shown other tools.
-            self.state.tools.suspect();
+            self.state.tools.mark_stale();
         }
     }
 

@@ -95,7 +95,7 @@ impl Gateway {
             tokio::select! {
                 accepted = listener.accept() => match accepted {
                     Ok((stream, address)) => {
-                        self.take(stream, address, tls.clone(), threads, &graceful);
+                        self.accept(stream, address, tls.clone(), threads, &graceful);
                     },
                     Err(error) => {
                         // Mostly: no descriptors left. Those who leave free some.
@@ -115,7 +115,7 @@ impl Gateway {
         self.inner.failures.finish(&self.inner);
     }
 
-    fn take(
+    fn accept(
         &self,
         stream: TcpStream,
         address: SocketAddr,

@@ -158,7 +158,7 @@ pub(crate) async fn repair(exchange: &Exchange) -> Option<Session> {
         "a session was begun again"
     );
     // What was forgotten may not be all that has changed.
-    exchange.server.link.state.tools.suspect();
+    exchange.server.link.state.tools.mark_stale();
     drop(turn);
     Some(session)
 }

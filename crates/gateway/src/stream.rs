@@ -193,7 +193,7 @@ pub(crate) async fn hand_over(
 #[derive(Debug)]
 pub(crate) struct Watcher {
     exchange: Arc<Exchange>,
-    view: crate::exchange::View,
+    view: crate::exchange::ToolView,
     changes: Changes,
 }
 

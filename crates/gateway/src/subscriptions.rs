@@ -29,7 +29,7 @@ use crate::{
     sealed_ids::{open_task, seal_task},
     stream::{Channel, KEEP_ALIVE, LIST_CHANGED, News, WAITING, Watcher, hand_over},
 };
-use feed::{Feed, Heard};
+use feed::{Feed, FeedEvent};
 
 /// Wishes that are looked into, so that nothing else may be taken for one.
 static GOVERNED: LazyLock<[Governed; 2]> =
@@ -174,7 +174,7 @@ struct Listener {
     id: String,
     /// Kept so that the feed goes on.
     feed: Option<Arc<Feed>>,
-    heard: Option<broadcast::Receiver<Heard>>,
+    heard: Option<broadcast::Receiver<FeedEvent>>,
     watcher: Watcher,
     exchange: Arc<Exchange>,
 }
@@ -190,8 +190,8 @@ impl Listener {
             };
             let send = tokio::select! {
                 heard = heard => match heard {
-                    Ok(Heard::News { method, params }) => self.news(&method, &params).map(Ok),
-                    Ok(Heard::End) => {
+                    Ok(FeedEvent::Notification { method, params }) => self.news(&method, &params).map(Ok),
+                    Ok(FeedEvent::End) => {
                         let end = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{"resultType":"complete","_meta":{{"{META_SUBSCRIPTION}":{}}}}}}}"#, self.id, self.id);
                         let _ = sender.send(Ok(encode_message(&end))).await;
                         break;

@@ -1,8 +1,8 @@
 //! The gateway over stdio, for the client that started this process in front of one
 //! server: its lines take the same way as messages of every other transport (`call`).
 
+mod line;
 mod lines;
-mod take;
 
 use std::{
     collections::HashMap,
@@ -163,7 +163,7 @@ impl Conversation<'_> {
         let mut lines = Lines::new(input, most);
         // However long a line is, no more of it is kept than may be taken.
         while let Ok(Some(line)) = lines.next(u64::MAX).await {
-            self.take(line).await;
+            self.handle_line(line).await;
         }
     }
 

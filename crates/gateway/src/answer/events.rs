@@ -343,7 +343,7 @@ impl EventStream {
         let named = |name: &str| params.and_then(|params| params.get(name));
         let changed = match method {
             "notifications/tools/list_changed" => {
-                link.state.tools.suspect();
+                link.state.tools.mark_stale();
                 None
             }
             "notifications/resources/updated" => {
@@ -405,15 +405,15 @@ fn guess_shape(result: Option<Value<'_>>) -> Shape {
 }
 
 /// Reads one event in canonical form.
-pub(crate) fn event_in(piece: &[u8]) -> Option<Event> {
+pub(crate) fn parse_event(piece: &[u8]) -> Option<Event> {
     let mut event = None;
     Decoder::new(piece.len()).push(piece, |read| event = Some(read)).ok()?;
     event
 }
 
 /// The answer to a request, if a piece of a stream is it.
-pub(crate) fn answer_in(piece: &[u8], own: &Id, bounds: &Bounds) -> Option<Document> {
-    let document = Document::parse(event_in(piece)?.data?, bounds).ok()?;
+pub(crate) fn parse_answer(piece: &[u8], own: &Id, bounds: &Bounds) -> Option<Document> {
+    let document = Document::parse(parse_event(piece)?.data?, bounds).ok()?;
     let is_answer = match Message::read(&document) {
         Ok(Message::Response { id, .. } | Message::Failure { id: Some(id), .. }) => id == *own,
         _ => false,

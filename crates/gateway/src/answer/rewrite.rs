@@ -150,7 +150,7 @@ fn tools<'d>(exchange: &Exchange, edits: &mut Edits<'d>, result: Value<'d>) -> R
             shows(exchange.rules(), name, Facts::Known(facts))
         } else {
             // A definition that is new here: the list is to be learnt again.
-            exchange.server.link.state.tools.suspect();
+            exchange.server.link.state.tools.mark_stale();
             let facts = assess::facts(&exchange.server.link, tool);
             let facts = facts.ok_or_else(|| unfilterable("a tool has no name"))?;
             shows(exchange.rules(), name, Facts::Known(&facts))

@@ -16,7 +16,7 @@ use sluice_wire::{
 
 use super::{Client, Clients, encode_event, target::Target};
 use crate::{
-    answer::answer_in, body::ClientBody, receive, refusal::Refusal, response, send::LAST_EVENT,
+    answer::parse_answer, body::ClientBody, receive, refusal::Refusal, response, send::LAST_EVENT,
 };
 
 /// Takes a message in. What is wrong with the request itself is answered here;
@@ -149,7 +149,7 @@ impl Delivery<'_> {
         while let Some(frame) = body.frame().await {
             let Ok(data) = frame.ok()?.into_data() else { continue };
             // INVARIANT: each piece of such a stream is one event.
-            if let Some(answer) = answer_in(&data, &self.id, &self.bounds) {
+            if let Some(answer) = parse_answer(&data, &self.id, &self.bounds) {
                 return Some(answer);
             }
             // A client that has gone has not cancelled its request.

@@ -15,7 +15,7 @@ use http_body::{Body, Frame};
 use sluice_http::sse::Event;
 
 use crate::{
-    answer::event_in,
+    answer::parse_event,
     body::{ClientBody, Cut},
 };
 
@@ -69,7 +69,7 @@ fn write_id<'a>(kind: &str, pairs: impl Iterator<Item = (&'a str, &'a str)>) -> 
 
 /// One event under another id, which `id` makes of its own; unchanged if it has none.
 fn rename_event(bytes: Bytes, id: impl FnOnce(&str) -> Option<String>) -> Bytes {
-    let Some(event) = event_in(&bytes) else { return bytes };
+    let Some(event) = parse_event(&bytes) else { return bytes };
     match event.id.as_deref() {
         None | Some("") => bytes,
         Some(own) => Event { id: id(own), ..event }.encode(),
@@ -131,7 +131,7 @@ mod tests {
     use bytes::Bytes;
     use http::HeaderValue;
 
-    use super::{LastEvent, Seen, event_in, write_id};
+    use super::{LastEvent, Seen, parse_event, write_id};
 
     #[test]
     fn ids_say_whose_they_are() {
@@ -143,7 +143,7 @@ mod tests {
         let (notes, mail) = (Arc::from("notes"), Arc::from("mail"));
         seen.label(&mail, Bytes::from_static(b"id: 9\ndata: {}\n\n"));
         let last = seen.label(&notes, Bytes::from_static(b"id: 7\ndata: {\"a\":1}\n\n"));
-        let event = event_in(&last).unwrap();
+        let event = parse_event(&last).unwrap();
         assert_eq!(event.data.as_deref(), Some(r#"{"a":1}"#));
         let both = [(mail, HeaderValue::from_static("9")), (notes.clone(), id7)];
         let expected = LastEvent::OfAll(both.into_iter().collect());

@@ -10,13 +10,13 @@ use http_body_util::BodyExt as _;
 use super::{
     Stack,
     event_ids::{LastEvent, Seen},
-    fan_in::{Form, Pump, Said, Voice, feed},
+    fan_in::{FanIn, FollowerEvent, FollowerSender, StreamFormat, feed},
     member,
 };
 use crate::{
-    answer::{EventStream, event_in},
+    answer::{EventStream, parse_event},
     body::ClientBody,
-    exchange::{Exchange, View},
+    exchange::{Exchange, ToolView},
     refusal::Refusal,
     send::LAST_EVENT,
     snapshot::ServerState,
@@ -32,19 +32,19 @@ pub(super) fn open(stack: &Arc<Stack>, last: LastEvent) -> Result<Response<Clien
     let LastEvent::OfAll(last) = last else { return Err(Refusal::Internal) };
     let text = |id: &HeaderValue| id.to_str().unwrap_or_default().to_owned();
     let seen = Seen(last.iter().map(|(server, id)| (Arc::clone(server), text(id))).collect());
-    let mut pump = Pump::new(stack, Form::Legacy(seen));
+    let mut fan_in = FanIn::new(stack, StreamFormat::Legacy(seen));
     for server in &stack.servers {
         // Each is a connection of its own to the server.
         let place = stack.gateway.connections.acquire()?;
         let (stack, server) = (Arc::clone(stack), Arc::clone(server));
         let last = last.get(&server.link.name).cloned();
-        pump.follow(&Arc::clone(&server.link.name), |voice| async move {
-            let followed = follow_server(&stack, &server, last, &voice).await;
+        fan_in.follow(&Arc::clone(&server.link.name), |follower| async move {
+            let followed = follow_server(&stack, &server, last, &follower).await;
             drop(place);
             followed
         });
     }
-    Ok(feed(|body| async move { pump.run(Bytes::from_static(b":\n\n"), &body).await }))
+    Ok(feed(|body| async move { fan_in.run(Bytes::from_static(b":\n\n"), &body).await }))
 }
 
 /// Follows one server for as long as there is somebody to hear; `None` when it is
@@ -53,7 +53,7 @@ async fn follow_server(
     stack: &Arc<Stack>,
     server: &Arc<ServerState>,
     mut last: Option<HeaderValue>,
-    voice: &Voice,
+    follower: &FollowerSender,
 ) -> Option<()> {
     let (mut pause, mut has_failed, mut view) = (FIRST_PAUSE, false, None);
     loop {
@@ -62,17 +62,17 @@ async fn follow_server(
         let replays = last.is_some();
         exchange.headers.extend(last.clone().map(|last| (LAST_EVENT, last)));
         let exchange = renew_exchange(identify(exchange).ok()?)?;
-        report_change(voice, &mut view, &exchange).await?;
+        report_change(follower, &mut view, &exchange).await?;
         match open_stream(&exchange, replays).await {
             Ok((exchange, stream)) => {
                 if std::mem::take(&mut has_failed) {
-                    voice.say(Said::Changed).await?;
+                    follower.send(FollowerEvent::Changed).await?;
                 }
                 pause = FIRST_PAUSE;
-                pass_on(voice, exchange, stream, &mut last).await?;
+                pass_on(follower, exchange, stream, &mut last).await?;
             }
             // It has no such stream; only what is in force here can change.
-            Err(Refusal::MethodNotAllowed) => return watch(voice, exchange, None).await,
+            Err(Refusal::MethodNotAllowed) => return watch(follower, exchange, None).await,
             Err(refusal) => {
                 if refusal == Refusal::Session {
                     member::forget(stack, server).await;
@@ -81,7 +81,7 @@ async fn follow_server(
                 has_failed = true;
             }
         }
-        watch(voice, exchange, Some(pause)).await?;
+        watch(follower, exchange, Some(pause)).await?;
         pause = (pause * 2).min(LONGEST_PAUSE);
     }
 }
@@ -95,13 +95,13 @@ pub(super) fn renew_exchange(exchange: Exchange) -> Option<Arc<Exchange>> {
 
 /// Says so if the client sees something else than it did before.
 pub(super) async fn report_change(
-    voice: &Voice,
-    view: &mut Option<View>,
+    follower: &FollowerSender,
+    view: &mut Option<ToolView>,
     exchange: &Exchange,
 ) -> Option<()> {
     let now = exchange.view();
     if view.as_ref().is_some_and(|view| view.differs(&now)) {
-        voice.say(Said::Changed).await?;
+        follower.send(FollowerEvent::Changed).await?;
     }
     *view = Some(now);
     Some(())
@@ -109,7 +109,7 @@ pub(super) async fn report_change(
 
 /// Waits, for a while or for ever, and says when what is in force changes.
 pub(super) async fn watch(
-    voice: &Voice,
+    follower: &FollowerSender,
     exchange: Arc<Exchange>,
     pause: Option<Duration>,
 ) -> Option<()> {
@@ -126,7 +126,7 @@ pub(super) async fn watch(
             () = &mut passed => return Some(()),
             news = watcher.news() => {
                 if news?.is_changed {
-                    voice.say(Said::Changed).await?;
+                    follower.send(FollowerEvent::Changed).await?;
                 }
             }
         }
@@ -135,7 +135,7 @@ pub(super) async fn watch(
 
 /// Passes a stream on to its end, and notes the last event that can be named.
 async fn pass_on(
-    voice: &Voice,
+    follower: &FollowerSender,
     exchange: Arc<Exchange>,
     mut stream: EventStream,
     last: &mut Option<HeaderValue>,
@@ -146,11 +146,11 @@ async fn pass_on(
             frame = stream.frame() => match frame {
                 Some(Ok(frame)) => {
                     let Ok(data) = frame.into_data() else { continue };
-                    let Some(event) = event_in(&data).filter(is_said) else { continue };
+                    let Some(event) = parse_event(&data).filter(is_said) else { continue };
                     if let Some(id) = event.id.and_then(|id| HeaderValue::try_from(id).ok()) {
                         *last = Some(id);
                     }
-                    voice.say(Said::Event(data)).await?;
+                    follower.send(FollowerEvent::Event(data)).await?;
                 }
                 Some(Err(_)) | None => return Some(()),
             },
@@ -158,7 +158,7 @@ async fn pass_on(
                 let News { exchange, is_changed } = news?;
                 stream.renew(exchange);
                 if is_changed {
-                    voice.say(Said::Changed).await?;
+                    follower.send(FollowerEvent::Changed).await?;
                 }
             }
         }

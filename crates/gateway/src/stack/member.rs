@@ -19,7 +19,7 @@ use super::{
     parts::PART_TIMEOUT,
 };
 use crate::{
-    answer::answer_in, body::ClientBody, call, exchange::Exchange, gateway::Inner,
+    answer::parse_answer, body::ClientBody, call, exchange::Exchange, gateway::Inner,
     identify::Caller, receive, reserve::INITIALIZED, send::LAST_EVENT, snapshot::ServerState,
     stream,
 };
@@ -196,7 +196,7 @@ pub(super) async fn read_answer(
     while let Some(frame) = body.frame().await {
         let Ok(data) = frame.ok()?.into_data() else { continue };
         // INVARIANT: each piece of such a stream is one event.
-        if let Some(answer) = answer_in(&data, id, &bounds) {
+        if let Some(answer) = parse_answer(&data, id, &bounds) {
             return Some(answer);
         }
     }

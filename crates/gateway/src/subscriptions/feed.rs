@@ -26,8 +26,8 @@ const BEHIND: usize = 64;
 
 /// What the server said.
 #[derive(Debug, Clone)]
-pub(super) enum Heard {
-    News {
+pub(super) enum FeedEvent {
+    Notification {
         method: Arc<str>,
         params: Arc<str>,
     },
@@ -38,7 +38,7 @@ pub(super) enum Heard {
 /// A subscription that lives as long as somebody holds it.
 #[derive(Debug)]
 pub(super) struct Feed {
-    sender: broadcast::Sender<Heard>,
+    sender: broadcast::Sender<FeedEvent>,
     /// What the server agreed to, or why not, once it has said.
     begun: watch::Receiver<Option<Result<Arc<str>, Refusal>>>,
     is_over: Arc<AtomicBool>,
@@ -69,7 +69,7 @@ impl Feed {
         self.is_over.load(Ordering::Relaxed)
     }
 
-    pub(super) fn listen(&self) -> broadcast::Receiver<Heard> {
+    pub(super) fn listen(&self) -> broadcast::Receiver<FeedEvent> {
         self.sender.subscribe()
     }
 
@@ -88,7 +88,7 @@ impl Feed {
 struct Task {
     link: Arc<Link>,
     bounds: Bounds,
-    sender: broadcast::Sender<Heard>,
+    sender: broadcast::Sender<FeedEvent>,
     begins: watch::Sender<Option<Result<Arc<str>, Refusal>>>,
     acknowledged: OnceLock<()>,
 }
@@ -170,7 +170,7 @@ impl Task {
                 Ok(false)
             }
             Message::Response { .. } => {
-                let _ = self.sender.send(Heard::End);
+                let _ = self.sender.send(FeedEvent::End);
                 Ok(true)
             }
             Message::Request { .. } | Message::Failure { .. } => Err(super::bad_subscription()),
@@ -185,10 +185,10 @@ impl Task {
             return;
         }
         if method == "notifications/tools/list_changed" {
-            self.link.state.tools.suspect();
+            self.link.state.tools.mark_stale();
         }
         // Nobody may be listening just now.
-        let _ = self.sender.send(Heard::News { method: method.into(), params });
+        let _ = self.sender.send(FeedEvent::Notification { method: method.into(), params });
     }
 }
 

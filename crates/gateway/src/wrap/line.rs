@@ -39,7 +39,7 @@ struct Incoming {
 impl Conversation<'_> {
     /// Deals with a line. Requests are answered beside it; the first of all is
     /// waited for, because what comes after it is said in the session that it begins.
-    pub(super) async fn take(&self, line: Line) {
+    pub(super) async fn handle_line(&self, line: Line) {
         let gateway = &self.wrapped.gateway.inner;
         let line = match line {
             Line::Whole(line) => line,
