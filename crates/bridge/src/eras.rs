@@ -6,11 +6,16 @@ use std::{
 };
 
 use http::HeaderMap;
-use sluice_wire::{json::Bounds, mcp::Era, rpc::Id};
+use sluice_http::headers::{METHOD, REVISION, SESSION};
+use sluice_wire::{
+    json::Bounds,
+    mcp::{Era, is_unknown_era},
+    rpc::Id,
+};
 use tokio::time::Instant;
 
 use super::{
-    Link, STRANGE,
+    Link,
     exchange::{self, Exchanged, exchange, post, set},
     message::{Declared, LEGACY, MODERN, is_modern_error, modern_request},
 };
@@ -98,8 +103,8 @@ impl Link {
 
     async fn discovers(&self, headers: HeaderMap, bounds: Bounds) -> Speaks {
         let mut headers = exchange::plain_headers(&headers);
-        set(&mut headers, "mcp-protocol-version", MODERN.name());
-        set(&mut headers, "mcp-method", "server/discover");
+        set(&mut headers, REVISION, MODERN.name());
+        set(&mut headers, METHOD, "server/discover");
         let bare = r#"{"jsonrpc":"2.0","method":"server/discover"}"#;
         let Ok(bare) = sluice_wire::json::Document::parse(bare, &bounds) else {
             return Speaks::Unknown;
@@ -112,11 +117,9 @@ impl Link {
         let headers = exchange::plain_headers(&headers);
         let body = hello(&Declared::gateway(), "0");
         let answer = exchange(&self.upstream, post(headers.clone(), body), &zero(), bounds).await;
-        if let Some(session) =
-            answer.as_ref().ok().and_then(|answer| answer.headers.get("mcp-session-id"))
-        {
+        if let Some(session) = answer.as_ref().ok().and_then(|answer| answer.headers.get(SESSION)) {
             let mut headers = headers;
-            headers.insert("mcp-session-id", session.clone());
+            headers.insert(SESSION, session.clone());
             let end = exchange::bare(http::Method::DELETE, headers);
             let _ = self.upstream.send(end).await;
         }
@@ -144,13 +147,13 @@ fn told(era: Era, answer: Result<Exchanged, sluice_http::SendError>) -> Speaks {
     let Ok(answer) = answer else { return Speaks::Unknown };
     let status = answer.status;
     let Some(document) = &answer.answer else {
-        return if STRANGE.contains(&status.as_u16()) { Speaks::No } else { Speaks::Unknown };
+        return if is_unknown_era(status.as_u16()) { Speaks::No } else { Speaks::Unknown };
     };
     let error = document.root().get("error");
     match error {
         None if status.is_success() => Speaks::Yes,
         Some(error) if era == Era::Modern && is_modern_error(error) => Speaks::Unknown,
-        Some(_) if status.is_success() || STRANGE.contains(&status.as_u16()) => Speaks::No,
+        Some(_) if status.is_success() || is_unknown_era(status.as_u16()) => Speaks::No,
         _ => Speaks::Unknown,
     }
 }

@@ -8,6 +8,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Status
 use http_body_util::BodyExt as _;
 use sluice_http::{
     AnswerBody, SendError,
+    headers::{LAST_EVENT, PREFIX},
     sse::{Decoder, Event},
 };
 use sluice_upstream::Upstream;
@@ -170,7 +171,7 @@ const ACCEPTED: HeaderValue = HeaderValue::from_static("application/json, text/e
 /// what traces a request.
 pub(super) fn plain_headers(headers: &HeaderMap) -> HeaderMap {
     let is_of_protocol =
-        |name: &HeaderName| name.as_str().starts_with("mcp-") || name.as_str() == "last-event-id";
+        |name: &HeaderName| name.as_str().starts_with(PREFIX) || name == LAST_EVENT;
     let kept = headers.iter().filter(|(name, _)| !is_of_protocol(name));
     let mut kept: HeaderMap = kept.map(|(name, value)| (name.clone(), value.clone())).collect();
     kept.insert(header::ACCEPT, ACCEPTED);
@@ -195,8 +196,8 @@ pub(super) fn bare(method: Method, headers: HeaderMap) -> Request<Bytes> {
 }
 
 /// Sets a header, if the text can be one.
-pub(super) fn set(headers: &mut HeaderMap, name: &str, value: &str) {
-    if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) {
+pub(super) fn set(headers: &mut HeaderMap, name: HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::try_from(value) {
         headers.insert(name, value);
     }
 }

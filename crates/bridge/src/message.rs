@@ -4,16 +4,11 @@
 use sluice_wire::{
     edit::{self, Edits, Fate, quoted},
     json::{Document, Value},
-    mcp::Revision,
+    mcp::{
+        META_CAPABILITIES, META_CLIENT, META_LEVEL, META_SUBSCRIPTION, META_VERSION, Revision,
+        TASKS_EXTENSION, is_modern_error_code,
+    },
 };
-
-pub(super) const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
-pub(super) const META_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
-pub(super) const META_CLIENT: &str = "io.modelcontextprotocol/clientInfo";
-pub(super) const META_SERVER: &str = "io.modelcontextprotocol/serverInfo";
-pub(super) const META_LEVEL: &str = "io.modelcontextprotocol/logLevel";
-pub(super) const META_SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
-const TASKS: &str = "io.modelcontextprotocol/tasks";
 
 pub(super) const MODERN: Revision = Revision::V2026_07_28;
 /// The revision of the legacy era that is spoken to servers.
@@ -25,7 +20,6 @@ pub(super) const BAD_PARAMS: i32 = -32602;
 pub(super) const INTERNAL: i32 = -32603;
 const NO_RESOURCE: &str = "-32002";
 const HEADER_MISMATCH: &str = "-32020";
-const UNSUPPORTED_VERSION: &str = "-32022";
 
 /// What a modern request says of its client, which a legacy one says once.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -205,10 +199,7 @@ pub(super) fn response(id: &str, result: &str) -> String {
 
 /// Whether an error is one that only servers of the modern era know.
 pub(super) fn is_modern_error(error: Value<'_>) -> bool {
-    matches!(
-        error.get("code").map_or("", Value::raw),
-        HEADER_MISMATCH | "-32021" | UNSUPPORTED_VERSION
-    )
+    error.get("code").map(Value::raw).is_some_and(is_modern_error_code)
 }
 
 pub(super) fn is_header_mismatch(error: Value<'_>) -> bool {
@@ -219,8 +210,8 @@ pub(super) fn is_header_mismatch(error: Value<'_>) -> bool {
 /// not meet.
 pub(super) fn without_tasks(capabilities: Option<Value<'_>>) -> String {
     let extensions = capabilities.and_then(|capabilities| capabilities.get("extensions"));
-    let has_tasks = extensions.is_some_and(|extensions| extensions.get(TASKS).is_some());
-    let rest = has_tasks.then(|| spliced(extensions, |key| key == TASKS, &[]));
+    let has_tasks = extensions.is_some_and(|extensions| extensions.get(TASKS_EXTENSION).is_some());
+    let rest = has_tasks.then(|| spliced(extensions, |key| key == TASKS_EXTENSION, &[]));
     let added: Vec<_> = rest.into_iter().map(|rest| ("extensions", rest)).collect();
     let drop = |key: &str| key == "tasks" || has_tasks && key == "extensions";
     spliced(capabilities, drop, &added)

@@ -19,6 +19,7 @@ use http::{HeaderMap, Request, StatusCode};
 use sluice_wire::{
     edit::quoted,
     json::{Document, Value},
+    mcp::{META_CAPABILITIES, META_CLIENT, META_LEVEL, META_SERVER},
     rpc::{Id, Message},
 };
 
@@ -30,9 +31,8 @@ use super::{
     Caller, Link,
     exchange::plain_headers,
     message::{
-        BAD_PARAMS, Declared, LEGACY, META_CAPABILITIES, META_CLIENT, META_LEVEL, META_SERVER,
-        MODERN, UNKNOWN_METHOD, error, response, severity, spliced, unbridgeable, unkept,
-        upstream_error, without_tasks,
+        BAD_PARAMS, Declared, LEGACY, MODERN, UNKNOWN_METHOD, error, response, severity, spliced,
+        unbridgeable, unkept, upstream_error, without_tasks,
     },
     output::{Answer, empty, json},
 };

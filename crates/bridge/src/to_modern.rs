@@ -14,10 +14,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
+use sluice_http::headers::{METHOD, REVISION, SESSION};
 use sluice_wire::{
     edit::quoted,
     json::{Document, Value},
-    mcp::{Era, Revision},
+    mcp::{Era, META_SERVER, Revision},
     rpc::{Id, Message},
 };
 
@@ -27,8 +28,8 @@ use super::{
     eras::Speaks,
     exchange::{exchange, plain_headers, post, set},
     message::{
-        BAD_PARAMS, Declared, INTERNAL, LEGACY, META_SERVER, MODERN, UNKNOWN_METHOD, error,
-        failure, modern_request, response, spliced, unbridgeable, upstream_error, without_tasks,
+        BAD_PARAMS, Declared, INTERNAL, LEGACY, MODERN, UNKNOWN_METHOD, error, failure,
+        modern_request, response, spliced, unbridgeable, upstream_error, without_tasks,
     },
     output::{Answer, empty, json},
 };
@@ -79,14 +80,14 @@ impl ToModern {
         match parts.method {
             Method::GET => return self.listen(headers, declared, caller).await,
             Method::DELETE => {
-                if parts.headers.contains_key("mcp-session-id") {
+                if parts.headers.contains_key(SESSION) {
                     self.memory.end(&caller.key);
                 }
                 return Ok(empty(StatusCode::OK));
             }
             _ => {}
         }
-        let revision = parts.headers.get("mcp-protocol-version").map(HeaderValue::to_str);
+        let revision = parts.headers.get(REVISION).map(HeaderValue::to_str);
         let revision = revision.and_then(Result::ok).unwrap_or(Revision::UNSAID.name()).to_owned();
         let Ok(document) = Document::parse(body.to_vec(), &caller.bounds) else {
             return Ok(empty(StatusCode::BAD_REQUEST));
@@ -142,8 +143,8 @@ impl ToModern {
             .filter(|revision| revision.era() == Era::Legacy)
             .unwrap_or(LEGACY);
         let mut headers = asked.headers;
-        set(&mut headers, "mcp-protocol-version", MODERN.name());
-        set(&mut headers, "mcp-method", "server/discover");
+        set(&mut headers, REVISION, MODERN.name());
+        set(&mut headers, METHOD, "server/discover");
         let ask = format!(r#"{{"jsonrpc":"2.0","method":"server/discover","id":{id}}}"#);
         let Ok(ask) = Document::parse(ask, &asked.caller.bounds) else {
             return Ok(empty(StatusCode::BAD_REQUEST));
@@ -170,7 +171,7 @@ impl ToModern {
         self.link.eras.set(Era::Modern, Speaks::Yes);
         let mut answer = json(StatusCode::OK, response(&id, &introduction(result, revision)));
         if let Some(session) = session::id_for(&declared) {
-            answer.headers_mut().insert("mcp-session-id", session);
+            answer.headers_mut().insert(SESSION, session);
         }
         Ok(answer)
     }

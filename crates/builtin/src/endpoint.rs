@@ -19,9 +19,8 @@ use http::{
     HeaderMap, HeaderValue, Method, Request, Response, StatusCode,
     header::{ALLOW, CONTENT_TYPE},
 };
-use http_body::{Body, Frame};
 use http_body_util::{BodyExt as _, Full};
-use sluice_http::{AnswerBody, BodyError, headers::SESSION};
+use sluice_http::{AnswerBody, Pieces, headers::SESSION};
 use sluice_wire::{
     json::{Bounds, Document, Value},
     rpc::{Id, Message},
@@ -214,21 +213,10 @@ impl Telling {
     }
 }
 
-impl Body for Telling {
-    type Data = Bytes;
-    type Error = BodyError;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        let said = ready!(self.get_mut().poll_said(context));
-        Poll::Ready(said.map(|message| Ok(Frame::data(format!("data: {message}\n\n").into()))))
-    }
-}
-
-fn events(telling: Telling) -> Response<AnswerBody> {
-    let mut response = Response::new(AnswerBody::Made(telling.boxed_unsync()));
+fn events(mut telling: Telling) -> Response<AnswerBody> {
+    let event = |message| Ok(Bytes::from(format!("data: {message}\n\n")));
+    let body = Pieces::new(move |context| telling.poll_said(context).map(|said| said.map(event)));
+    let mut response = Response::new(AnswerBody::Made(body.boxed_unsync()));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     response
 }

@@ -8,13 +8,10 @@
 use http::HeaderMap;
 use sluice_wire::{
     json::{Kind, Value},
-    mcp::{Era, Revision, text_of_header},
+    mcp::{Era, META_CAPABILITIES, META_VERSION, Revision, text_of_header},
 };
 
 use super::fault::Fault;
-
-const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
-const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 
 /// The revision of a request whose headers are in order.
 pub(super) fn revision(
@@ -23,7 +20,7 @@ pub(super) fn revision(
     params: Option<Value<'_>>,
 ) -> Result<Revision, Fault> {
     let meta = params.and_then(|params| params.get("_meta"));
-    let says_modern = meta.is_some_and(|meta| meta.get(VERSION).is_some());
+    let says_modern = meta.is_some_and(|meta| meta.get(META_VERSION).is_some());
     if method == "initialize" && !says_modern {
         // It opens a legacy conversation, and only its parameters say which.
         return Ok(Revision::UNSAID);
@@ -46,7 +43,7 @@ pub(super) fn revision(
 /// legacy revision that was agreed on.
 pub(super) fn said(agreed: Revision, params: Option<Value<'_>>) -> Result<Revision, Fault> {
     let meta = params.and_then(|params| params.get("_meta"));
-    if meta.is_none_or(|meta| meta.get(VERSION).is_none()) {
+    if meta.is_none_or(|meta| meta.get(META_VERSION).is_none()) {
         return Ok(agreed);
     }
     modern_revision(complete(meta)?)
@@ -55,11 +52,11 @@ pub(super) fn said(agreed: Revision, params: Option<Value<'_>>) -> Result<Revisi
 /// The version that a modern request names, if it says all that it must.
 fn complete(meta: Option<Value<'_>>) -> Result<&str, Fault> {
     let said = |key: &str| meta.and_then(|meta| meta.get(key));
-    let version = said(VERSION)
-        .and_then(Value::as_str)
-        .ok_or_else(|| Fault::unsaid(format!("`params._meta[\"{VERSION}\"]` must be a string")))?;
-    if said(CAPABILITIES).map(Value::kind) != Some(Kind::Object) {
-        let problem = format!("`params._meta[\"{CAPABILITIES}\"]` must be an object");
+    let version = said(META_VERSION).and_then(Value::as_str).ok_or_else(|| {
+        Fault::unsaid(format!("`params._meta[\"{META_VERSION}\"]` must be a string"))
+    })?;
+    if said(META_CAPABILITIES).map(Value::kind) != Some(Kind::Object) {
+        let problem = format!("`params._meta[\"{META_CAPABILITIES}\"]` must be an object");
         return Err(Fault::unsaid(problem));
     }
     Ok(version)

@@ -2,7 +2,7 @@
 
 use sluice_wire::{
     json::{Quoted, Value},
-    mcp::{Era, Method, MethodClass, Revision, Target},
+    mcp::{Era, META_SERVER, Method, MethodClass, Revision, Target},
 };
 
 use super::{Builtin, Call, Identity, Progress, ToolResult, fault, fault::Fault};
@@ -52,7 +52,7 @@ pub(super) async fn serve(
             let info = info(&server.identity());
             format!(
                 "{{{members},\"resultType\":\"complete\",\
-                 \"_meta\":{{\"io.modelcontextprotocol/serverInfo\":{info}}}}}"
+                 \"_meta\":{{\"{META_SERVER}\":{info}}}}}"
             )
         }
     };

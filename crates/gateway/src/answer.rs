@@ -9,17 +9,16 @@ mod server_request;
 use std::sync::Arc;
 
 use http::{Response, StatusCode, header};
-use sluice_http::AnswerBody;
-use sluice_http::headers::SESSION;
+use sluice_http::{AnswerBody, CollectError, collect, headers::SESSION};
 use sluice_wire::{
     json::{self as json_text, Document, Value},
+    mcp::{is_modern_error_code, is_unknown_era},
     rpc::{Id, Message},
 };
 
 use crate::{
     body::ClientBody,
     exchange::Exchange,
-    receive::{CollectError, collect},
     refusal::Refusal,
     reserve::Introduction,
     response,
@@ -130,7 +129,7 @@ async fn relay_expected(
         (400..=499, MediaType::Json) => {
             Box::pin(relay_failure(exchange, &expected, status, body)).await?
         }
-        (status, _) if is_discovery(exchange, &expected) && LEGACY.contains(&status) => {
+        (status, _) if is_discovery(exchange, &expected) && is_unknown_era(status) => {
             return Err(Refusal::LegacyServer);
         }
         (404, _) if exchange.session.is_some() => return Err(Refusal::Session),
@@ -144,17 +143,13 @@ async fn relay_expected(
     Ok((response, end))
 }
 
-/// With what a server of the legacy era answers that knows nothing of discovery.
-const LEGACY: [u16; 6] = [400, 404, 405, 406, 415, 422];
-
 fn is_discovery(exchange: &Exchange, expected: &Expected) -> bool {
     exchange.is_modern() && expected.shape == Shape::Introduction
 }
 
 /// Whether an error is one that only servers of the modern era know.
 fn is_modern_error(error: Value<'_>) -> bool {
-    let code = error.get("code").and_then(Value::as_number);
-    matches!(code, Some("-32020" | "-32021" | "-32022"))
+    error.get("code").and_then(Value::as_number).is_some_and(is_modern_error_code)
 }
 
 /// Whether an error may answer a request for discovery as it is: clients go on
@@ -205,7 +200,7 @@ async fn relay_failure(
             let end = CallEnd::Failed(CallFailure::Status(status.as_u16()));
             Ok((response::json(status, document.into_text()), end))
         }
-        _ if is_discovery && LEGACY.contains(&status.as_u16()) => Err(Refusal::LegacyServer),
+        _ if is_discovery && is_unknown_era(status.as_u16()) => Err(Refusal::LegacyServer),
         _ if status == StatusCode::NOT_FOUND && exchange.session.is_some() => Err(Refusal::Session),
         _ => Err(Refusal::answered_with(status)),
     }
@@ -238,7 +233,7 @@ async fn read_whole(exchange: &Exchange, body: AnswerBody) -> Result<Document, R
         tokio::time::timeout(exchange.server.link.timeout, collect(body, settings.answer)).await;
     let bytes = match read {
         Ok(Ok(bytes)) => bytes,
-        Ok(Err(CollectError::TooLong)) => {
+        Ok(Err(CollectError::TooLong(_))) => {
             return Err(Refusal::bad_gateway(format!(
                 "the answer is longer than {} bytes",
                 settings.answer

@@ -15,7 +15,7 @@ use sluice_policy::{Call, Decision, Facts, Policy};
 use sluice_wire::{
     edit::Edits,
     json::{Document, Value},
-    mcp::{Method, MethodClass, Target},
+    mcp::{META_CAPABILITIES, Method, MethodClass, TASKS_EXTENSION, Target},
     rpc::{Id, Message},
 };
 
@@ -23,7 +23,7 @@ use crate::{
     answer::{Expected, Shape, open_request_id},
     assess::{ToolList, Tools},
     exchange::Exchange,
-    protocol_version::{META_CAPABILITIES, TASKS_EXTENSION, mirrored_target},
+    protocol_version::mirrored_target,
     refusal::Refusal,
     repair,
     reserve::shorten,

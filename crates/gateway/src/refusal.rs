@@ -5,9 +5,13 @@
 //! protocol requires, and the last stderr lines of a command that failed to start.
 
 use http::{HeaderValue, Response, StatusCode, header};
-use sluice_wire::{edit::quoted, mcp::Revision, rpc::Id};
+use sluice_wire::{
+    edit::quoted,
+    mcp::{Revision, TASKS_EXTENSION},
+    rpc::Id,
+};
 
-use crate::{body::ClientBody, protocol_version::TASKS_EXTENSION, response};
+use crate::{body::ClientBody, response};
 
 /// Why a request is refused, and whose doing it is.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -12,8 +12,11 @@ use std::sync::{Arc, atomic::Ordering};
 
 use http::{Response, StatusCode, header};
 use http_body_util::{BodyExt as _, Full};
-use sluice_http::headers::{REVISION, SESSION};
-use sluice_http::{AnswerBody, sse::Decoder};
+use sluice_http::{
+    AnswerBody, collect,
+    headers::{REVISION, SESSION},
+    sse::Decoder,
+};
 use sluice_wire::{
     json::{Document, Value},
     rpc::{Id, Message},
@@ -21,7 +24,6 @@ use sluice_wire::{
 
 use crate::{
     exchange::Exchange,
-    receive::collect,
     refusal::Refusal,
     reserve::{Introduction, Permitted},
     send::{Answered, accept, forward},

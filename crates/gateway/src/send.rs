@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header};
 use sluice_bridge::Caller;
-use sluice_http::headers::{REVISION, SESSION};
-use sluice_http::{AnswerBody, SendError};
+use sluice_http::{
+    AnswerBody, SendError,
+    headers::{LAST_EVENT, METHOD, NAME, PARAMETER_PREFIX, REVISION, SESSION},
+};
 use sluice_wire::mcp::header_text;
 
 use crate::{
@@ -26,8 +28,6 @@ const PASSING: [HeaderName; 5] = [
     HeaderName::from_static("tracestate"),
     HeaderName::from_static("baggage"),
 ];
-
-pub(crate) const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 
 /// An answer that has begun, and the request it answers.
 #[derive(Debug)]
@@ -176,7 +176,7 @@ fn build_headers(exchange: &Exchange, outgoing: &Outgoing) -> HeaderMap {
     if let Some((method, target)) = &outgoing.mirrors {
         mirror(&mut headers, method, target.as_deref());
         for (name, value) in &exchange.headers {
-            if name.as_str().starts_with("mcp-param-") {
+            if name.as_str().starts_with(PARAMETER_PREFIX) {
                 headers.insert(name.clone(), value.clone());
             }
         }
@@ -191,9 +191,9 @@ fn build_headers(exchange: &Exchange, outgoing: &Outgoing) -> HeaderMap {
 
 /// Writes the headers that repeat a modern message.
 pub(crate) fn mirror(headers: &mut HeaderMap, method: &str, target: Option<&str>) {
-    for (name, text) in [("mcp-method", Some(method)), ("mcp-name", target)] {
+    for (name, text) in [(METHOD, Some(method)), (NAME, target)] {
         if let Some(value) = text.and_then(|text| HeaderValue::try_from(header_text(text)).ok()) {
-            headers.insert(HeaderName::from_static(name), value);
+            headers.insert(name, value);
         }
     }
 }

@@ -20,7 +20,7 @@ mod route;
 use std::sync::Arc;
 
 use http::{HeaderMap, Response, StatusCode};
-use sluice_http::headers::SESSION;
+use sluice_http::headers::{LAST_EVENT, SESSION};
 use sluice_policy::Timestamp;
 use sluice_store::{Id, TokenHash, new_id};
 use sluice_wire::{
@@ -40,7 +40,6 @@ use crate::{
     protocol_version, receive,
     refusal::Refusal,
     response,
-    send::LAST_EVENT,
     snapshot::ServerState,
     stream,
 };

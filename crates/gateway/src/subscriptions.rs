@@ -15,6 +15,7 @@ use sluice_wire::{
     edit::{self, Fate, quoted},
     json::{Bounds, Document, Value},
     look_alike::Governed,
+    mcp::META_SUBSCRIPTION,
     rpc::Id,
 };
 use tokio::sync::{broadcast, mpsc};
@@ -23,11 +24,11 @@ use crate::{
     body::{ClientBody, Cut},
     exchange::Exchange,
     link::Link,
-    protocol_version::{self, META_SUBSCRIPTION},
+    protocol_version,
     refusal::Refusal,
     response,
     sealed_ids::{open_task, seal_task},
-    stream::{Channel, KEEP_ALIVE, LIST_CHANGED, News, WAITING, Watcher, hand_over},
+    stream::{KEEP_ALIVE, LIST_CHANGED, News, WAITING, Watcher, hand_over},
 };
 use feed::{Feed, FeedEvent};
 
@@ -92,7 +93,7 @@ pub(crate) async fn listen(
             listener.run(&sender).await;
         }
     });
-    Ok(response::event_stream(ClientBody::stream(Channel(receiver))))
+    Ok(response::event_stream(ClientBody::channel(receiver)))
 }
 
 fn bad_subscription() -> Refusal {

@@ -14,7 +14,7 @@ use bytes::Bytes;
 use sluice_wire::{
     edit::{Edits, quoted},
     json::{Bounds, Document, Value},
-    mcp::Era,
+    mcp::{Era, META_SUBSCRIPTION},
     rpc::Id,
 };
 use tokio::{runtime::Handle, sync::watch, time::Instant};
@@ -32,8 +32,6 @@ use super::{
 const MOST_ASKED: usize = 1000;
 /// Requests that wait for the child.
 const MOST_WAITING: usize = 100_000;
-
-pub(super) const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 
 /// A child and the conversation with it. When nobody holds it any more, it ends.
 #[derive(Debug)]
@@ -359,7 +357,7 @@ impl Child {
             edits.replace(place, waiting.id.clone());
         }
         let meta = root.get("result").and_then(|result| result.get("_meta"));
-        if let Some(place) = meta.and_then(|meta| meta.get(SUBSCRIPTION)) {
+        if let Some(place) = meta.and_then(|meta| meta.get(META_SUBSCRIPTION)) {
             edits.replace(place, waiting.id.clone());
         }
         let message = single_line(edits.finish()).into();

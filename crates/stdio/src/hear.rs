@@ -8,12 +8,13 @@ use std::{
 use sluice_wire::{
     edit::quoted,
     json::{Document, Value},
+    mcp::META_SUBSCRIPTION,
     rpc::{Id, Message},
 };
 use tokio::io::AsyncRead;
 
 use super::{
-    child::{Audience, Child, Fit, Kind, SUBSCRIPTION},
+    child::{Audience, Child, Fit, Kind},
     lines::{Ends, Line, Lines},
     sessions::{Mailbox, Posted},
 };
@@ -188,7 +189,7 @@ fn news<'d>(child: &Arc<Child>, document: &'d Document, method: &str, params: Op
         }
         return;
     }
-    if let Some(id) = named("_meta").and_then(|meta| meta.get(SUBSCRIPTION)) {
+    if let Some(id) = named("_meta").and_then(|meta| meta.get(META_SUBSCRIPTION)) {
         child.aside(document, id, Kind::Subscription);
         return;
     }

@@ -12,7 +12,7 @@ use std::{
 use sluice_wire::{
     edit::quoted,
     json::{Bounds, Document, Value},
-    mcp::{Era, Revision},
+    mcp::{Era, Revision, client_meta, is_modern_error_code},
 };
 use tokio::sync::Mutex;
 
@@ -220,14 +220,11 @@ pub(super) async fn era(child: &Arc<Child>, patience: Duration) -> Option<Era> {
 /// Whether a child has answered a modern request as only one does that knows
 /// nothing of that era.
 pub(super) fn refuses_modern(answer: &Answer) -> bool {
-    answer.code.as_deref().is_some_and(|code| !matches!(code, "-32020" | "-32021" | "-32022"))
+    answer.code.as_deref().is_some_and(|code| !is_modern_error_code(code))
 }
 
 async fn discover(child: &Arc<Child>) -> Result<Asking, Arc<str>> {
-    let revision = Revision::V2026_07_28.name();
-    let meta = format!(
-        r#""_meta":{{"io.modelcontextprotocol/protocolVersion":"{revision}","io.modelcontextprotocol/clientCapabilities":{{}},"io.modelcontextprotocol/clientInfo":{{"name":"sluicegate","version":"{VERSION}"}}}}"#
-    );
+    let meta = client_meta(Revision::V2026_07_28, "{}", ("sluicegate", VERSION));
     ask(child, "server/discover", &meta).await
 }
 

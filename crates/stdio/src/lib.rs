@@ -36,10 +36,13 @@ use std::{
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
-use sluice_http::{AnswerBody, SendError, headers::SESSION};
+use sluice_http::{
+    AnswerBody, SendError,
+    headers::{REVISION, SESSION},
+};
 use sluice_wire::{
     json::{Bounds, Document, Value},
-    mcp::{Era, Revision},
+    mcp::{Era, META_VERSION, Revision},
     rpc::{Id, Message},
 };
 use tokio::sync::Mutex;
@@ -62,8 +65,6 @@ use self::{
     shared::Shared,
     slot::{Slot, StartError, Started},
 };
-
-const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 
 /// Which sessions share a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -279,7 +280,7 @@ fn judged(body: Bytes) -> Option<Document> {
 
 /// Whether a message is spoken in the modern era.
 fn is_modern(headers: &HeaderMap, message: &Message<'_>) -> bool {
-    let said = headers.get("mcp-protocol-version").and_then(|value| value.to_str().ok());
+    let said = headers.get(REVISION).and_then(|value| value.to_str().ok());
     if let Some(revision) = said.and_then(Revision::from_name) {
         return revision.era() == Era::Modern;
     }

@@ -1,16 +1,12 @@
 //! HTTP's side of it: what a request to a child is answered with.
 
-use std::{
-    pin::Pin,
-    task::{Context, Poll},
-};
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
-use http_body::{Body, Frame};
 use http_body_util::{BodyExt as _, Full};
-use sluice_http::{AnswerBody, BodyError, SendError, headers::SESSION, sse::encode_message};
-use sluice_wire::edit::quoted;
+use sluice_http::{AnswerBody, Pieces, SendError, headers::SESSION, sse::encode_message};
+use sluice_wire::{edit::quoted, mcp::is_modern_error_code};
 
 use super::{
     child::Asking,
@@ -77,19 +73,6 @@ impl Events {
     }
 }
 
-impl Body for Events {
-    type Data = Bytes;
-    type Error = BodyError;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        let next = self.get_mut().poll_next(context);
-        next.map(|event| event.map(|event| Ok(Frame::data(event))))
-    }
-}
-
 /// A JSON-RPC error; `id` is JSON.
 pub(super) fn failure(id: &str, code: i32, message: &str) -> String {
     let message = quoted(message);
@@ -125,7 +108,7 @@ pub(super) fn begun(
         Some(Said::Answer(Answer { message, code })) => {
             let status = match code.as_deref() {
                 Some("-32601") if is_modern => StatusCode::NOT_FOUND,
-                Some("-32020" | "-32021" | "-32022") if is_modern => StatusCode::BAD_REQUEST,
+                Some(code) if is_modern && is_modern_error_code(code) => StatusCode::BAD_REQUEST,
                 _ => StatusCode::OK,
             };
             Ok(json(status, message))
@@ -145,8 +128,9 @@ pub(super) fn standing(inbox: Inbox) -> Response<AnswerBody> {
     stream(Events::of(None, Source::Standing(inbox)))
 }
 
-fn stream(events: Events) -> Response<AnswerBody> {
-    let mut response = Response::new(AnswerBody::Said(events.boxed_unsync()));
+fn stream(mut events: Events) -> Response<AnswerBody> {
+    let body = Pieces::new(move |context| events.poll_next(context).map(|next| next.map(Ok)));
+    let mut response = Response::new(AnswerBody::Said(body.boxed_unsync()));
     let media_type = HeaderValue::from_static("text/event-stream");
     response.headers_mut().insert(header::CONTENT_TYPE, media_type);
     response

@@ -8,14 +8,14 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, header};
 use http_body_util::BodyExt as _;
 use sluice_http::{
-    AnswerBody, SendError,
+    AnswerBody, SendError, collect, headers as mcp_headers,
     sse::{Decoder, Event},
 };
 use sluice_stdio::Inquiry;
 use sluice_wire::{
     edit::quoted,
     json::{Bounds, Document, Value},
-    mcp::Revision,
+    mcp::{Revision, client_meta, header_text},
     rpc::{Id, Message, resembles_message},
 };
 
@@ -132,11 +132,8 @@ impl Client<'_> {
     fn message(&self, id: u32, method: &str, params: &str) -> String {
         let meta = match self.manner {
             Manner::Modern => {
-                let revision = Revision::V2026_07_28.name();
                 let capabilities = self.declares.capabilities();
-                format!(
-                    r#""_meta":{{"io.modelcontextprotocol/protocolVersion":"{revision}","io.modelcontextprotocol/clientCapabilities":{capabilities},"io.modelcontextprotocol/clientInfo":{{"name":"{NAME}","version":"{VERSION}"}}}}"#
-                )
+                client_meta(Revision::V2026_07_28, capabilities, (NAME, VERSION))
             }
             Manner::Legacy { .. } => String::new(),
         };
@@ -158,7 +155,7 @@ impl Client<'_> {
             return Ok(answer);
         }
         let status = answer.status().as_u16();
-        let body = collected(answer.into_body(), 64 << 10).await.unwrap_or_default();
+        let body = collect(answer.into_body(), 64 << 10).await.unwrap_or_default();
         let document = Document::parse(body, &self.bounds).ok();
         let message = document
             .as_ref()
@@ -175,27 +172,27 @@ impl Client<'_> {
         *request.method_mut() = Method::POST;
         request.extensions_mut().insert(Inquiry);
         let headers = request.headers_mut();
-        let mut set = |name: &'static str, value: &str| {
+        let mut set = |name: HeaderName, value: &str| {
             if let Ok(value) = HeaderValue::try_from(value) {
-                headers.insert(HeaderName::from_static(name), value);
+                headers.insert(name, value);
             }
         };
-        set("content-type", "application/json");
-        set("accept", "application/json, text/event-stream");
+        set(header::CONTENT_TYPE, "application/json");
+        set(header::ACCEPT, "application/json, text/event-stream");
         match &self.manner {
             Manner::Modern => {
-                set("mcp-protocol-version", Revision::V2026_07_28.name());
-                set("mcp-method", method);
+                set(mcp_headers::REVISION, Revision::V2026_07_28.name());
+                set(mcp_headers::METHOD, method);
                 if let Some(target) = target {
-                    set("mcp-name", &sluice_wire::mcp::header_text(target));
+                    set(mcp_headers::NAME, &header_text(target));
                 }
             }
             Manner::Legacy { session, revision } => {
                 if method != "initialize" {
-                    set("mcp-protocol-version", revision);
+                    set(mcp_headers::REVISION, revision);
                 }
                 if let Some(session) = session {
-                    headers.insert(HeaderName::from_static("mcp-session-id"), session.clone());
+                    headers.insert(mcp_headers::SESSION, session.clone());
                 }
             }
         }
@@ -222,7 +219,8 @@ impl Client<'_> {
         }
         let kind = stated.and_then(|stated| stated.split(';').next()).map(str::trim);
         let other = kind.filter(|kind| !kind.contains("json")).map(str::to_owned);
-        let bytes = collected(answer.into_body(), self.bounds.bytes).await.map_err(none)?;
+        let bytes = collect(answer.into_body(), self.bounds.bytes).await;
+        let bytes = bytes.map_err(|error| none(error.to_string()))?;
         let document =
             Document::parse(bytes, &self.bounds).map_err(|refusal| {
                 none(other.map_or_else(
@@ -266,16 +264,4 @@ fn is_answer(document: &Document, id: &Id) -> bool {
         }
         _ => false,
     }
-}
-
-async fn collected(mut body: AnswerBody, most: usize) -> Result<Vec<u8>, String> {
-    let mut bytes = Vec::new();
-    while let Some(frame) = body.frame().await {
-        let Ok(data) = frame.map_err(|_| "it broke off".to_owned())?.into_data() else { continue };
-        if bytes.len() + data.len() > most {
-            return Err(format!("it is longer than {most} bytes"));
-        }
-        bytes.extend_from_slice(&data);
-    }
-    Ok(bytes)
 }

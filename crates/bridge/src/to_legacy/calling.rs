@@ -4,7 +4,7 @@
 use std::{fmt, pin::Pin, sync::Arc, time::Duration};
 
 use http::{Method, Response};
-use sluice_http::{AnswerBody, SendError};
+use sluice_http::{AnswerBody, SendError, headers::LAST_EVENT};
 use sluice_wire::{
     json::{Bounds, Document},
     rpc::Id,
@@ -153,7 +153,7 @@ impl Calling {
 /// The rest of a stream that the server has ended for now.
 async fn taken_up(session: &Session, last: &str, bounds: Bounds) -> Result<Reader, String> {
     let mut headers = session.headers();
-    set(&mut headers, "last-event-id", last);
+    set(&mut headers, LAST_EVENT, last);
     let sent = session.link().upstream.send(bare(Method::GET, headers)).await;
     let answer = sent.map_err(|error| error.to_string())?;
     if !answer.status().is_success() || !is_events(answer.headers()) {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use sluice_wire::{
     edit::quoted,
     json::{Bounds, Document, Value},
+    mcp::META_SUBSCRIPTION,
     rpc::Message,
 };
 use tokio::sync::mpsc;
@@ -17,7 +18,7 @@ use super::{
 };
 use crate::{
     exchange::Reader,
-    message::{Declared, META_SUBSCRIPTION, tagged},
+    message::{Declared, tagged},
     output::{Answer, Output},
 };
 

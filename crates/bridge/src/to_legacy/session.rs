@@ -11,7 +11,10 @@ use std::{
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, StatusCode};
 use sluice_expiring::{ExpiringMap, Limits};
-use sluice_http::SendError;
+use sluice_http::{
+    SendError,
+    headers::{REVISION, SESSION},
+};
 use sluice_wire::{
     json::{Bounds, Document, Value},
     mcp::{Era, Revision},
@@ -169,7 +172,7 @@ impl Session {
         let zero = Id::Integer("0".into());
         let said =
             exchange(&link.upstream, request, &zero, bounds).await.map_err(OpenError::Send)?;
-        let (status, session) = (said.status, said.headers.get("mcp-session-id").cloned());
+        let (status, session) = (said.status, said.headers.get(SESSION).cloned());
         let introduction = match said.answer {
             Some(answer) if answer.root().get("result").is_some() => answer,
             said => {
@@ -183,9 +186,9 @@ impl Session {
         let agreed = introduction.root().get("result").and_then(|said| said.get("protocolVersion"));
         let revision = agreed.and_then(Value::as_str).unwrap_or(Revision::UNSAID.name());
         let mut headers = headers.clone();
-        set(&mut headers, "mcp-protocol-version", revision);
+        set(&mut headers, REVISION, revision);
         if let Some(session) = session {
-            headers.insert("mcp-session-id", session);
+            headers.insert(SESSION, session);
         }
         let begun = Session {
             link: Arc::clone(link),
@@ -291,7 +294,7 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        if !self.headers.contains_key("mcp-session-id") {
+        if !self.headers.contains_key(SESSION) {
             return;
         }
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };

@@ -11,7 +11,8 @@ use std::{
     time::Duration,
 };
 
-use http::Method;
+use http::{Method, header};
+use sluice_http::headers::LAST_EVENT;
 use sluice_wire::{
     json::{Bounds, Document},
     rpc::Message,
@@ -213,9 +214,9 @@ fn ask(
     bounds: Bounds,
 ) -> impl Future<Output = Opened> + use<> {
     let mut headers = session.headers();
-    set(&mut headers, "accept", "text/event-stream");
+    set(&mut headers, header::ACCEPT, "text/event-stream");
     if let Some(last) = last {
-        set(&mut headers, "last-event-id", last);
+        set(&mut headers, LAST_EVENT, last);
     }
     let link = Arc::clone(session.link());
     async move {

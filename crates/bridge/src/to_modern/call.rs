@@ -4,7 +4,10 @@
 use std::{sync::Arc, time::Duration};
 
 use http::{HeaderMap, Response, StatusCode};
-use sluice_http::AnswerBody;
+use sluice_http::{
+    AnswerBody,
+    headers::{METHOD, NAME, REVISION},
+};
 use sluice_wire::{
     json::{Document, Value},
     mcp::header_text,
@@ -145,8 +148,8 @@ impl ToModern {
     async fn headers(&self, asked: &Asked) -> HeaderMap {
         let params = asked.document.root().get("params");
         let mut headers = asked.headers.clone();
-        set(&mut headers, "mcp-protocol-version", MODERN.name());
-        set(&mut headers, "mcp-method", &header_text(&asked.method));
+        set(&mut headers, REVISION, MODERN.name());
+        set(&mut headers, METHOD, &header_text(&asked.method));
         let named = match asked.method.as_str() {
             "tools/call" | "prompts/get" => "name",
             "resources/read" => "uri",
@@ -154,7 +157,7 @@ impl ToModern {
         };
         let target = params.and_then(|params| params.get(named)).and_then(Value::as_str);
         if let Some(target) = target {
-            set(&mut headers, "mcp-name", &header_text(target));
+            set(&mut headers, NAME, &header_text(target));
         }
         if asked.method == "tools/call" {
             let (upstream, bounds) = (&self.link.upstream, asked.caller.bounds);

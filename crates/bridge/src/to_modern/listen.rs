@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use http::{HeaderMap, StatusCode};
-use sluice_http::SendError;
+use sluice_http::{
+    SendError,
+    headers::{METHOD, REVISION},
+};
 use sluice_wire::{edit::quoted, json::Document, rpc::Message};
 
 use super::{ToModern, memory::Wishes};
@@ -92,8 +95,8 @@ impl Listening {
         let added = [("notifications", wish)];
         let body = modern_request(ask.root(), "\"stream\"", &self.declared, None, &added);
         let mut headers = self.headers.clone();
-        set(&mut headers, "mcp-protocol-version", MODERN.name());
-        set(&mut headers, "mcp-method", "subscriptions/listen");
+        set(&mut headers, REVISION, MODERN.name());
+        set(&mut headers, METHOD, "subscriptions/listen");
         let answer = self.bridge.link.upstream.send(post(headers, body)).await;
         let answer = answer.map_err(Refused::Send)?;
         let status = answer.status();

@@ -14,7 +14,10 @@ use sluice_upstream::{
     Upstream,
     client::{Client, ClientError, Declares},
 };
-use sluice_wire::json::{Bounds, Document, Value};
+use sluice_wire::{
+    json::{Bounds, Document, Value},
+    mcp::META_SERVER,
+};
 use tokio::time::Instant;
 
 use super::progress;
@@ -326,7 +329,7 @@ impl Introduction {
         let info = result.and_then(|result| {
             // In the modern era it stands beside the result's own members.
             let meta = result.get("_meta");
-            let named = meta.and_then(|meta| meta.get("io.modelcontextprotocol/serverInfo"));
+            let named = meta.and_then(|meta| meta.get(META_SERVER));
             result.get("serverInfo").or(named)
         });
         let text = |key| info.and_then(|info| info.get(key)?.as_str()).unwrap_or_default();

@@ -10,13 +10,13 @@ use sluice_wire::{
     edit::{self, Edits, Fate, quoted},
     json::{Document, Value},
     look_alike::Governed,
+    mcp::{META_RELATED_TASK, TASKS_EXTENSION},
 };
 
 use super::{Expected, Shape, server_request};
 use crate::{
     assess,
     exchange::Exchange,
-    protocol_version::TASKS_EXTENSION,
     refusal::Refusal,
     sealed_ids::{seal_state, seal_task},
 };
@@ -245,8 +245,7 @@ fn task_id<'d>(
     edits: &mut Edits<'d>,
     result: Value<'d>,
 ) -> Result<(), Refusal> {
-    let in_meta =
-        result.get("_meta").and_then(|meta| meta.get("io.modelcontextprotocol/related-task"));
+    let in_meta = result.get("_meta").and_then(|meta| meta.get(META_RELATED_TASK));
     for holder in [Some(result), result.get("task"), in_meta].into_iter().flatten() {
         let Some(id) = holder.get("taskId") else { continue };
         let text = id.as_str().ok_or_else(|| unfilterable("`taskId` is no string"))?;

@@ -2,13 +2,17 @@
 
 use std::sync::LazyLock;
 
-use sluice_wire::{json::Value, look_alike::Governed};
+use sluice_wire::{
+    json::Value,
+    look_alike::Governed,
+    mcp::{META_CAPABILITIES, META_VERSION},
+};
 
 use super::ToolCall;
 use crate::{
     assess::ToolList,
     exchange::Exchange,
-    protocol_version::{META_CAPABILITIES, META_VERSION, argument_text, mirrored},
+    protocol_version::{argument_text, mirrored},
     refusal::Refusal,
 };
 
@@ -49,7 +53,7 @@ pub(super) fn check_mirrored(
     }
     for repeated in list.map_or(&[][..], |list| list.mirrored(call.tool)) {
         let said = argument_text(call.arguments, &repeated.argument);
-        if mirrored(&exchange.headers, &repeated.header) != said {
+        if mirrored(&exchange.headers, &*repeated.header) != said {
             let (header, argument) = (&repeated.header, &repeated.argument);
             return Err(Refusal::HeaderMismatch(format!(
                 "header `{header}` is not what argument `{argument}` says"

@@ -8,10 +8,11 @@ use sluice_wire::{
     edit::{self, Edits, Fate, quoted},
     json::{Document, Value},
     look_alike::Governed,
+    mcp::META_CAPABILITIES,
 };
 
 use super::Replaced;
-use crate::{exchange::Exchange, protocol_version::META_CAPABILITIES, refusal::Refusal};
+use crate::{exchange::Exchange, refusal::Refusal};
 
 /// Capabilities of a client, by what a policy calls them.
 static DECLARED: LazyLock<Vec<(ServerRequest, Governed)>> = LazyLock::new(|| {

@@ -3,15 +3,13 @@
 
 use bytes::Bytes;
 use http::Method;
-use sluice_wire::{mcp::Revision, rpc::Id};
+use sluice_wire::{
+    mcp::{Revision, client_meta},
+    rpc::Id,
+};
 
 use super::Permitted;
-use crate::{
-    answer::Shape,
-    judge::Outgoing,
-    protocol_version::{META_CAPABILITIES, META_VERSION},
-    refusal::Refusal,
-};
+use crate::{answer::Shape, judge::Outgoing, refusal::Refusal};
 
 /// Says that an introduction is over.
 pub(crate) const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
@@ -72,10 +70,10 @@ impl Permitted {
     /// A subscription that clients share, to what their wish names as JSON. It carries
     /// notifications and no requests, and each client's copy is filtered.
     pub(crate) fn subscribe(wish: &str) -> Permitted {
-        let revision = Revision::V2026_07_28.name();
+        let client = ("sluicegate", env!("CARGO_PKG_VERSION"));
+        let meta = client_meta(Revision::V2026_07_28, "{}", client);
         let body = format!(
-            r#"{{"jsonrpc":"2.0","id":"sluicegate","method":"subscriptions/listen","params":{{"notifications":{wish},"_meta":{{"{META_VERSION}":"{revision}","{META_CAPABILITIES}":{{}},"io.modelcontextprotocol/clientInfo":{{"name":"sluicegate","version":"{}"}}}}}}}}"#,
-            env!("CARGO_PKG_VERSION")
+            r#"{{"jsonrpc":"2.0","id":"sluicegate","method":"subscriptions/listen","params":{{"notifications":{wish},{meta}}}}}"#
         );
         let mut permitted = Permitted::post(body);
         permitted.request.mirrors = Some(("subscriptions/listen".into(), None));

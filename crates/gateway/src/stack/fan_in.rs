@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use sluice_http::sse::encode_message;
+use sluice_wire::mcp::META_SUBSCRIPTION;
 use tokio::{
     sync::{broadcast, mpsc},
     task::JoinSet,
@@ -13,9 +14,8 @@ use tokio::{
 use super::{Stack, event_ids::Seen};
 use crate::{
     body::{ClientBody, Cut},
-    protocol_version::META_SUBSCRIPTION,
     response,
-    stream::{Channel, KEEP_ALIVE, WAITING, hand_over, wait_for_expiry},
+    stream::{KEEP_ALIVE, WAITING, hand_over, wait_for_expiry},
     subscriptions::tag,
 };
 
@@ -219,5 +219,5 @@ where
 {
     let (body, receiver) = mpsc::channel(WAITING);
     tokio::spawn(feed(body));
-    response::event_stream(ClientBody::stream(Channel(receiver)))
+    response::event_stream(ClientBody::channel(receiver))
 }

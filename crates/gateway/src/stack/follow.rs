@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderValue, Response, header};
-use http_body_util::BodyExt as _;
+use sluice_http::headers::LAST_EVENT;
 
 use super::{
     Stack,
@@ -18,7 +18,6 @@ use crate::{
     body::ClientBody,
     exchange::{Exchange, ToolView},
     refusal::Refusal,
-    send::LAST_EVENT,
     snapshot::ServerState,
     stream::{News, Watcher, identify, open_stream},
 };
@@ -143,9 +142,8 @@ async fn pass_on(
     let mut watcher = Watcher::new(exchange);
     loop {
         tokio::select! {
-            frame = stream.frame() => match frame {
-                Some(Ok(frame)) => {
-                    let Ok(data) = frame.into_data() else { continue };
+            next = stream.next() => match next {
+                Some(Ok(data)) => {
                     let Some(event) = parse_event(&data).filter(is_said) else { continue };
                     if let Some(id) = event.id.and_then(|id| HeaderValue::try_from(id).ok()) {
                         *last = Some(id);

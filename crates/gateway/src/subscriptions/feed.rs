@@ -5,11 +5,12 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
 use http_body_util::BodyExt as _;
 use sluice_bridge::Caller;
 use sluice_http::{
     AnswerBody,
+    headers::REVISION,
     sse::{Decoder, Event},
 };
 use sluice_wire::{
@@ -196,11 +197,11 @@ impl Task {
 fn headers(request: &Outgoing) -> HeaderMap {
     let mut headers = HeaderMap::new();
     for (name, value) in [
-        ("content-type", "application/json"),
-        ("accept", "application/json, text/event-stream"),
-        ("mcp-protocol-version", Revision::V2026_07_28.name()),
+        (header::CONTENT_TYPE, "application/json"),
+        (header::ACCEPT, "application/json, text/event-stream"),
+        (REVISION, Revision::V2026_07_28.name()),
     ] {
-        headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+        headers.insert(name, HeaderValue::from_static(value));
     }
     if let Some((method, target)) = &request.mirrors {
         mirror(&mut headers, method, target.as_deref());

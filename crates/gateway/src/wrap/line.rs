@@ -9,10 +9,11 @@ use std::{
 use futures_util::FutureExt as _;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use sluice_bridge::Offer;
+use sluice_http::headers::{METHOD, NAME, REVISION};
 use sluice_stdio::Line;
 use sluice_wire::{
     json::{Document, Value},
-    mcp::{Era, header_text},
+    mcp::{Era, META_VERSION, header_text},
     rpc::{Id, Message},
 };
 use tokio::sync::oneshot;
@@ -23,7 +24,7 @@ use crate::{
     call,
     exchange::Exchange,
     legacy_sse::{Client, Delivery, begin_following, encode_event},
-    protocol_version::{self, META_VERSION, argument_text, mirrored_target},
+    protocol_version::{self, argument_text, mirrored_target},
     receive,
     refusal::Refusal,
 };
@@ -195,13 +196,13 @@ fn headers(client: &Client, message: &Message<'_>) -> (HeaderMap, bool) {
     };
     let target = mirrored_target(method).and_then(|name| params?.get(name)?.as_str());
     let mirrors = [
-        ("mcp-protocol-version", Some(version.to_owned())),
-        ("mcp-method", Some(header_text(method))),
-        ("mcp-name", target.map(header_text)),
+        (REVISION, Some(version.to_owned())),
+        (METHOD, Some(header_text(method))),
+        (NAME, target.map(header_text)),
     ];
     for (name, text) in mirrors {
         if let Some(value) = text.and_then(|text| HeaderValue::try_from(text).ok()) {
-            headers.insert(HeaderName::from_static(name), value);
+            headers.insert(name, value);
         }
     }
     (headers, true)

@@ -1,20 +1,18 @@
 //! Answers of streamable HTTP, made of what an old server says.
 
 use std::{
-    pin::Pin,
     sync::Arc,
     task::{Context, Poll},
 };
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, Response, StatusCode, header};
-use http_body::{Body, Frame};
 use http_body_util::{BodyExt as _, Full};
 use sluice_wire::{edit::quoted, rpc::Id};
 use tokio::sync::mpsc;
 
 use super::{session::Session, switchboard::Said};
-use crate::{AnswerBody, BodyError, SendError};
+use crate::{AnswerBody, BodyError, Pieces, SendError};
 
 /// One request that waits; dropped, it no longer does.
 pub(super) struct Caller {
@@ -91,29 +89,21 @@ impl Events {
             Source::Over => Poll::Ready(None),
         }
     }
-}
 
-impl Body for Events {
-    type Data = Bytes;
-    type Error = BodyError;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        let this = self.get_mut();
-        this.poll_said(context).map(|said| {
+    fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyError>>> {
+        self.poll_said(context).map(|said| {
             let said = said?;
             if matches!(said, Said::Answer { .. } | Said::Broken(_)) {
-                this.caller = Source::Over;
+                self.caller = Source::Over;
             }
-            Some(said.into_event().map(Frame::data).map_err(BodyError))
+            Some(said.into_event().map_err(BodyError))
         })
     }
 }
 
-fn events(events: Events) -> Response<AnswerBody> {
-    let mut answer = Response::new(AnswerBody::Made(events.boxed_unsync()));
+fn events(mut events: Events) -> Response<AnswerBody> {
+    let body = Pieces::new(move |context| events.poll_event(context));
+    let mut answer = Response::new(AnswerBody::Made(body.boxed_unsync()));
     answer
         .headers_mut()
         .insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));

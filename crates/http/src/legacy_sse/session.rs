@@ -14,6 +14,7 @@ use super::{
 };
 use crate::{
     AnswerBody, HttpUpstream, SendError,
+    headers::{LAST_EVENT, SESSION},
     sse::{Decoder, Event},
 };
 
@@ -102,7 +103,7 @@ impl Session {
 /// The headers of a request without those of a transport this server does not know.
 fn passing(headers: &HeaderMap) -> HeaderMap {
     let mut headers = headers.clone();
-    for name in ["mcp-session-id", "last-event-id"] {
+    for name in [SESSION, LAST_EVENT] {
         headers.remove(name);
     }
     headers
