@@ -13,7 +13,7 @@ use std::{
 
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
-pub(crate) use sluice_catalog::count::{counted, thousands};
+pub(crate) use sluice_catalog::count::{format_count as counted, thousands};
 pub(crate) use sluice_classify::visible;
 
 pub(crate) use fit::{Screen, fitted, shortened, wide, wrapped};

@@ -45,7 +45,7 @@ pub(super) fn page(
         html.text(line).raw("\n");
     }
     html.raw("</code></pre>\n");
-    related(&mut html, server, paged, siblings, elsewhere);
+    write_related(&mut html, server, paged, siblings, elsewhere);
     html.end()
 }
 
@@ -87,7 +87,13 @@ fn points(html: &mut Html, seen: &[&Evidence]) {
     html.raw("</ul>\n");
 }
 
-fn related(html: &mut Html, server: &Server, paged: &Paged, siblings: &[Paged], elsewhere: &[Hit]) {
+fn write_related(
+    html: &mut Html,
+    server: &Server,
+    paged: &Paged,
+    siblings: &[Paged],
+    elsewhere: &[Hit],
+) {
     let others = siblings.iter().filter(|other| other.slug != paged.slug).take(MOST_SIBLINGS);
     let others: Vec<&Paged> = others.collect();
     if others.is_empty() && elsewhere.is_empty() {
