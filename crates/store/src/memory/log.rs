@@ -107,6 +107,8 @@ impl Memory {
     }
 
     pub(crate) fn prune(&self, keep: Duration, max_size: u64) -> Result<u64, StoreError> {
+        // Held calls go below, and must not go without a record of their end.
+        self.expire()?;
         let now = self.clock.now();
         let keep = i64::try_from(keep.as_millis()).unwrap_or(i64::MAX);
         let oldest = Timestamp::from_millis(now.as_millis().saturating_sub(keep));
