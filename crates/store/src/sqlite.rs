@@ -14,6 +14,7 @@ mod policies;
 mod prune;
 mod read;
 mod records;
+mod reservations;
 mod schema;
 mod servers;
 mod steady;
@@ -145,7 +146,7 @@ impl Sqlite {
     }
 
     pub(crate) async fn verify(&self) -> Result<Verified, StoreError> {
-        self.readers.read(|connection| Ok(read::verify(connection, 0)?.finish())).await
+        self.readers.read(|connection| Ok(read::verify(connection)?)).await
     }
 
     pub(crate) async fn snapshot(&self) -> Result<Snapshot, StoreError> {

@@ -2,7 +2,9 @@
 //! and which facets and chains are in them. A search reads only the blocks that
 //! may match, and the newest records, which have no summary yet.
 
-use rusqlite::{Connection, params};
+use std::collections::HashSet;
+
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::schema::BLOCK;
 
@@ -89,4 +91,73 @@ pub(super) fn chain_goes_on(
         OR EXISTS (SELECT 1 FROM records WHERE seq >= ?5 AND chain = ?1)";
     let values = params![chain, block_of(through + 1), through + 1, edge, unsummarised];
     connection.prepare_cached(sql)?.query_row(values, |row| row.get(0))
+}
+
+/// Checks that searches find what is there: that the summary of each record's
+/// block covers the record. Of a block whose beginning was pruned, a summary may
+/// cover more than is left.
+#[derive(Debug)]
+pub(super) struct SummaryCheck {
+    /// The first block that has no summary.
+    next: i64,
+    /// The summary of the block that the last record was in, if it is as it was
+    /// written so far.
+    current: Option<Summary>,
+    /// That block.
+    block: i64,
+}
+
+#[derive(Debug)]
+struct Summary {
+    first_at: i64,
+    last_at: i64,
+    facets: HashSet<i64>,
+    chains: HashSet<i64>,
+}
+
+impl SummaryCheck {
+    pub(super) fn new(connection: &Connection) -> rusqlite::Result<SummaryCheck> {
+        Ok(SummaryCheck { next: next(connection)?, current: None, block: -1 })
+    }
+
+    /// Whether the record in a row of [`super::records::SELECT`] is the first of its
+    /// block that is not covered.
+    pub(super) fn is_uncovered(
+        &mut self,
+        connection: &Connection,
+        row: &Row<'_>,
+    ) -> rusqlite::Result<bool> {
+        let block = block_of(row.get(0)?);
+        if block >= self.next {
+            return Ok(false);
+        }
+        let is_first = std::mem::replace(&mut self.block, block) != block;
+        if is_first {
+            self.current = Summary::read(connection, block)?;
+        }
+        let (at, facet, chain) = (row.get(2)?, row.get(33)?, row.get(34)?);
+        let covers = |summary: &Summary| {
+            (summary.first_at..=summary.last_at).contains(&at)
+                && summary.facets.contains(&facet)
+                && summary.chains.contains(&chain)
+        };
+        let was_covered = is_first || self.current.is_some();
+        self.current = self.current.take().filter(covers);
+        Ok(was_covered && self.current.is_none())
+    }
+}
+
+impl Summary {
+    fn read(connection: &Connection, block: i64) -> rusqlite::Result<Option<Summary>> {
+        let numbers = |sql| -> rusqlite::Result<HashSet<i64>> {
+            let mut statement = connection.prepare_cached(sql)?;
+            statement.query_map([block], |row| row.get(0))?.collect()
+        };
+        let facets = numbers("SELECT facet FROM block_facets WHERE block = ?1")?;
+        let chains = numbers("SELECT chain FROM block_chains WHERE block = ?1")?;
+        let sql = "SELECT first_at, last_at FROM blocks WHERE block = ?1";
+        let mut statement = connection.prepare_cached(sql)?;
+        let span = statement.query_row([block], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+        Ok(span.map(|(first_at, last_at)| Summary { first_at, last_at, facets, chains }))
+    }
 }

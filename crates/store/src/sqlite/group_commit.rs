@@ -289,12 +289,19 @@ impl GroupCommit {
             state.is_dirty = true;
             self.rouse_idle(&mut state);
         }
-        self.commit(writer, batch, Ok(()));
+        self.commit(writer, batch, Ok(()), Writer::commit);
         true
     }
 
-    /// Carries a batch out in the transaction that has begun, if it has.
-    fn commit(&self, writer: &mut Writer, batch: Batch, begun: Result<(), StoreError>) {
+    /// Carries a batch out in the transaction that has begun, if it has, and finishes
+    /// the transaction.
+    fn commit(
+        &self,
+        writer: &mut Writer,
+        batch: Batch,
+        begun: Result<(), StoreError>,
+        finish: impl FnOnce(&mut Writer) -> Result<(), StoreError>,
+    ) {
         let Batch { writes, tasks, mut deferred } = batch;
         let mut replies = Vec::with_capacity(writes.len());
         let mut answers = Vec::with_capacity(tasks.len());
@@ -319,8 +326,8 @@ impl GroupCommit {
             fate = went;
         }
         fate = fate.and_then(|()| {
-            deferred.iter_mut().try_for_each(|record| writer.append(record).map(|_| ()))?;
-            writer.commit()
+            deferred.iter_mut().try_for_each(|record| writer.append_deferred(record))?;
+            finish(writer)
         });
         if fate.is_err() {
             writer.roll_back();
@@ -380,7 +387,7 @@ impl GroupCommit {
                     let is_probe = is_failing && !has_work;
                     let probed =
                         begun.and_then(|()| if is_probe { writer.probe() } else { Ok(()) });
-                    self.commit(writer, batch, probed);
+                    self.commit(writer, batch, probed, Writer::commit_with_end);
                     // The file is looked after once more when it is quiet.
                     self.lock().is_dirty = true;
                 }

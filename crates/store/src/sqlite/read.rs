@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use rusqlite::{Connection, InterruptHandle, OpenFlags, types::Value};
+use rusqlite::{Connection, InterruptHandle, OpenFlags, Row, types::Value};
 use tokio::sync::Semaphore;
 
 use super::{
@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     StoreError,
-    chain::{Verified, Verifier},
+    chain::{Fault, Verified, Verifier},
     log::{Entry, Filter},
 };
 
@@ -255,19 +255,35 @@ impl<'f> Search<'f> {
     }
 }
 
-/// Checks the records after one.
-pub(super) fn verify(connection: &Connection, after: i64) -> rusqlite::Result<Verifier> {
-    let mut verifier = Verifier::default();
+/// Checks the whole log: its chains, its end, and the summaries that searches rely on.
+pub(super) fn verify(connection: &Connection) -> rusqlite::Result<Verified> {
+    let mut summaries = blocks::SummaryCheck::new(connection)?;
+    let verifier = verify_after(connection, 0, |verifier, row| {
+        if summaries.is_uncovered(connection, row)? {
+            verifier.report(Fault::Summary(row.get(0)?));
+        }
+        Ok(())
+    })?;
+    Ok(verifier.finish())
+}
+
+/// Checks the newest records, and that none is missing behind them.
+pub(super) fn verify_last(connection: &Connection, count: i64) -> rusqlite::Result<Verified> {
+    let newest = blocks::newest(connection)?;
+    Ok(verify_after(connection, newest - count, |_, _| Ok(()))?.finish_part())
+}
+
+fn verify_after(
+    connection: &Connection,
+    after: i64,
+    mut also: impl FnMut(&mut Verifier, &Row<'_>) -> rusqlite::Result<()>,
+) -> rusqlite::Result<Verifier> {
+    let mut verifier = Verifier::new(records::noted_end(connection)?);
     let mut statement = connection.prepare(&format!("{SELECT} WHERE r.seq > ?1 ORDER BY r.seq"))?;
     let mut rows = statement.query([after])?;
     while let Some(row) = rows.next()? {
         verifier.check(row.get(0)?, records::entry(row).ok().as_ref());
+        also(&mut verifier, row)?;
     }
     Ok(verifier)
-}
-
-/// Checks the newest records.
-pub(super) fn verify_last(connection: &Connection, count: i64) -> rusqlite::Result<Verified> {
-    let newest = blocks::newest(connection)?;
-    Ok(verify(connection, newest - count)?.finish_part())
 }

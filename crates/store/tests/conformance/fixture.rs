@@ -50,6 +50,14 @@ impl Fixture {
         self.directory.as_ref().map(|directory| open(directory, &self.clock))
     }
 
+    /// Ends the process that has the store, and starts another, where data outlives one.
+    pub(crate) async fn restart(&mut self) {
+        if let Some(directory) = &self.directory {
+            self.store.clone().close().await.unwrap();
+            self.store = open(directory, &self.clock);
+        }
+    }
+
     /// Makes every write fail, where that can be done, until it is mended.
     pub(crate) fn break_writes(&self) -> Option<Broken> {
         let database = self.directory.as_ref()?.join("sluice.db");
