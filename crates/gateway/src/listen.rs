@@ -3,6 +3,7 @@
 
 mod in_one;
 mod in_place;
+mod probe;
 mod threads;
 
 use std::{fs, io, net::SocketAddr, path::Path, sync::Arc, time::Duration};
@@ -16,10 +17,14 @@ use rustls::{
     ServerConfig,
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _},
 };
-use tokio::net::{TcpListener, TcpStream};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    runtime::Handle,
+    task::JoinSet,
+};
 use tokio_rustls::TlsAcceptor;
 
-pub use self::threads::Threads;
+pub use self::threads::{Commits, Threads};
 use self::{in_one::InOne, in_place::InPlace, threads::Seat};
 use crate::{
     gateway::{Gateway, Standing},
@@ -81,9 +86,18 @@ impl Tls {
     }
 }
 
+/// A connection that was accepted, with its place among the open ones.
+struct Arrival {
+    stream: TcpStream,
+    address: SocketAddr,
+    standing: Standing,
+    /// Whether it asks for health, which is answered here.
+    is_probe: bool,
+}
+
 impl Gateway {
-    /// Takes connections, to live on these threads, until `end` comes; then lets
-    /// calls that are under way finish.
+    /// Accepts connections, to live on these threads, until `end` comes; then lets
+    /// calls that are under way finish. Health probes live on the current thread.
     pub async fn serve(
         &self,
         listener: TcpListener,
@@ -92,18 +106,24 @@ impl Gateway {
         end: impl Future<Output = ()>,
     ) {
         let graceful = GracefulShutdown::new();
+        let mut arrivals = JoinSet::new();
         let mut sweep = tokio::time::interval(Duration::from_mins(1));
         tokio::pin!(end);
         loop {
             tokio::select! {
                 accepted = listener.accept() => match accepted {
                     Ok((stream, address)) => {
-                        self.take(stream, address, tls.clone(), threads, &graceful);
+                        self.admit(stream, address, tls.is_some(), &mut arrivals);
                     },
                     Err(error) => {
                         // Mostly: no descriptors left. Those who leave free some.
                         tracing::warn!(%error, "a connection could not be taken");
                         tokio::time::sleep(Duration::from_millis(50)).await;
+                    }
+                },
+                Some(arrived) = arrivals.join_next() => {
+                    if let Ok(Some(arrival)) = arrived {
+                        self.take(arrival, tls.clone(), threads, &graceful);
                     }
                 },
                 _ = sweep.tick() => self.inner.failures.sweep(&self.inner),
@@ -118,25 +138,45 @@ impl Gateway {
         self.inner.failures.sweep(&self.inner);
     }
 
-    fn take(
+    /// Waits, if there is room, for what a new connection asks for first.
+    fn admit(
         &self,
         stream: TcpStream,
         address: SocketAddr,
-        tls: Option<Tls>,
-        threads: &Threads,
-        graceful: &GracefulShutdown,
+        is_tls: bool,
+        arrivals: &mut JoinSet<Option<Arrival>>,
     ) {
-        let gateway = Arc::clone(&self.inner);
-        let Ok(standing) = gateway.standing() else {
+        let Ok(standing) = self.inner.standing() else {
             // There is no room even to read the request.
             tokio::spawn(turn_away(stream));
             return;
         };
         let _ = stream.set_nodelay(true);
+        arrivals.spawn(async move {
+            let is_probe = !is_tls
+                && tokio::time::timeout(PATIENCE, probe::begins_with_probe(&stream)).await.ok()?;
+            Some(Arrival { stream, address, standing, is_probe })
+        });
+    }
+
+    fn take(
+        &self,
+        arrival: Arrival,
+        tls: Option<Tls>,
+        threads: &Threads,
+        graceful: &GracefulShutdown,
+    ) {
+        let Arrival { stream, address, standing, is_probe } = arrival;
+        let gateway = Arc::clone(&self.inner);
         let watcher = graceful.watcher();
         // It is waited for by the runtime it lives on.
         let Ok(stream) = stream.into_std() else { return };
-        let (runtime, seat) = threads.seat();
+        let (runtime, seat) = if is_probe {
+            (Handle::current(), None)
+        } else {
+            let (runtime, seat) = threads.seat();
+            (runtime, Some(seat))
+        };
         runtime.spawn(InPlace::new(async move {
             let Ok(stream) = TcpStream::from_std(stream) else { return };
             let peer = Peer { address: address.ip(), is_tls: tls.is_some() };
@@ -171,7 +211,7 @@ impl Gateway {
                     .await;
                 }
             }
-            drop::<(Standing, Seat)>((standing, seat));
+            drop::<(Standing, Option<Seat>)>((standing, seat));
         }));
     }
 }

@@ -56,5 +56,5 @@ pub use registry::Snapshot;
 pub use server::{
     AttachedPolicy, Bridge, Instances, PolicyVersion, Secret, Server, Source, Start, Transport,
 };
-pub use sqlite::OpenError;
+pub use sqlite::{OpenError, commit_on_this_thread};
 pub use store::{Durability, Health, Store, StoreConfig, StoreError};

@@ -39,6 +39,7 @@ use crate::{
 };
 
 use group_commit::GroupCommit;
+pub use group_commit::commit_on_this_thread;
 pub use open::OpenError;
 use read::Readers;
 use records::Prepared;

@@ -80,8 +80,8 @@ pub struct Health {
     pub dropped: u64,
 }
 
-/// A handle to the store; clones share it. Deferred records are written before the
-/// last one is dropped.
+/// A handle to the store; clones share it. When the last one is dropped, deferred
+/// records are still written, without anybody waiting for it; [`Store::close`] waits.
 #[derive(Debug, Clone)]
 pub struct Store {
     pub(crate) ledger: Ledger,

@@ -34,6 +34,15 @@ macro_rules! on_every_back_end {
                 crate::$group::$case(crate::fixture::Fixture::sqlite()).await;
             })*
         }
+        /// The same, with callers that commit on their own threads.
+        mod sqlite_leaders {
+            $(#[test]
+            fn $case() {
+                crate::fixture::run_on_committing_threads(async {
+                    crate::$group::$case(crate::fixture::Fixture::sqlite()).await;
+                });
+            })*
+        }
     };
 }
 

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use sluice_gateway::{Builtins, Configuration, Gateway, Settings, Threads};
+use sluice_gateway::{Builtins, Commits, Configuration, Gateway, Settings, Threads};
 use sluice_policy::{Format, Timestamp};
 use sluice_store::{
     AttachedPolicy, Clock, Durability, Entry, Filter, Grant, Key, Name, Server, Source, Store,
@@ -149,7 +149,7 @@ impl Harness {
         let address = listener.local_addr().unwrap();
         let served = gateway.clone();
         tokio::spawn(async move {
-            let threads = Threads::start().unwrap();
+            let threads = Threads::start(Commits::WithCalls).unwrap();
             served.serve(listener, None, &threads, std::future::pending()).await;
         });
         Harness { gateway, store, address, upstream, clock, configuration, folder }

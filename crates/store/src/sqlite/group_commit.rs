@@ -2,21 +2,22 @@
 //!
 //! All writes wait in one queue. A commit takes the whole queue as one batch and
 //! answers every caller when it is done. Two kinds of thread commit, one at a time:
-//! - A caller that waits for its own write, if the database is free (the leader).
-//!   Handing a commit of some tens of microseconds to another thread and back
-//!   would cost more than the commit. In busy times it first lets the other tasks
-//!   of its thread add their writes.
-//! - The store's thread, for everything that may take long: waiting for another
-//!   process, syncing, changes of the registry, pruning, and records that nobody
-//!   waits for and no commit took along.
+//! - The store's thread: whatever waits, as soon as it is free. Only this one waits
+//!   for other processes, syncs, changes the registry and prunes.
+//! - A thread that was given [`commit_on_this_thread`], if the database is free (the
+//!   leader): a caller there commits its own write and all that wait with it. Handing
+//!   a commit of some tens of microseconds to another thread and back would cost more
+//!   than the commit. In busy times it first lets the other tasks of its thread add
+//!   their writes. All other threads never touch the disk.
 //!
-//! A caller never waits for the database with the thread it runs on. If a commit
-//! fails, nothing of it has happened, and all that had a part in it are told so;
-//! deferred records wait for the next one.
+//! A caller never waits for a lock of the database with the thread it runs on. If a
+//! commit fails, nothing of it has happened, and all that had a part in it are told
+//! so; deferred records wait for the next one.
 
 mod task;
 
 use std::{
+    cell::Cell,
     fmt, io, mem,
     panic::AssertUnwindSafe,
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError},
@@ -41,6 +42,17 @@ const MOST_ROUNDS: usize = 4;
 const DEFER: Duration = Duration::from_millis(20);
 /// How often a failing store is tried again.
 const RETRY: Duration = Duration::from_secs(1);
+
+thread_local! {
+    static MAY_COMMIT: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Lets callers on this thread commit what they wait for, instead of leaving it to
+/// the store's thread. That is faster for calls, but if the disk stalls, so does all
+/// that lives on the thread.
+pub fn commit_on_this_thread() {
+    MAY_COMMIT.set(true);
+}
 
 /// A record to write, with the charges that must fit for it.
 pub(super) struct Write {
@@ -129,7 +141,7 @@ impl GroupCommit {
     ) -> Result<Reserved, StoreError> {
         let (reply, mut answer) = oneshot::channel();
         let others_may_join = self.push(Write { id, charges, record, reply })?;
-        if self.callers_commit {
+        if self.callers_commit && MAY_COMMIT.get() {
             // If the caller goes away before the commit, the thread makes it.
             let hand_over = HandOver(self);
             if others_may_join {

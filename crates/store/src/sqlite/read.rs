@@ -3,7 +3,7 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -42,27 +42,28 @@ impl Readers {
         }
     }
 
-    /// Reads something at one moment of the database. If the caller goes away, the
-    /// read is interrupted.
+    /// Reads something at one moment of the database, on a blocking thread. If the
+    /// caller goes away, the read is interrupted, or not begun.
     pub(super) async fn read<T: Send + 'static>(
         self: &Arc<Readers>,
         work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let permit = Arc::clone(&self.permits).acquire_owned().await;
         let permit = permit.map_err(|_| StoreError::Stopped)?;
-        let connection = match self.lock().as_mut().and_then(Vec::pop) {
-            Some(connection) => connection,
-            None => connect(&self.path)?,
-        };
-        let running = Arc::new(Running(Mutex::new(Some(connection.get_interrupt_handle()))));
-        let _interrupt = InterruptOnDrop(Arc::clone(&running));
+        let reading = Arc::new(Mutex::new(Reading::Waiting));
+        let _interrupt = InterruptOnDrop(Arc::clone(&reading));
         let readers = Arc::clone(self);
         let read = tokio::task::spawn_blocking(move || {
+            let idle = readers.lock().as_mut().and_then(Vec::pop);
+            let connection = idle.map_or_else(|| connect(&readers.path), Ok)?;
+            if !begin(&reading, &connection) {
+                return Err(StoreError::Stopped);
+            }
             let moment = connection.unchecked_transaction()?;
             let found = work(&moment);
             drop(moment);
-            // From here on it cannot be interrupted, and somebody else may use it.
-            running.finish();
+            // From here on it cannot be interrupted, and another read may use it.
+            *lock(&reading) = Reading::Over;
             if let Some(idle) = readers.lock().as_mut() {
                 idle.push(connection);
             }
@@ -78,29 +79,43 @@ impl Readers {
         drop(idle);
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Vec<Connection>>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Option<Vec<Connection>>> {
+        lock(&self.idle)
     }
 }
 
-/// A read that can be interrupted for as long as it runs.
-struct Running(Mutex<Option<InterruptHandle>>);
-
-impl Running {
-    fn finish(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-    }
+/// How far a read has come.
+enum Reading {
+    Waiting,
+    Running(InterruptHandle),
+    /// It is done, or nobody waits for it any more.
+    Over,
 }
 
-struct InterruptOnDrop(Arc<Running>);
+/// Makes a read one that can be interrupted; `false` if nobody waits for it.
+fn begin(reading: &Mutex<Reading>, connection: &Connection) -> bool {
+    let mut reading = lock(reading);
+    let is_wanted = matches!(*reading, Reading::Waiting);
+    if is_wanted {
+        *reading = Reading::Running(connection.get_interrupt_handle());
+    }
+    is_wanted
+}
+
+struct InterruptOnDrop(Arc<Mutex<Reading>>);
 
 impl Drop for InterruptOnDrop {
     fn drop(&mut self) {
-        let running = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(handle) = running.as_ref() {
+        let mut reading = lock(&self.0);
+        if let Reading::Running(handle) = &*reading {
             handle.interrupt();
         }
+        *reading = Reading::Over;
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 pub(super) fn connect(path: &Path) -> rusqlite::Result<Connection> {

@@ -93,6 +93,17 @@ impl Drop for Fixture {
     }
 }
 
+/// Runs a case on threads that may commit.
+pub(crate) fn run_on_committing_threads(case: impl Future<Output = ()> + Send + 'static) {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .on_thread_start(sluice_store::commit_on_this_thread)
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async { tokio::spawn(case).await.unwrap() });
+}
+
 pub(crate) struct Broken(rusqlite::Connection);
 
 impl Broken {
