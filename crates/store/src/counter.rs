@@ -1,10 +1,10 @@
-//! Counters: whose they are, and what is charged to them.
+//! Counters and the charges made to them.
 
 use std::sync::Arc;
 
 use sluice_policy::{Amount, Scope, Timestamp, Window};
 
-/// One counter: a name on a server, belonging to whoever its scope says. Clones
+/// One counter: a name on a server, of the owner that its scope says. Clones
 /// share their text.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CounterKey(Arc<str>);

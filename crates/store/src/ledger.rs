@@ -53,6 +53,14 @@ pub enum Reserved {
     Refused { readings: Vec<Amount> },
 }
 
+impl Reserved {
+    /// The answer to a reservation whose charges were made.
+    pub(crate) fn made(charges: &[Charged]) -> Reserved {
+        let windows = charges.iter().map(|charge| charge.slot.window_start).collect();
+        Reserved::Made { windows }
+    }
+}
+
 impl Store {
     /// Makes all charges and stores the record, or does neither. When this
     /// returns [`Reserved::Made`], both survive the end of the process.
@@ -163,7 +171,7 @@ pub(crate) struct OpenReservations(BTreeMap<Id, Vec<Charged>>);
 impl OpenReservations {
     /// The windows of a reservation that was made already.
     pub(crate) fn find_reserved(&self, id: Id) -> Option<Reserved> {
-        self.0.get(&id).map(|charges| windows(charges))
+        self.0.get(&id).map(|charges| Reserved::made(charges))
     }
 
     pub(crate) fn insert(&mut self, id: Id, charges: Vec<Charged>) {
@@ -180,9 +188,4 @@ impl OpenReservations {
     pub(crate) fn remove(&mut self, id: Id) {
         self.0.remove(&id);
     }
-}
-
-/// The answer to a reservation whose charges were made.
-pub(crate) fn windows(charges: &[Charged]) -> Reserved {
-    Reserved::Made { windows: charges.iter().map(|charge| charge.slot.window_start).collect() }
 }

@@ -31,7 +31,6 @@ mod key;
 mod ledger;
 mod log;
 mod memory;
-mod moment;
 mod name;
 mod record;
 mod registry;

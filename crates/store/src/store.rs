@@ -72,7 +72,7 @@ pub struct Health {
     pub ok: bool,
     /// Why not.
     pub last_error: Option<String>,
-    /// Writes that somebody waits for.
+    /// Writes whose callers wait.
     pub queued: usize,
     /// Records that are to be written at some time soon.
     pub deferred: usize,

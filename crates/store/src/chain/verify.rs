@@ -76,7 +76,7 @@ impl Verifier {
         // Numbers have no gaps, so that a whole chain cannot be taken out either.
         let before = self.previous.replace(number);
         let is_next = before.is_none_or(|last| last + 1 == number);
-        // What is wrong with the record itself is told below.
+        // A fault of the record itself is reported below.
         let is_end = |(end, hash)| end == number && entry.is_none_or(|entry| entry.hash == hash);
         self.end = self.end.filter(|end| !is_end(*end));
         let Some(entry) = entry else {

@@ -72,7 +72,7 @@ impl Records {
         let entries = &self.entries;
         self.ends.retain(|writer, _| entries.iter().any(|entry| entry.writer == *writer));
         if !self.ends.contains_key(self.chain.writer()) {
-            // A chain that was pruned to its end is not gone on with.
+            // A chain that was pruned to its end is not continued.
             self.chain = Chain::begin();
         }
         let ends = self.ends.iter().map(|(writer, end)| (writer.to_string(), end.clone()));

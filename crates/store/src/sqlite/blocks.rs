@@ -19,7 +19,7 @@ pub(super) fn start_of(block: i64) -> i64 {
 }
 
 /// The first block that has no summary.
-pub(super) fn next(connection: &Connection) -> rusqlite::Result<i64> {
+pub(super) fn find_unsummarised(connection: &Connection) -> rusqlite::Result<i64> {
     let number = |sql| connection.prepare_cached(sql)?.query_row([], |row| row.get::<_, i64>(0));
     let summarised = number("SELECT coalesce(max(block) + 1, 0) FROM blocks")?;
     let oldest = number("SELECT coalesce(min(seq), 0) FROM records")?;
@@ -27,14 +27,14 @@ pub(super) fn next(connection: &Connection) -> rusqlite::Result<i64> {
 }
 
 /// The newest record.
-pub(super) fn newest(connection: &Connection) -> rusqlite::Result<i64> {
+pub(super) fn find_newest(connection: &Connection) -> rusqlite::Result<i64> {
     let sql = "SELECT coalesce(max(seq), 0) FROM records";
     connection.prepare_cached(sql)?.query_row([], |row| row.get(0))
 }
 
 /// Summarises every full block that has no summary.
 pub(super) fn summarise(connection: &Connection, newest: i64) -> rusqlite::Result<()> {
-    for block in next(connection)?..block_of(newest + 1) {
+    for block in find_unsummarised(connection)?..block_of(newest + 1) {
         let span = params![block, start_of(block), start_of(block + 1) - 1];
         for sql in [
             "INSERT INTO blocks SELECT ?1, min(at), max(at) FROM records WHERE seq BETWEEN ?2 AND ?3",
@@ -65,7 +65,7 @@ pub(super) fn drop_through(
     candidates.dedup();
     connection.execute("DELETE FROM block_chains WHERE block < ?1", [first])?;
     connection.execute("DELETE FROM blocks WHERE block < ?1", [first])?;
-    let unsummarised = start_of(next(connection)?);
+    let unsummarised = start_of(find_unsummarised(connection)?);
     let mut statement = connection.prepare_cached(
         "DELETE FROM facets WHERE id = ?1
             AND NOT EXISTS (SELECT 1 FROM block_facets WHERE facet = ?1)
@@ -78,12 +78,12 @@ pub(super) fn drop_through(
 }
 
 /// Whether a chain has a record behind this one.
-pub(super) fn chain_goes_on(
+pub(super) fn chain_continues(
     connection: &Connection,
     chain: i64,
     through: i64,
 ) -> rusqlite::Result<bool> {
-    let unsummarised = start_of(next(connection)?).max(through + 1);
+    let unsummarised = start_of(find_unsummarised(connection)?).max(through + 1);
     // The block in which the pruned part ends is looked at record by record.
     let edge = start_of(block_of(through + 1) + 1) - 1;
     let sql = "SELECT EXISTS (SELECT 1 FROM block_chains WHERE chain = ?1 AND block > ?2)
@@ -117,7 +117,7 @@ struct Summary {
 
 impl SummaryCheck {
     pub(super) fn new(connection: &Connection) -> rusqlite::Result<SummaryCheck> {
-        Ok(SummaryCheck { next: next(connection)?, current: None, block: -1 })
+        Ok(SummaryCheck { next: find_unsummarised(connection)?, current: None, block: -1 })
     }
 
     /// Whether the record in a row of [`super::records::SELECT`] is the first of its

@@ -28,7 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(super) struct Readers {
     path: PathBuf,
-    /// Those that nobody uses; gone when the store has ended.
+    /// Connections that are not in use; gone when the store has ended.
     idle: Mutex<Option<Vec<Connection>>>,
     permits: Arc<Semaphore>,
 }
@@ -50,20 +50,20 @@ impl Readers {
     ) -> Result<T, StoreError> {
         let permit = Arc::clone(&self.permits).acquire_owned().await;
         let permit = permit.map_err(|_| StoreError::Stopped)?;
-        let reading = Arc::new(Mutex::new(Reading::Waiting));
-        let _interrupt = InterruptOnDrop(Arc::clone(&reading));
+        let state = Arc::new(Mutex::new(ReadState::Waiting));
+        let _interrupt = InterruptOnDrop(Arc::clone(&state));
         let readers = Arc::clone(self);
         let read = tokio::task::spawn_blocking(move || {
             let idle = readers.lock().as_mut().and_then(Vec::pop);
             let connection = idle.map_or_else(|| connect(&readers.path), Ok)?;
-            if !begin(&reading, &connection) {
+            if !begin_read(&state, &connection) {
                 return Err(StoreError::Stopped);
             }
             let moment = connection.unchecked_transaction()?;
             let found = work(&moment);
             drop(moment);
             // From here on it cannot be interrupted, and another read may use it.
-            *lock(&reading) = Reading::Over;
+            *lock(&state) = ReadState::Over;
             if let Some(idle) = readers.lock().as_mut() {
                 idle.push(connection);
             }
@@ -85,32 +85,32 @@ impl Readers {
 }
 
 /// How far a read has come.
-enum Reading {
+enum ReadState {
     Waiting,
     Running(InterruptHandle),
-    /// It is done, or nobody waits for it any more.
+    /// It is done, or its caller has gone away.
     Over,
 }
 
-/// Makes a read one that can be interrupted; `false` if nobody waits for it.
-fn begin(reading: &Mutex<Reading>, connection: &Connection) -> bool {
-    let mut reading = lock(reading);
-    let is_wanted = matches!(*reading, Reading::Waiting);
+/// Makes a read one that can be interrupted; `false` if its caller has gone away.
+fn begin_read(state: &Mutex<ReadState>, connection: &Connection) -> bool {
+    let mut state = lock(state);
+    let is_wanted = matches!(*state, ReadState::Waiting);
     if is_wanted {
-        *reading = Reading::Running(connection.get_interrupt_handle());
+        *state = ReadState::Running(connection.get_interrupt_handle());
     }
     is_wanted
 }
 
-struct InterruptOnDrop(Arc<Mutex<Reading>>);
+struct InterruptOnDrop(Arc<Mutex<ReadState>>);
 
 impl Drop for InterruptOnDrop {
     fn drop(&mut self) {
-        let mut reading = lock(&self.0);
-        if let Reading::Running(handle) = &*reading {
+        let mut state = lock(&self.0);
+        if let ReadState::Running(handle) = &*state {
             handle.interrupt();
         }
-        *reading = Reading::Over;
+        *state = ReadState::Over;
     }
 }
 
@@ -200,7 +200,7 @@ impl<'f> Search<'f> {
         let mut statement = connection.prepare(&sql)?;
         let rows = statement.query_map(rusqlite::params_from_iter(values), |row| row.get(0))?;
         let summarised = rows.collect::<rusqlite::Result<Vec<i64>>>()?;
-        Ok(self.join(&summarised, blocks::next(connection)?))
+        Ok(self.join(&summarised, blocks::find_unsummarised(connection)?))
     }
 
     /// Blocks that follow each other are read in one go; behind them comes what has
@@ -260,7 +260,7 @@ impl<'f> Search<'f> {
         while let Some(row) = rows.next()? {
             let number: i64 = row.get(0)?;
             // A partial result must not pass for a complete one.
-            found.push(records::entry(row).map_err(|_| {
+            found.push(records::read_entry(row).map_err(|_| {
                 StoreError::Failed(format!(
                     "record {number} cannot be read\nhint: sluice log verify"
                 ))
@@ -284,7 +284,7 @@ pub(super) fn verify(connection: &Connection) -> rusqlite::Result<Verified> {
 
 /// Checks the newest records, and that none is missing behind them.
 pub(super) fn verify_last(connection: &Connection, count: i64) -> rusqlite::Result<Verified> {
-    let newest = blocks::newest(connection)?;
+    let newest = blocks::find_newest(connection)?;
     Ok(verify_after(connection, newest - count, |_, _| Ok(()))?.finish_part())
 }
 
@@ -297,7 +297,7 @@ fn verify_after(
     let mut statement = connection.prepare(&format!("{SELECT} WHERE r.seq > ?1 ORDER BY r.seq"))?;
     let mut rows = statement.query([after])?;
     while let Some(row) = rows.next()? {
-        verifier.check(row.get(0)?, records::entry(row).ok().as_ref());
+        verifier.check(row.get(0)?, records::read_entry(row).ok().as_ref());
         also(&mut verifier, row)?;
     }
     Ok(verifier)

@@ -209,7 +209,7 @@ pub(super) fn noted_end(connection: &Connection) -> rusqlite::Result<Option<(i64
     }))
 }
 
-/// The columns that [`entry`] reads, of `records r`, `facets f` and `chains c`.
+/// The columns that [`read_entry`] reads, of `records r`, `facets f` and `chains c`.
 pub(super) const SELECT: &str = "SELECT r.seq, r.id, r.at, r.request, r.session, r.micros,
     r.upstream_status, r.upstream_is_error, r.upstream_micros, r.arg_digest, r.prev, r.hash, r.message,
     r.target, r.approval, r.actor_id, r.actor_label, r.actor_address, r.arg_values, r.anchor, c.writer,
@@ -219,7 +219,7 @@ pub(super) const SELECT: &str = "SELECT r.seq, r.id, r.at, r.request, r.session,
 
 /// The record in a row of [`SELECT`]; an error if it is not as it was written. A
 /// column that the record's text does not show must not hold anything else either.
-pub(super) fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
+pub(super) fn read_entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
     let text = |column: usize| row.get::<_, Option<Arc<str>>>(column);
     let at = Timestamp::from_millis(row.get(2)?);
     let kind = parse_name(Kind::from_name, row.get_ref(21)?.as_str()?)?;

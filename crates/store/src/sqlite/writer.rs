@@ -20,7 +20,7 @@ use crate::{
     clock::Clock,
     counter::{Charge, Charged},
     id::{self, Id, Mark},
-    ledger::{OpenReservations, Reserved, windows},
+    ledger::{OpenReservations, Reserved},
     record::{Kind, Record},
 };
 
@@ -47,7 +47,7 @@ pub(super) struct Writer {
     opened: Mark,
     /// When ended windows were last forgotten.
     forgotten: i64,
-    /// SQLite's mark of what other connections have written.
+    /// SQLite's `data_version`, which changes when another connection has written.
     version: Option<i64>,
     /// Up to where the log is known to be pruned.
     pruned: i64,
@@ -119,23 +119,23 @@ impl Writer {
         caught_up
     }
 
-    /// Takes note of what other processes have written.
+    /// Reads again what is remembered, if another process has written.
     fn catch_up(&mut self) -> rusqlite::Result<()> {
         let sql = "PRAGMA data_version";
         let version = self.connection.prepare_cached(sql)?.query_row([], |row| row.get(0))?;
         if self.version.replace(version) == Some(version) {
             return Ok(());
         }
-        self.log.newest = blocks::newest(&self.connection)?;
+        self.log.newest = blocks::find_newest(&self.connection)?;
         let sql = "SELECT value FROM meta WHERE name = 'pruned'";
         let pruned = self.connection.prepare_cached(sql)?.query_row([], |row| row.get(0))?;
         self.note_pruned(pruned);
         Ok(())
     }
 
-    /// Takes note that the log was pruned: facets may be gone, and a chain that was
-    /// pruned to its end is not gone on with, so that anchors need to name only
-    /// chains of which something is left.
+    /// Takes note that the log was pruned. Facets may be gone. A chain that was pruned
+    /// to its end is not continued: a new one begins, so that anchors need to name only
+    /// chains of which records are left.
     fn note_pruned(&mut self, through: i64) {
         if mem::replace(&mut self.pruned, through) != through {
             self.facets.forget();
@@ -145,7 +145,7 @@ impl Writer {
         }
     }
 
-    /// Sees to it that nothing goes on from a record that is to be pruned.
+    /// Makes sure that no chain continues from a record that is about to be pruned.
     pub(super) fn leave_behind(&mut self, through: i64) -> rusqlite::Result<()> {
         let sql = "UPDATE meta SET value = ?1 WHERE name = 'pruned'";
         self.connection.prepare_cached(sql)?.execute([through])?;
@@ -181,7 +181,7 @@ impl Writer {
             Err(refused) => return Ok(refused),
         };
         self.append(record, Some(&reservations::encode(&made)?))?;
-        let answer = windows(&made);
+        let answer = Reserved::made(&made);
         self.staged.push(Staged::Made(id, made));
         Ok(answer)
     }
@@ -189,7 +189,7 @@ impl Writer {
     /// The answer to a reservation that was made before.
     fn find_reserved(&self, id: Id) -> Result<Option<Reserved>, StoreError> {
         let in_transaction = self.staged.iter().find_map(|staged| match staged {
-            Staged::Made(made, charges) if *made == id => Some(windows(charges)),
+            Staged::Made(made, charges) if *made == id => Some(Reserved::made(charges)),
             _ => None,
         });
         let remembered = in_transaction.or_else(|| self.open.find_reserved(id));
@@ -197,7 +197,7 @@ impl Writer {
             return Ok(remembered);
         }
         let logged = reservations::find(&self.connection, id)?;
-        Ok(logged.map(|logged| windows(&logged.charges)))
+        Ok(logged.map(|logged| Reserved::made(&logged.charges)))
     }
 
     /// Gives back what a reservation charged, with the record that says so; whether
