@@ -246,8 +246,63 @@ async fn turn_away(stream: TcpStream) {
 
 #[cfg(test)]
 mod tests {
-    use crate::gateway::Inner;
+    use std::sync::mpsc;
+
+    use sluice_store::{Clock, Key, Store};
+    use tokio::{
+        io::{AsyncReadExt as _, AsyncWriteExt as _},
+        net::{TcpListener, TcpStream},
+    };
+
+    use super::{Commits, Threads};
+    use crate::{Builtins, Gateway, Settings, gateway::Inner};
 
     const fn is_shared<T: Send + Sync>() {}
     const _: () = is_shared::<Inner>();
+
+    fn settings() -> Settings {
+        Settings {
+            hosts: Vec::new(),
+            launch: sluice_upstream::stdio::Launch::default(),
+            origins: Vec::new(),
+            is_loopback: true,
+            bounds: sluice_wire::json::Bounds::default(),
+            answer: 1 << 20,
+            reach: sluice_upstream::address::Reach::default(),
+            descriptors: 100_000,
+            people: String::new(),
+            recorded: Vec::new(),
+            key: Key::from_bytes([7; 32]),
+            clock: Clock::System,
+        }
+    }
+
+    /// As a commit holds a thread up when the disk stalls.
+    #[tokio::test]
+    async fn health_probes_are_answered_while_the_threads_of_calls_are_held_up() {
+        let store = Store::memory(Clock::System);
+        let gateway = Gateway::new(settings(), store, Builtins::new()).unwrap();
+        let threads = Threads::start(Commits::WithCalls).unwrap();
+        let (runtime, _seat) = threads.seat();
+        let (let_go, held_up) = mpsc::channel::<()>();
+        runtime.spawn(async move { held_up.recv() });
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let serving = gateway.serve(listener, None, &threads, std::future::pending());
+        let probing = async {
+            for path in ["/healthz", "/readyz"] {
+                let mut client = TcpStream::connect(address).await.unwrap();
+                let ask = format!("GET {path} HTTP/1.1\r\nhost: any\r\nconnection: close\r\n\r\n");
+                client.write_all(ask.as_bytes()).await.unwrap();
+                let mut answer = String::new();
+                client.read_to_string(&mut answer).await.unwrap();
+                assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+            }
+        };
+        tokio::select! {
+            () = serving => {}
+            () = probing => {}
+        }
+        drop(let_go);
+    }
 }
