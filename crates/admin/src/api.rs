@@ -23,6 +23,7 @@ use axum::{
     response::{IntoResponse as _, Response},
     routing::{get, post},
 };
+use sluice_listener::AllowedCallers;
 use sluice_store::{Secret, Store, TokenHash};
 use tokio::net::TcpListener;
 use tower::Service as _;
@@ -38,10 +39,8 @@ const LARGEST_BODY: usize = (1 << 20) + (64 << 10);
 /// Settings of the people's plane.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Names this plane may be called by, lower case; with a port, only by that.
-    pub hosts: Vec<String>,
-    /// Origins of pages that may call it, as browsers write them.
-    pub origins: Vec<String>,
+    /// Hosts that it may be called by, and origins of pages that may call it.
+    pub callers: AllowedCallers,
     /// Whether only this machine can connect, so that metrics need no token.
     pub is_loopback: bool,
     /// The file of the catalogue, which is made if it is not there.

@@ -1,7 +1,6 @@
 //! What a server may be declared with, whether in the file or over the API.
 
 use axum::http::{HeaderName, HeaderValue};
-use sluice_wire::arguments;
 use url::Url;
 
 /// Headers that the gateway makes itself for every request.
@@ -68,11 +67,6 @@ pub fn variable_name(text: &str) -> Result<(), String> {
     let is_name = text.bytes().all(is_plain)
         && text.bytes().next().is_some_and(|first| !first.is_ascii_digit());
     if is_name { Ok(()) } else { Err(format!("`{text}` is no variable's name")) }
-}
-
-/// A command as it is shown: without what its arguments may hold of secrets.
-pub fn shown_command(command: &[String]) -> Vec<String> {
-    arguments::mask(command)
 }
 
 #[cfg(test)]

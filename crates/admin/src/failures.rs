@@ -1,67 +1,43 @@
-//! Failed authentications: recorded, but not so often that they fill the log.
+//! Records of failed authentications, as many as the limiter of both listeners lets
+//! through.
 
-use std::{collections::BTreeMap, net::IpAddr, sync::Mutex};
+use std::{net::IpAddr, sync::Mutex, time::Duration};
 
-use sluice_policy::{Timestamp, Window};
+use sluice_listener::{FailedAttempts, Sum};
+use sluice_policy::Timestamp;
 use sluice_store::{Kind, Outcome, Record, Store, new_id};
 
 use crate::clock;
 
-/// Records of one address in one minute; the last of them counts the rest.
-const MOST_RECORDS: u64 = 10;
-/// Addresses remembered; further ones wait for the next minute.
-const MOST_ADDRESSES: usize = 10_000;
-
 /// How often each address has failed in one minute.
 #[derive(Debug, Default)]
-pub(crate) struct Failures(Mutex<Minute>);
-
-#[derive(Debug, Default)]
-struct Minute {
-    start: Option<Timestamp>,
-    failed: BTreeMap<IpAddr, u64>,
-}
+pub(crate) struct Failures(Mutex<FailedAttempts>);
 
 impl Failures {
-    /// Takes note of a failure, and records it if it is among the first.
+    /// Counts a failure, and records it if it is among the first.
     pub(crate) fn note(&self, store: &Store, source: IpAddr, reason: &str) {
         let now = clock::now();
-        let minute = Some(Window::Minute.start(now));
-        let Ok(mut current) = self.0.lock() else { return };
-        if current.start != minute {
-            sum_up(store, std::mem::take(&mut current));
-            current.start = minute;
-        }
-        if current.failed.len() >= MOST_ADDRESSES && !current.failed.contains_key(&source) {
-            return;
-        }
-        let failed = current.failed.entry(source).or_default();
-        *failed += 1;
-        // One record is left for the count.
-        if *failed < MOST_RECORDS {
+        let since_epoch = Duration::from_millis(u64::try_from(now.as_millis()).unwrap_or_default());
+        let Ok(mut attempts) = self.0.lock() else { return };
+        let noted = attempts.note(source, since_epoch);
+        record_sums(store, noted.sums);
+        if noted.is_recorded {
             let reason = reason.lines().next().unwrap_or_default();
             append(store, now, format!("admin API: {reason} (from {source})"));
         }
     }
 
-    /// Records what is left uncounted.
+    /// Records the sums of the last minute, at shutdown.
     pub(crate) fn finish(&self, store: &Store) {
-        let Ok(mut current) = self.0.lock() else { return };
-        sum_up(store, std::mem::take(&mut current));
+        let Ok(mut attempts) = self.0.lock() else { return };
+        record_sums(store, attempts.finish());
     }
 }
 
-fn sum_up(store: &Store, minute: Minute) {
-    let now = clock::now();
-    for (source, failed) in minute.failed {
-        let more = failed.saturating_sub(MOST_RECORDS - 1);
-        if more > 0 {
-            append(
-                store,
-                now,
-                format!("admin API: {more} more failed in that minute (from {source})"),
-            );
-        }
+fn record_sums(store: &Store, sums: Vec<Sum>) {
+    for Sum { source, attempts } in sums {
+        let message = format!("admin API: {attempts} more failed in that minute (from {source})");
+        append(store, clock::now(), message);
     }
 }
 

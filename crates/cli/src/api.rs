@@ -11,7 +11,8 @@ use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header, request::Builder};
 use http_body_util::BodyExt as _;
 use serde_json::Value;
-use sluice_upstream::{AnswerBody, HttpUpstream, Upstream, address::Reach};
+use sluice_http::{AnswerBody, HttpUpstream, address::Reach};
+use sluice_upstream::Upstream;
 use url::Url;
 
 use self::{refusal::Refusal, resting::Resting};

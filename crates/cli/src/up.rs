@@ -13,12 +13,11 @@ use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 use anyhow::anyhow;
 use sluice_admin::Live as _;
 use sluice_gateway::{Builtins, Gateway, Settings, Tls};
+use sluice_http::address::Reach;
+use sluice_listener::AllowedCallers;
 use sluice_policy::ArgPath;
+use sluice_stdio::{Launch, Supervisor};
 use sluice_store::{Changes, Clock, Key, OpenError, Server, Store, StoreConfig, Transport};
-use sluice_upstream::{
-    address::Reach,
-    stdio::{Launch, Supervisor},
-};
 use sluice_wire::json::Bounds;
 use tokio::{net::TcpListener, sync::watch, task::JoinSet};
 
@@ -62,7 +61,7 @@ pub(crate) async fn run(start: Start) -> anyhow::Result<()> {
     data.servers()?;
     warn_of_withheld(&config, &environment);
     let settings =
-        Settings { launch: launch(&environment)?, ..settings(&config, listen, admin, key) };
+        Settings { launch: launch(&environment)?, ..settings(&config, listen, admin, key)? };
     let gateway = Gateway::new(settings, store.clone(), builtins())
         .ok_or_else(|| anyhow!("the key in the data directory cannot be used"))?;
     let process = Process { started_at: clock::now(), listen, admin, versions };
@@ -85,7 +84,7 @@ pub(crate) async fn run(start: Start) -> anyhow::Result<()> {
         Arc::clone(&live),
         store.clone(),
         admin_token,
-        api_settings(&config, admin),
+        api_settings(&config, admin)?,
     );
     let administering = listeners::serve_people(people, api, until(ended.clone()))?;
     let listening = listeners::serve_agents(agents, gateway, tls, until(ended))?;
@@ -155,23 +154,27 @@ async fn bind(address: SocketAddr, flag: &str) -> anyhow::Result<TcpListener> {
     })
 }
 
-/// Names this machine's listener is called by.
-fn own_hosts(address: SocketAddr, listed: &[String]) -> Vec<String> {
+/// Hosts that a listener of this machine is called by, and pages that may call it.
+fn allowed_callers(address: SocketAddr, config: &Config) -> anyhow::Result<AllowedCallers> {
     let mut hosts: Vec<_> = ["localhost", "127.0.0.1", "::1"].map(str::to_owned).to_vec();
     hosts.push(address.ip().to_string());
-    hosts.extend(listed.iter().map(|host| host.to_lowercase()));
-    hosts
+    hosts.extend_from_slice(&config.allowed_hosts);
+    Ok(AllowedCallers::new(hosts, &config.allowed_origins)?)
 }
 
 pub(crate) fn size(bytes: u64) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX)
 }
 
-fn settings(config: &Config, listen: SocketAddr, admin: SocketAddr, key: Key) -> Settings {
+fn settings(
+    config: &Config,
+    listen: SocketAddr,
+    admin: SocketAddr,
+    key: Key,
+) -> anyhow::Result<Settings> {
     let limits = &config.limits;
-    Settings {
-        hosts: own_hosts(listen, &config.allowed_hosts),
-        origins: config.allowed_origins.clone(),
+    Ok(Settings {
+        callers: allowed_callers(listen, config)?,
         is_loopback: listen.ip().is_loopback(),
         bounds: bounds(limits),
         answer: size(limits.answer),
@@ -182,7 +185,7 @@ fn settings(config: &Config, listen: SocketAddr, admin: SocketAddr, key: Key) ->
         recorded: config.audit.values.iter().filter_map(|path| ArgPath::parse(path)).collect(),
         key,
         clock: Clock::System,
-    }
+    })
 }
 
 /// Bounds on a request.
@@ -198,13 +201,12 @@ pub(crate) fn bounds(limits: &Limits) -> Bounds {
     }
 }
 
-fn api_settings(config: &Config, admin: SocketAddr) -> sluice_admin::Settings {
-    sluice_admin::Settings {
-        hosts: own_hosts(admin, &config.allowed_hosts),
-        origins: config.allowed_origins.clone(),
+fn api_settings(config: &Config, admin: SocketAddr) -> anyhow::Result<sluice_admin::Settings> {
+    Ok(sluice_admin::Settings {
+        callers: allowed_callers(admin, config)?,
         is_loopback: admin.ip().is_loopback(),
         catalog: crate::data::catalog_file(&config.data),
-    }
+    })
 }
 
 /// Commands are started by this program itself, which watches over them even if

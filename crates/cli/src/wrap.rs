@@ -7,15 +7,14 @@ use std::{path::PathBuf, process::ExitStatus, sync::Arc};
 
 use anyhow::{Context as _, anyhow};
 use sluice_gateway::{Builtins, Ended, Gateway, Settings, Wrapped};
+use sluice_http::{HttpUpstream, address::Reach};
+use sluice_listener::AllowedCallers;
+use sluice_stdio::{Errors, Launch, OnlyChild, Program};
 use sluice_store::{
     AttachedPolicy, Bridge, Clock, Instances, Key, Name, Secret, Server, Source as Origin,
     Start as When, Store, StoreConfig, Transport,
 };
-use sluice_upstream::{
-    HttpUpstream, Upstream,
-    address::Reach,
-    stdio::{Errors, Launch, OnlyChild, Program},
-};
+use sluice_upstream::Upstream;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{
@@ -187,8 +186,8 @@ fn policy(server: &Name, source: Source) -> anyhow::Result<AttachedPolicy> {
 fn settings(people: String, key: Key) -> Settings {
     let limits = Limits::default();
     Settings {
-        hosts: Vec::new(),
-        origins: Vec::new(),
+        // Its one client speaks over lines.
+        callers: AllowedCallers::default(),
         is_loopback: false,
         bounds: up::bounds(&limits),
         answer: up::size(limits.answer),

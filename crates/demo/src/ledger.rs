@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use sluice_upstream::builtin::ToolResult;
+use sluice_builtin::ToolResult;
 use sluice_wire::json::Quoted;
 
 use crate::decimal::Decimal;

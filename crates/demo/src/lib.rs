@@ -14,7 +14,7 @@ mod tests;
 
 use std::sync::{Mutex, PoisonError};
 
-use sluice_upstream::builtin::{Builtin, Call, Calling, Identity, ToolResult, UnknownTool};
+use sluice_builtin::{Builtin, Call, Calling, Identity, ToolResult, UnknownTool};
 use sluice_wire::json::Value;
 
 use arguments::Arguments;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use sluice_upstream::builtin::ToolResult;
+use sluice_builtin::ToolResult;
 use sluice_wire::json::Quoted;
 
 /// Characters in a title.

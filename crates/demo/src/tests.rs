@@ -1,7 +1,7 @@
 //! The six tools as their callers see them.
 
 use serde_json::Value as Json;
-use sluice_upstream::builtin::{Builtin, ToolResult, UnknownTool};
+use sluice_builtin::{Builtin, ToolResult, UnknownTool};
 use sluice_wire::json::{Bounds, Document};
 
 use super::{Demo, POLICY};

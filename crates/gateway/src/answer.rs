@@ -9,8 +9,8 @@ mod server_request;
 use std::{pin::pin, sync::Arc};
 
 use http::{HeaderName, HeaderValue, Response, StatusCode, header};
-use sluice_upstream::AnswerBody;
-use sluice_upstream::headers::SESSION;
+use sluice_http::AnswerBody;
+use sluice_http::headers::SESSION;
 use sluice_wire::{
     json::{self as json_text, Document, Value},
     rpc::{Id, Message},

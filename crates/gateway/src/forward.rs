@@ -5,8 +5,9 @@ use std::pin::pin;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, header};
-use sluice_upstream::headers::{REVISION, SESSION};
-use sluice_upstream::{AnswerBody, SendError, bridge::Caller};
+use sluice_bridge::Caller;
+use sluice_http::headers::{REVISION, SESSION};
+use sluice_http::{AnswerBody, SendError};
 use sluice_wire::mcp::header_text;
 
 use crate::{decide::Permit, refusal::Refusal, settle::Settlement, visit::Visit};

@@ -3,6 +3,7 @@
 use std::{net::IpAddr, sync::Arc};
 
 use http::{HeaderMap, HeaderName, header, request::Parts};
+use sluice_listener::{CallerError, bearer_token};
 use sluice_store::TokenHash;
 
 use crate::{gateway::Inner, grants::Holder, refusal::Refusal, snapshot::ServerState};
@@ -22,65 +23,13 @@ fn is_single(name: &str) -> bool {
     ) || name.starts_with("mcp-")
 }
 
-/// Checks the name the gateway is called by, and the page it is called from.
+/// Checks the host the gateway is called by, and the page it is called from.
 pub(crate) fn check_names(gateway: &Inner, parts: &Parts) -> Result<(), Refusal> {
-    for name in [header::HOST, header::ORIGIN] {
-        single(&parts.headers, &name)?;
-    }
-    let host = parts.headers.get(header::HOST).map(|value| value.to_str().unwrap_or_default());
-    let authority = parts.uri.authority().map(http::uri::Authority::as_str);
-    // HTTP/2 names the host in the request line, and may repeat it.
-    let named = match (authority, host) {
-        (Some(authority), Some(host)) if authority != host => return Err(Refusal::Host),
-        (authority, host) => authority.or(host).ok_or(Refusal::Host)?,
-    };
-    let (name, _) = split_port(named).ok_or(Refusal::Host)?;
-    if !gateway
-        .settings
-        .hosts
-        .iter()
-        .any(|host| host.eq_ignore_ascii_case(name) || host.eq_ignore_ascii_case(named))
-    {
-        return Err(Refusal::Host);
-    }
-    match parts.headers.get(header::ORIGIN) {
-        Some(origin) if !is_own(gateway, origin.to_str().unwrap_or_default(), named) => {
-            Err(Refusal::Origin)
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Whether an origin is listed, or is this very gateway.
-fn is_own(gateway: &Inner, origin: &str, named: &str) -> bool {
-    let own = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
-    own.is_some_and(|own| own.eq_ignore_ascii_case(named))
-        || gateway.settings.origins.iter().any(|listed| listed == origin)
-}
-
-/// A host and its port, of `name`, `name:1`, `1.2.3.4:1` or `[::1]:1`.
-fn split_port(named: &str) -> Option<(&str, Option<u16>)> {
-    if let Some(rest) = named.strip_prefix('[') {
-        let (address, after) = rest.split_once(']')?;
-        let port = match after.strip_prefix(':') {
-            Some(port) => Some(port.parse().ok()?),
-            None if after.is_empty() => None,
-            None => return None,
-        };
-        return Some((address, port));
-    }
-    match named.split_once(':') {
-        Some((name, port)) => Some((name, Some(port.parse().ok()?))),
-        None => Some((named, None)),
-    }
-}
-
-/// Refuses a header that is there twice.
-fn single(headers: &HeaderMap, name: &HeaderName) -> Result<(), Refusal> {
-    if headers.get_all(name).iter().nth(1).is_some() {
-        return Err(twice(name));
-    }
-    Ok(())
+    gateway.settings.callers.check(&parts.uri, &parts.headers).map_err(|error| match error {
+        CallerError::Repeated(name) => twice(&name),
+        CallerError::Host => Refusal::Host,
+        CallerError::Origin => Refusal::Origin,
+    })
 }
 
 fn twice(name: &HeaderName) -> Refusal {
@@ -132,7 +81,7 @@ pub(crate) fn identify(
     let token = value
         .to_str()
         .ok()
-        .and_then(bearer)
+        .and_then(bearer_token)
         .ok_or("`Authorization` must be `Bearer` and a grant's token")?;
     let token = TokenHash::of(token);
     let holder = gateway.grants.find(&token).ok_or("this token is not known here")?;
@@ -143,35 +92,4 @@ pub(crate) fn identify(
         return Err("this grant has expired");
     }
     Ok(Caller { holder, token: Some(token) })
-}
-
-fn bearer(value: &str) -> Option<&str> {
-    let (scheme, token) = value.split_once(' ')?;
-    let token = token.trim_matches(' ');
-    (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{bearer, split_port};
-
-    #[test]
-    fn hosts_and_ports_are_told_apart() {
-        assert_eq!(split_port("localhost"), Some(("localhost", None)));
-        assert_eq!(split_port("127.0.0.1:8787"), Some(("127.0.0.1", Some(8787))));
-        assert_eq!(split_port("[::1]:80"), Some(("::1", Some(80))));
-        assert_eq!(split_port("[::1]"), Some(("::1", None)));
-        for wrong in ["::1", "a:b", "[::1", "[::1]x", "a:99999", "evil@localhost:1:2"] {
-            assert_eq!(split_port(wrong), None, "{wrong}");
-        }
-    }
-
-    #[test]
-    fn only_bearer_tokens_are_tokens() {
-        assert_eq!(bearer("Bearer sg_x"), Some("sg_x"));
-        assert_eq!(bearer("bearer  sg_x"), Some("sg_x"));
-        for wrong in ["Basic sg_x", "Bearer", "Bearer ", "sg_x", ""] {
-            assert_eq!(bearer(wrong), None, "{wrong}");
-        }
-    }
 }

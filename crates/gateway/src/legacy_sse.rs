@@ -14,11 +14,11 @@ use std::{
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response};
-use sluice_store::new_id;
-use sluice_upstream::{
+use sluice_http::{
     headers::{REVISION, SESSION},
     sse::{Decoder, Event},
 };
+use sluice_store::new_id;
 use sluice_wire::rpc::Id;
 use tokio::sync::{Notify, Semaphore, mpsc};
 

@@ -135,7 +135,7 @@ impl Gateway {
         if tokio::time::timeout(LAST_CALLS, graceful.shutdown()).await.is_err() {
             tracing::warn!("some calls did not finish in time and were cut");
         }
-        self.inner.failures.sweep(&self.inner);
+        self.inner.failures.finish(&self.inner);
     }
 
     /// Waits, if there is room, for what a new connection asks for first.
@@ -262,13 +262,12 @@ mod tests {
 
     fn settings() -> Settings {
         Settings {
-            hosts: Vec::new(),
-            launch: sluice_upstream::stdio::Launch::default(),
-            origins: Vec::new(),
+            callers: sluice_listener::AllowedCallers::default(),
+            launch: sluice_stdio::Launch::default(),
             is_loopback: true,
             bounds: sluice_wire::json::Bounds::default(),
             answer: 1 << 20,
-            reach: sluice_upstream::address::Reach::default(),
+            reach: sluice_http::address::Reach::default(),
             descriptors: 100_000,
             people: String::new(),
             recorded: Vec::new(),

@@ -10,7 +10,7 @@ use std::{
 };
 
 use http::{HeaderMap, Response, StatusCode};
-use sluice_upstream::headers::{REVISION, SESSION};
+use sluice_http::headers::{REVISION, SESSION};
 use sluice_wire::{
     json::{Document, Value},
     mcp::{Era, Revision},

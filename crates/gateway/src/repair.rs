@@ -14,8 +14,8 @@ use std::sync::{Arc, atomic::Ordering};
 use bytes::Bytes;
 use http::{Response, StatusCode, header};
 use http_body_util::{BodyExt as _, Full};
-use sluice_upstream::headers::{REVISION, SESSION};
-use sluice_upstream::{AnswerBody, sse::Decoder};
+use sluice_http::headers::{REVISION, SESSION};
+use sluice_http::{AnswerBody, sse::Decoder};
 use sluice_wire::{
     json::{Document, Value},
     mcp::Door,

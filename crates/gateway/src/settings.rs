@@ -1,17 +1,17 @@
 //! What the data path needs to know that no request can change.
 
+use sluice_http::address::Reach;
+use sluice_listener::AllowedCallers;
 use sluice_policy::ArgPath;
+use sluice_stdio::Launch;
 use sluice_store::{Clock, Key};
-use sluice_upstream::{address::Reach, stdio::Launch};
 use sluice_wire::json::Bounds;
 
 /// Settings of the agents' plane.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Names this gateway may be called by, with a port if only that one is meant.
-    pub hosts: Vec<String>,
-    /// Origins of pages that may call it, as browsers write them.
-    pub origins: Vec<String>,
+    /// Hosts that it may be called by, and origins of pages that may call it.
+    pub callers: AllowedCallers,
     /// Whether only this machine can connect, so that servers may let callers
     /// in without a token.
     pub is_loopback: bool,

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use http::Response;
+use sluice_builtin::Verdict;
 use sluice_store::{Kind, Outcome, Record, UpstreamRef, new_id};
-use sluice_upstream::builtin::Verdict;
 use tokio::time::Instant;
 
 use crate::gateway::Inner;

@@ -4,18 +4,16 @@ use std::{collections::HashMap, pin::pin, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
+use sluice_bridge::{Bridge, Caller, Offer};
+use sluice_builtin::{Builtin, Endpoint};
+use sluice_http::{AnswerBody, HttpUpstream, SendError, address::Reach};
 use sluice_policy::Policy;
+use sluice_stdio::StdioServer;
 use sluice_store::{
     AttachedPolicy, Grant, Instances, Name, PolicyRef, Secret, Server, Source, Start, TokenHash,
     Transport,
 };
-use sluice_upstream::{
-    AnswerBody, HttpUpstream, SendError, Upstream,
-    address::Reach,
-    bridge::{Bridge, Caller, Offer},
-    builtin::{Builtin, Endpoint},
-    stdio::{self, StdioServer},
-};
+use sluice_upstream::Upstream;
 use sluice_wire::mcp::Era;
 
 use crate::{assess::Tools, grants::Holder, settings::Settings, subscriptions::Hub};
@@ -224,13 +222,13 @@ fn child(
     instances: Instances,
 ) -> Arc<StdioServer> {
     let env = env.iter().map(|(name, value)| (name.clone(), value.expose().to_owned())).collect();
-    let program = stdio::Program { command: command.to_vec(), env };
+    let program = sluice_stdio::Program { command: command.to_vec(), env };
     let instances = match instances {
-        Instances::Shared => stdio::Instances::Shared,
-        Instances::Session => stdio::Instances::Session,
+        Instances::Shared => sluice_stdio::Instances::Shared,
+        Instances::Session => sluice_stdio::Instances::Session,
     };
     let launch = settings.launch.clone();
-    let limits = stdio::Limits { message: settings.answer, patience: Some(server.timeout) };
+    let limits = sluice_stdio::Limits { message: settings.answer, patience: Some(server.timeout) };
     Arc::new(StdioServer::new(server.name.as_str(), launch, program, instances, limits))
 }
 

@@ -4,7 +4,7 @@
 //! legacy ones mirrored headers mean nothing and are not passed on.
 
 use http::HeaderMap;
-use sluice_upstream::headers::REVISION;
+use sluice_http::headers::REVISION;
 use sluice_wire::{
     json::Value,
     mcp::{Era, Revision, text_of_header},

@@ -21,9 +21,9 @@ mod visit;
 use std::sync::Arc;
 
 use http::{HeaderMap, Response, StatusCode};
+use sluice_http::headers::SESSION;
 use sluice_policy::Timestamp;
 use sluice_store::{Id, TokenHash, new_id};
-use sluice_upstream::headers::SESSION;
 use sluice_wire::{
     json::Document,
     mcp::{Era, Revision},

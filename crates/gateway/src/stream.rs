@@ -12,7 +12,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, Response, StatusCode, header};
 use http_body::{Body, Frame};
 use http_body_util::BodyExt as _;
-use sluice_upstream::{headers::SESSION, sse::encode_message};
+use sluice_http::{headers::SESSION, sse::encode_message};
 use sluice_wire::mcp::Door;
 use tokio::sync::mpsc;
 

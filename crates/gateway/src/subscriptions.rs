@@ -10,7 +10,8 @@ use std::{
 
 use bytes::Bytes;
 use http::Response;
-use sluice_upstream::{Upstream, sse::encode_message};
+use sluice_http::sse::encode_message;
+use sluice_upstream::Upstream;
 use sluice_wire::{
     edit::{self, Fate, quoted},
     json::{Document, Value},

@@ -12,8 +12,9 @@ use std::{
 };
 
 use http::HeaderMap;
+use sluice_stdio::Lines;
 use sluice_store::{AttachedPolicy, Server, TokenHash, new_id};
-use sluice_upstream::{Upstream, stdio::Lines};
+use sluice_upstream::Upstream;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     sync::{mpsc, oneshot},

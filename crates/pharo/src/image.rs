@@ -5,7 +5,8 @@ use std::{net::IpAddr, time::Duration};
 use bytes::Bytes;
 use http::{HeaderValue, Request, StatusCode, header::USER_AGENT};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
-use sluice_upstream::{HttpUpstream, SendError, address::Reach, builtin::Progress};
+use sluice_builtin::Progress;
+use sluice_http::{HttpUpstream, SendError, address::Reach};
 use tokio::time::{Instant, interval_at};
 
 use crate::options::{Options, OptionsError};

@@ -11,7 +11,7 @@ mod outcome;
 mod screenshot;
 mod tool;
 
-use sluice_upstream::builtin::{Builtin, Call, Calling, Identity, ToolResult};
+use sluice_builtin::{Builtin, Call, Calling, Identity, ToolResult};
 
 use image::Image;
 use tool::Tool;

@@ -4,7 +4,7 @@
 //! written anew, so that numbers keep all their digits.
 
 use bytes::Bytes;
-use sluice_upstream::builtin::ToolResult;
+use sluice_builtin::ToolResult;
 use sluice_wire::json::{Bounds, Document, Kind, Quoted, Value};
 
 use crate::image::{Answer, NoAnswer};

@@ -10,7 +10,7 @@ use std::{
 };
 
 use data_encoding::BASE64;
-use sluice_upstream::builtin::{Image, ToolResult};
+use sluice_builtin::{Image, ToolResult};
 use sluice_wire::json::{Bounds, Document, Value};
 
 /// The largest picture that is shown; in base64 it still fits what the gateway

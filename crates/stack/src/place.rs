@@ -111,6 +111,28 @@ const TABLE: [Row; 18] = [
     row(Client::Project, Base::Work, ".mcp.json", MCP_SERVERS),
 ];
 
+/// The file of a client that people are told to edit, and its form: the user's own,
+/// else that of a folder. Where its folder differs by system, it is the name alone.
+pub(crate) fn usual_file(client: Client) -> (String, Form) {
+    let rank = |base| match base {
+        Base::Home | Base::Claude | Base::Codex | Base::DotConfig => 0,
+        Base::Work => 1,
+        Base::Config | Base::AppData => 2,
+    };
+    let rows = TABLE.iter().filter(|row| row.client == client);
+    let Some(Row { base, path, form, .. }) = rows.min_by_key(|row| rank(row.base)) else {
+        return (String::new(), MCP_SERVERS);
+    };
+    let file = match base {
+        Base::Home | Base::Claude => format!("~/{path}"),
+        Base::Codex => format!("~/.codex/{path}"),
+        Base::DotConfig => format!("~/.config/{path}"),
+        Base::Work => (*path).to_owned(),
+        Base::Config | Base::AppData => path.rsplit('/').next().unwrap_or(path).to_owned(),
+    };
+    (file, *form)
+}
+
 /// Folders above the user's that are looked at, if no repository begins before.
 const HIGHEST: usize = 32;
 

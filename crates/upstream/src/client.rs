@@ -7,6 +7,11 @@ mod pages;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, header};
 use http_body_util::BodyExt as _;
+use sluice_http::{
+    AnswerBody, SendError,
+    sse::{Decoder, Event},
+};
+use sluice_stdio::Inquiry;
 use sluice_wire::{
     edit::quoted,
     json::{Bounds, Document, Value},
@@ -14,10 +19,7 @@ use sluice_wire::{
     rpc::{Id, Message, resembles_message},
 };
 
-use crate::{
-    AnswerBody, SendError, Upstream,
-    sse::{Decoder, Event},
-};
+use crate::Upstream;
 
 const NAME: &str = "sluicegate";
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -62,11 +64,6 @@ enum Manner {
     Modern,
     Legacy { session: Option<HeaderValue>, revision: String },
 }
-
-/// Marks a request of this client. A server that runs here and has no other way to say
-/// whom it asks must not ask this client, which would never answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Inquiry;
 
 /// Why there is no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -1,21 +1,83 @@
-//! Speaking to MCP servers: sending one HTTP request, and reading event streams.
+//! One way to send to any MCP server: the enum over the crates that know how.
 //!
-//! Whoever asks here has judged already; nothing in this crate knows policies.
-//!
-//! It is large because each kind of server is played as one that speaks streamable
-//! HTTP, behind the one function [`Upstream::send`]: `stdio`, `legacy_sse`, `bridge`
-//! and `builtin` know nothing of each other, and each could be read alone.
+//! [`client`] asks a server about itself. Requests were judged before they come
+//! here; nothing in this crate knows policies.
 
-pub mod address;
-pub mod bridge;
-pub mod builtin;
 pub mod client;
-mod connect;
-pub mod headers;
-mod http;
-mod legacy_sse;
-mod pool;
-pub mod sse;
-pub mod stdio;
 
-pub use crate::http::{AnswerBody, BodyError, HttpUpstream, SendError, Upstream, UrlError};
+use std::{fmt, sync::Arc};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use sluice_builtin::Endpoint;
+use sluice_http::{AnswerBody, HttpUpstream, SendError};
+use sluice_stdio::{OnlyChild, StdioServer};
+
+/// A server that requests can be sent to.
+#[derive(Clone)]
+pub enum Upstream {
+    Http(HttpUpstream),
+    /// One of ours, in process.
+    Builtin(Endpoint),
+    /// A command that is started here.
+    Stdio(Arc<StdioServer>),
+    /// A command that was started for one client.
+    Only(Arc<OnlyChild>),
+}
+
+impl fmt::Debug for Upstream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Upstream::Http(server) => server.fmt(f),
+            Upstream::Builtin(server) => server.fmt(f),
+            Upstream::Stdio(server) => server.fmt(f),
+            Upstream::Only(_) => f.write_str("Only"),
+        }
+    }
+}
+
+impl Upstream {
+    /// Sends one request; its URL is the server's own. Redirects are answers
+    /// like any other and are not followed.
+    pub fn send(
+        &self,
+        request: impl Into<Box<Request<Bytes>>>,
+    ) -> impl Future<Output = Result<Response<AnswerBody>, SendError>> + Send {
+        self.send_boxed(request.into())
+    }
+
+    /// The last stderr lines of a command, as one line. For operators only, because they
+    /// may be about calls of any client.
+    pub fn last_words(&self) -> Option<String> {
+        match self {
+            Upstream::Http(_) | Upstream::Builtin(_) => None,
+            Upstream::Stdio(server) => server.last_words(),
+            Upstream::Only(child) => child.last_words(false),
+        }
+    }
+
+    /// The same for the only command of `sluice wrap`, before it is initialized. With
+    /// several processes, the error of the request carries the lines of the right one.
+    pub fn words_at_start(&self) -> Option<String> {
+        match self {
+            Upstream::Only(child) => child.last_words(true),
+            Upstream::Http(_) | Upstream::Builtin(_) | Upstream::Stdio(_) => None,
+        }
+    }
+
+    async fn send_boxed(
+        &self,
+        request: Box<Request<Bytes>>,
+    ) -> Result<Response<AnswerBody>, SendError> {
+        match self {
+            Upstream::Http(server) => server.send(request).await,
+            // Boxed, so that calls by HTTP need not have room for them.
+            Upstream::Builtin(server) => Ok(Box::pin(server.answer(*request)).await),
+            Upstream::Stdio(server) => Box::pin(server.send(*request)).await,
+            Upstream::Only(child) => {
+                let (head, body) = request.into_parts();
+                Box::pin(child.send(head, body)).await
+            }
+        }
+    }
+}

@@ -4,7 +4,7 @@
 const SECRET_WORDS: [&str; 8] =
     ["key", "token", "secret", "password", "passwd", "auth", "credential", "bearer"];
 /// Replaces a secret in the output.
-const MASK: &str = "…";
+pub const MASK: &str = "…";
 /// A word so long, of letters and digits, is more likely a key than a name.
 const LONG_WORD: usize = 32;
 /// Shorter words of a secret say nothing of it by themselves.

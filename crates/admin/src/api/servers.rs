@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use axum::{Json as Answer, extract::State, http::StatusCode};
 use serde::{Deserialize, Serialize, de::IgnoredAny};
-use sluice_store::{Name, Secret, Server, Source, Transport};
+use sluice_store::{MaskedTransport, Name, Server, Source};
 
 use super::{
     Plane, Problem,
@@ -13,14 +13,10 @@ use super::{
     whole,
 };
 use crate::{
-    declare,
     live::Tool,
     ops::{Refused, WantedServer},
     span,
 };
-
-/// What stands in the place of what is not shown.
-const MASK: &str = "…";
 
 #[derive(Serialize)]
 pub(super) struct Servers {
@@ -133,35 +129,23 @@ impl ShownServer {
             anonymous_policy: server.anonymous_policy.as_ref().map(ToString::to_string),
             ..ShownServer::default()
         };
-        let names =
-            |pairs: &[(String, Secret)]| pairs.iter().map(|(name, _)| name.clone()).collect();
-        match &server.transport {
-            Transport::Http { url, headers } => ShownServer {
-                transport: "http",
-                url: Some(shown_url(url)),
-                headers: names(headers),
-                ..common
-            },
-            Transport::Builtin { name, .. } => {
-                ShownServer { transport: "builtin", builtin: Some(name.clone()), ..common }
+        let names = |names: Vec<&str>| names.into_iter().map(str::to_owned).collect();
+        match server.transport.mask() {
+            MaskedTransport::Http { url, headers } => {
+                ShownServer { transport: "http", url: Some(url), headers: names(headers), ..common }
             }
-            Transport::Command { command, env, instances, start } => ShownServer {
+            MaskedTransport::Builtin { name, .. } => {
+                ShownServer { transport: "builtin", builtin: Some(name.to_owned()), ..common }
+            }
+            MaskedTransport::Command { command, env, instances, start } => ShownServer {
                 transport: "stdio",
-                command: Some(declare::shown_command(command)),
+                command: Some(command),
                 instances: Some(instances.name()),
                 start: Some(start.name()),
                 env: names(env),
                 ..common
             },
         }
-    }
-}
-
-/// A URL without its query: keys are passed there too.
-fn shown_url(url: &str) -> String {
-    match url.split_once('?') {
-        Some((place, _)) => format!("{place}?{MASK}"),
-        None => url.to_owned(),
     }
 }
 

@@ -16,6 +16,7 @@ use sluice_admin::{
     Api, Eventual, FileProblem, FileVersion, InForce, Live, Running, Settings, TakeError, Tool,
 };
 use sluice_classify::{Definition, Siblings, classify};
+use sluice_listener::AllowedCallers;
 use sluice_policy::{Format, Timestamp};
 use sluice_store::{
     AttachedPolicy, Clock, Filter, Grant, Name, Secret, Server, Source, Store, TokenHash, Transport,
@@ -245,8 +246,8 @@ impl Plane {
 
 fn api(live: &Arc<Fake>, store: &Store, folder: &Folder, is_loopback: bool) -> Api {
     let settings = Settings {
-        hosts: vec!["127.0.0.1".into(), "localhost".into()],
-        origins: vec!["https://app.example.com".into()],
+        callers: AllowedCallers::new(["127.0.0.1", "localhost"], ["https://app.example.com"])
+            .unwrap(),
         is_loopback,
         catalog: folder.join("catalog.db"),
     };

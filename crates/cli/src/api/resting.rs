@@ -7,8 +7,9 @@ use bytes::Bytes;
 use http::{HeaderValue, Request, Response, header};
 use http_body_util::BodyExt as _;
 use sluice_admin::{Api, Eventual, FileProblem, InForce, Live, Running, Settings, TakeError, Tool};
+use sluice_http::{AnswerBody, BodyError};
+use sluice_listener::AllowedCallers;
 use sluice_store::{Grant, Name, Secret, Store, TokenHash};
-use sluice_upstream::{AnswerBody, BodyError};
 
 use crate::data::{catalog_file, check_private};
 
@@ -31,8 +32,7 @@ impl Resting {
         check_private(directory)?;
         let store = Store::open_read_only(directory)?;
         let settings = Settings {
-            hosts: vec![HOST.into()],
-            origins: Vec::new(),
+            callers: AllowedCallers::new([HOST], [""; 0])?,
             is_loopback: true,
             catalog: catalog_file(directory),
         };

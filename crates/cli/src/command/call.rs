@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use anyhow::{Context as _, anyhow, bail};
 use clap::Args;
 use http::{HeaderMap, HeaderValue, header};
+use sluice_http::{HttpUpstream, address::Reach};
 use sluice_upstream::{
-    HttpUpstream, Upstream,
-    address::Reach,
+    Upstream,
     client::{Client, Declares},
 };
 use sluice_wire::{

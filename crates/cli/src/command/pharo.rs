@@ -6,8 +6,8 @@ use std::{sync::Arc, time::Duration};
 use anyhow::Context as _;
 use clap::Args;
 use sluice_admin::span;
+use sluice_builtin::serve_stdio;
 use sluice_pharo::Options;
-use sluice_upstream::builtin::serve_stdio;
 
 use crate::{environment::Environment, output::Done, pharo, standard};
 

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, anyhow, bail};
 use clap::{ArgGroup, Args};
+use sluice_http::{HttpUpstream, address::Reach};
 use sluice_store::{Bridge, Name};
-use sluice_upstream::{HttpUpstream, address::Reach};
 
 use super::{policy::drawn, server::headers};
 use crate::{

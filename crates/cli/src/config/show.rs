@@ -3,13 +3,10 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use sluice_admin::{declare, span};
-use sluice_store::{Bridge, Durability, Grant, Server, Transport};
+use sluice_admin::span;
+use sluice_store::{Bridge, Durability, Grant, MASK, MaskedTransport, Server};
 
 use super::{Config, value::written_size};
-
-/// What stands in a secret's place.
-const MASK: &str = "…";
 
 /// A configuration that can be printed. Its shape is that of the file.
 #[derive(Serialize)]
@@ -163,26 +160,21 @@ fn server(server: &Server) -> ShownServer {
         },
         ..ShownServer::default()
     };
-    match &server.transport {
-        Transport::Http { url, headers } => ShownServer {
-            // Keys are passed in queries too.
-            url: Some(match url.split_once('?') {
-                Some((place, _)) => format!("{place}?{MASK}"),
-                None => url.clone(),
-            }),
-            headers: headers.iter().map(|(name, _)| (name.clone(), MASK)).collect(),
-            ..common
-        },
-        Transport::Builtin { name, options } => ShownServer {
-            builtin: Some(name.clone()),
+    let masked = |names: Vec<&str>| names.into_iter().map(|name| (name.to_owned(), MASK)).collect();
+    match server.transport.mask() {
+        MaskedTransport::Http { url, headers } => {
+            ShownServer { url: Some(url), headers: masked(headers), ..common }
+        }
+        MaskedTransport::Builtin { name, options } => ShownServer {
+            builtin: Some(name.to_owned()),
             options: serde_json::from_str(options).ok().as_ref().and_then(super::options::toml),
             ..common
         },
-        Transport::Command { command, env, instances, start } => ShownServer {
-            command: Some(declare::shown_command(command)),
+        MaskedTransport::Command { command, env, instances, start } => ShownServer {
+            command: Some(command),
             instances: Some(instances.name()),
             start: Some(start.name()),
-            env: env.iter().map(|(name, _)| (name.clone(), MASK)).collect(),
+            env: masked(env),
             ..common
         },
     }

@@ -6,12 +6,12 @@ use std::{sync::Arc, time::Duration};
 use anyhow::{Context as _, anyhow};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use sluice_admin::span;
+use sluice_http::{HttpUpstream, address::Reach};
 use sluice_stack::Guarded;
+use sluice_stdio::{Errors, Launch, NOBODY_ASKED, OnlyChild, Overheard, Program};
 use sluice_upstream::{
-    HttpUpstream, Upstream,
-    address::Reach,
+    Upstream,
     client::{Client, ClientError, Declares},
-    stdio::{Errors, Launch, NOBODY_ASKED, OnlyChild, Overheard, Program},
 };
 use sluice_wire::json::{Bounds, Document, Value};
 use tokio::time::Instant;

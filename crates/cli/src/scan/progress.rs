@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use sluice_upstream::stdio::Overheard;
+use sluice_stdio::Overheard;
 use tokio::time::Instant;
 
 use super::connect::plain;

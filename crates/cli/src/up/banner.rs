@@ -3,10 +3,11 @@
 use std::{net::SocketAddr, path::Path};
 
 use sluice_admin::Live as _;
+use sluice_stack::Access;
 
 use super::live::LiveGateway;
 use crate::{
-    clients::Access,
+    clients::for_all_clients,
     output::{FAINT, STRONG, remark, visible},
 };
 
@@ -65,7 +66,7 @@ fn demo_lines(scheme: &str, listen: SocketAddr, data: &str, token: &str) -> Stri
     let access = Access { name: "demo", url: &url, token };
     lines.push(format!(
         "\n{}  {FAINT}# Inspector{FAINT:#}\n  npx -y @modelcontextprotocol/inspector@latest --cli {url} --transport http --header \"Authorization: Bearer {token}\" --method tools/list\n\n",
-        access.for_all_clients()
+        for_all_clients(&access)
     ));
     lines.concat()
 }

@@ -2,9 +2,9 @@
 
 use std::{sync::Arc, time::Duration};
 
+use sluice_builtin::Builtin;
 use sluice_policy::{Format, Timestamp};
 use sluice_store::{AttachedPolicy, Grant, Name, Secret, Server, Source, TokenHash, Transport};
-use sluice_upstream::builtin::Builtin;
 
 use crate::{config::Config, data::DataDirectory};
 

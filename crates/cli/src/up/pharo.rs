@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use sluice_admin::span;
+use sluice_builtin::Builtin;
 use sluice_pharo::Pharo;
-use sluice_upstream::builtin::Builtin;
 
 use crate::{environment::Environment, pharo};
 

@@ -99,17 +99,17 @@ fn a_held_call_and_its_expiry_are_recorded_with_the_approval() {
     folder.write("policy.json", hold);
     let up = folder.up(&[]);
     assert_eq!(up.run(&["call", "notes", "list_notes", "--token", TOKEN]).code, 1);
-    let held_at = std::time::Instant::now();
+    let over = Clock::System.now().as_millis() + 1_100;
     assert_eq!(up.end(), 0);
     let records = |kind: &str| {
         let log = folder.run(&["--data", "data", "log", "--json", "--kind", kind]).exits(0);
         log.json()["records"].as_array().unwrap().clone()
     };
     let decisions = records("decision");
-    let held: Vec<_> = decisions.iter().filter(|one| one["outcome"] == "hold").collect();
-    assert_eq!(held.len(), 1, "{decisions:?}");
-    let approval = held[0]["approval"].as_str().unwrap();
-    while held_at.elapsed().as_millis() <= 1_100 {
+    let waiting: Vec<_> = decisions.iter().filter(|one| one["outcome"] == "hold").collect();
+    assert_eq!(waiting.len(), 1, "{decisions:?}");
+    let approval = waiting[0]["approval"].as_str().unwrap();
+    while Clock::System.now().as_millis() <= over {
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
     // A gateway looks for what is over as soon as it starts.

@@ -4,8 +4,9 @@
 use std::{fs, path::Path, sync::Arc};
 
 use http_body_util::BodyExt as _;
+use sluice_http::{AnswerBody, HttpUpstream, address::Reach};
 use sluice_testkit::Upstream as Recording;
-use sluice_upstream::{AnswerBody, HttpUpstream, Upstream, address::Reach};
+use sluice_upstream::Upstream;
 
 use crate::{
     sluice::Folder,

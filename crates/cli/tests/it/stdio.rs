@@ -9,7 +9,8 @@ use std::{
 };
 
 use http_body_util::BodyExt as _;
-use sluice_upstream::{AnswerBody, HttpUpstream, Upstream, address::Reach};
+use sluice_http::{AnswerBody, HttpUpstream, address::Reach};
+use sluice_upstream::Upstream;
 
 use crate::sluice::{BINARY, Folder};
 

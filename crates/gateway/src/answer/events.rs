@@ -10,7 +10,7 @@ use std::{
 use bytes::Bytes;
 use http::Response;
 use http_body::{Body, Frame};
-use sluice_upstream::{
+use sluice_http::{
     AnswerBody,
     sse::{Decoder, Event, SseError},
 };

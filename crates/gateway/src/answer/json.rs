@@ -11,7 +11,7 @@ use bytes::Bytes;
 use http::{Response, StatusCode};
 use http_body::{Body, Frame};
 use http_body_util::BodyExt as _;
-use sluice_upstream::AnswerBody;
+use sluice_http::AnswerBody;
 use sluice_wire::{answer::AnswerCheck, json::Document, rpc::Message};
 use tokio::time::{Instant, Sleep};
 

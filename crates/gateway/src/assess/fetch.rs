@@ -1,9 +1,7 @@
 //! Asking a server for its tools, as a client of our own.
 
-use sluice_upstream::{
-    SendError,
-    client::{Client, ClientError, Declares},
-};
+use sluice_http::SendError;
+use sluice_upstream::client::{Client, ClientError, Declares};
 use sluice_wire::{
     json::{Bounds, Document},
     mcp::Revision,

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use http::{HeaderValue, header};
 use http_body_util::BodyExt as _;
-use sluice_upstream::headers::SESSION;
+use sluice_http::headers::SESSION;
 
 use super::Client;
 use crate::{

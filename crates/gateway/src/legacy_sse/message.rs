@@ -7,7 +7,7 @@ use futures_util::FutureExt as _;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
-use sluice_upstream::headers::{REVISION, SESSION};
+use sluice_http::headers::{REVISION, SESSION};
 use sluice_wire::{
     json::{Bounds, Document, Value},
     mcp::{Era, Revision},

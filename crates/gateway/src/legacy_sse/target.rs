@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use http::{HeaderMap, Response, header};
 use http_body_util::BodyExt as _;
+use sluice_http::headers::{REVISION, SESSION};
 use sluice_policy::Timestamp;
-use sluice_upstream::headers::{REVISION, SESSION};
 use sluice_wire::json::Document;
 use tokio::time::sleep;
 

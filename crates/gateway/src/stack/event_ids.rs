@@ -12,7 +12,7 @@ use bytes::Bytes;
 use data_encoding::BASE64URL_NOPAD;
 use http::{HeaderValue, Response, header};
 use http_body::{Body, Frame};
-use sluice_upstream::sse::Event;
+use sluice_http::sse::Event;
 
 use crate::{
     answer::event_in,

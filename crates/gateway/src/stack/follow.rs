@@ -162,6 +162,6 @@ async fn passed_on(
 }
 
 /// Whether an event is more than a comment, of which the stream has its own.
-fn is_said(event: &sluice_upstream::sse::Event) -> bool {
+fn is_said(event: &sluice_http::sse::Event) -> bool {
     event.data.is_some() || event.id.is_some() || event.retry.is_some()
 }

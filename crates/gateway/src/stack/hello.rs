@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use http::{Response, StatusCode};
-use sluice_upstream::headers::SESSION;
+use sluice_http::headers::SESSION;
 use sluice_wire::{
     edit::{Edits, quoted},
     json::{Document, Value},

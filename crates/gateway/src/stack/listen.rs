@@ -6,7 +6,7 @@ use std::{collections::HashMap, sync::Arc};
 use bytes::Bytes;
 use http::{Response, StatusCode, header};
 use http_body_util::BodyExt as _;
-use sluice_upstream::sse::encode_message;
+use sluice_http::sse::encode_message;
 use sluice_wire::{
     edit::{Edits, quoted},
     json::{Document, Value},

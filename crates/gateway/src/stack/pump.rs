@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use sluice_upstream::sse::encode_message;
+use sluice_http::sse::encode_message;
 use tokio::{
     sync::{broadcast, mpsc},
     task::JoinSet,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use http::{HeaderMap, HeaderValue, header};
 use http_body_util::BodyExt as _;
-use sluice_upstream::headers::{REVISION, SESSION};
+use sluice_http::headers::{REVISION, SESSION};
 use sluice_wire::{
     json::{Document, Value},
     mcp::{Era, Revision, header_text},

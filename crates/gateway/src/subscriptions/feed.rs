@@ -8,9 +8,9 @@ use std::sync::{
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode};
 use http_body_util::BodyExt as _;
-use sluice_upstream::{
+use sluice_bridge::Caller;
+use sluice_http::{
     AnswerBody,
-    bridge::Caller,
     sse::{Decoder, Event},
 };
 use sluice_wire::{

@@ -1,7 +1,8 @@
 //! Writing what a client is told: one message, one line.
 
 use bytes::Bytes;
-use sluice_upstream::{sse::Decoder, stdio::single_line};
+use sluice_http::sse::Decoder;
+use sluice_stdio::single_line;
 use tokio::{
     io::{AsyncWrite, AsyncWriteExt as _},
     sync::{mpsc, oneshot},
@@ -45,7 +46,7 @@ fn line(event: &[u8]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::line;
-    use sluice_upstream::sse::Event;
+    use sluice_http::sse::Event;
 
     #[test]
     fn a_message_is_one_line() {

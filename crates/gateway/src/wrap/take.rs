@@ -8,7 +8,9 @@ use std::{
 
 use futures_util::FutureExt as _;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
-use sluice_upstream::{Upstream, bridge::Offer, stdio::Line};
+use sluice_bridge::Offer;
+use sluice_stdio::Line;
+use sluice_upstream::Upstream;
 use sluice_wire::{
     json::{Document, Value},
     mcp::{Era, header_text},

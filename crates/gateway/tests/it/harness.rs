@@ -10,13 +10,14 @@ use std::{
 };
 
 use sluice_gateway::{Builtins, Commits, Configuration, Gateway, Settings, Threads};
+use sluice_http::address::Reach;
+use sluice_listener::AllowedCallers;
 use sluice_policy::{Format, Timestamp};
 use sluice_store::{
     AttachedPolicy, Clock, Durability, Entry, Filter, Grant, Key, Name, Server, Source, Store,
     StoreConfig, TokenHash, Transport,
 };
 use sluice_testkit::{Answer, Folder, RawClient, Recorded, Reply, Upstream};
-use sluice_upstream::address::Reach;
 use sluice_wire::json::{Bounds, Document};
 use tokio::net::TcpListener;
 
@@ -130,9 +131,12 @@ impl Harness {
         let store = open(&folder, Clock::Fixed(Arc::clone(&clock)));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let mut settings = Settings {
-            hosts: ["localhost", "127.0.0.1", "::1"].map(str::to_owned).to_vec(),
-            launch: sluice_upstream::stdio::Launch::default(),
-            origins: vec!["https://allowed.example".into()],
+            callers: AllowedCallers::new(
+                ["localhost", "127.0.0.1", "::1"],
+                ["https://allowed.example"],
+            )
+            .unwrap(),
+            launch: sluice_stdio::Launch::default(),
             is_loopback: true,
             bounds: Bounds::default(),
             answer: 16 << 20,

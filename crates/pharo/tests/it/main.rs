@@ -3,9 +3,9 @@
 #![cfg(test)]
 
 use serde_json::Value;
+use sluice_builtin::Builtin as _;
 use sluice_pharo::{Options, Pharo};
 use sluice_policy::Format;
-use sluice_upstream::builtin::Builtin as _;
 
 /// What the original shows, without what it says to people.
 const ORIGINAL: &str = include_str!("tools.json");

@@ -2,10 +2,11 @@
 
 use serde::Deserialize;
 use serde_json::Value;
+use sluice_stack::Access;
 
 use crate::{
     api::Gateway,
-    clients::Access,
+    clients::for_all_clients,
     output::{Done, FAINT, GOOD, STRONG, print, print_json, remark, visible},
 };
 
@@ -33,7 +34,7 @@ pub(super) fn show(gateway: &Gateway, answer: &Value, json: bool) -> anyhow::Res
     let (name, url_of) = issued.access(&url);
     let (name, token) = (visible(&name), visible(&issued.token));
     let access = Access { name: &name, url: &url_of, token: &token };
-    remark(&format!("\n{}", access.for_all_clients()))?;
+    remark(&format!("\n{}", for_all_clients(&access)))?;
     if let [_, _, ..] = &*issued.servers {
         let one = visible(&issued.servers.join("|"));
         remark(&format!(

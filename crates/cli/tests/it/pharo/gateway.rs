@@ -4,9 +4,9 @@
 use http::{HeaderMap, HeaderValue, Response, header};
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
+use sluice_http::{AnswerBody, HttpUpstream, address::Reach};
 use sluice_upstream::{
-    AnswerBody, HttpUpstream, Upstream,
-    address::Reach,
+    Upstream,
     client::{Client, Declares},
 };
 use sluice_wire::json::Bounds;

@@ -1,0 +1,156 @@
+//! Which eras a server speaks, as far as is known, and asking it.
+
+use std::{
+    sync::atomic::{AtomicU8, Ordering},
+    time::Duration,
+};
+
+use http::HeaderMap;
+use sluice_wire::{json::Bounds, mcp::Era, rpc::Id};
+use tokio::time::Instant;
+
+use super::{
+    Link, STRANGE,
+    exchange::{self, Exchanged, exchange, post, set},
+    message::{Declared, LEGACY, MODERN, is_modern_error, modern_request},
+};
+
+/// A server is not asked about itself again before this has passed.
+const PAUSE: Duration = Duration::from_secs(2);
+
+/// Whether a server speaks an era.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Speaks {
+    Unknown,
+    Yes,
+    No,
+}
+
+/// What is known of one server.
+#[derive(Debug, Default)]
+pub(super) struct Eras {
+    modern: AtomicU8,
+    legacy: AtomicU8,
+    /// Held while the server is asked; when it last was.
+    asked: tokio::sync::Mutex<Option<Instant>>,
+}
+
+impl Eras {
+    fn of(&self, era: Era) -> &AtomicU8 {
+        match era {
+            Era::Modern => &self.modern,
+            Era::Legacy => &self.legacy,
+        }
+    }
+
+    pub(super) fn get(&self, era: Era) -> Speaks {
+        match self.of(era).load(Ordering::Relaxed) {
+            1 => Speaks::Yes,
+            2 => Speaks::No,
+            _ => Speaks::Unknown,
+        }
+    }
+
+    pub(super) fn set(&self, era: Era, speaks: Speaks) {
+        let value = match speaks {
+            Speaks::Unknown => 0,
+            Speaks::Yes => 1,
+            Speaks::No => 2,
+        };
+        self.of(era).store(value, Ordering::Relaxed);
+    }
+
+    /// The server does not do what it did: everything is to be found out again.
+    pub(super) fn forget(&self) {
+        self.set(Era::Modern, Speaks::Unknown);
+        self.set(Era::Legacy, Speaks::Unknown);
+        if let Ok(mut asked) = self.asked.try_lock() {
+            *asked = None;
+        }
+    }
+}
+
+impl Link {
+    /// Whether a server that has refused a request in this era speaks only the
+    /// other one.
+    pub(super) async fn crosses(&self, era: Era, headers: HeaderMap, bounds: Bounds) -> bool {
+        let mut asked = self.eras.asked.lock().await;
+        let is_recent = asked.is_some_and(|asked| asked.elapsed() < PAUSE);
+        if !is_recent {
+            let modern = self.discovers(headers.clone(), bounds).await;
+            self.eras.set(Era::Modern, modern);
+            // What it speaks may be the era that it has refused.
+            if (modern == Speaks::Yes) == (era == Era::Legacy) {
+                let legacy = if era == Era::Modern && self.has_one_client() {
+                    // It can be introduced only once, which is for its client to do:
+                    // whether it speaks the legacy era shows then.
+                    if modern == Speaks::No { Speaks::Yes } else { Speaks::Unknown }
+                } else {
+                    self.initializes(headers, bounds).await
+                };
+                self.eras.set(Era::Legacy, legacy);
+            }
+            *asked = Some(Instant::now());
+        }
+        let other = if era == Era::Modern { Era::Legacy } else { Era::Modern };
+        self.eras.get(era) == Speaks::No && self.eras.get(other) == Speaks::Yes
+    }
+
+    async fn discovers(&self, headers: HeaderMap, bounds: Bounds) -> Speaks {
+        let mut headers = exchange::plain_headers(&headers);
+        set(&mut headers, "mcp-protocol-version", MODERN.name());
+        set(&mut headers, "mcp-method", "server/discover");
+        let bare = r#"{"jsonrpc":"2.0","method":"server/discover"}"#;
+        let Ok(bare) = sluice_wire::json::Document::parse(bare, &bounds) else {
+            return Speaks::Unknown;
+        };
+        let body = modern_request(bare.root(), "0", &Declared::gateway(), None, &[]);
+        told(Era::Modern, exchange(&self.upstream, post(headers, body), &zero(), bounds).await)
+    }
+
+    async fn initializes(&self, headers: HeaderMap, bounds: Bounds) -> Speaks {
+        let headers = exchange::plain_headers(&headers);
+        let body = hello(&Declared::gateway(), "0");
+        let answer = exchange(&self.upstream, post(headers.clone(), body), &zero(), bounds).await;
+        if let Some(session) =
+            answer.as_ref().ok().and_then(|answer| answer.headers.get("mcp-session-id"))
+        {
+            let mut headers = headers;
+            headers.insert("mcp-session-id", session.clone());
+            let end = exchange::bare(http::Method::DELETE, headers);
+            let _ = self.upstream.send(end).await;
+        }
+        told(Era::Legacy, answer)
+    }
+}
+
+/// The message that begins a legacy session.
+pub(super) fn hello(declared: &Declared, id: &str) -> String {
+    let Declared { capabilities, client } = declared;
+    let gateway = Declared::gateway().client;
+    let client = if client.is_empty() { &gateway } else { client };
+    let revision = LEGACY.name();
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"method":"initialize","params":{{"protocolVersion":"{revision}","capabilities":{capabilities},"clientInfo":{client}}}}}"#
+    )
+}
+
+fn zero() -> Id {
+    Id::Integer("0".into())
+}
+
+/// What an answer says of the era it was asked for in.
+fn told(era: Era, answer: Result<Exchanged, sluice_http::SendError>) -> Speaks {
+    let Ok(answer) = answer else { return Speaks::Unknown };
+    let status = answer.status;
+    let Some(document) = &answer.answer else {
+        return if STRANGE.contains(&status.as_u16()) { Speaks::No } else { Speaks::Unknown };
+    };
+    let error = document.root().get("error");
+    match error {
+        None if status.is_success() => Speaks::Yes,
+        Some(error) if era == Era::Modern && is_modern_error(error) => Speaks::Unknown,
+        Some(_) if status.is_success() || STRANGE.contains(&status.as_u16()) => Speaks::No,
+        _ => Speaks::Unknown,
+    }
+}

@@ -1,0 +1,202 @@
+//! Speaking to the server: sending one message, and reading what comes back
+//! message by message, be it JSON or an event stream.
+
+use std::{collections::VecDeque, time::Duration};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
+use http_body_util::BodyExt as _;
+use sluice_http::{
+    AnswerBody, SendError,
+    sse::{Decoder, Event},
+};
+use sluice_upstream::Upstream;
+use sluice_wire::{
+    json::{Bounds, Document},
+    rpc::{Id, Message, resembles_message},
+};
+
+/// Reads the messages of an answer.
+#[derive(Debug)]
+pub(super) struct Reader {
+    body: AnswerBody,
+    bounds: Bounds,
+    form: Form,
+    /// The id of the last event that had one.
+    pub(super) last_event: Option<String>,
+    /// When to come back for more, in milliseconds.
+    retry: u64,
+}
+
+/// The longest that a server is waited for because it says so.
+const LONGEST_RETRY: u64 = 10_000;
+
+#[derive(Debug)]
+enum Form {
+    Json(Vec<u8>),
+    Events { decoder: Box<Decoder>, events: VecDeque<Event> },
+    Over,
+}
+
+impl Reader {
+    pub(super) fn new(answer: Response<AnswerBody>, bounds: Bounds) -> Reader {
+        let form = if is_events(answer.headers()) {
+            Form::Events { decoder: Box::new(Decoder::new(bounds.bytes)), events: VecDeque::new() }
+        } else {
+            Form::Json(Vec::new())
+        };
+        Reader { body: answer.into_body(), bounds, form, last_event: None, retry: 0 }
+    }
+
+    /// The next message, `None` at the end, or why there is none. Nothing is
+    /// lost if this is not waited for.
+    pub(super) async fn next(&mut self) -> Result<Option<Document>, String> {
+        loop {
+            if let Some(document) = self.arrived()? {
+                return Ok(Some(document));
+            }
+            let Some(frame) = self.body.frame().await else {
+                return self.last();
+            };
+            let Ok(data) = frame.map_err(|_| "its answer broke off".to_owned())?.into_data() else {
+                continue;
+            };
+            match &mut self.form {
+                Form::Json(bytes) if bytes.len() + data.len() > self.bounds.bytes => {
+                    return Err(format!("its answer is longer than {} bytes", self.bounds.bytes));
+                }
+                Form::Json(bytes) => bytes.extend_from_slice(&data),
+                Form::Events { decoder, events } => decoder
+                    .push(&data, |event| events.push_back(event))
+                    .map_err(|error| error.to_string())?,
+                Form::Over => return Ok(None),
+            }
+        }
+    }
+
+    /// A message that is here already, without waiting.
+    pub(super) fn arrived(&mut self) -> Result<Option<Document>, String> {
+        let Form::Events { events, .. } = &mut self.form else { return Ok(None) };
+        while let Some(mut event) = events.pop_front() {
+            self.last_event = event.id.take().or(self.last_event.take());
+            self.retry = event.retry.map_or(self.retry, |retry| retry.min(LONGEST_RETRY));
+            let Some(data) = event.into_message() else { continue };
+            match Document::parse(data.as_str(), &self.bounds) {
+                // Some servers keep a stream alive by events that carry nothing.
+                Ok(document) if Message::read(&document).is_err() && !resembles_message(&data) => {}
+                Err(_) if !resembles_message(&data) => {}
+                read => return read.map(Some).map_err(|_| NOT_JSON.to_owned()),
+            }
+        }
+        Ok(None)
+    }
+
+    /// How long to wait before coming back to a stream that has ended.
+    pub(super) fn retry(&self) -> Duration {
+        Duration::from_millis(self.retry)
+    }
+
+    fn last(&mut self) -> Result<Option<Document>, String> {
+        match std::mem::replace(&mut self.form, Form::Over) {
+            Form::Json(bytes) if !bytes.is_empty() => {
+                Document::parse(bytes, &self.bounds).map(Some).map_err(|_| NOT_JSON.to_owned())
+            }
+            _ => Ok(None),
+        }
+    }
+}
+
+/// The error never quotes the server's text.
+const NOT_JSON: &str = "its answer is not valid JSON";
+
+/// Whether an answer is an event stream.
+pub(super) fn is_events(headers: &HeaderMap) -> bool {
+    let stated = headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
+    stated.is_some_and(|stated| stated.starts_with(b"text/event-stream"))
+}
+
+/// What came of a request whose answer alone matters.
+#[derive(Debug)]
+pub(super) struct Exchanged {
+    pub(super) status: StatusCode,
+    pub(super) headers: HeaderMap,
+    /// The message that answers; none if there was no such message.
+    pub(super) answer: Option<Document>,
+}
+
+impl Exchanged {
+    /// The answer, if it is a result.
+    pub(super) fn result(self) -> Option<Document> {
+        let is_result = |document: &Document| document.root().get("result").is_some();
+        self.answer.filter(|answer| self.status.is_success() && is_result(answer))
+    }
+}
+
+/// Makes a request and reads on until its answer.
+pub(super) async fn exchange(
+    upstream: &Upstream,
+    request: Request<Bytes>,
+    id: &Id,
+    bounds: Bounds,
+) -> Result<Exchanged, SendError> {
+    let answer = upstream.send(request).await?;
+    let (status, headers) = (answer.status(), answer.headers().clone());
+    let mut reader = Reader::new(answer, bounds);
+    let answer = loop {
+        match reader.next().await {
+            Ok(Some(document)) if answers(&document, id, status) => break Some(document),
+            Ok(Some(_)) => {}
+            Ok(None) | Err(_) => break None,
+        }
+    };
+    Ok(Exchanged { status, headers, answer })
+}
+
+/// Whether a message answers this request; errors that came with a status of
+/// their own need not name it.
+fn answers(document: &Document, id: &Id, status: StatusCode) -> bool {
+    match Message::read(document) {
+        Ok(Message::Response { id: found, .. } | Message::Failure { id: Some(found), .. }) => {
+            found == *id || !status.is_success()
+        }
+        Ok(Message::Failure { id: None, .. }) => !status.is_success(),
+        _ => false,
+    }
+}
+
+const ACCEPTED: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
+
+/// The headers of a request that mean the same in either era: credentials, and
+/// what traces a request.
+pub(super) fn plain_headers(headers: &HeaderMap) -> HeaderMap {
+    let is_of_protocol =
+        |name: &HeaderName| name.as_str().starts_with("mcp-") || name.as_str() == "last-event-id";
+    let kept = headers.iter().filter(|(name, _)| !is_of_protocol(name));
+    let mut kept: HeaderMap = kept.map(|(name, value)| (name.clone(), value.clone())).collect();
+    kept.insert(header::ACCEPT, ACCEPTED);
+    kept
+}
+
+/// A message to be posted.
+pub(super) fn post(headers: HeaderMap, body: String) -> Request<Bytes> {
+    let mut request = bare(Method::POST, headers);
+    *request.body_mut() = body.into();
+    let json = HeaderValue::from_static("application/json");
+    request.headers_mut().insert(header::CONTENT_TYPE, json);
+    request
+}
+
+/// A request without a message.
+pub(super) fn bare(method: Method, headers: HeaderMap) -> Request<Bytes> {
+    let mut request = Request::new(Bytes::new());
+    *request.method_mut() = method;
+    *request.headers_mut() = headers;
+    request
+}
+
+/// Sets a header, if the text can be one.
+pub(super) fn set(headers: &mut HeaderMap, name: &str, value: &str) {
+    if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) {
+        headers.insert(name, value);
+    }
+}

@@ -1,0 +1,261 @@
+//! Translation between protocol eras: a client of one era with a server that speaks
+//! only the other.
+//!
+//! Requests in an era the server speaks pass untouched. Otherwise the bridge
+//! plays a server of the client's era: `to_modern` over a modern server,
+//! `to_legacy` over a legacy one. Which eras a server speaks is found out when
+//! it refuses one, and again when it fails in what it spoke before. Connections and
+//! processes are left to `upstream` and the crates below it.
+//!
+//! This crate is large because both directions are whole: sessions, event streams,
+//! questions of servers and subscriptions differ in each.
+
+mod eras;
+mod exchange;
+mod message;
+mod output;
+mod to_legacy;
+mod to_modern;
+
+use std::{pin::pin, sync::Arc};
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request, Response, header};
+use http_body_util::Full;
+use sluice_http::{AnswerBody, SendError};
+use sluice_upstream::Upstream;
+use sluice_wire::{
+    json::{Bounds, Document, Value},
+    mcp::Era,
+};
+
+use self::{
+    eras::{Eras, Speaks},
+    exchange::is_events,
+    message::is_modern_error,
+    to_legacy::ToLegacy,
+    to_modern::ToModern,
+};
+
+/// One server, for clients of both eras.
+#[derive(Debug)]
+pub struct Bridge {
+    link: Arc<Link>,
+    offer: Offer,
+    to_modern: Arc<ToModern>,
+    to_legacy: Arc<ToLegacy>,
+}
+
+/// What a legacy server is said to be when a client asks in the modern era.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Offer {
+    /// What it is, so that clients of both eras speak its own to it.
+    OwnEra,
+    /// A modern one.
+    Modern,
+}
+
+/// Whose request it is, as far as state depends on it.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    /// What no two callers share that must not meet: the grant, and in the
+    /// legacy era the session.
+    pub key: String,
+    /// How much of an answer is read.
+    pub bounds: Bounds,
+}
+
+/// The server, and which eras it speaks.
+#[derive(Debug)]
+struct Link {
+    upstream: Upstream,
+    eras: Eras,
+}
+
+impl Link {
+    /// Whether the server is a command that was started for one client alone. It
+    /// can be introduced only once, so there is one session with it, which lasts.
+    fn has_one_client(&self) -> bool {
+        matches!(self.upstream, Upstream::Only(_))
+    }
+}
+
+/// What becomes of an answer to a request that was sent as it is.
+enum Examined {
+    Passes(Response<AnswerBody>),
+    /// The server does not speak this era, but the other.
+    Crosses,
+}
+
+/// With what servers answer that do not know the era of a request.
+const STRANGE: [u16; 6] = [400, 404, 405, 406, 415, 422];
+
+/// Bytes of an answer that are held back to see whether it is an error.
+const SHORT: usize = 64 << 10;
+
+impl Bridge {
+    pub fn new(upstream: Upstream, offer: Offer) -> Bridge {
+        let link = Arc::new(Link { upstream, eras: Eras::default() });
+        Bridge {
+            to_modern: Arc::new(ToModern::new(Arc::clone(&link))),
+            to_legacy: Arc::new(ToLegacy::new(Arc::clone(&link))),
+            link,
+            offer,
+        }
+    }
+
+    /// What a legacy server is said to be to a modern client.
+    pub fn offer(&self) -> Offer {
+        self.offer
+    }
+
+    /// Remembers which era the server was found to speak when it was asked in
+    /// both, the modern one first.
+    pub fn learn(&self, era: Era) {
+        match era {
+            Era::Modern => self.link.eras.set(Era::Modern, Speaks::Yes),
+            Era::Legacy => {
+                self.link.eras.set(Era::Legacy, Speaks::Yes);
+                self.link.eras.set(Era::Modern, Speaks::No);
+            }
+        }
+    }
+
+    /// Sends a request of this era.
+    pub async fn send(
+        &self,
+        era: Era,
+        request: Box<Request<Bytes>>,
+        caller: impl FnOnce() -> Caller,
+    ) -> Result<Response<AnswerBody>, SendError> {
+        let speaks = self.link.eras.get(era);
+        let passes = era == Era::Modern || !to_modern::is_own_session(&request);
+        if speaks == Speaks::Yes && passes {
+            // Pinned where it is, because what is awaited is moved first.
+            let answer = pin!(self.link.upstream.send(request)).await?;
+            if STRANGE.contains(&answer.status().as_u16()) {
+                // It may be another server by now.
+                self.link.eras.set(era, Speaks::Unknown);
+            }
+            return Ok(answer);
+        }
+        Box::pin(self.send_carefully(era, speaks, request, caller())).await
+    }
+
+    async fn send_carefully(
+        &self,
+        era: Era,
+        speaks: Speaks,
+        request: Box<Request<Bytes>>,
+        caller: Caller,
+    ) -> Result<Response<AnswerBody>, SendError> {
+        let is_own_session = era == Era::Legacy && to_modern::is_own_session(&request);
+        let is_discovery = request.headers().get("mcp-method").is_some_and(is_discover);
+        let tells_own_era = is_discovery && era == Era::Modern && self.offer == Offer::OwnEra;
+        if is_own_session || speaks == Speaks::No && !tells_own_era {
+            return self.cross(era, *request, caller).await;
+        }
+        if tells_own_era {
+            // Whatever the server says is its answer, so there is nothing to ask it.
+            return self.link.upstream.send(request).await;
+        }
+        let kept = request.clone();
+        let answer = self.link.upstream.send(request).await?;
+        match self.examined(era, &kept, answer, caller.bounds).await? {
+            Examined::Passes(answer) => Ok(answer),
+            Examined::Crosses => self.cross(era, *kept, caller).await,
+        }
+    }
+
+    async fn cross(
+        &self,
+        era: Era,
+        request: Request<Bytes>,
+        caller: Caller,
+    ) -> Result<Response<AnswerBody>, SendError> {
+        match era {
+            Era::Legacy => self.to_modern.answer(request, caller).await,
+            Era::Modern => self.to_legacy.answer(request, caller).await,
+        }
+    }
+
+    /// Looks at the answer to a request in an era that the server may not speak.
+    async fn examined(
+        &self,
+        era: Era,
+        request: &Request<Bytes>,
+        answer: Response<AnswerBody>,
+        bounds: Bounds,
+    ) -> Result<Examined, SendError> {
+        let status = answer.status();
+        let in_session = request.headers().contains_key("mcp-session-id") && era == Era::Legacy;
+        let is_strange = STRANGE.contains(&status.as_u16());
+        if request.method() != Method::POST
+            || !(status.is_success() || is_strange)
+            || is_strange && in_session
+        {
+            return Ok(Examined::Passes(answer));
+        }
+        let method = method_of(request, &bounds);
+        let is_introduction = matches!(method.as_deref(), Some("initialize" | "server/discover"));
+        let is_examined = is_strange || is_introduction || is_short(answer.headers());
+        if is_events(answer.headers()) || !is_examined {
+            if status.is_success() {
+                self.link.eras.set(era, Speaks::Yes);
+            }
+            return Ok(Examined::Passes(answer));
+        }
+        let (parts, bytes) = collected(answer, bounds).await?;
+        let document = Document::parse(bytes.to_vec(), &bounds).ok();
+        let answer = Response::from_parts(parts, AnswerBody::Whole(Full::new(bytes)));
+        let error = document.as_ref().and_then(|document| document.root().get("error"));
+        let is_understood = (status.is_success() && error.is_none())
+            || era == Era::Modern && error.is_some_and(is_modern_error);
+        if is_understood {
+            if document.is_some() {
+                self.link.eras.set(era, Speaks::Yes);
+            }
+            return Ok(Examined::Passes(answer));
+        }
+        // What one client is refused may be its own doing: we ask for ourselves.
+        let headers = exchange::plain_headers(request.headers());
+        let crosses = self.link.crosses(era, headers, bounds).await;
+        Ok(if crosses { Examined::Crosses } else { Examined::Passes(answer) })
+    }
+}
+
+fn is_discover(method: &http::HeaderValue) -> bool {
+    method.as_bytes() == b"server/discover"
+}
+
+/// The method of a posted message.
+fn method_of(request: &Request<Bytes>, bounds: &Bounds) -> Option<String> {
+    let document = Document::parse(request.body().to_vec(), bounds).ok()?;
+    document.root().get("method").and_then(Value::as_str).map(str::to_owned)
+}
+
+/// Whether an answer is short enough to be looked at before it passes.
+fn is_short(headers: &HeaderMap) -> bool {
+    let length = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
+    length.and_then(|length| length.parse::<usize>().ok()).is_some_and(|length| length <= SHORT)
+}
+
+/// An answer's body, whole.
+async fn collected(
+    answer: Response<AnswerBody>,
+    bounds: Bounds,
+) -> Result<(http::response::Parts, Bytes), SendError> {
+    use http_body_util::BodyExt as _;
+    let (parts, mut body) = answer.into_parts();
+    let mut bytes = Vec::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|_| SendError::Lost("the answer did not arrive whole".into()))?;
+        let Ok(data) = frame.into_data() else { continue };
+        if bytes.len() + data.len() > bounds.bytes {
+            let most = bounds.bytes;
+            return Err(SendError::Lost(format!("the answer is longer than {most} bytes")));
+        }
+        bytes.extend_from_slice(&data);
+    }
+    Ok((parts, bytes.into()))
+}

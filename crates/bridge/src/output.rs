@@ -1,0 +1,161 @@
+//! What a bridged client is answered: one JSON text if that is all there is to
+//! say, else an event stream that begins with the first thing said.
+
+use bytes::Bytes;
+use http::{HeaderValue, Response, StatusCode, header};
+use http_body_util::Full;
+use sluice_http::{AnswerBody, SendError, sse::encode_message};
+use tokio::sync::{mpsc, oneshot};
+
+use super::message::upstream_error;
+
+/// Messages on their way to a client that reads slowly.
+const WAITING: usize = 8;
+
+/// How a bridged request is answered.
+pub(super) type Answer = Result<Response<AnswerBody>, SendError>;
+
+/// The way back to one client.
+#[derive(Debug)]
+pub(super) struct Output {
+    /// Waits to hear how the answer begins; none once it has.
+    head: Option<oneshot::Sender<Head>>,
+    /// What a stream says; none once all is said.
+    sender: Option<mpsc::Sender<Bytes>>,
+}
+
+/// How an answer begins.
+#[derive(Debug)]
+enum Head {
+    /// With all there is to it.
+    Whole(Answer),
+    Stream,
+}
+
+/// An answer that may yet begin. Whoever drops it, or the answer that comes of
+/// it, is gone.
+#[derive(Debug)]
+pub(super) struct Beginning {
+    head: oneshot::Receiver<Head>,
+    body: mpsc::Receiver<Bytes>,
+}
+
+impl Beginning {
+    /// Waits for the answer to begin.
+    pub(super) async fn answer(self) -> Answer {
+        match self.head.await {
+            Ok(Head::Whole(answer)) => answer,
+            Ok(Head::Stream) => {
+                let mut answer = Response::new(AnswerBody::Fed(self.body));
+                set_type(&mut answer, "text/event-stream");
+                Ok(answer)
+            }
+            Err(_) => Err(SendError::Lost("the bridge gave no answer".into())),
+        }
+    }
+}
+
+impl Output {
+    /// A way back, and where its beginning can be waited for.
+    pub(super) fn new() -> (Output, Beginning) {
+        let (begins, head) = oneshot::channel();
+        let (sender, body) = mpsc::channel(WAITING);
+        let output = Output { head: Some(begins), sender: Some(sender) };
+        (output, Beginning { head, body })
+    }
+
+    /// Begins a stream, even if there is nothing to say yet.
+    pub(super) fn begin(&mut self) {
+        if let Some(head) = self.head.take() {
+            // Whoever asked may be gone; sending finds out.
+            let _ = head.send(Head::Stream);
+        }
+    }
+
+    /// Says something that is not the answer.
+    pub(super) async fn say(&mut self, message: &str) {
+        self.begin();
+        if let Some(sender) = &self.sender {
+            let _ = sender.send(encode_message(message)).await;
+        }
+    }
+
+    /// Says the answer, with this status unless a stream has begun.
+    pub(super) async fn finish(&mut self, status: StatusCode, message: String) {
+        if self.head.is_some() {
+            return self.answer(json(status, message));
+        }
+        if let Some(sender) = self.sender.take() {
+            let _ = sender.send(encode_message(&message)).await;
+        }
+    }
+
+    /// Ends without an answer, because the client has cancelled its request.
+    pub(super) async fn cancel(&mut self) {
+        if self.head.is_some() {
+            return self.answer(AnswerBody::end_cancelled());
+        }
+        if let Some(sender) = self.sender.take() {
+            let _ = sender.send(Bytes::new()).await;
+        }
+    }
+
+    /// Gives up before anything was said.
+    pub(super) fn fail(&mut self, error: SendError) {
+        self.whole(Err(error));
+    }
+
+    /// The server has not answered as it must.
+    pub(super) async fn broken(&mut self, id: &str, why: &str) {
+        if self.head.is_some() {
+            return self.fail(SendError::BadAnswer(why.to_owned()));
+        }
+        self.finish(StatusCode::OK, upstream_error(id, why)).await;
+    }
+
+    /// Answers without a message.
+    pub(super) fn finish_empty(&mut self, status: StatusCode) {
+        self.answer(empty(status));
+    }
+
+    /// Answers with something that is ready.
+    pub(super) fn answer(&mut self, answer: Response<AnswerBody>) {
+        self.whole(Ok(answer));
+    }
+
+    fn whole(&mut self, answer: Answer) {
+        self.sender = None;
+        if let Some(head) = self.head.take() {
+            let _ = head.send(Head::Whole(answer));
+        }
+    }
+
+    /// Waits until nobody is there any more to be answered.
+    pub(super) fn gone(&self) -> impl Future<Output = ()> + use<> {
+        let sender = self.sender.clone();
+        async move {
+            if let Some(sender) = sender {
+                sender.closed().await;
+            }
+        }
+    }
+}
+
+/// A JSON answer.
+pub(super) fn json(status: StatusCode, text: String) -> Response<AnswerBody> {
+    let mut answer = Response::new(AnswerBody::Whole(Full::new(text.into())));
+    *answer.status_mut() = status;
+    set_type(&mut answer, "application/json");
+    answer
+}
+
+/// An answer without a body.
+pub(super) fn empty(status: StatusCode) -> Response<AnswerBody> {
+    let mut answer = Response::new(AnswerBody::Whole(Full::default()));
+    *answer.status_mut() = status;
+    answer
+}
+
+fn set_type(answer: &mut Response<AnswerBody>, media_type: &'static str) {
+    answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
+}

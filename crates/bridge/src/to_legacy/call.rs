@@ -1,0 +1,307 @@
+//! One request of a modern client, made of a legacy server: its stream is
+//! followed to the answer, or to the first thing that the server wants.
+
+use std::sync::Arc;
+
+use http::{Response, StatusCode};
+use sluice_http::AnswerBody;
+use sluice_wire::{
+    json::{Document, Value},
+    rpc::{Id, Message},
+};
+
+use super::{
+    Asked, ToLegacy,
+    calling::{Calling, Heard, Sending, Source, UnderWay},
+    nobody,
+    question::Question,
+    refused,
+    side::Side,
+    suspended::Suspended,
+};
+use crate::{
+    exchange::{Reader, post},
+    message::{
+        BAD_PARAMS, INTERNAL, LEGACY, MODERN, error, failure, legacy_request, lets_ask,
+        may_want_input, modern_answer, response, severity, unbridgeable,
+    },
+    output::{Answer, Output},
+};
+
+/// What a message on the stream of a request leads to.
+enum Next {
+    GoOn,
+    Wanted(Question),
+    /// The answer, with its status.
+    Answered(StatusCode, String),
+}
+
+impl ToLegacy {
+    pub(super) async fn call(self: &Arc<Self>, asked: Asked) -> Answer {
+        let (mut output, begun) = Output::new();
+        let this = Arc::clone(self);
+        tokio::spawn(async move {
+            let params = asked.document.root().get("params");
+            let given = params.and_then(|params| params.get("inputResponses"));
+            if given.is_some_and(|given| !are_answers(given)) {
+                let what = "`inputResponses` must be an object of objects";
+                let said = error(&asked.id.to_json(), BAD_PARAMS, what);
+                return output.finish(StatusCode::BAD_REQUEST, said).await;
+            }
+            let is_resumed = params.is_some_and(|params| params.get("requestState").is_some());
+            let calling = if is_resumed {
+                this.resumed(&asked, &mut output).await
+            } else {
+                this.begun(&asked, &mut output).await
+            };
+            if let Some(calling) = calling {
+                this.follow(calling, &asked, &mut output).await;
+            }
+        });
+        begun.answer().await
+    }
+
+    /// Makes the request; `None` if that was already answered.
+    async fn begun(&self, asked: &Asked, output: &mut Output) -> Option<Calling> {
+        // A session that the server has forgotten is begun again, once.
+        for is_last in [false, true] {
+            let session = tokio::select! {
+                session = self.session(asked) => session,
+                () = output.gone() => return None,
+            };
+            let session = match session {
+                Ok(session) => session,
+                Err(error) => {
+                    match refused(&asked.id.to_json(), error) {
+                        Ok(answer) => output.answer(answer),
+                        Err(error) => output.fail(error),
+                    }
+                    return None;
+                }
+            };
+            if let Some(level) = asked.level {
+                session.set_level(level, asked.caller.bounds).await;
+            }
+            let id = session.next_id();
+            let body = legacy_request(asked.document.root(), &id.to_json());
+            let request = post(session.headers(), body);
+            let mut ear =
+                Side::listen(&session, may_want_input(&asked.method), asked.progress_token());
+            let mut under_way = UnderWay { session: Arc::clone(&session), id, is_answered: false };
+            let link = Arc::clone(&self.link);
+            let mut sending: Sending = Box::pin(async move { link.upstream.send(request).await });
+            let sent = tokio::select! {
+                sent = &mut sending => sent,
+                said = ear.next() => {
+                    let (source, early) = (Source::Awaited(sending), Some(said));
+                    return Some(Calling { under_way, source, ear, early });
+                }
+                () = output.gone() => return None,
+            };
+            let answer = match sent {
+                Ok(answer) => answer,
+                Err(error) => {
+                    under_way.is_answered = true;
+                    output.fail(error);
+                    return None;
+                }
+            };
+            if answer.status().is_success() {
+                let source = Source::Read(Reader::new(answer, asked.caller.bounds));
+                return Some(Calling { under_way, source, ear, early: None });
+            }
+            under_way.is_answered = true;
+            if answer.status() == StatusCode::NOT_FOUND && !is_last {
+                self.sessions.lost(&self.session_key(asked), &session).await;
+                continue;
+            }
+            self.turned_away(asked, answer, output).await;
+            return None;
+        }
+        None
+    }
+
+    /// An answer with a status that is no success.
+    async fn turned_away(&self, asked: &Asked, answer: Response<AnswerBody>, output: &mut Output) {
+        let status = answer.status();
+        let said = Reader::new(answer, asked.caller.bounds).next().await.ok().flatten();
+        let error = said.as_ref().and_then(|said| said.root().get("error"));
+        let is_refusal = status.is_client_error() && status != StatusCode::UNAUTHORIZED;
+        if let Some(error) = error.filter(|_| is_refusal) {
+            let (status, text) = failed(asked, error);
+            output.finish(status, text).await;
+        } else {
+            // It may not be the server it was.
+            self.link.eras.forget();
+            output.finish_empty(status);
+        }
+    }
+
+    /// Goes on with a call that waited for input; `None` if it was answered.
+    async fn resumed(&self, asked: &Asked, output: &mut Output) -> Option<Calling> {
+        let id = asked.id.to_json();
+        let params = asked.document.root().get("params");
+        let state = params.and_then(|params| params.get("requestState")).and_then(Value::as_str);
+        let found = state.and_then(|state| self.suspensions.take(state, &asked.caller.key));
+        let Some(suspended) = found else {
+            let what = "`requestState` is of no call that waits: make the request again";
+            output.finish(StatusCode::BAD_REQUEST, error(&id, BAD_PARAMS, what)).await;
+            return None;
+        };
+        let given = params.and_then(|params| params.get("inputResponses"));
+        let answer = |wanted: &Question| given.and_then(|given| given.get(&wanted.key()));
+        if suspended.wanted.iter().any(|wanted| answer(wanted).is_none()) {
+            let result = self.suspensions.add(suspended);
+            output.finish(StatusCode::OK, response(&id, &result)).await;
+            return None;
+        }
+        for wanted in suspended.wanted {
+            let result = answer(&wanted);
+            if let Err(why) = wanted.answer(result).await {
+                output.broken(&id, &why).await;
+                return None;
+            }
+        }
+        Some(suspended.calling)
+    }
+
+    /// Follows a request to its answer.
+    async fn follow(&self, mut calling: Calling, asked: &Asked, output: &mut Output) {
+        let id = asked.id.to_json();
+        let mut wanted = Vec::new();
+        loop {
+            let next = match calling.next(wanted.is_empty(), asked.caller.bounds, output).await {
+                Ok(Some(heard)) => self.looked_at(&calling.under_way, asked, &heard, output).await,
+                Ok(None) if wanted.is_empty() => return,
+                // All that has arrived was read.
+                Ok(None) => {
+                    let caller = asked.caller.key.clone();
+                    let result = self.suspensions.add(Suspended { calling, wanted, caller });
+                    return output.finish(StatusCode::OK, response(&id, &result)).await;
+                }
+                Err(why) => Err(why),
+            };
+            match next {
+                Ok(Next::GoOn) => {}
+                Ok(Next::Wanted(one)) => wanted.push(one),
+                Ok(Next::Answered(status, text)) => {
+                    calling.under_way.is_answered = true;
+                    return output.finish(status, text).await;
+                }
+                Err(why) => return output.broken(&id, &why).await,
+            }
+        }
+    }
+
+    async fn looked_at(
+        &self,
+        under_way: &UnderWay,
+        asked: &Asked,
+        heard: &Heard,
+        output: &mut Output,
+    ) -> Result<Next, String> {
+        let (own, document) = (&under_way.id, &heard.document);
+        match Message::read(document).map_err(|_| "its answer is no JSON-RPC message".to_owned())? {
+            Message::Notification { method, params } => {
+                if passes(asked, method, params) {
+                    output.say(document.text()).await;
+                }
+                Ok(Next::GoOn)
+            }
+            Message::Request { id, method, .. } => {
+                Ok(self.wanted(under_way, asked, heard, &id, method).await)
+            }
+            Message::Response { id, result } if id == *own => {
+                let text = modern_answer(document, result, &asked.id.to_json(), &asked.method);
+                Ok(Next::Answered(StatusCode::OK, text))
+            }
+            Message::Failure { id: Some(id), error } if id == *own => {
+                let (status, text) = failed(asked, error);
+                Ok(Next::Answered(status, text))
+            }
+            _ => Err("it answered another request".into()),
+        }
+    }
+
+    /// A request of the server: what the client is asked, if it can be.
+    async fn wanted(
+        &self,
+        under_way: &UnderWay,
+        asked: &Asked,
+        heard: &Heard,
+        id: &Id,
+        method: &str,
+    ) -> Next {
+        let (session, id) = (&under_way.session, id.to_json());
+        if method == "ping" {
+            session.tell(response(&id, "{}")).await;
+            return Next::GoOn;
+        }
+        let capabilities = Document::parse(&*asked.declared.capabilities, &asked.caller.bounds);
+        let may_ask = may_want_input(&asked.method)
+            && capabilities.is_ok_and(|capabilities| lets_ask(capabilities.root(), method))
+            && self.suspensions.has_room(&asked.caller.key);
+        if !may_ask {
+            session.tell(nobody(&id, method)).await;
+            return Next::GoOn;
+        }
+        Next::Wanted(Question::new(session, &heard.document, id, method, heard.is_beside))
+    }
+}
+
+/// Whether a client has answered as the protocol wants it; the legacy server
+/// could not tell.
+fn are_answers(given: Value<'_>) -> bool {
+    given.members().is_some_and(|mut answers| answers.all(|(_, answer)| answer.members().is_some()))
+}
+
+/// Whether a client is told of this beside its answer. It hears what it asked
+/// for, and of what changes it hears on a stream of its own.
+fn passes(asked: &Asked, method: &str, params: Option<Value<'_>>) -> bool {
+    match method {
+        "notifications/message" => {
+            let level = params.and_then(|params| params.get("level")).and_then(Value::as_str);
+            let severity = level.and_then(severity);
+            asked.level.is_some_and(|least| severity.is_none_or(|severity| severity >= least))
+        }
+        "notifications/cancelled" | "notifications/elicitation/complete" => false,
+        _ => true,
+    }
+}
+
+/// An error as the modern era has it.
+fn failed(asked: &Asked, said: Value<'_>) -> (StatusCode, String) {
+    let id = asked.id.to_json();
+    let (text, code) = failure(said, &id, &asked.method, MODERN);
+    match code.as_str() {
+        "-32601" => (StatusCode::NOT_FOUND, text),
+        "-32700" | "-32600" | "-32602" => (StatusCode::BAD_REQUEST, text),
+        "-32042" => (StatusCode::OK, elicited(asked, said, &id)),
+        _ => (StatusCode::OK, text),
+    }
+}
+
+/// What a legacy server wants to have done in a browser first, asked in the
+/// modern way: the client makes its request again afterwards.
+fn elicited(asked: &Asked, said: Value<'_>, id: &str) -> String {
+    let wanted = said.get("data").and_then(|data| data.get("elicitations"));
+    let wanted: Vec<_> = wanted.and_then(Value::items).into_iter().flatten().collect();
+    let capabilities = Document::parse(&*asked.declared.capabilities, &asked.caller.bounds);
+    let may_ask = capabilities
+        .is_ok_and(|capabilities| lets_ask(capabilities.root(), "elicitation/create"))
+        && may_want_input(&asked.method);
+    if wanted.is_empty() || !may_ask {
+        let what = unbridgeable("error -32042", MODERN.name(), LEGACY.name());
+        return error(id, INTERNAL, &what);
+    }
+    let requests: Vec<_> = wanted
+        .iter()
+        .enumerate()
+        .map(|(place, params)| {
+            let params = params.raw();
+            format!(r#""url-{place}":{{"method":"elicitation/create","params":{params}}}"#)
+        })
+        .collect();
+    let requests = requests.join(",");
+    response(id, &format!(r#"{{"resultType":"input_required","inputRequests":{{{requests}}}}}"#))
+}

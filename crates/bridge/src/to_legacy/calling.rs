@@ -1,0 +1,163 @@
+//! A request that is under way at a legacy server, and what the server says
+//! meanwhile: on the stream of the answer, or beside it.
+
+use std::{fmt, pin::Pin, sync::Arc, time::Duration};
+
+use http::{Method, Response};
+use sluice_http::{AnswerBody, SendError};
+use sluice_wire::{
+    json::{Bounds, Document},
+    rpc::Id,
+};
+
+use super::{session::Session, side::Ear};
+use crate::{
+    exchange::{Reader, bare, is_events, set},
+    output::Output,
+};
+
+/// A request at the server. Dropped before its answer, it is cancelled there.
+#[derive(Debug)]
+pub(super) struct Calling {
+    pub(super) under_way: UnderWay,
+    pub(super) source: Source,
+    /// What the server says elsewhere.
+    pub(super) ear: Ear,
+    /// Something it has said there before its answer began.
+    pub(super) early: Option<Document>,
+}
+
+/// Something that the server has said.
+#[derive(Debug)]
+pub(super) struct Heard {
+    pub(super) document: Document,
+    /// Whether it came on the stream of the session.
+    pub(super) is_beside: bool,
+}
+
+impl Heard {
+    fn of_call(document: Document) -> Heard {
+        Heard { document, is_beside: false }
+    }
+
+    fn beside(document: Document) -> Heard {
+        Heard { document, is_beside: true }
+    }
+}
+
+/// An answer that has not begun.
+pub(super) type Sending =
+    Pin<Box<dyn Future<Output = Result<Response<AnswerBody>, SendError>> + Send>>;
+
+/// Where the answer comes from.
+pub(super) enum Source {
+    Awaited(Sending),
+    Read(Reader),
+}
+
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Source::Awaited(_) => f.write_str("Awaited(…)"),
+            Source::Read(reader) => reader.fmt(f),
+        }
+    }
+}
+
+impl Source {
+    /// The next message of the answer. Nothing is lost if this is not waited for.
+    async fn next(&mut self, bounds: Bounds) -> Result<Option<Document>, String> {
+        loop {
+            match self {
+                Source::Awaited(sending) => {
+                    let answer = sending.await.map_err(|error| error.to_string())?;
+                    *self = Source::Read(Reader::new(answer, bounds));
+                }
+                Source::Read(reader) => return reader.next().await,
+            }
+        }
+    }
+}
+
+/// That a request is to be cancelled unless it is answered.
+#[derive(Debug)]
+pub(super) struct UnderWay {
+    pub(super) session: Arc<Session>,
+    /// The id it has at the server.
+    pub(super) id: Id,
+    pub(super) is_answered: bool,
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        if self.is_answered {
+            return;
+        }
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        let (session, id) = (Arc::clone(&self.session), self.id.to_json());
+        let message = format!(
+            r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id},"reason":"the client is gone"}}}}"#
+        );
+        runtime.spawn(async move { session.tell(message).await });
+    }
+}
+
+impl Calling {
+    /// The next message; if `waits` is not set, only what has arrived. `None` if
+    /// there is nothing, or nobody to tell.
+    pub(super) async fn next(
+        &mut self,
+        waits: bool,
+        bounds: Bounds,
+        output: &mut Output,
+    ) -> Result<Option<Heard>, String> {
+        if let Some(early) = self.early.take() {
+            return Ok(Some(Heard::beside(early)));
+        }
+        if !waits {
+            let arrived = match &mut self.source {
+                Source::Awaited(_) => None,
+                Source::Read(reader) => reader.arrived()?,
+            };
+            let arrived = arrived.map(Heard::of_call);
+            return Ok(arrived.or_else(|| self.ear.arrived().map(Heard::beside)));
+        }
+        loop {
+            let next = tokio::select! {
+                next = self.source.next(bounds) => next,
+                said = self.ear.next() => return Ok(Some(Heard::beside(said))),
+                () = output.gone() => return Ok(None),
+            };
+            match next {
+                Ok(Some(document)) => return Ok(Some(Heard::of_call(document))),
+                ended => {
+                    let Some((last, pause)) = self.last_event() else {
+                        let none = || "its stream ended without an answer".to_owned();
+                        return Err(ended.err().unwrap_or_else(none));
+                    };
+                    tokio::time::sleep(pause).await;
+                    let session = Arc::clone(&self.under_way.session);
+                    self.source = Source::Read(taken_up(&session, &last, bounds).await?);
+                }
+            }
+        }
+    }
+
+    /// From where a stream that has ended can be taken up again, and when.
+    fn last_event(&mut self) -> Option<(String, Duration)> {
+        let Source::Read(reader) = &mut self.source else { return None };
+        Some((reader.last_event.take()?, reader.retry()))
+    }
+}
+
+/// The rest of a stream that the server has ended for now.
+async fn taken_up(session: &Session, last: &str, bounds: Bounds) -> Result<Reader, String> {
+    let mut headers = session.headers();
+    set(&mut headers, "last-event-id", last);
+    let sent = session.link().upstream.send(bare(Method::GET, headers)).await;
+    let answer = sent.map_err(|error| error.to_string())?;
+    if !answer.status().is_success() || !is_events(answer.headers()) {
+        return Err("its stream ended without an answer".into());
+    }
+    Ok(Reader::new(answer, bounds))
+}

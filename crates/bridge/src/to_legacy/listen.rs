@@ -1,0 +1,193 @@
+//! A subscription over the stream of a legacy session, which is begun for it
+//! alone and ends with it; where there is only one session, over that.
+
+use std::sync::Arc;
+
+use sluice_wire::{
+    edit::quoted,
+    json::{Bounds, Document, Value},
+    rpc::Message,
+};
+use tokio::sync::mpsc;
+
+use super::{
+    Asked, ToLegacy, refused,
+    session::Session,
+    stream::{open, reopen},
+};
+use crate::{
+    exchange::Reader,
+    message::{Declared, META_SUBSCRIPTION, tagged},
+    output::{Answer, Output},
+};
+
+/// Which wish goes with which news, and what the server must be able to do.
+const LISTS: [(&str, &str, &str); 3] = [
+    ("toolsListChanged", "notifications/tools/list_changed", "tools"),
+    ("promptsListChanged", "notifications/prompts/list_changed", "prompts"),
+    ("resourcesListChanged", "notifications/resources/list_changed", "resources"),
+];
+
+/// Where news comes from.
+enum News {
+    /// The stream of a session of its own.
+    Stream(Reader),
+    /// The session that there is.
+    Shared(mpsc::Receiver<Document>),
+}
+
+/// What one client hears.
+struct Listening {
+    session: Arc<Session>,
+    /// The id of the client's request, as JSON.
+    id: String,
+    /// News that it is told.
+    methods: Vec<&'static str>,
+    uris: Vec<String>,
+    bounds: Bounds,
+}
+
+impl ToLegacy {
+    pub(super) async fn listen(self: &Arc<Self>, asked: Asked) -> Answer {
+        let (mut output, begun) = Output::new();
+        let this = Arc::clone(self);
+        tokio::spawn(async move {
+            // Whoever shares a session must not hear what another listens to.
+            let (headers, bounds) = (&asked.headers, asked.caller.bounds);
+            let ourselves = Declared::gateway();
+            let session = async {
+                if this.link.has_one_client() {
+                    return this.session(&asked).await;
+                }
+                Session::begin(&this.link, headers, &ourselves, bounds).await.map(Arc::new)
+            };
+            let session = tokio::select! {
+                session = session => session,
+                () = output.gone() => return,
+            };
+            match session {
+                Ok(session) => Listening::run(session, &asked, output).await,
+                Err(error) => match refused(&asked.id.to_json(), error) {
+                    Ok(answer) => output.answer(answer),
+                    Err(error) => output.fail(error),
+                },
+            }
+        });
+        begun.answer().await
+    }
+}
+
+impl Listening {
+    async fn run(session: Arc<Session>, asked: &Asked, mut output: Output) {
+        let bounds = asked.caller.bounds;
+        let id = asked.id.to_json();
+        let news = if session.link().has_one_client() {
+            Some(News::Shared(session.side.news()))
+        } else {
+            open(&session, None, bounds).await.map(News::Stream)
+        };
+        let Some(news) = news else {
+            // A server without a stream never has news, and says so.
+            output.say(&acknowledgement(&id, &[], Vec::new())).await;
+            return output.gone().await;
+        };
+        let params = asked.document.root().get("params");
+        let wish = params.and_then(|params| params.get("notifications"));
+        let wants = |name: &str| {
+            wish.and_then(|wish| wish.get(name)).and_then(Value::as_bool) == Some(true)
+        };
+        let lists = LISTS.into_iter().filter(|(name, _, needed)| {
+            let can = session.can(needed).and_then(|can| can.get("listChanged"));
+            wants(name) && can.and_then(Value::as_bool) == Some(true)
+        });
+        let (agreed, methods): (Vec<_>, Vec<_>) =
+            lists.map(|(name, method, _)| (format!(r#""{name}":true"#), method)).unzip();
+        let wanted = wish.and_then(|wish| wish.get("resourceSubscriptions"));
+        let wanted = wanted.and_then(Value::items).into_iter().flatten().filter_map(Value::as_str);
+        let mut uris = Vec::new();
+        for uri in wanted {
+            let params = format!(r#"{{"uri":{}}}"#, quoted(uri));
+            if session.granted("resources/subscribe", &params, bounds).await {
+                uris.push(uri.to_owned());
+            }
+        }
+        output.say(&acknowledgement(&id, &uris, agreed)).await;
+        let listening = Listening { session, id, methods, uris, bounds };
+        match news {
+            News::Stream(reader) => listening.follow(reader, &mut output).await,
+            News::Shared(news) => listening.share(news, &mut output).await,
+        }
+    }
+
+    async fn follow(self, mut reader: Reader, output: &mut Output) {
+        let mut tries = 0;
+        loop {
+            let next = tokio::select! {
+                next = reader.next() => next,
+                () = output.gone() => return,
+            };
+            if let Ok(Some(document)) = next {
+                tries = 0;
+                self.heard(&document, output).await;
+                continue;
+            }
+            tries += 1;
+            let reopened = tokio::select! {
+                next = reopen(&self.session, &mut reader, tries, self.bounds) => next,
+                () = output.gone() => return,
+            };
+            match reopened {
+                Some(next) => reader = next,
+                // The client must listen anew: this stream is cut short.
+                None => return,
+            }
+        }
+    }
+
+    /// Hears what the one session hears, until one side ends.
+    async fn share(self, mut news: mpsc::Receiver<Document>, output: &mut Output) {
+        loop {
+            tokio::select! {
+                next = news.recv() => match next {
+                    Some(document) => self.heard(&document, output).await,
+                    None => return,
+                },
+                () = output.gone() => return,
+            }
+        }
+    }
+
+    async fn heard(&self, document: &Document, output: &mut Output) {
+        match Message::read(document) {
+            Ok(Message::Notification { method, params }) => {
+                let uri = params.and_then(|params| params.get("uri")).and_then(Value::as_str);
+                let is_wanted = match method {
+                    // Servers name the resource, or one within it.
+                    "notifications/resources/updated" => uri.is_some_and(|uri| {
+                        self.uris.iter().any(|wanted| uri.starts_with(wanted.as_str()))
+                    }),
+                    _ => self.methods.contains(&method),
+                };
+                if is_wanted {
+                    output.say(&tagged(document.root(), Some(&self.id))).await;
+                }
+            }
+            Ok(Message::Request { id, method, .. }) => {
+                self.session.put_off(&id, method).await;
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Says what the client will hear of.
+fn acknowledgement(id: &str, uris: &[String], mut agreed: Vec<String>) -> String {
+    if !uris.is_empty() {
+        let uris: Vec<_> = uris.iter().map(|uri| quoted(uri)).collect();
+        agreed.push(format!(r#""resourceSubscriptions":[{}]"#, uris.join(",")));
+    }
+    let agreed = agreed.join(",");
+    format!(
+        r#"{{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{{"notifications":{{{agreed}}},"_meta":{{"{META_SUBSCRIPTION}":{id}}}}}}}"#
+    )
+}

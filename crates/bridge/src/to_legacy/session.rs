@@ -1,0 +1,324 @@
+//! Sessions at a legacy server, one for each caller that must not meet another.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU8, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request, StatusCode};
+use sluice_http::SendError;
+use sluice_wire::{
+    json::{Bounds, Document, Value},
+    mcp::{Era, Revision},
+    rpc::{Id, Message},
+};
+use tokio::time::Instant;
+
+use super::{nobody, side::Side, stream::Stream};
+use crate::{
+    Link,
+    eras::{Speaks, hello},
+    exchange::{Reader, bare, exchange, post, set},
+    message::{Declared, LEVELS, lets_ask, response},
+};
+
+/// Sessions at one server; beyond that the least used are ended.
+const MOST: usize = 1_000;
+/// Those of one caller.
+const MOST_OF_CALLER: usize = 32;
+/// A session that nobody has used for so long is ended.
+const IDLE: Duration = Duration::from_mins(10);
+/// How long a server may take for what nobody waits for.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// A level that lets nothing through: none was set yet.
+const UNSET: u8 = u8::MAX;
+
+/// One session. It ends when nobody holds it.
+#[derive(Debug)]
+pub(super) struct Session {
+    link: Arc<Link>,
+    /// What every request in it has: the credential, the revision, its id.
+    headers: HeaderMap,
+    /// The answer to `initialize`.
+    pub(super) introduction: Document,
+    next: AtomicU64,
+    /// The most talkative level that was asked for.
+    level: AtomicU8,
+    /// What its client has declared.
+    capabilities: Option<Document>,
+    pub(super) side: Side,
+}
+
+/// Why there is no session.
+#[derive(Debug)]
+pub(super) enum OpenError {
+    Send(SendError),
+    Status(StatusCode),
+    /// It said so, or nothing.
+    Refused,
+}
+
+/// All sessions at one server.
+#[derive(Debug)]
+pub(super) struct Sessions {
+    link: Arc<Link>,
+    slots: Mutex<HashMap<String, Arc<Slot>>>,
+}
+
+#[derive(Debug)]
+struct Slot {
+    caller: Box<str>,
+    /// Held while the session is begun.
+    session: tokio::sync::Mutex<Option<Arc<Session>>>,
+    used: Mutex<Instant>,
+}
+
+impl Sessions {
+    pub(super) fn new(link: Arc<Link>) -> Sessions {
+        Sessions { link, slots: Mutex::default() }
+    }
+
+    fn slots(&self) -> MutexGuard<'_, HashMap<String, Arc<Slot>>> {
+        // The map is whole after every step, so a panic elsewhere spoils nothing.
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The session of this key, begun if there is none.
+    pub(super) async fn get(
+        self: &Arc<Self>,
+        caller: &str,
+        key: &str,
+        headers: &HeaderMap,
+        declared: &Declared,
+        bounds: Bounds,
+    ) -> Result<Arc<Session>, OpenError> {
+        let slot = self.slot(caller, key);
+        let mut session = slot.session.lock().await;
+        if let Some(begun) = session.clone() {
+            drop(session);
+            begun.side.stream.ready().await;
+            return Ok(begun);
+        }
+        let begun = Session::begin(&self.link, headers, declared, bounds).await?;
+        let begun = Arc::new(begun);
+        Stream::begin(&begun, bounds).await;
+        *session = Some(Arc::clone(&begun));
+        Ok(begun)
+    }
+
+    fn slot(self: &Arc<Self>, caller: &str, key: &str) -> Arc<Slot> {
+        let now = Instant::now();
+        let mut slots = self.slots();
+        if let Some(slot) = slots.get(key) {
+            if let Ok(mut used) = slot.used.lock() {
+                *used = now;
+            }
+            return Arc::clone(slot);
+        }
+        if slots.is_empty() && !self.link.has_one_client() {
+            tokio::spawn(sweep(Arc::downgrade(self)));
+        }
+        if slots.values().filter(|slot| *slot.caller == *caller).count() >= MOST_OF_CALLER {
+            forget_oldest(&mut slots, |slot| *slot.caller == *caller);
+        }
+        if slots.len() >= MOST {
+            forget_oldest(&mut slots, |_| true);
+        }
+        let slot = Arc::new(Slot {
+            caller: caller.into(),
+            session: tokio::sync::Mutex::default(),
+            used: Mutex::new(now),
+        });
+        slots.insert(key.to_owned(), Arc::clone(&slot));
+        slot
+    }
+
+    /// The server does not know this session any more.
+    pub(super) async fn lost(&self, key: &str, lost: &Arc<Session>) {
+        let slot = self.slots().get(key).cloned();
+        if let Some(slot) = slot {
+            let mut session = slot.session.lock().await;
+            if session.as_ref().is_some_and(|session| Arc::ptr_eq(session, lost)) {
+                *session = None;
+            }
+        }
+    }
+}
+
+/// Leaves the session that was not used for longest to those who still hold it.
+fn forget_oldest(slots: &mut HashMap<String, Arc<Slot>>, of: impl Fn(&Slot) -> bool) {
+    let oldest = slots.iter().filter(|(_, slot)| of(slot)).min_by_key(|(_, slot)| slot.used());
+    if let Some(oldest) = oldest.map(|(key, _)| key.clone()) {
+        slots.remove(&oldest);
+    }
+}
+
+impl Slot {
+    fn used(&self) -> Instant {
+        *self.used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Ends sessions that nobody uses, as long as there are any.
+async fn sweep(sessions: std::sync::Weak<Sessions>) {
+    loop {
+        tokio::time::sleep(IDLE / 10).await;
+        let Some(sessions) = sessions.upgrade() else { return };
+        let mut slots = sessions.slots();
+        slots.retain(|_, slot| Arc::strong_count(slot) > 1 || slot.used().elapsed() < IDLE);
+        if slots.is_empty() {
+            return;
+        }
+    }
+}
+
+impl Session {
+    /// Begins a session for whoever declares this.
+    pub(super) async fn begin(
+        link: &Arc<Link>,
+        headers: &HeaderMap,
+        declared: &Declared,
+        bounds: Bounds,
+    ) -> Result<Session, OpenError> {
+        let request = post(headers.clone(), hello(declared, "0"));
+        let zero = Id::Integer("0".into());
+        let said =
+            exchange(&link.upstream, request, &zero, bounds).await.map_err(OpenError::Send)?;
+        let (status, session) = (said.status, said.headers.get("mcp-session-id").cloned());
+        let introduction = match said.answer {
+            Some(answer) if answer.root().get("result").is_some() => answer,
+            said => {
+                link.eras.forget();
+                let error = said.as_ref().and_then(|said| said.root().get("error"));
+                let has_said = error.is_some() || status.is_success();
+                return Err(if has_said { OpenError::Refused } else { OpenError::Status(status) });
+            }
+        };
+        link.eras.set(Era::Legacy, Speaks::Yes);
+        let agreed = introduction.root().get("result").and_then(|said| said.get("protocolVersion"));
+        let revision = agreed.and_then(Value::as_str).unwrap_or(Revision::UNSAID.name());
+        let mut headers = headers.clone();
+        set(&mut headers, "mcp-protocol-version", revision);
+        if let Some(session) = session {
+            headers.insert("mcp-session-id", session);
+        }
+        let begun = Session {
+            link: Arc::clone(link),
+            headers,
+            introduction,
+            next: AtomicU64::new(1),
+            level: AtomicU8::new(UNSET),
+            capabilities: Document::parse(&*declared.capabilities, &bounds).ok(),
+            side: Side::default(),
+        };
+        begun.tell(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#.into()).await;
+        Ok(begun)
+    }
+
+    /// The headers of a request in this session.
+    pub(super) fn headers(&self) -> HeaderMap {
+        self.headers.clone()
+    }
+
+    pub(super) fn link(&self) -> &Arc<Link> {
+        &self.link
+    }
+
+    /// An id that no other request of this session has.
+    pub(super) fn next_id(&self) -> Id {
+        Id::Integer(self.next.fetch_add(1, Ordering::Relaxed).to_string())
+    }
+
+    /// Posts a message that has no answer.
+    pub(super) async fn tell(&self, message: String) {
+        let _ = self.deliver(message).await;
+    }
+
+    /// Posts a message that has no answer, or says why the server did not take it.
+    pub(super) async fn deliver(&self, message: String) -> Result<(), String> {
+        let sending = self.link.upstream.send(post(self.headers(), message));
+        let sent = tokio::time::timeout(PATIENCE, sending).await;
+        let status = match sent {
+            Ok(Ok(answer)) => answer.status(),
+            Ok(Err(error)) => return Err(error.to_string()),
+            Err(_) => return Err("it did not take an answer in time".into()),
+        };
+        if status.is_success() {
+            return Ok(());
+        }
+        Err(format!("it refused an answer with HTTP {}", status.as_u16()))
+    }
+
+    /// Whether the server may make a request of this method.
+    pub(super) fn lets_ask(&self, method: &str) -> bool {
+        self.capabilities.as_ref().is_some_and(|capabilities| lets_ask(capabilities.root(), method))
+    }
+
+    /// Makes a request whose answer alone matters; whether it was granted.
+    pub(super) async fn granted(&self, method: &str, params: &str, bounds: Bounds) -> bool {
+        let id = self.next_id();
+        let body = format!(
+            r#"{{"jsonrpc":"2.0","id":{},"method":"{method}","params":{params}}}"#,
+            id.to_json()
+        );
+        let asking = self.is_granted(post(self.headers(), body), &id, bounds);
+        tokio::time::timeout(PATIENCE, asking).await.unwrap_or(false)
+    }
+
+    async fn is_granted(&self, request: Request<Bytes>, own: &Id, bounds: Bounds) -> bool {
+        let Ok(answer) = self.link.upstream.send(request).await else { return false };
+        if !answer.status().is_success() {
+            return false;
+        }
+        let mut reader = Reader::new(answer, bounds);
+        while let Ok(Some(document)) = reader.next().await {
+            match Message::read(&document) {
+                Ok(Message::Response { id, .. }) if id == *own => return true,
+                Ok(Message::Failure { id: Some(id), .. }) if id == *own => return false,
+                Ok(Message::Request { id, method, .. }) => self.put_off(&id, method).await,
+                _ => {}
+            }
+        }
+        false
+    }
+
+    /// Answers a request of the server that no client can be asked.
+    pub(super) async fn put_off(&self, id: &Id, method: &str) {
+        let id = id.to_json();
+        self.tell(if method == "ping" { response(&id, "{}") } else { nobody(&id, method) }).await;
+    }
+
+    /// What the server has said it can do.
+    pub(super) fn can(&self, capability: &str) -> Option<Value<'_>> {
+        self.introduction.root().get("result")?.get("capabilities")?.get(capability)
+    }
+
+    /// Sees to it that messages of the log come down to this level.
+    pub(super) async fn set_level(&self, level: u8, bounds: Bounds) {
+        let before = self.level.fetch_min(level, Ordering::Relaxed);
+        let Some(name) = LEVELS.get(usize::from(level)).filter(|_| level < before) else { return };
+        if self.can("logging").is_some() {
+            let params = format!(r#"{{"level":"{name}"}}"#);
+            self.granted("logging/setLevel", &params, bounds).await;
+        }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if !self.headers.contains_key("mcp-session-id") {
+            return;
+        }
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        let end = bare(Method::DELETE, std::mem::take(&mut self.headers));
+        let link = Arc::clone(&self.link);
+        runtime.spawn(async move {
+            let _ = tokio::time::timeout(PATIENCE, link.upstream.send(end)).await;
+        });
+    }
+}

@@ -1,0 +1,103 @@
+//! How long a request of the server waits for a call.
+
+use std::{
+    future::poll_fn,
+    pin::{Pin, pin},
+    sync::Arc,
+    task::Poll,
+    time::Duration,
+};
+
+use http::HeaderMap;
+use sluice_builtin::{Builtin, Call, Calling, Endpoint, Identity, UnknownTool};
+use sluice_upstream::Upstream;
+use sluice_wire::json::{Bounds, Document};
+
+use super::{Ear, PATIENCE, Session, Side};
+use crate::{Link, eras::Eras, message::Declared};
+
+/// A server without tools.
+struct Bare;
+
+impl Builtin for Bare {
+    fn identity(&self) -> Identity<'_> {
+        Identity { name: "bare", title: "Bare", version: "1", instructions: "" }
+    }
+
+    fn tools(&self) -> &'static str {
+        "[]"
+    }
+
+    fn call<'a>(&'a self, _: Call<'a>) -> Calling<'a> {
+        Box::pin(async { Err(UnknownTool) })
+    }
+}
+
+async fn session() -> Arc<Session> {
+    let upstream = Upstream::Builtin(Endpoint::new(Arc::new(Bare)));
+    let link = Arc::new(Link { upstream, eras: Eras::default() });
+    let mut headers = HeaderMap::new();
+    headers.insert("accept", "application/json, text/event-stream".parse().unwrap());
+    headers.insert("content-type", "application/json".parse().unwrap());
+    let begun = Session::begin(&link, &headers, &Declared::gateway(), Bounds::default()).await;
+    Arc::new(begun.unwrap())
+}
+
+fn question(id: u32) -> Document {
+    let text = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"roots/list"}}"#);
+    Document::parse(text, &Bounds::default()).unwrap()
+}
+
+/// Hands a request to a call that turns to something else before it takes it.
+async fn hand_and_take_back(session: &Arc<Session>, ear: &mut Ear, request: Document) {
+    let mut listening = pin!(ear.next());
+    poll_fn(|context| {
+        assert!(Pin::as_mut(&mut listening).poll(context).is_pending());
+        Poll::Ready(())
+    })
+    .await;
+    assert!(Side::offer(session, request));
+    assert_eq!(session.side.waiting(), 0, "it was handed out");
+}
+
+impl Side {
+    fn waiting(&self) -> usize {
+        self.state().waiting.len()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_was_taken_back_is_refused_in_time() {
+    let session = session().await;
+    let mut ear = Side::listen(&session, true, None);
+    hand_and_take_back(&session, &mut ear, question(1)).await;
+    assert_eq!(session.side.waiting(), 1);
+    tokio::time::sleep(PATIENCE + Duration::from_secs(1)).await;
+    assert_eq!(session.side.waiting(), 0);
+}
+
+/// The time of a request counts from when the server made it.
+#[tokio::test(start_paused = true)]
+async fn a_request_that_was_taken_back_does_not_wait_for_a_later_one() {
+    let session = session().await;
+    let mut ear = Side::listen(&session, true, None);
+    {
+        let mut listening = pin!(ear.next());
+        poll_fn(|context| {
+            assert!(Pin::as_mut(&mut listening).poll(context).is_pending());
+            Poll::Ready(())
+        })
+        .await;
+        assert!(Side::offer(&session, question(1)));
+        tokio::time::sleep(PATIENCE / 2).await;
+        assert!(Side::offer(&session, question(2)));
+        // The task that refuses late requests begins to wait for the second one.
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert_eq!(session.side.waiting(), 1);
+    }
+    assert_eq!(session.side.waiting(), 2);
+    tokio::time::sleep(PATIENCE / 2).await;
+    assert_eq!(session.side.waiting(), 1, "the first was refused");
+    tokio::time::sleep(PATIENCE / 2).await;
+    assert_eq!(session.side.waiting(), 0);
+}

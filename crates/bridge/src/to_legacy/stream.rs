@@ -1,0 +1,240 @@
+//! The stream of a legacy session, which is followed as long as the session lasts.
+//!
+//! A server may end it at will. It is opened again soon, and in any case before
+//! the next call, because what the server asks meanwhile may reach nobody.
+
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use http::Method;
+use sluice_wire::{
+    json::{Bounds, Document},
+    rpc::Message,
+};
+use tokio::{
+    sync::{Notify, watch},
+    task::AbortHandle,
+    time::Instant,
+};
+
+use super::{question, session::Session, side::Side};
+use crate::{
+    exchange::{Reader, bare, is_events, set},
+    message::response,
+};
+
+/// How often a stream that ends at once is opened again before there is a call.
+const MOST_TRIES: u32 = 5;
+const PAUSE: Duration = Duration::from_secs(1);
+/// A stream that has lasted so long did not end at once.
+const LASTING: Duration = Duration::from_secs(10);
+/// How long a call waits for the stream before it is made.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Whether a session's stream is there.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum State {
+    #[default]
+    Closed,
+    Open,
+    /// The server has none.
+    None,
+}
+
+/// The stream of one session. When dropped, it is not followed any longer.
+#[derive(Debug, Default)]
+pub(super) struct Stream {
+    shared: Arc<Shared>,
+    task: Mutex<Option<AbortHandle>>,
+}
+
+/// What the task that follows the stream has in common with the calls.
+#[derive(Debug, Default)]
+struct Shared {
+    state: watch::Sender<State>,
+    /// That a call is about to be made.
+    wanted: Notify,
+    /// Whether a call has waited for it in vain. Others do not wait for it then,
+    /// until it has opened in time again.
+    is_late: AtomicBool,
+}
+
+/// What came of asking for a stream.
+enum Opened {
+    Reader(Box<Reader>),
+    /// The server has none, or not for this session.
+    Refused,
+    /// There was no answer, or one that may be another the next time.
+    Failed,
+}
+
+impl Stream {
+    /// Opens the stream, if the server has one, and follows it from now on.
+    pub(super) async fn begin(session: &Arc<Session>, bounds: Bounds) {
+        let stream = &session.side.stream;
+        let following = follow(Arc::downgrade(session), Arc::clone(&stream.shared), bounds);
+        let task = tokio::spawn(following).abort_handle();
+        *stream.task.lock().unwrap_or_else(PoisonError::into_inner) = Some(task);
+        stream.ready().await;
+    }
+
+    /// Waits until the stream is open, but no longer than a call can wait, and not
+    /// at all if it was waited for in vain before.
+    pub(super) async fn ready(&self) {
+        let mut state = self.shared.state.subscribe();
+        if *state.borrow_and_update() == State::Closed {
+            self.shared.wanted.notify_one();
+            if self.shared.is_late.load(Ordering::Relaxed) {
+                return;
+            }
+            let is_settled = state.wait_for(|state| *state != State::Closed);
+            if tokio::time::timeout(PATIENCE, is_settled).await.is_err() {
+                self.shared.is_late.store(true, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        let task = self.task.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(task) = task {
+            task.abort();
+        }
+    }
+}
+
+/// Keeps a session's stream open as far as the server allows it. The session is
+/// not held meanwhile, so that it ends when nobody uses it.
+async fn follow(session: Weak<Session>, shared: Arc<Shared>, bounds: Bounds) {
+    let (mut tries, mut last) = (0, None);
+    loop {
+        let asking = session.upgrade().map(|session| ask(&session, last.as_deref(), bounds));
+        let Some(asking) = asking else { return };
+        let asked = Instant::now();
+        let opened = asking.await;
+        let since = Instant::now();
+        let pause = match opened {
+            Opened::Refused => {
+                shared.state.send_replace(State::None);
+                return;
+            }
+            Opened::Failed => PAUSE * (1 << tries.min(MOST_TRIES)),
+            Opened::Reader(mut reader) => {
+                if since - asked < PATIENCE {
+                    shared.is_late.store(false, Ordering::Relaxed);
+                }
+                shared.state.send_replace(State::Open);
+                if read(&session, &mut reader).await || since.elapsed() >= LASTING {
+                    tries = 0;
+                }
+                last = reader.last_event.take().or(last);
+                if tries == 0 { reader.retry() } else { PAUSE.max(reader.retry()) }
+            }
+        };
+        shared.state.send_replace(State::Closed);
+        tries += 1;
+        let wanted = shared.wanted.notified();
+        if tries < MOST_TRIES {
+            let _ = tokio::time::timeout(pause, wanted).await;
+        } else {
+            wanted.await;
+        }
+    }
+}
+
+/// Reads a stream to its end; whether the server has said anything on it.
+async fn read(session: &Weak<Session>, reader: &mut Reader) -> bool {
+    let mut has_spoken = false;
+    while let Ok(Some(document)) = reader.next().await {
+        has_spoken = true;
+        let Some(session) = session.upgrade() else { break };
+        hear(&session, document).await;
+    }
+    has_spoken
+}
+
+async fn hear(session: &Arc<Session>, document: Document) {
+    match Message::read(&document) {
+        Ok(Message::Request { id, method: "ping", .. }) => {
+            session.tell(response(&id.to_json(), "{}")).await;
+        }
+        Ok(Message::Request { method, .. }) => {
+            let is_taken = session.lets_ask(method) && Side::offer(session, document.clone());
+            if !is_taken {
+                question::refuse(Arc::clone(session), &document);
+            }
+        }
+        Ok(Message::Notification { method: "notifications/cancelled", params }) => {
+            if let Some(id) = params.and_then(|params| params.get("requestId")) {
+                session.side.withdraw(id.raw());
+            }
+        }
+        Ok(Message::Notification { method, params }) => {
+            session.side.tell(&document, method, params);
+        }
+        _ => {}
+    }
+}
+
+/// The rest of a stream that the server has ended: it may do so at will, and
+/// goes on when it is asked to.
+pub(super) async fn reopen(
+    session: &Session,
+    reader: &mut Reader,
+    tries: u32,
+    bounds: Bounds,
+) -> Option<Reader> {
+    if tries >= MOST_TRIES {
+        return None;
+    }
+    tokio::time::sleep(PAUSE).await;
+    let last = reader.last_event.take();
+    open(session, last.as_deref(), bounds).await
+}
+
+/// The stream of a session, from where it ended on; `None` if there is none.
+pub(super) async fn open(session: &Session, last: Option<&str>, bounds: Bounds) -> Option<Reader> {
+    match ask(session, last, bounds).await {
+        Opened::Reader(reader) => Some(*reader),
+        Opened::Refused | Opened::Failed => None,
+    }
+}
+
+/// Asks for the stream of a session, from where it ended on.
+fn ask(
+    session: &Session,
+    last: Option<&str>,
+    bounds: Bounds,
+) -> impl Future<Output = Opened> + use<> {
+    let mut headers = session.headers();
+    set(&mut headers, "accept", "text/event-stream");
+    if let Some(last) = last {
+        set(&mut headers, "last-event-id", last);
+    }
+    let link = Arc::clone(session.link());
+    async move {
+        match link.upstream.send(bare(Method::GET, headers)).await {
+            Ok(answer) if answer.status().is_success() && is_events(answer.headers()) => {
+                Opened::Reader(Box::new(Reader::new(answer, bounds)))
+            }
+            // A server says so that has no streams, or does not know the session.
+            // Others may still see the stream that has ended, or be busy.
+            Ok(answer)
+                if answer.status().is_success()
+                    || matches!(answer.status().as_u16(), 400 | 404 | 405) =>
+            {
+                Opened::Refused
+            }
+            Ok(_) | Err(_) => Opened::Failed,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,232 @@
+//! One request of a legacy client, made of a modern server: again and again
+//! while the server wants input.
+
+use std::{sync::Arc, time::Duration};
+
+use http::{HeaderMap, Response, StatusCode};
+use sluice_http::AnswerBody;
+use sluice_wire::{
+    json::{Document, Value},
+    mcp::header_text,
+    rpc::{Id, Message},
+};
+
+use super::{Asked, ToModern};
+use crate::{
+    exchange::{Reader, post, set},
+    message::{
+        INTERNAL, LEGACY, MODERN, error, failure, is_header_mismatch, known_request, legacy_answer,
+        may_want_input, modern_request, unbridgeable,
+    },
+    output::{Answer, Output},
+};
+
+/// How often one request may want input.
+const MOST_ROUNDS: u32 = 16;
+/// How long a request goes on that nobody waits for any more.
+const GRACE: Duration = Duration::from_mins(1);
+
+/// Members that a repeated request has besides its own.
+type Added = Vec<(&'static str, String)>;
+
+/// How one round ended.
+enum Round {
+    /// The client has its answer.
+    Done,
+    /// The request is to be made again, with these parameters.
+    Again(Added),
+    /// The headers were not what the server takes: nothing was done.
+    Mismatch(String),
+}
+
+/// Waits until a client has been gone for some time. In the legacy era it has
+/// not taken its request back thereby, but nor is a request kept for ever.
+async fn abandoned(gone: impl Future<Output = ()>) {
+    gone.await;
+    tokio::time::sleep(GRACE).await;
+}
+
+/// What is wrong with a server that makes a request as legacy servers do. Only
+/// methods that we know are named: the rest is the server's own text.
+fn asked_on_a_stream(method: &str) -> String {
+    let what = match known_request(method) {
+        Some(known) => format!("the request `{known}`"),
+        None => "a request".to_owned(),
+    };
+    let revision = MODERN.name();
+    format!("the server sent {what} on a stream, which {revision} forbids: it asks in a result")
+}
+
+impl ToModern {
+    /// Makes a request of the server, in a task of its own: a legacy client that
+    /// goes away has not taken its request back.
+    pub(super) async fn call(self: &Arc<Self>, asked: Asked) -> Answer {
+        let (mut output, begun) = Output::new();
+        let this = Arc::clone(self);
+        tokio::spawn(async move {
+            let id = asked.id.to_json();
+            let mut running = this.memory.run(&asked.caller.key, &id);
+            let gone = output.gone();
+            tokio::select! {
+                () = this.rounds(&asked, &id, &mut output) => return,
+                () = running.cancelled() => {}
+                () = abandoned(gone) => return,
+            }
+            // Its client expects no answer, and the stream ends without one.
+            output.cancel().await;
+        });
+        begun.answer().await
+    }
+
+    async fn rounds(&self, asked: &Asked, id: &str, output: &mut Output) {
+        let (mut added, mut was_mismatched) = (Added::new(), false);
+        for number in 0..MOST_ROUNDS {
+            // A request that is made again has an id of its own.
+            let own =
+                if number == 0 { asked.id.clone() } else { Id::String(format!("again-{number}")) };
+            match self.round(asked, &own, &added, output).await {
+                Ok(Round::Done) => return,
+                Ok(Round::Again(next)) => added = next,
+                Ok(Round::Mismatch(_)) if !was_mismatched => {
+                    was_mismatched = true;
+                    self.mirrors.forget().await;
+                }
+                Ok(Round::Mismatch(text)) => return output.finish(StatusCode::OK, text).await,
+                Err(why) => return output.broken(id, &why).await,
+            }
+        }
+        let what = format!("the server wants input for the {MOST_ROUNDS}th time");
+        output.broken(id, &what).await;
+    }
+
+    async fn round(
+        &self,
+        asked: &Asked,
+        own: &Id,
+        added: &[(&'static str, String)],
+        output: &mut Output,
+    ) -> Result<Round, String> {
+        let headers = self.headers(asked).await;
+        let level = self.memory.level(&asked.caller.key);
+        let request = asked.document.root();
+        let body =
+            modern_request(request, &own.to_json(), &asked.declared, level.as_deref(), added);
+        let answer = match self.link.upstream.send(post(headers, body)).await {
+            Ok(answer) => answer,
+            Err(error) if added.is_empty() => {
+                output.fail(error);
+                return Ok(Round::Done);
+            }
+            Err(error) => return Err(error.to_string()),
+        };
+        if !answer.status().is_success() {
+            return self.refused(asked, answer, output).await;
+        }
+        let mut reader = Reader::new(answer, asked.caller.bounds);
+        while let Some(document) = reader.next().await? {
+            match Message::read(&document)
+                .map_err(|_| "its answer is no JSON-RPC message".to_owned())?
+            {
+                Message::Notification { .. } => output.say(document.text()).await,
+                Message::Response { id, result } if id == *own => {
+                    return self.result(asked, &document, result, output).await;
+                }
+                Message::Failure { id: Some(id), error } if id == *own => {
+                    self.failed(asked, error, output).await;
+                    return Ok(Round::Done);
+                }
+                Message::Request { method, .. } => return Err(asked_on_a_stream(method)),
+                _ => return Err("it answered another request".into()),
+            }
+        }
+        Err("its stream ended without an answer".into())
+    }
+
+    async fn headers(&self, asked: &Asked) -> HeaderMap {
+        let params = asked.document.root().get("params");
+        let mut headers = asked.headers.clone();
+        set(&mut headers, "mcp-protocol-version", MODERN.name());
+        set(&mut headers, "mcp-method", &header_text(&asked.method));
+        let named = match asked.method.as_str() {
+            "tools/call" | "prompts/get" => "name",
+            "resources/read" => "uri",
+            _ => return headers,
+        };
+        let target = params.and_then(|params| params.get(named)).and_then(Value::as_str);
+        if let Some(target) = target {
+            set(&mut headers, "mcp-name", &header_text(target));
+        }
+        if asked.method == "tools/call" {
+            let (upstream, bounds) = (&self.link.upstream, asked.caller.bounds);
+            self.mirrors.set(upstream, &asked.headers, params, &mut headers, bounds).await;
+        }
+        headers
+    }
+
+    /// An answer with a status that legacy servers do not give with an error.
+    async fn refused(
+        &self,
+        asked: &Asked,
+        answer: Response<AnswerBody>,
+        output: &mut Output,
+    ) -> Result<Round, String> {
+        let status = answer.status();
+        let said = if status.is_client_error() && status != StatusCode::UNAUTHORIZED {
+            Reader::new(answer, asked.caller.bounds).next().await.ok().flatten()
+        } else {
+            None
+        };
+        let error = said.as_ref().and_then(|said| said.root().get("error"));
+        let Some(error) = error else {
+            // It may not be the server it was.
+            self.link.eras.forget();
+            output.finish_empty(status);
+            return Ok(Round::Done);
+        };
+        if is_header_mismatch(error) {
+            let id = asked.id.to_json();
+            return Ok(Round::Mismatch(failure(error, &id, &asked.method, LEGACY).0));
+        }
+        self.failed(asked, error, output).await;
+        Ok(Round::Done)
+    }
+
+    async fn failed(&self, asked: &Asked, error: Value<'_>, output: &mut Output) {
+        let (text, code) = failure(error, &asked.id.to_json(), &asked.method, LEGACY);
+        if code == "-32022" {
+            self.link.eras.forget();
+        }
+        output.finish(StatusCode::OK, text).await;
+    }
+
+    async fn result(
+        &self,
+        asked: &Asked,
+        answer: &Document,
+        result: Value<'_>,
+        output: &mut Output,
+    ) -> Result<Round, String> {
+        let id = asked.id.to_json();
+        match result.get("resultType").map_or(Some("complete"), Value::as_str) {
+            Some("complete") => {
+                output.finish(StatusCode::OK, legacy_answer(answer, result, &id)).await;
+                Ok(Round::Done)
+            }
+            Some("input_required") if may_want_input(&asked.method) => {
+                match self.gathered(asked, result, output).await {
+                    Ok(added) => Ok(Round::Again(added)),
+                    Err(what) => {
+                        output.finish(StatusCode::OK, error(&id, INTERNAL, &what)).await;
+                        Ok(Round::Done)
+                    }
+                }
+            }
+            kind => {
+                let kind = if kind == Some("task") { "a task" } else { "a result of its kind" };
+                let what = unbridgeable(kind, &asked.revision, MODERN.name());
+                output.finish(StatusCode::OK, error(&id, INTERNAL, &what)).await;
+                Ok(Round::Done)
+            }
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! Input that a modern server wants, asked of a legacy client as requests of
+//! the server.
+
+use std::time::Duration;
+
+use sluice_wire::{
+    edit::quoted,
+    json::{Document, Value},
+};
+
+use super::{Asked, ToModern};
+use crate::{
+    message::{MODERN, known_request, lets_ask, spliced, unbridgeable},
+    output::Output,
+};
+
+/// How long people may take to answer.
+const PATIENCE: Duration = Duration::from_mins(10);
+/// Requests that one result may make.
+const MOST: usize = 32;
+
+impl ToModern {
+    /// Asks the client for everything a result wants, and gives what the request
+    /// is to be made again with; or why that cannot be.
+    pub(super) async fn gathered(
+        &self,
+        asked: &Asked,
+        result: Value<'_>,
+        output: &mut Output,
+    ) -> Result<Vec<(&'static str, String)>, String> {
+        let mut added = Vec::new();
+        let wanted: Vec<_> =
+            result.get("inputRequests").and_then(Value::members).into_iter().flatten().collect();
+        if wanted.len() > MOST {
+            return Err(format!("the server wants more than {MOST} things at once"));
+        }
+        for (_, request) in &wanted {
+            check(asked, *request)?;
+        }
+        let mut waiting = Vec::new();
+        for (key, request) in wanted {
+            let asking = self.memory.ask(&asked.caller.key);
+            let envelope = [("jsonrpc", quoted("2.0")), ("id", asking.id.clone())];
+            let drop = |key: &str| matches!(key, "jsonrpc" | "id" | "result" | "error");
+            output.say(&spliced(Some(request), drop, &envelope)).await;
+            waiting.push((key.raw().to_owned(), method(request).to_owned(), asking));
+        }
+        if !waiting.is_empty() {
+            let mut answers = Vec::new();
+            for (key, method, mut asking) in waiting {
+                let answer = tokio::select! {
+                    answer = &mut asking.answer => answer.ok(),
+                    () = tokio::time::sleep(PATIENCE) => None,
+                    () = output.gone() => None,
+                };
+                let answer =
+                    answer.ok_or_else(|| format!("the client did not answer `{method}`"))?;
+                answers.push(format!("{key}:{}", answered(&method, &answer)?));
+            }
+            added.push(("inputResponses", format!("{{{}}}", answers.join(","))));
+        }
+        if let Some(state) = result.get("requestState") {
+            added.push(("requestState", state.raw().to_owned()));
+        }
+        Ok(added)
+    }
+}
+
+/// A client can only be asked for what it can do.
+fn check(asked: &Asked, request: Value<'_>) -> Result<(), String> {
+    let method = method(request);
+    let capabilities = Document::parse(&*asked.declared.capabilities, &asked.caller.bounds);
+    let may_ask = capabilities.is_ok_and(|capabilities| lets_ask(capabilities.root(), method));
+    if may_ask {
+        return Ok(());
+    }
+    let wish = known_request(method)
+        .map_or_else(|| "a wish of the server".into(), |known| format!("`{known}`"));
+    let what = format!("{wish}, which the client has not declared,");
+    Err(unbridgeable(&what, &asked.revision, MODERN.name()))
+}
+
+fn method(request: Value<'_>) -> &str {
+    request.get("method").and_then(Value::as_str).unwrap_or_default()
+}
+
+/// The result of an answer. A modern server cannot be told of an error.
+fn answered(method: &str, answer: &Document) -> Result<String, String> {
+    let root = answer.root();
+    if let Some(result) = root.get("result") {
+        return Ok(result.raw().to_owned());
+    }
+    let said = root.get("error").and_then(|error| error.get("message")).and_then(Value::as_str);
+    let said: String = said.unwrap_or_default().chars().take(200).collect();
+    Err(format!("the client refused `{method}`: {said}"))
+}

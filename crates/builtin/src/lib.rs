@@ -1,0 +1,140 @@
+//! MCP servers that run inside this process, behind one trait.
+//!
+//! [`Endpoint`] speaks streamable HTTP for them, in both eras, so that the
+//! gateway treats a built-in server like a remote one; [`serve_stdio`] speaks to
+//! one client over standard input and output. The servers themselves are in crates
+//! of their own. Who may connect, from which origin and with which token, is left to
+//! the listener.
+
+mod calls;
+mod endpoint;
+mod fault;
+mod mirror;
+mod progress;
+mod serve;
+mod stdio;
+#[cfg(test)]
+mod tests;
+
+use std::{fmt::Write as _, pin::Pin};
+
+use sluice_wire::json::{Quoted, Value};
+
+pub use endpoint::{Endpoint, Verdict};
+pub use progress::Progress;
+pub use stdio::serve_stdio;
+
+/// A server that answers calls within this process.
+///
+/// Its tools are the same for everyone and for as long as it runs.
+pub trait Builtin: Send + Sync + 'static {
+    /// Who it says it is.
+    fn identity(&self) -> Identity<'_>;
+
+    /// The tool definitions: a JSON list on one line, as `tools/list` shows it.
+    fn tools(&self) -> &str;
+
+    /// Calls one tool. A call that is cancelled, or that nobody waits for any
+    /// more, is dropped.
+    fn call<'a>(&'a self, call: Call<'a>) -> Calling<'a>;
+
+    /// Whether calls may take so long that somebody calls them off. Legacy
+    /// clients then get a session, within which a cancellation names its call.
+    fn has_long_calls(&self) -> bool {
+        false
+    }
+}
+
+/// What is asked of a tool.
+#[derive(Debug, Clone, Copy)]
+pub struct Call<'a> {
+    pub tool: &'a str,
+    /// An object where it is there.
+    pub arguments: Option<Value<'a>>,
+    /// Whom to tell how far the call is.
+    pub progress: &'a Progress,
+}
+
+/// A call under way.
+pub type Calling<'a> = Pin<Box<dyn Future<Output = Result<ToolResult, UnknownTool>> + Send + 'a>>;
+
+/// Who a server is, and what a model should know of it before looking at its tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Identity<'s> {
+    pub name: &'s str,
+    pub title: &'s str,
+    pub version: &'s str,
+    pub instructions: &'s str,
+}
+
+/// What a tool answers, failures of its own included.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ToolResult {
+    /// What a model reads, one text a block.
+    pub content: Vec<String>,
+    /// What it looks at, after the texts.
+    pub images: Vec<Image>,
+    /// The same for programs: one JSON value on one line.
+    pub structured: Option<String>,
+    /// Whether the caller is told that the tool could not do what was asked.
+    pub is_error: bool,
+    /// Whether it could not, although the caller is not told so in this way;
+    /// for whoever counts.
+    pub has_failed: bool,
+}
+
+/// A picture.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Image {
+    pub media_type: &'static str,
+    /// The file's bytes in base64.
+    pub data: String,
+}
+
+/// The server has no tool of that name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UnknownTool;
+
+impl ToolResult {
+    /// An answer of one text.
+    pub fn text(text: impl Into<String>) -> Self {
+        ToolResult { content: vec![text.into()], ..ToolResult::default() }
+    }
+
+    /// A failure the model should read, so that it can do better.
+    pub fn error(text: impl Into<String>) -> Self {
+        ToolResult { is_error: true, ..ToolResult::text(text) }
+    }
+
+    /// Adds the answer for programs, which must be one JSON value on one line.
+    #[must_use]
+    pub fn with_structured(self, json: String) -> Self {
+        ToolResult { structured: Some(json), ..self }
+    }
+
+    /// The members of the result object, without its braces.
+    fn members(&self) -> String {
+        let mut members = String::from("\"content\":[");
+        for (position, text) in self.content.iter().enumerate() {
+            let comma = if position > 0 { "," } else { "" };
+            let text = Quoted(text);
+            // Writing to a string cannot fail.
+            let _ = write!(members, "{comma}{{\"type\":\"text\",\"text\":{text}}}");
+        }
+        for (position, image) in self.images.iter().enumerate() {
+            let comma = if position > 0 || !self.content.is_empty() { "," } else { "" };
+            let Image { media_type, data } = image;
+            let _ = write!(
+                members,
+                "{comma}{{\"type\":\"image\",\"data\":\"{data}\",\"mimeType\":\"{media_type}\"}}"
+            );
+        }
+        members.push(']');
+        if let Some(structured) = &self.structured {
+            members.push_str(",\"structuredContent\":");
+            members.push_str(structured);
+        }
+        members.push_str(if self.is_error { ",\"isError\":true" } else { ",\"isError\":false" });
+        members
+    }
+}

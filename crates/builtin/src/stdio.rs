@@ -1,0 +1,194 @@
+//! A built-in server for one client, over standard input and output: a message
+//! a line, in both eras.
+//!
+//! Calls are tasks of their own, so that none holds up another, nor a `ping`.
+
+use std::{io, sync::Arc, time::Duration};
+
+use sluice_stdio::{Line, Lines};
+use sluice_wire::{
+    json::{Bounds, Document, Value},
+    mcp::Revision,
+    rpc::{Id, Message},
+};
+use tokio::{
+    io::{AsyncRead, AsyncWrite, AsyncWriteExt as _},
+    sync::mpsc,
+    task::JoinSet,
+};
+
+use super::{
+    Builtin, Progress,
+    calls::Calls,
+    fault::{self, Fault},
+    mirror,
+    serve::{self, Served},
+};
+
+/// The longest message that is read.
+const LONGEST: usize = 16 << 20;
+/// Lines that may wait until the client reads them; then nothing more is read
+/// from it.
+const MOST_WAITING: usize = 64;
+/// Calls that may be under way at once.
+const MOST_CALLS: usize = 256;
+/// How long calls may still take once the client says nothing more.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// Serves one client until its messages end, or until it reads no more.
+pub async fn serve_stdio<R, W>(server: Arc<dyn Builtin>, input: R, output: W) -> io::Result<()>
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin + Send + 'static,
+{
+    let (lines, said) = mpsc::channel(MOST_WAITING);
+    let writing = tokio::spawn(write(output, said));
+    let mut conversation = Conversation {
+        server,
+        agreed: Revision::UNSAID,
+        calls: Calls::default(),
+        under_way: JoinSet::new(),
+        lines,
+    };
+    let mut input = Lines::new(input, LONGEST);
+    while let Some(line) = input.next(u64::MAX).await? {
+        if conversation.hear(line).await.is_err() {
+            break;
+        }
+    }
+    conversation.end().await;
+    writing.await.unwrap_or_else(|error| Err(io::Error::other(error)))
+}
+
+/// Writes what is said, and several lines at once if they wait.
+async fn write(
+    mut output: impl AsyncWrite + Unpin,
+    mut said: mpsc::Receiver<String>,
+) -> io::Result<()> {
+    let mut bytes = Vec::new();
+    while let Some(line) = said.recv().await {
+        let mut next = Some(line);
+        while let Some(line) = next {
+            bytes.extend_from_slice(line.as_bytes());
+            bytes.push(b'\n');
+            next = said.try_recv().ok();
+        }
+        output.write_all(&bytes).await?;
+        output.flush().await?;
+        // What one long answer took is not kept.
+        bytes = Vec::new();
+    }
+    Ok(())
+}
+
+/// Nobody reads any more.
+struct Unread;
+
+/// What one client and the server have said so far.
+struct Conversation {
+    server: Arc<dyn Builtin>,
+    /// The legacy revision that was agreed on.
+    agreed: Revision,
+    calls: Calls,
+    under_way: JoinSet<()>,
+    lines: mpsc::Sender<String>,
+}
+
+impl Conversation {
+    /// Takes one line.
+    async fn hear(&mut self, line: Line) -> Result<(), Unread> {
+        while self.under_way.try_join_next().is_some() {}
+        let line = match line {
+            Line::Whole(line) if line.iter().all(u8::is_ascii_whitespace) => return Ok(()),
+            Line::Whole(line) => line,
+            Line::TooLong { length, .. } => {
+                let problem = format!("the message has {length} bytes, at most {LONGEST}");
+                return self.say(Fault::invalid(&problem).body(None)).await;
+            }
+        };
+        let bounds = Bounds { bytes: LONGEST, string: LONGEST, ..Bounds::default() };
+        let document = match Document::parse(line, &bounds) {
+            Ok(document) => document,
+            Err(refusal) => return self.say(Fault::unreadable(&refusal).body(None)).await,
+        };
+        match Message::read(&document) {
+            Ok(Message::Request { id, method: "tools/call", .. }) => self.begin(id, document).await,
+            Ok(Message::Request { id, method, params }) => {
+                let answered = self.answer(method, params).await;
+                self.say(said(&id, answered)).await
+            }
+            Ok(message @ Message::Notification { .. }) => {
+                self.calls.hear("", &message);
+                Ok(())
+            }
+            // Nothing was asked, so there is nobody whom an answer could be for.
+            Ok(Message::Response { .. } | Message::Failure { .. }) => Ok(()),
+            Err(error) => self.say(Fault::invalid(&error).body(None)).await,
+        }
+    }
+
+    /// Answers a request that takes no time.
+    async fn answer(&mut self, method: &str, params: Option<Value<'_>>) -> Result<Served, Fault> {
+        let revision = mirror::said(self.agreed, params)?;
+        if method == "initialize" {
+            self.agreed = serve::agreed(params).unwrap_or(self.agreed);
+        }
+        serve::serve(&*self.server, revision, method, params, &Progress::unwanted()).await
+    }
+
+    /// Begins a call.
+    async fn begin(&mut self, id: Id, document: Document) -> Result<(), Unread> {
+        let ticket = if self.under_way.len() < MOST_CALLS {
+            self.calls.begin("", &id).ok_or_else(|| {
+                Fault::invalid(&format_args!("request {} is under way already", id.to_json()))
+            })
+        } else {
+            Err(Fault::busy(MOST_CALLS))
+        };
+        let ticket = match ticket {
+            Ok(ticket) => ticket,
+            Err(fault) => return self.say(fault.body(Some(&id))).await,
+        };
+        let (server, agreed, lines) = (Arc::clone(&self.server), self.agreed, self.lines.clone());
+        self.under_way.spawn(async move {
+            let called = call(&*server, agreed, &document, lines.clone());
+            if let Some(answered) = ticket.unless_cancelled(called).await {
+                // If nobody reads any more, the conversation ends anyway.
+                let _ = lines.send(said(&id, answered)).await;
+            }
+        });
+        Ok(())
+    }
+
+    async fn say(&self, message: String) -> Result<(), Unread> {
+        self.lines.send(message).await.map_err(|_| Unread)
+    }
+
+    /// Lets calls finish that are about to, and drops the others.
+    async fn end(mut self) {
+        let finished = async { while self.under_way.join_next().await.is_some() {} };
+        let _ = tokio::time::timeout(GRACE, finished).await;
+        self.under_way.shutdown().await;
+    }
+}
+
+async fn call(
+    server: &dyn Builtin,
+    agreed: Revision,
+    document: &Document,
+    lines: mpsc::Sender<String>,
+) -> Result<Served, Fault> {
+    let Ok(Message::Request { method, params, .. }) = Message::read(document) else {
+        return Err(Fault::invalid(&"no request"));
+    };
+    let revision = mirror::said(agreed, params)?;
+    let progress = Progress::of(params, lines);
+    serve::serve(server, revision, method, params, &progress).await
+}
+
+fn said(id: &Id, answered: Result<Served, Fault>) -> String {
+    match answered {
+        Ok(served) => fault::response(id, &served.result),
+        Err(fault) => fault.body(Some(id)),
+    }
+}

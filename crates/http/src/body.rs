@@ -1,0 +1,108 @@
+//! The body of an answer, wherever it comes from.
+
+use std::{
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use http::{HeaderValue, Response, header};
+use http_body::{Body, Frame, SizeHint};
+use http_body_util::{Full, combinators::UnsyncBoxBody};
+
+use crate::pool::Arriving;
+
+/// What comes back, as it arrives.
+#[derive(Debug)]
+pub enum AnswerBody {
+    Arriving(Box<Arriving>),
+    Whole(Full<Bytes>),
+    /// Put together here from what a server says elsewhere.
+    Made(UnsyncBoxBody<Bytes, BodyError>),
+    /// From a command that runs here. An empty piece ends it because its client has
+    /// cancelled the request.
+    Said(UnsyncBoxBody<Bytes, BodyError>),
+    /// Made by a task of ours. An empty piece ends it because its client has cancelled
+    /// the request.
+    Fed(tokio::sync::mpsc::Receiver<Bytes>),
+    /// None, because its client has cancelled the request and expects none.
+    Cancelled,
+}
+
+/// Why an answer is not whole.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the answer broke off: {0}")]
+pub struct BodyError(pub String);
+
+impl AnswerBody {
+    /// What a request is answered that its client has cancelled: an event stream without
+    /// an answer, which is how HTTP says nothing.
+    pub fn end_cancelled() -> Response<AnswerBody> {
+        let mut answer = Response::new(AnswerBody::Cancelled);
+        let media_type = HeaderValue::from_static("text/event-stream");
+        answer.headers_mut().insert(header::CONTENT_TYPE, media_type);
+        answer
+    }
+
+    /// Whether it has ended without an answer because its client has cancelled the request.
+    pub fn was_cancelled(&self) -> bool {
+        matches!(self, AnswerBody::Cancelled)
+    }
+}
+
+impl Body for AnswerBody {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let this = self.get_mut();
+        match this {
+            AnswerBody::Arriving(body) => body.poll_frame(context),
+            AnswerBody::Made(body) => Pin::new(body).poll_frame(context),
+            AnswerBody::Whole(body) => {
+                Pin::new(body).poll_frame(context).map_err(|never| match never {})
+            }
+            AnswerBody::Said(events) => {
+                let next = Pin::new(events).poll_frame(context);
+                let is_cancelled =
+                    |frame: &Frame<Bytes>| frame.data_ref().is_some_and(Bytes::is_empty);
+                if matches!(&next, Poll::Ready(Some(Ok(frame))) if is_cancelled(frame)) {
+                    *this = AnswerBody::Cancelled;
+                    return Poll::Ready(None);
+                }
+                next
+            }
+            AnswerBody::Fed(body) => match body.poll_recv(context) {
+                Poll::Ready(Some(bytes)) if bytes.is_empty() => {
+                    *this = AnswerBody::Cancelled;
+                    Poll::Ready(None)
+                }
+                next => next.map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes)))),
+            },
+            AnswerBody::Cancelled => Poll::Ready(None),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            AnswerBody::Arriving(body) => body.is_end_stream(),
+            AnswerBody::Whole(body) => body.is_end_stream(),
+            AnswerBody::Made(body) => body.is_end_stream(),
+            AnswerBody::Said(_) | AnswerBody::Fed(_) => false,
+            AnswerBody::Cancelled => true,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            AnswerBody::Arriving(body) => body.size_hint(),
+            AnswerBody::Whole(body) => body.size_hint(),
+            AnswerBody::Made(body) => body.size_hint(),
+            AnswerBody::Said(_) | AnswerBody::Fed(_) => SizeHint::default(),
+            AnswerBody::Cancelled => SizeHint::with_exact(0),
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! Servers of the oldest HTTP transport (2024-11-05), played as streamable HTTP.
+//!
+//! Such a server answers a GET with a stream whose first event says where
+//! messages are to be posted; all it has to say comes on that stream. Here each
+//! session is one stream: `initialize` opens it and is answered with a session
+//! id, a request is answered from the stream, and GET has what no request waits
+//! for. A request without a session gets a session for itself alone.
+//!
+//! Which transport a server speaks is found out as the protocol says: a message
+//! is posted, and where that is refused, a stream is asked for.
+
+mod answer;
+mod endpoint;
+mod exchange;
+mod session;
+mod switchboard;
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU8, Ordering},
+    },
+};
+
+use bytes::Bytes;
+use data_encoding::HEXLOWER;
+use http::{HeaderMap, Method, Request, Response, StatusCode};
+use ring::rand::{SecureRandom as _, SystemRandom};
+use sluice_wire::mcp::{Era, Revision};
+
+use crate::{
+    AnswerBody, HttpUpstream, SendError,
+    headers::{REVISION, SESSION},
+};
+use session::{OpenError, Session};
+
+/// Sessions at one server; beyond it, the one that was idle for longest ends.
+const MOST_SESSIONS: usize = 1024;
+/// What ids of sessions begin with, so that none is ever sent to a server.
+const PREFIX: &str = "sluice-sse-";
+
+/// Which transport a server was last seen to speak.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+enum Transport {
+    Unknown = 0,
+    Streamable = 1,
+    Old = 2,
+}
+
+/// What is known of one server, and the sessions on it if it is an old one.
+#[derive(Debug, Default)]
+pub(crate) struct LegacySse {
+    transport: AtomicU8,
+    sessions: Mutex<HashMap<String, Arc<Session>>>,
+}
+
+impl LegacySse {
+    fn transport(&self) -> Transport {
+        match self.transport.load(Ordering::Relaxed) {
+            1 => Transport::Streamable,
+            2 => Transport::Old,
+            _ => Transport::Unknown,
+        }
+    }
+
+    fn seen(&self, transport: Transport) {
+        self.transport.store(transport as u8, Ordering::Relaxed);
+    }
+
+    fn sessions(&self) -> MutexGuard<'_, HashMap<String, Arc<Session>>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn find(&self, id: &str) -> Option<Arc<Session>> {
+        let mut sessions = self.sessions();
+        if sessions.get(id).is_some_and(|session| session.switchboard.is_over()) {
+            sessions.remove(id);
+        }
+        sessions.get(id).cloned()
+    }
+
+    fn close(&self, id: &str) -> bool {
+        self.sessions().remove(id).is_some()
+    }
+
+    /// Keeps a session under an id that nobody can guess; `None` if there is no room.
+    fn keep(&self, session: Arc<Session>) -> Option<String> {
+        let mut random = [0; 16];
+        SystemRandom::new().fill(&mut random).ok()?;
+        let id = format!("{PREFIX}{}", HEXLOWER.encode(&random));
+        let mut sessions = self.sessions();
+        sessions.retain(|_, session| !session.switchboard.is_over());
+        if sessions.len() >= MOST_SESSIONS {
+            let idle = |(id, session): (&String, &Arc<Session>)| {
+                Some((session.switchboard.idle()?, id.clone()))
+            };
+            let (_, oldest) = sessions.iter().filter_map(idle).max()?;
+            sessions.remove(&oldest);
+        }
+        sessions.insert(id.clone(), session);
+        Some(id)
+    }
+}
+
+/// Sends one request of streamable HTTP to a server of either transport. What few
+/// requests need is boxed, so that the others need not have room for it.
+pub(crate) async fn send(
+    server: &HttpUpstream,
+    request: Box<Request<Bytes>>,
+) -> Result<Response<AnswerBody>, SendError> {
+    let named = request.headers().get(SESSION);
+    if named.is_some_and(|id| id.as_bytes().starts_with(PREFIX.as_bytes())) {
+        return Box::pin(in_session(server, *request)).await;
+    }
+    let is_new = named.is_none() && request.method() == Method::POST;
+    let is_candidate = is_new && !is_modern(request.headers());
+    match server.legacy.transport() {
+        Transport::Old if is_candidate => Box::pin(beginning(server, *request, None)).await,
+        // One of another transport, of which this server knows nothing.
+        Transport::Old if named.is_some() => Ok(answer::empty(StatusCode::NOT_FOUND)),
+        Transport::Old => Ok(answer::refused(request.method())),
+        Transport::Unknown if is_candidate => Box::pin(asked(server, *request)).await,
+        _ => {
+            let is_post = request.method() == Method::POST;
+            let answer = server.send_directly(&request).await?;
+            match answer.status() {
+                status if status.is_success() && is_post => {
+                    server.legacy.seen(Transport::Streamable);
+                }
+                // Something else may be there now.
+                StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED if is_candidate => {
+                    server.legacy.seen(Transport::Unknown);
+                }
+                _ => {}
+            }
+            Ok(answer)
+        }
+    }
+}
+
+fn is_modern(headers: &HeaderMap) -> bool {
+    let version = headers.get(REVISION).and_then(|value| value.to_str().ok());
+    version.and_then(Revision::from_name).is_some_and(|revision| revision.era() == Era::Modern)
+}
+
+/// Posts a message to a server of which nothing is known, and where it is
+/// refused, finds out whether the server is an old one.
+async fn asked(
+    server: &HttpUpstream,
+    request: Request<Bytes>,
+) -> Result<Response<AnswerBody>, SendError> {
+    let mut again = Request::new(request.body().clone());
+    *again.method_mut() = Method::POST;
+    *again.headers_mut() = request.headers().clone();
+    let answer = server.send_directly(&request).await?;
+    match answer.status() {
+        status if status.is_success() => {
+            server.legacy.seen(Transport::Streamable);
+            Ok(answer)
+        }
+        StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED => {
+            beginning(server, again, Some(answer)).await
+        }
+        _ => Ok(answer),
+    }
+}
+
+/// Begins a session with a message that belongs to none. `refused` is what the
+/// server has said to the message as it is.
+async fn beginning(
+    server: &HttpUpstream,
+    request: Request<Bytes>,
+    refused: Option<Response<AnswerBody>>,
+) -> Result<Response<AnswerBody>, SendError> {
+    let message = match exchange::Outgoing::read(request) {
+        Ok(message) => message,
+        Err(unreadable) => return Ok(refused.unwrap_or_else(|| unreadable.answer())),
+    };
+    if !message.is_request() {
+        // Within no session it concerns nobody.
+        return Ok(refused.unwrap_or_else(|| answer::empty(StatusCode::ACCEPTED)));
+    }
+    let is_hello = message.is_hello();
+    let session = match Session::open(server, message.headers(), !is_hello).await {
+        Ok(session) => Arc::new(session),
+        Err(error) => return not_old(server, message, refused, error).await,
+    };
+    server.legacy.seen(Transport::Old);
+    if !is_hello {
+        exchange::introduce(server, &session, message.headers()).await?;
+        return exchange::carry_out(server, session, message).await.map(|(answer, _)| answer);
+    }
+    let (mut answer, is_begun) = exchange::carry_out(server, Arc::clone(&session), message).await?;
+    if is_begun {
+        let kept = server.legacy.keep(session).and_then(|id| id.parse().ok());
+        let Some(id) = kept else { return Ok(answer::empty(StatusCode::SERVICE_UNAVAILABLE)) };
+        answer.headers_mut().insert(SESSION, id);
+    }
+    Ok(answer)
+}
+
+/// There is no stream to be had: the server is none, or no longer, of the old ones.
+async fn not_old(
+    server: &HttpUpstream,
+    message: exchange::Outgoing,
+    refused: Option<Response<AnswerBody>>,
+    error: OpenError,
+) -> Result<Response<AnswerBody>, SendError> {
+    server.legacy.seen(Transport::Unknown);
+    match (refused, error) {
+        (Some(refused), _) => Ok(refused),
+        (None, OpenError::Send(error)) => Err(error),
+        (None, OpenError::Other(_)) => server.send_directly(&message.into_request()).await,
+    }
+}
+
+/// A request within a session of ours.
+async fn in_session(
+    server: &HttpUpstream,
+    request: Request<Bytes>,
+) -> Result<Response<AnswerBody>, SendError> {
+    let id = request.headers().get(SESSION).and_then(|id| id.to_str().ok()).unwrap_or_default();
+    let Some(session) = server.legacy.find(id) else {
+        return Ok(answer::empty(StatusCode::NOT_FOUND));
+    };
+    match *request.method() {
+        Method::DELETE => {
+            server.legacy.close(id);
+            Ok(answer::empty(StatusCode::OK))
+        }
+        Method::GET => Ok(answer::listen(&session)),
+        Method::POST => {
+            let id = id.to_owned();
+            let message = match exchange::Outgoing::read(request) {
+                Ok(message) => message,
+                Err(unreadable) => return Ok(unreadable.answer()),
+            };
+            let (answer, _) = exchange::carry_out(server, session, message).await?;
+            if answer.status() == StatusCode::NOT_FOUND {
+                server.legacy.close(&id);
+            }
+            Ok(answer)
+        }
+        _ => Ok(answer::refused(request.method())),
+    }
+}

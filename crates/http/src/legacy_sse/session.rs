@@ -1,0 +1,213 @@
+//! One stream of an old server, and what is sent beside it.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, header};
+use http_body_util::BodyExt as _;
+use sluice_wire::json::Bounds;
+use tokio::task::JoinHandle;
+
+use super::{
+    endpoint::endpoint,
+    switchboard::{Said, Switchboard},
+};
+use crate::{
+    AnswerBody, HttpUpstream, SendError,
+    sse::{Decoder, Event},
+};
+
+/// Bytes of one message. What a client may be sent is bounded again, by settings.
+const MOST_MESSAGE: usize = 16 << 20;
+/// How long a server may take to say where messages go.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How long it may take over a message that is sent to it.
+const POSTING: Duration = Duration::from_mins(1);
+/// A session that nobody has used for this long is closed.
+const IDLE: Duration = Duration::from_mins(30);
+/// How often that is looked at.
+const LOOK: Duration = Duration::from_mins(1);
+
+/// Why there is no stream.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum OpenError {
+    #[error(transparent)]
+    Send(#[from] SendError),
+    /// What is there is no server of the older transport.
+    #[error("there is no old server: {0}")]
+    Other(String),
+}
+
+/// A stream that stands until this is dropped.
+#[derive(Debug)]
+pub(super) struct Session {
+    pub(super) switchboard: Arc<Switchboard>,
+    endpoint: Uri,
+    reader: JoinHandle<()>,
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.reader.abort();
+        self.switchboard.end("the session was closed");
+    }
+}
+
+/// A stream whose messages are still to be read.
+struct Incoming {
+    body: AnswerBody,
+    decoder: Decoder,
+    /// What came together with the first event.
+    ahead: Vec<Event>,
+}
+
+impl Session {
+    /// Opens a stream, which begins with the place to send messages to.
+    pub(super) async fn open(
+        server: &HttpUpstream,
+        headers: &HeaderMap,
+        is_passing: bool,
+    ) -> Result<Session, OpenError> {
+        let opened = tokio::time::timeout(PATIENCE, opened(server, headers)).await;
+        let late = |_| OpenError::Other("it does not say where messages go".into());
+        let (named, incoming) = opened.map_err(late)??;
+        let endpoint =
+            endpoint(server.url(), &named).map_err(|error| OpenError::Other(error.to_string()))?;
+        let switchboard = Arc::new(Switchboard::new(is_passing));
+        let reader = tokio::spawn(read(Arc::clone(&switchboard), incoming));
+        Ok(Session { switchboard, endpoint, reader })
+    }
+
+    /// Sends a message; its answer, if one is due, comes on the stream. Goes on
+    /// even if nobody waits for it, because the connection would be lost with it.
+    pub(super) fn post(
+        &self,
+        server: &HttpUpstream,
+        headers: &HeaderMap,
+        body: Bytes,
+    ) -> JoinHandle<Result<Response<AnswerBody>, SendError>> {
+        let mut request = Request::new(body);
+        *request.method_mut() = Method::POST;
+        *request.headers_mut() = passing(headers);
+        let (server, endpoint) = (server.clone(), self.endpoint.clone());
+        tokio::spawn(async move {
+            let late = |_| SendError::Lost("the message was not taken in time".into());
+            tokio::time::timeout(POSTING, server.send_to(&endpoint, &request))
+                .await
+                .map_err(late)?
+        })
+    }
+}
+
+/// The headers of a request without those of a transport this server does not know.
+fn passing(headers: &HeaderMap) -> HeaderMap {
+    let mut headers = headers.clone();
+    for name in ["mcp-session-id", "last-event-id"] {
+        headers.remove(name);
+    }
+    headers
+}
+
+/// Asks for a stream, and reads it up to where messages go.
+async fn opened(
+    server: &HttpUpstream,
+    headers: &HeaderMap,
+) -> Result<(String, Incoming), OpenError> {
+    let mut request = Request::new(Bytes::new());
+    *request.headers_mut() = passing(headers);
+    request.headers_mut().remove(header::CONTENT_TYPE);
+    request.headers_mut().insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
+    let answer = server.send_directly(&request).await?;
+    let stated = answer.headers().get(header::CONTENT_TYPE);
+    let is_stream = stated.is_some_and(|value| value.as_bytes().starts_with(b"text/event-stream"));
+    if answer.status() != StatusCode::OK || !is_stream {
+        let status = answer.status().as_u16();
+        return Err(OpenError::Other(format!("GET is answered with status {status}")));
+    }
+    let mut incoming = Incoming {
+        body: answer.into_body(),
+        decoder: Decoder::new(MOST_MESSAGE),
+        ahead: Vec::new(),
+    };
+    loop {
+        let events = incoming.next().await.map_err(OpenError::Other)?;
+        let events = events.ok_or_else(|| OpenError::Other("its stream ended".into()))?;
+        let mut events = events.into_iter().filter(|event| event.data.is_some());
+        let Some(first) = events.next() else { continue };
+        let named = first.data.filter(|_| first.name.as_deref() == Some("endpoint"));
+        let named = named.ok_or_else(|| OpenError::Other("its stream begins otherwise".into()))?;
+        incoming.ahead = events.collect();
+        return Ok((named, incoming));
+    }
+}
+
+impl Incoming {
+    /// The next events; `None` at the end.
+    async fn next(&mut self) -> Result<Option<Vec<Event>>, String> {
+        if !self.ahead.is_empty() {
+            return Ok(Some(std::mem::take(&mut self.ahead)));
+        }
+        let Some(frame) = self.body.frame().await else { return Ok(None) };
+        let frame = frame.map_err(|_| "the stream broke off".to_owned())?;
+        let mut events = Vec::new();
+        if let Ok(data) = frame.into_data() {
+            let pushed = self.decoder.push(&data, |event| events.push(event));
+            pushed.map_err(|error| error.to_string())?;
+        }
+        Ok(Some(events))
+    }
+}
+
+/// Reads a stream to its end, or until nobody has used it for long.
+async fn read(switchboard: Arc<Switchboard>, mut incoming: Incoming) {
+    let bounds = Bounds {
+        bytes: MOST_MESSAGE,
+        string: MOST_MESSAGE,
+        members: 1 << 20,
+        nodes: 1 << 20,
+        ..Bounds::default()
+    };
+    let why = loop {
+        let Ok(next) = tokio::time::timeout(LOOK, incoming.next()).await else {
+            if switchboard.idle().is_some_and(|idle| idle > IDLE) {
+                break "nobody used the session".to_owned();
+            }
+            continue;
+        };
+        let events = match next {
+            Ok(Some(events)) => events,
+            Ok(None) => break "the server ended its stream".to_owned(),
+            Err(why) => break why,
+        };
+        if let Err(why) = heard(&switchboard, events, &bounds).await {
+            break why;
+        }
+    };
+    switchboard.end(&why);
+}
+
+async fn heard(
+    switchboard: &Switchboard,
+    events: Vec<Event>,
+    bounds: &Bounds,
+) -> Result<(), String> {
+    for data in events.into_iter().filter_map(Event::into_message) {
+        switchboard.take(data, bounds).await?;
+    }
+    Ok(())
+}
+
+/// A message as an event.
+pub(super) fn event(text: &str) -> Bytes {
+    Event::message(text).encode()
+}
+
+impl Said {
+    /// The message as the next event of an answer; an error if there is none.
+    pub(super) fn into_event(self) -> Result<Bytes, String> {
+        match self {
+            Said::Besides(text) | Said::Answer { text, .. } => Ok(event(&text)),
+            Said::Broken(why) => Err(why),
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! Connections to one server, kept for the next request.
+//!
+//! An HTTP/1.1 connection is driven by whoever uses it: a task of its own would
+//! cost every request two switches between tasks. An HTTP/2 connection is shared,
+//! so it has its task.
+
+mod framing;
+mod head;
+mod line;
+
+use std::{
+    pin::Pin,
+    sync::{Arc, Mutex, PoisonError, Weak},
+    task::{Context, Poll, ready},
+    thread,
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http::{HeaderValue, Request, Response, Uri, Version, header};
+use http_body::{Body as _, Frame, SizeHint};
+use http_body_util::Full;
+use hyper::{
+    body::Incoming,
+    client::conn::{TrySendError, http2},
+};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use tokio::time::Instant;
+
+use self::{framing::Framing, line::Line};
+use crate::{BodyError, SendError, address::Reach, connect};
+
+/// Connections kept open while nothing uses them.
+const MOST_IDLE: usize = 256;
+/// How long such a one is kept.
+const IDLE_FOR: Duration = Duration::from_mins(1);
+
+/// All connections to one server.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    url: Uri,
+    host: HeaderValue,
+    reach: Reach,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    /// The one used last is last.
+    idle: Vec<Idle>,
+    shared: Option<Sender>,
+    /// Whether somebody looks after connections that nothing uses.
+    is_swept: bool,
+}
+
+#[derive(Debug)]
+struct Idle {
+    line: Box<Line>,
+    since: Instant,
+}
+
+type Sender = http2::SendRequest<Full<Bytes>>;
+
+/// How a request may be sent.
+enum Way {
+    Line(Box<Line>),
+    Shared(Sender),
+}
+
+/// Why a request was not answered on one connection.
+enum Failed {
+    /// It was certainly not sent.
+    Unsent(String),
+    Lost(String),
+}
+
+impl Pool {
+    pub(crate) fn new(url: Uri, reach: Reach) -> Option<Arc<Pool>> {
+        let host = HeaderValue::from_str(url.authority()?.as_str()).ok()?;
+        Some(Arc::new(Pool { url, host, reach, kept: Mutex::default() }))
+    }
+
+    pub(crate) fn url(&self) -> &Uri {
+        &self.url
+    }
+
+    /// Sends a request to the server's URL.
+    pub(crate) async fn send(
+        self: &Arc<Self>,
+        request: &Request<Bytes>,
+    ) -> Result<Response<Arriving>, SendError> {
+        self.send_to(None, request).await
+    }
+
+    /// Sends a request on a connection that is there, or on a new one; to another
+    /// URL of the same origin, if one is given.
+    pub(crate) async fn send_to(
+        self: &Arc<Self>,
+        other: Option<&Uri>,
+        request: &Request<Bytes>,
+    ) -> Result<Response<Arriving>, SendError> {
+        let url = other.unwrap_or(&self.url);
+        // A connection that was kept may turn out to be closed: then another one
+        // is tried.
+        loop {
+            let kept = self.kept_way();
+            let is_new = kept.is_none();
+            let way = match kept {
+                Some(way) => way,
+                None => Box::pin(self.connect()).await.map_err(SendError::NotSent)?,
+            };
+            let sent = match way {
+                Way::Line(line) => self.send_by(line, url, request).await,
+                Way::Shared(sender) => Box::pin(send_shared(sender, url, request)).await,
+            };
+            match sent {
+                Ok(answer) => return Ok(answer),
+                Err(Failed::Unsent(_)) if !is_new => {}
+                Err(Failed::Unsent(why)) => return Err(SendError::NotSent(why)),
+                Err(Failed::Lost(why)) => return Err(SendError::Lost(why)),
+            }
+        }
+    }
+
+    fn kept_way(&self) -> Option<Way> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(shared) = kept.shared.take_if(|shared| shared.is_closed()) {
+            drop(shared);
+        }
+        if let Some(shared) = &kept.shared {
+            return Some(Way::Shared(shared.clone()));
+        }
+        let here = thread::current().id();
+        let last = kept.idle.iter().rposition(|idle| idle.line.home == here)?;
+        Some(Way::Line(kept.idle.remove(last).line))
+    }
+
+    async fn connect(&self) -> Result<Way, String> {
+        let stream =
+            connect::connect(&self.reach, &self.url).await.map_err(|error| error.to_string())?;
+        if !stream.speaks_h2() {
+            return Ok(Way::Line(Box::new(Line::new(stream))));
+        }
+        let made = http2::Builder::new(TokioExecutor::new()).handshake(TokioIo::new(stream)).await;
+        let (sender, connection) = made.map_err(|error| innermost(&error))?;
+        tokio::spawn(connection);
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.shared = Some(sender.clone());
+        Ok(Way::Shared(sender))
+    }
+
+    async fn send_by(
+        self: &Arc<Self>,
+        mut line: Box<Line>,
+        url: &Uri,
+        request: &Request<Bytes>,
+    ) -> Result<Response<Arriving>, Failed> {
+        if !line.is_usable() {
+            return Err(Failed::Unsent("it was closed".into()));
+        }
+        let head = line.send(url, &self.host, request).await.map_err(Failed::Lost)?;
+        let pool = head.is_kept.then(|| Arc::clone(self));
+        let mut body = ByLine { framing: head.framing, line: Some(line), pool };
+        if body.framing == Framing::Ended {
+            body.release();
+        }
+        let mut answer = Response::new(Arriving::ByLine(body));
+        (*answer.status_mut(), *answer.headers_mut()) = (head.status, head.headers);
+        Ok(answer)
+    }
+
+    /// Keeps a connection whose answer has ended.
+    fn keep(self: &Arc<Self>, mut line: Box<Line>) {
+        if !line.comes_to_rest() {
+            return;
+        }
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.idle.len() >= MOST_IDLE {
+            kept.idle.remove(0);
+        }
+        kept.idle.push(Idle { line, since: Instant::now() });
+        if !kept.is_swept {
+            kept.is_swept = true;
+            tokio::spawn(sweep(Arc::downgrade(self)));
+        }
+    }
+
+    /// Closes what was idle for long; whether anything is left.
+    fn close_idle(&self) -> bool {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.idle.retain(|idle| idle.since.elapsed() < IDLE_FOR);
+        kept.is_swept = !kept.idle.is_empty();
+        kept.is_swept
+    }
+}
+
+/// Sends a request on a connection that others use too.
+async fn send_shared(
+    mut sender: Sender,
+    url: &Uri,
+    request: &Request<Bytes>,
+) -> Result<Response<Arriving>, Failed> {
+    let mut request = request.clone().map(Full::new);
+    request.uri_mut().clone_from(url);
+    *request.version_mut() = Version::HTTP_2;
+    request.headers_mut().remove(header::HOST);
+    let answer = sender.try_send_request(request).await.map_err(failed)?;
+    Ok(answer.map(Arriving::Shared))
+}
+
+/// Looks after connections that nothing uses, as long as there are any.
+async fn sweep(pool: Weak<Pool>) {
+    loop {
+        tokio::time::sleep(IDLE_FOR / 4).await;
+        match pool.upgrade() {
+            Some(pool) if pool.close_idle() => {}
+            _ => return,
+        }
+    }
+}
+
+fn failed(error: TrySendError<Request<Full<Bytes>>>) -> Failed {
+    let mut error = error;
+    let unsent = error.take_message();
+    let why = innermost(&error.into_error());
+    if unsent.is_some() { Failed::Unsent(why) } else { Failed::Lost(why) }
+}
+
+/// The cause of causes: the one that says what happened.
+fn innermost(error: &dyn std::error::Error) -> String {
+    let mut error = error;
+    while let Some(source) = error.source() {
+        error = source;
+    }
+    error.to_string()
+}
+
+/// An answer's body as it arrives, and the connection that brings it.
+#[derive(Debug)]
+pub enum Arriving {
+    ByLine(ByLine),
+    Shared(Incoming),
+}
+
+/// A body on a connection of its own.
+#[derive(Debug)]
+pub struct ByLine {
+    framing: Framing,
+    /// Gone when the body has ended.
+    line: Option<Box<Line>>,
+    /// Where the connection is to be kept then, if it can be.
+    pool: Option<Arc<Pool>>,
+}
+
+impl ByLine {
+    /// The body has ended.
+    fn release(&mut self) {
+        if let (Some(line), Some(pool)) = (self.line.take(), self.pool.take()) {
+            pool.keep(line);
+        }
+    }
+
+    fn poll_data(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyError>>> {
+        let Some(line) = &mut self.line else { return Poll::Ready(None) };
+        let data = ready!(line.poll_data(context, &mut self.framing));
+        if matches!(data, Some(Err(_))) {
+            // Nobody knows what would come next on it.
+            self.line = None;
+        } else if self.framing == Framing::Ended {
+            self.release();
+        }
+        Poll::Ready(data.map(|data| data.map_err(BodyError)))
+    }
+}
+
+impl Arriving {
+    pub(crate) fn poll_frame(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        match self {
+            Arriving::ByLine(body) => {
+                body.poll_data(context).map(|data| data.map(|data| data.map(Frame::data)))
+            }
+            Arriving::Shared(body) => Pin::new(body).poll_frame(context).map(|frame| {
+                frame.map(|frame| frame.map_err(|error| BodyError(innermost(&error))))
+            }),
+        }
+    }
+
+    pub(crate) fn is_end_stream(&self) -> bool {
+        match self {
+            Arriving::ByLine(body) => body.line.is_none(),
+            Arriving::Shared(body) => body.is_end_stream(),
+        }
+    }
+
+    pub(crate) fn size_hint(&self) -> SizeHint {
+        match self {
+            Arriving::ByLine(body) => {
+                body.framing.left().map_or_else(SizeHint::new, SizeHint::with_exact)
+            }
+            Arriving::Shared(body) => body.size_hint(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

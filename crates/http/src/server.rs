@@ -1,0 +1,89 @@
+//! A server reached by HTTP, and why a request to a server has no answer.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{Request, Response, Uri};
+
+use crate::{AnswerBody, address::Reach, legacy_sse, pool::Pool};
+
+/// A server reached by HTTP: streamable, or the older transport with one event
+/// stream, which is told by asking.
+#[derive(Debug, Clone)]
+pub struct HttpUpstream {
+    pool: Arc<Pool>,
+    /// What is known of a server that speaks the older transport.
+    pub(crate) legacy: Arc<legacy_sse::LegacySse>,
+}
+
+/// Why there is no answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SendError {
+    /// Certainly nothing was sent.
+    #[error("no connection: {0}")]
+    NotSent(String),
+    /// Nothing was sent, because the server's command does not run; this is for
+    /// the caller to read.
+    #[error("{0}")]
+    NotStarted(String),
+    /// Something may have been.
+    #[error("the connection was lost: {0}")]
+    Lost(String),
+    /// It was sent, and what came back breaks the protocol; this is for the
+    /// caller to read, and has nothing in it that the server wrote.
+    #[error("{0}")]
+    BadAnswer(String),
+}
+
+/// Why a text is no URL of a server.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no URL of a server: it must be `http://` or `https://`, a host and a path")]
+pub struct UrlError(String);
+
+impl HttpUpstream {
+    /// A server at a URL. No connection is made yet.
+    pub fn new(url: &str, reach: Reach) -> Result<HttpUpstream, UrlError> {
+        let failed = || UrlError(url.chars().take(200).collect());
+        let parsed: Uri = url.parse().map_err(|_| failed())?;
+        let is_plain =
+            parsed.authority().is_some_and(|authority| !authority.as_str().contains('@'));
+        if !matches!(parsed.scheme_str(), Some("http" | "https")) || !is_plain {
+            return Err(failed());
+        }
+        let pool = Pool::new(parsed, reach).ok_or_else(failed)?;
+        Ok(HttpUpstream { pool, legacy: Arc::default() })
+    }
+
+    /// Sends one request to the server's URL, by the transport that the server speaks.
+    pub fn send(
+        &self,
+        request: Box<Request<Bytes>>,
+    ) -> impl Future<Output = Result<Response<AnswerBody>, SendError>> + Send {
+        legacy_sse::send(self, request)
+    }
+
+    /// The server's URL.
+    pub(crate) fn url(&self) -> &Uri {
+        self.pool.url()
+    }
+
+    /// Sends one request to the server's URL as it is, whatever the server speaks.
+    pub(crate) async fn send_directly(
+        &self,
+        request: &Request<Bytes>,
+    ) -> Result<Response<AnswerBody>, SendError> {
+        let answer = self.pool.send(request).await?;
+        Ok(answer.map(|body| AnswerBody::Arriving(Box::new(body))))
+    }
+
+    /// Sends one request to another URL at the same place; of that URL only path
+    /// and query count. What is sent is not MCP unless the caller makes it so.
+    pub async fn send_to(
+        &self,
+        url: &Uri,
+        request: &Request<Bytes>,
+    ) -> Result<Response<AnswerBody>, SendError> {
+        let answer = self.pool.send_to(Some(url), request).await?;
+        Ok(answer.map(|body| AnswerBody::Arriving(Box::new(body))))
+    }
+}

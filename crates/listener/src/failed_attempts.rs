@@ -1,0 +1,220 @@
+//! Failed attempts to authenticate: which of them are recorded, so that they
+//! neither go unseen nor fill the log.
+//!
+//! The caller passes the time in and writes the records.
+
+use std::{
+    collections::HashMap,
+    fmt,
+    net::{IpAddr, Ipv6Addr},
+    time::Duration,
+};
+
+/// Records of one source in one minute; the last of them counts the rest.
+const MOST_RECORDS: u64 = 10;
+/// Sources that are counted apart in one minute; further ones are counted together.
+const MOST_SOURCES: usize = 10_000;
+
+/// How often each source has failed in one minute.
+///
+/// A count is never dropped before its minute is over: nobody can start another
+/// count of his own, or of others, by failing from many addresses.
+#[derive(Debug, Default)]
+pub struct FailedAttempts {
+    /// Minutes since the Unix epoch.
+    minute: u64,
+    counts: HashMap<Source, u64>,
+}
+
+/// Where attempts come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Source {
+    /// An IPv4 address, or the /64 of an IPv6 address: the smallest range that one
+    /// customer is given, all of whose addresses are his.
+    Address(IpAddr),
+    /// All for which there was no room.
+    Others,
+}
+
+/// What is to be recorded of a failed attempt.
+#[derive(Debug, PartialEq, Eq)]
+#[must_use = "these are the records to write"]
+pub struct Noted {
+    /// Whether the attempt itself is recorded.
+    pub is_recorded: bool,
+    /// Sums of the minute before, if a new one has begun.
+    pub sums: Vec<Sum>,
+}
+
+/// Attempts of one source in a past minute that were not recorded one by one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Sum {
+    pub source: Source,
+    pub attempts: u64,
+}
+
+impl FailedAttempts {
+    /// Counts an attempt that failed. `now` is the time since the Unix epoch.
+    pub fn note(&mut self, address: IpAddr, now: Duration) -> Noted {
+        let sums = self.sweep(now);
+        let source = Source::of(address);
+        let is_counted_apart =
+            self.counts.len() < MOST_SOURCES || self.counts.contains_key(&source);
+        let counted = if is_counted_apart { source } else { Source::Others };
+        let count = self.counts.entry(counted).or_default();
+        *count += 1;
+        // One record is left for the sum.
+        Noted { is_recorded: *count < MOST_RECORDS, sums }
+    }
+
+    /// Ends the minute that was counted, if it is over.
+    #[must_use = "these are the records to write"]
+    pub fn sweep(&mut self, now: Duration) -> Vec<Sum> {
+        let minute = now.as_secs() / 60;
+        // Callers read the clock before they are here, so that one may come after the
+        // minute has ended for another.
+        if self.minute == minute || self.minute == minute + 1 {
+            return Vec::new();
+        }
+        self.minute = minute;
+        self.finish()
+    }
+
+    /// Ends the minute that was counted, even if it is not over.
+    #[must_use = "these are the records to write"]
+    pub fn finish(&mut self) -> Vec<Sum> {
+        let sum = |(source, count): (Source, u64)| {
+            let attempts = count.saturating_sub(MOST_RECORDS - 1);
+            (attempts > 0).then_some(Sum { source, attempts })
+        };
+        // Not drained: the room that an attack took is given back.
+        let mut sums: Vec<_> =
+            std::mem::take(&mut self.counts).into_iter().filter_map(sum).collect();
+        sums.sort();
+        sums
+    }
+}
+
+impl Source {
+    fn of(address: IpAddr) -> Source {
+        Source::Address(match address.to_canonical() {
+            IpAddr::V4(address) => address.into(),
+            IpAddr::V6(address) if address.is_loopback() => address.into(),
+            IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
+        })
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Source::Address(IpAddr::V6(address)) if !address.is_loopback() => {
+                write!(f, "{address}/64")
+            }
+            Source::Address(address) => write!(f, "{address}"),
+            Source::Others => f.write_str("other addresses"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOON: Duration = Duration::from_hours(490_908);
+    const MINUTE: Duration = Duration::from_mins(1);
+
+    fn v4(number: u32) -> IpAddr {
+        IpAddr::V4(std::net::Ipv4Addr::from_bits(0x0a00_0000 + number))
+    }
+
+    /// Notes so many failures of an address, and says how many are recorded.
+    fn fail(attempts: &mut FailedAttempts, address: IpAddr, times: u64, now: Duration) -> usize {
+        let noted = (0..times).map(|_| attempts.note(address, now));
+        noted.filter(|noted| noted.is_recorded).count()
+    }
+
+    fn show(sums: Vec<Sum>) -> Vec<String> {
+        sums.into_iter().map(|sum| format!("{} {}", sum.source, sum.attempts)).collect()
+    }
+
+    #[test]
+    fn nine_attempts_are_recorded_and_the_rest_are_summed() {
+        let mut attempts = FailedAttempts::default();
+        assert_eq!(fail(&mut attempts, v4(1), 9, NOON), 9);
+        assert_eq!(fail(&mut attempts, v4(1), 91, NOON + Duration::from_secs(59)), 0);
+        assert_eq!(fail(&mut attempts, v4(2), 9, NOON), 9);
+        let noted = attempts.note(v4(1), NOON + MINUTE);
+        assert!(noted.is_recorded);
+        assert_eq!(show(noted.sums), ["10.0.0.1 91"]);
+        assert_eq!(attempts.sweep(NOON + MINUTE), []);
+        assert_eq!(attempts.finish(), []);
+    }
+
+    #[test]
+    fn a_minute_ends_by_the_clock_or_at_shutdown() {
+        let mut attempts = FailedAttempts::default();
+        fail(&mut attempts, v4(1), 12, NOON);
+        assert_eq!(attempts.sweep(NOON + Duration::from_secs(59)), []);
+        assert_eq!(show(attempts.sweep(NOON + MINUTE)), ["10.0.0.1 3"]);
+        assert_eq!(attempts.sweep(NOON + MINUTE), []);
+        fail(&mut attempts, v4(1), 10, NOON + MINUTE);
+        assert_eq!(show(attempts.finish()), ["10.0.0.1 1"]);
+        assert_eq!(attempts.finish(), []);
+    }
+
+    #[test]
+    fn an_attempt_that_comes_late_does_not_end_the_new_minute() {
+        let mut attempts = FailedAttempts::default();
+        for _ in 0..20 {
+            let _ = attempts.note(v4(1), NOON + MINUTE);
+            let _ = attempts.note(v4(1), NOON + Duration::from_secs(59));
+        }
+        assert_eq!(show(attempts.finish()), ["10.0.0.1 31"]);
+    }
+
+    #[test]
+    fn many_addresses_cannot_reset_a_count() {
+        let mut attempts = FailedAttempts::default();
+        assert_eq!(fail(&mut attempts, v4(1), 100, NOON), 9);
+        for number in 2..60_000 {
+            let _ = attempts.note(v4(number), NOON);
+        }
+        // Those counted before have no further record, those without room share theirs.
+        assert_eq!(fail(&mut attempts, v4(1), 100, NOON), 0);
+        assert_eq!(fail(&mut attempts, v4(60_000), 100, NOON), 0);
+        assert_eq!(attempts.counts.len(), MOST_SOURCES + 1);
+        assert_eq!(show(attempts.finish()), ["10.0.0.1 191", "other addresses 50090"]);
+    }
+
+    #[test]
+    fn records_of_one_minute_are_bounded_whatever_the_addresses() {
+        let mut attempts = FailedAttempts::default();
+        let recorded = (0..300_000).filter(|n| attempts.note(v4(n % 30_000), NOON).is_recorded);
+        let recorded = recorded.count() + attempts.finish().len();
+        assert_eq!(recorded, (MOST_SOURCES + 1) * 10);
+    }
+
+    #[test]
+    fn an_ipv6_network_is_one_source() {
+        let mut attempts = FailedAttempts::default();
+        let network = 0x2001_0db8_0000_0001_u128 << 64;
+        let recorded = (0..100_u128)
+            .map(|host| IpAddr::V6(Ipv6Addr::from_bits(network | host << 40 | host)))
+            .filter(|address| attempts.note(*address, NOON).is_recorded);
+        assert_eq!(recorded.count(), 9);
+        let other = IpAddr::V6(Ipv6Addr::from_bits(((network >> 64) + 1) << 64));
+        assert_eq!(fail(&mut attempts, other, 1, NOON), 1);
+        assert_eq!(show(attempts.finish()), ["2001:db8:0:1::/64 91"]);
+    }
+
+    #[test]
+    fn an_ipv4_address_is_one_source_however_it_arrives() {
+        let mut attempts = FailedAttempts::default();
+        let mapped = "::ffff:10.0.0.1".parse().unwrap();
+        assert_eq!(fail(&mut attempts, v4(1), 5, NOON) + fail(&mut attempts, mapped, 5, NOON), 9);
+        let local = Ipv6Addr::LOCALHOST.into();
+        assert_eq!(fail(&mut attempts, local, 10, NOON), 9);
+        assert_eq!(show(attempts.finish()), ["10.0.0.1 1", "::1 1"]);
+    }
+}

@@ -1,0 +1,302 @@
+//! MCP servers that are commands started here, and speak over standard input and
+//! output.
+//!
+//! [`StdioServer`] and [`OnlyChild`] answer HTTP requests for such a command, in the
+//! child's own era, so that the gateway treats it like a remote server. Clients of
+//! the two eras never share a child: a server that speaks both eras runs once for
+//! each era in use. Translation between eras is left to `bridge`.
+//!
+//! This crate is large because one child is shared by many clients: ids, sessions,
+//! progress and subscriptions are kept apart, and a child that hangs or exits is
+//! replaced.
+
+mod chatter;
+mod child;
+mod health;
+mod hear;
+mod introduce;
+mod launch;
+mod lines;
+mod only;
+mod overheard;
+mod own;
+mod queue;
+mod repeat;
+mod reply;
+mod sessions;
+mod shared;
+mod slot;
+
+use std::{
+    fmt::{self, Write as _},
+    sync::{Arc, atomic::AtomicBool},
+};
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request, Response, StatusCode};
+use sluice_http::{AnswerBody, SendError, headers::SESSION};
+use sluice_wire::{
+    json::{Bounds, Document, Value},
+    mcp::{Era, Revision},
+    rpc::{Id, Message},
+};
+use tokio::sync::Mutex;
+
+pub use hear::NOBODY_ASKED;
+pub use launch::{Errors, Launch, Limits, Program, Supervisor};
+pub use lines::{Line, Lines};
+pub use only::{NotStarted, OnlyChild};
+pub use overheard::Overheard;
+pub use queue::single_line;
+
+use self::{
+    chatter::Chatter,
+    child::{AskError, Asker},
+    introduce::Core,
+    own::{OwnSessions, sent},
+    reply::failure,
+    sessions::Sessions,
+    shared::Shared,
+    slot::{Slot, StartError, Started},
+};
+
+const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+
+/// Which sessions share a child.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Instances {
+    /// All of them.
+    #[default]
+    Shared,
+    /// None: each has its own. Requests without a session share one.
+    Session,
+}
+
+/// Marks a request that this gateway makes for itself. A server that runs here and has
+/// no other way to say whom it asks must not ask this client, which would never answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Inquiry;
+
+/// A server that is a command.
+pub struct StdioServer {
+    instances: Instances,
+    shared: Shared,
+    modern: Arc<Slot>,
+    own: Arc<OwnSessions>,
+}
+
+impl fmt::Debug for StdioServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Arguments may hold secrets.
+        write!(f, "StdioServer({:?})", self.shared.core.program.command.first())
+    }
+}
+
+impl StdioServer {
+    /// A server of this name. Nothing is started yet.
+    pub fn new(
+        name: &str,
+        launch: Launch,
+        program: Program,
+        instances: Instances,
+        limits: Limits,
+    ) -> StdioServer {
+        let core = Core {
+            chatter: Chatter::read_by(name, &launch.errors),
+            launch,
+            program,
+            limits,
+            sessions: Arc::new(Sessions::default()),
+            is_legacy: AtomicBool::new(false),
+            is_shared: instances == Instances::Shared,
+            kept: Mutex::default(),
+            newest: std::sync::Mutex::default(),
+            shared: std::sync::Mutex::default(),
+        };
+        StdioServer {
+            instances,
+            shared: Shared { core: Arc::new(core), slot: Arc::default() },
+            modern: Arc::default(),
+            own: Arc::default(),
+        }
+    }
+
+    /// Starts the shared child before anybody asks for it. What is wrong with it
+    /// is put into the log.
+    pub async fn begin(&self) {
+        if self.instances == Instances::Session {
+            return;
+        }
+        if let Err(StartError::Failed(why)) = self.modern_child().await {
+            let command = self.shared.core.program.command.first();
+            tracing::warn!(command, %why, "a server could not be started");
+        }
+    }
+
+    /// The last that the newest child wrote for people.
+    pub fn last_words(&self) -> Option<String> {
+        self.shared.core.last_words()
+    }
+
+    async fn modern_child(&self) -> Started {
+        let core = Arc::clone(&self.shared.core);
+        self.modern.get(|| introduce::modern(core)).await
+    }
+
+    /// Answers one HTTP request as the server's MCP endpoint would.
+    pub async fn send(&self, request: Request<Bytes>) -> Result<Response<AnswerBody>, SendError> {
+        let (head, body) = request.into_parts();
+        let session = head.headers.get(SESSION).and_then(|value| value.to_str().ok());
+        match (head.method, session) {
+            (Method::POST, session) => {
+                let is_ours = head.extensions.get::<Inquiry>().is_some();
+                self.post(&head.headers, session, body, is_ours).await
+            }
+            (Method::GET, Some(session)) => Ok(self.open(session)),
+            (Method::DELETE, Some(session)) => {
+                let is_there = match self.instances {
+                    Instances::Shared => self.shared.end(session).await,
+                    Instances::Session => self.own.end(session),
+                };
+                let status = if is_there { StatusCode::OK } else { StatusCode::NOT_FOUND };
+                Ok(reply::empty(status))
+            }
+            _ => Ok(reply::empty(StatusCode::METHOD_NOT_ALLOWED)),
+        }
+    }
+
+    fn open(&self, session: &str) -> Response<AnswerBody> {
+        let opened = match self.instances {
+            Instances::Shared => {
+                let sessions = &self.shared.core.sessions;
+                sessions.open(session, self.shared.core.limits.message).map(reply::standing)
+            }
+            Instances::Session => self.own.use_one(session).map(|own| own.open()),
+        };
+        opened.unwrap_or_else(|| reply::empty(StatusCode::NOT_FOUND))
+    }
+
+    async fn post(
+        &self,
+        headers: &HeaderMap,
+        session: Option<&str>,
+        body: Bytes,
+        is_ours: bool,
+    ) -> Result<Response<AnswerBody>, SendError> {
+        let Some(document) = judged(body) else { return Ok(no_message()) };
+        let Ok(message) = Message::read(&document) else { return Ok(no_message()) };
+        if is_modern(headers, &message) {
+            return match message {
+                Message::Request { id, .. } => self.ask_modern(&document, &id).await,
+                // Nothing that a modern client says this way is for the server.
+                _ => Ok(reply::empty(StatusCode::ACCEPTED)),
+            };
+        }
+        if let Message::Request { id, method: "initialize", params } = &message {
+            let session = new_id()?;
+            return match self.instances {
+                Instances::Shared => self.shared.begin(session, id, *params).await,
+                Instances::Session => {
+                    self.own.begin(&self.shared.core, session, &document, is_ours).await
+                }
+            };
+        }
+        self.post_legacy(session, document, is_ours).await
+    }
+
+    async fn post_legacy(
+        &self,
+        session: Option<&str>,
+        document: Document,
+        is_ours: bool,
+    ) -> Result<Response<AnswerBody>, SendError> {
+        let accepted = reply::empty(StatusCode::ACCEPTED);
+        let unknown = || Ok(reply::empty(StatusCode::NOT_FOUND));
+        match (session, self.instances) {
+            (None, _) => self.shared.post(document, None, accepted).await,
+            (Some(session), Instances::Shared) => {
+                match self.shared.core.sessions.use_one(session) {
+                    Some(session) => self.shared.post(document, Some(session), accepted).await,
+                    None => unknown(),
+                }
+            }
+            (Some(session), Instances::Session) => match self.own.use_one(session) {
+                Some(own) => own.post(document, is_ours, accepted).await,
+                None => unknown(),
+            },
+        }
+    }
+
+    async fn ask_modern(
+        &self,
+        document: &Document,
+        id: &Id,
+    ) -> Result<Response<AnswerBody>, SendError> {
+        let id = id.to_json();
+        let mut is_first = true;
+        loop {
+            let child = match self.shared.core.shared_in_time(self.modern_child()).await {
+                Ok(child) => child,
+                Err(StartError::Failed(why)) => return Err(SendError::NotStarted(why.to_string())),
+                Err(StartError::Legacy | StartError::Modern) => {
+                    let why = "this server speaks only the legacy era: begin with `initialize`";
+                    return Ok(reply::json(StatusCode::BAD_REQUEST, failure(&id, -32000, why)));
+                }
+            };
+            match child.ask(document, Asker::Client(None)).await {
+                Ok(asking) => return reply::answer(asking, id, true).await,
+                // It has just ended: another one takes its place, if it may.
+                Err(AskError::Over(_)) if is_first => is_first = false,
+                Err(error) => return Err(sent(error)),
+            }
+        }
+    }
+}
+
+/// Reads a message. Whoever sends it has judged it, so that no bound is too
+/// large here.
+fn judged(body: Bytes) -> Option<Document> {
+    let bounds = Bounds {
+        bytes: usize::MAX,
+        string: usize::MAX,
+        members: usize::MAX,
+        nodes: usize::MAX,
+        depth: 256,
+        ..Bounds::default()
+    };
+    Document::parse(body, &bounds).ok()
+}
+
+/// Whether a message is spoken in the modern era.
+fn is_modern(headers: &HeaderMap, message: &Message<'_>) -> bool {
+    let said = headers.get("mcp-protocol-version").and_then(|value| value.to_str().ok());
+    if let Some(revision) = said.and_then(Revision::from_name) {
+        return revision.era() == Era::Modern;
+    }
+    match message {
+        Message::Request { method: "server/discover", .. } => true,
+        Message::Request { params, .. } | Message::Notification { params, .. } => {
+            let meta = params.and_then(|params| params.get("_meta"));
+            meta.and_then(|meta| meta.get(META_VERSION)).and_then(Value::as_str).is_some()
+        }
+        _ => false,
+    }
+}
+
+fn no_message() -> Response<AnswerBody> {
+    let why = "this is no JSON-RPC message";
+    reply::json(StatusCode::BAD_REQUEST, failure("null", -32600, why))
+}
+
+/// A new session's id, which is never used again.
+fn new_id() -> Result<Arc<str>, SendError> {
+    let mut random = [0_u8; 16];
+    getrandom::fill(&mut random)
+        .map_err(|_| SendError::NotSent("the system gives no random numbers".into()))?;
+    let mut id = String::with_capacity(2 * random.len());
+    for byte in random {
+        // Writing to a string cannot fail.
+        let _ = write!(id, "{byte:02x}");
+    }
+    Ok(id.into())
+}

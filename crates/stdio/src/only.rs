@@ -1,0 +1,275 @@
+//! The one child of one client, for which this process was started: it is
+//! started once, hears what its client says in either era, and is never replaced.
+//!
+//! Whoever else wants to know something of the server (the gateway itself, which
+//! learns its tools) is a guest: introduced with what the child told its client.
+
+use std::{
+    collections::BTreeSet,
+    process::ExitStatus,
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Response, StatusCode, request::Parts};
+use sluice_http::{AnswerBody, SendError, headers::SESSION};
+use sluice_wire::{
+    json::Document,
+    mcp::Era,
+    rpc::{Id, Message},
+};
+use tokio::sync::{OnceCell, watch};
+
+use super::{
+    chatter::Chatter,
+    child::{Asker, Audience, Child, Introduction},
+    introduce::{self, refuses_modern, result_of},
+    is_modern, judged,
+    launch::{self, Launch, Limits, Program},
+    new_id, no_message,
+    own::{Own, sent},
+    queue::Said,
+    reply::{self, failure},
+    sessions::Mailbox,
+};
+use crate::Inquiry;
+
+/// How long it may take to say which era it speaks: some are downloaded first. A
+/// child of the gateway has as long to introduce itself.
+const PATIENCE: Duration = Duration::from_mins(2);
+
+/// A child, its client, and its guests.
+#[derive(Debug)]
+pub struct OnlyChild {
+    /// Gone once it is to end.
+    own: Mutex<Option<Arc<Own>>>,
+    guests: Mutex<BTreeSet<Arc<str>>>,
+    /// What the child said of itself to its client, in the legacy era.
+    hello: OnceLock<String>,
+    /// Whether it has refused to introduce itself in the modern era.
+    is_legacy: AtomicBool,
+    /// Which era it was found to speak, if it was asked and has said so.
+    era: OnceCell<Era>,
+    exited: watch::Receiver<Option<ExitStatus>>,
+}
+
+/// Why a command was not started, for people to read.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct NotStarted(String);
+
+impl OnlyChild {
+    /// Starts a command, of whose messages none may be longer than `most` bytes.
+    pub fn start(
+        name: &str,
+        launch: &Launch,
+        program: &Program,
+        most: usize,
+    ) -> Result<OnlyChild, NotStarted> {
+        let failed = |error: String| NotStarted(error);
+        let mailbox = Arc::new(Mailbox::holding());
+        let audience = Audience::One(Arc::clone(&mailbox));
+        let chatter = Chatter::read_by(name, &launch.errors);
+        // Its client has its own child, and starts it anew if need be.
+        let limits = Limits { message: most, patience: None };
+        let child = launch::launch(launch, program, limits, &chatter, audience)
+            .map_err(|error| failed(error.to_string()))?;
+        let exited = child.exited.clone();
+        let id = new_id().map_err(|error| failed(error.to_string()))?;
+        let own = Own::new(id, child, mailbox, None);
+        Ok(OnlyChild {
+            own: Mutex::new(Some(Arc::new(own))),
+            guests: Mutex::default(),
+            hello: OnceLock::new(),
+            is_legacy: AtomicBool::new(false),
+            era: OnceCell::new(),
+            exited,
+        })
+    }
+
+    /// Which era it speaks; `None` if it does not say so in time, for it may still
+    /// be starting. It is asked until it says so, and only if nobody was introduced
+    /// to it before.
+    pub async fn era(&self) -> Option<Era> {
+        if self.is_legacy() {
+            return Some(Era::Legacy);
+        }
+        let own = self.own().ok()?;
+        if let Some(introduction) = own.child.introduction.get() {
+            return Some(introduction.era);
+        }
+        let ask = async || introduce::era(&own.child, PATIENCE).await.ok_or(());
+        self.era.get_or_try_init(ask).await.ok().copied()
+    }
+
+    fn is_legacy(&self) -> bool {
+        self.hello.get().is_some()
+            || self.is_legacy.load(Ordering::Relaxed)
+            || self.era.get() == Some(&Era::Legacy)
+    }
+
+    /// Waits until the process has ended; `None` if it is not known how.
+    pub async fn exited(&self) -> Option<ExitStatus> {
+        let mut exited = self.exited.clone();
+        exited.wait_for(Option::is_some).await.ok().and_then(|status| *status)
+    }
+
+    /// The last that it wrote for people; if `at_start`, only while it is still to
+    /// introduce itself.
+    pub fn last_words(&self, at_start: bool) -> Option<String> {
+        let child = &self.own().ok()?.child;
+        child.words.as_ref().filter(|_| !at_start || !child.is_introduced())?.text()
+    }
+
+    /// Ends it: its input closes, and it is told to end if that does not help.
+    pub fn close(&self) {
+        let own = self.own.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(own) = own {
+            own.child.finish("the server is being ended");
+        }
+    }
+
+    fn own(&self) -> Result<Arc<Own>, SendError> {
+        let own = self.own.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        own.ok_or_else(|| SendError::NotStarted("the server is being ended".into()))
+    }
+
+    fn guests(&self) -> MutexGuard<'_, BTreeSet<Arc<str>>> {
+        self.guests.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Answers one HTTP request as the server's MCP endpoint would.
+    pub async fn send(&self, head: Parts, body: Bytes) -> Result<Response<AnswerBody>, SendError> {
+        let session = head.headers.get(SESSION).and_then(|value| value.to_str().ok());
+        let is_guest = session.is_some_and(|session| self.guests().contains(session));
+        match head.method {
+            Method::POST => {
+                let is_ours = is_guest || head.extensions.get::<Inquiry>().is_some();
+                self.post(&head.headers, is_guest, is_ours, body).await
+            }
+            Method::GET if !is_guest => Ok(self.own()?.open()),
+            Method::DELETE if is_guest => {
+                self.guests().remove(session.unwrap_or_default());
+                Ok(reply::empty(StatusCode::OK))
+            }
+            // It ends with its client, not with a session.
+            Method::DELETE => Ok(reply::empty(StatusCode::OK)),
+            _ => Ok(reply::empty(StatusCode::METHOD_NOT_ALLOWED)),
+        }
+    }
+
+    async fn post(
+        &self,
+        headers: &HeaderMap,
+        is_guest: bool,
+        is_ours: bool,
+        body: Bytes,
+    ) -> Result<Response<AnswerBody>, SendError> {
+        let Some(document) = judged(body) else { return Ok(no_message()) };
+        let Ok(message) = Message::read(&document) else { return Ok(no_message()) };
+        let accepted = reply::empty(StatusCode::ACCEPTED);
+        match &message {
+            Message::Request { id, method, .. } if is_modern(headers, &message) => {
+                let is_discovery = *method == "server/discover";
+                self.ask_modern(&document, id, is_discovery, is_ours).await
+            }
+            Message::Request { id, method: "initialize", .. } => {
+                self.begin(&document, id, is_ours).await
+            }
+            // It has been told so by its client.
+            Message::Notification { method: "notifications/initialized", .. } if is_guest => {
+                Ok(accepted)
+            }
+            _ => self.own()?.post(document, is_ours, accepted).await,
+        }
+    }
+
+    /// Introduces its client to the child, and everybody else to what it said then.
+    async fn begin(
+        &self,
+        document: &Document,
+        id: &Id,
+        is_ours: bool,
+    ) -> Result<Response<AnswerBody>, SendError> {
+        let id = id.to_json();
+        if let Some(hello) = self.hello.get() {
+            let guest = new_id()?;
+            self.guests().insert(Arc::clone(&guest));
+            return Ok(reply::in_session(reply::result(&id, hello), &guest));
+        }
+        let own = self.own()?;
+        if own.child.is_modern() {
+            let why = "this server is spoken to in the modern era";
+            return Ok(reply::json(StatusCode::OK, failure(&id, -32601, why)));
+        }
+        if is_ours {
+            // Nobody but the gateway is there, for example to list the tools.
+            own.mailbox.keep_nothing();
+        }
+        let mut asking = own.child.ask(document, Asker::Gateway).await.map_err(sent)?;
+        let first = asking.inbox.next().await;
+        if let Some(error) = not_introduced(&own.child, first.as_ref(), true) {
+            return Err(error);
+        }
+        let result = match &first {
+            Some(Said::Answer(answer)) => result_of(&own.child, answer),
+            _ => None,
+        };
+        let response = reply::begun(first, asking, id, false)?;
+        let Some(result) = result else { return Ok(response) };
+        introduced(&own.child, Era::Legacy);
+        let _ = self.hello.set(result.into_text());
+        Ok(reply::in_session(response, &own.id))
+    }
+
+    async fn ask_modern(
+        &self,
+        document: &Document,
+        id: &Id,
+        is_discovery: bool,
+        is_ours: bool,
+    ) -> Result<Response<AnswerBody>, SendError> {
+        let id = id.to_json();
+        if self.is_legacy() {
+            let why = "this server is spoken to in the legacy era";
+            return Ok(reply::json(StatusCode::BAD_REQUEST, failure(&id, -32000, why)));
+        }
+        let own = self.own()?;
+        let asker = if is_ours { Asker::Gateway } else { Asker::Client(None) };
+        let mut asking = own.child.ask(document, asker).await.map_err(sent)?;
+        asking.always_cancels = true;
+        let first = asking.inbox.next().await;
+        if let Some(error) = not_introduced(&own.child, first.as_ref(), is_discovery) {
+            return Err(error);
+        }
+        if let Some(Said::Answer(answer)) = &first {
+            if answer.code.is_none() {
+                introduced(&own.child, Era::Modern);
+            } else if is_discovery && refuses_modern(answer) {
+                self.is_legacy.store(true, Ordering::Relaxed);
+            }
+        }
+        reply::begun(first, asking, id, true)
+    }
+}
+
+/// Why there is no answer, if the child has ended before it introduced itself and
+/// nobody else says so. Any other request than an introduction may have had an effect.
+fn not_introduced(child: &Child, first: Option<&Said>, is_introduction: bool) -> Option<SendError> {
+    match first {
+        Some(Said::Failed(why)) if child.words.is_some() && !child.is_introduced() => {
+            let why = child.explain(&format!("{why} before it introduced itself"));
+            Some(if is_introduction { SendError::NotStarted(why) } else { SendError::Lost(why) })
+        }
+        _ => None,
+    }
+}
+
+/// Notes which era is spoken, once that is settled.
+fn introduced(child: &Child, era: Era) {
+    let _ = child.introduction.set(Introduction { era, result: String::new() });
+}

@@ -1,0 +1,188 @@
+//! Sessions that each have a child of their own.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, Once, PoisonError, Weak},
+    time::Duration,
+};
+
+use http::{Response, StatusCode};
+use sluice_http::{AnswerBody, SendError};
+use sluice_wire::{json::Document, mcp::Era, rpc::Message};
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::Instant,
+};
+
+use super::{
+    child::{AskError, Asker, Audience, Child, Introduction},
+    introduce::{Core, LATE, answer_of, result_of},
+    reply,
+    sessions::{IDLE, Mailbox},
+};
+
+/// Children that may run for one server.
+const MOST: usize = 256;
+/// How often those that nobody uses are looked for.
+const SWEEP: Duration = Duration::from_mins(1);
+
+/// The sessions of one server.
+#[derive(Debug)]
+pub(super) struct OwnSessions {
+    all: Mutex<BTreeMap<Arc<str>, Arc<Own>>>,
+    room: Arc<Semaphore>,
+    sweeping: Once,
+}
+
+/// One session and its child.
+#[derive(Debug)]
+pub(super) struct Own {
+    pub(super) id: Arc<str>,
+    pub(super) child: Arc<Child>,
+    pub(super) mailbox: Arc<Mailbox>,
+    used: Mutex<Instant>,
+    /// Its place among the sessions; the client of an only child needs none.
+    room: Option<OwnedSemaphorePermit>,
+}
+
+impl Default for OwnSessions {
+    fn default() -> OwnSessions {
+        OwnSessions {
+            all: Mutex::default(),
+            room: Arc::new(Semaphore::new(MOST)),
+            sweeping: Once::new(),
+        }
+    }
+}
+
+impl OwnSessions {
+    fn all(&self) -> MutexGuard<'_, BTreeMap<Arc<str>, Arc<Own>>> {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Starts a child with the client's own `initialize`, and a session if it
+    /// takes that.
+    pub(super) async fn begin(
+        self: &Arc<OwnSessions>,
+        core: &Core,
+        id: Arc<str>,
+        hello: &Document,
+        is_ours: bool,
+    ) -> Result<Response<AnswerBody>, SendError> {
+        let full = || SendError::NotStarted(format!("{MOST} sessions are open at this server"));
+        let room = Arc::clone(&self.room).try_acquire_owned().map_err(|_| full())?;
+        let failed = |why: Arc<str>| SendError::NotStarted(why.to_string());
+        // The gateway opens no stream, so that nothing is kept for it.
+        let mailbox = if is_ours { Mailbox::default() } else { Mailbox::holding() };
+        let mailbox = Arc::new(mailbox);
+        let child = core.start(Audience::One(Arc::clone(&mailbox))).map_err(failed)?;
+        let mut asking = child.ask(hello, Asker::Gateway).await.map_err(sent)?;
+        let answer = core.in_time(answer_of(&mut asking)).await;
+        let answer = answer.unwrap_or_else(|| Err(child.explain(LATE).into())).map_err(failed)?;
+        drop(asking);
+        let response = reply::json(StatusCode::OK, answer.message.clone());
+        let Some(result) = result_of(&child, &answer) else { return Ok(response) };
+        let introduction = Introduction { era: Era::Legacy, result: result.into_text() };
+        let _ = child.introduction.set(introduction);
+        let own = Own::new(Arc::clone(&id), child, mailbox, Some(room));
+        self.all().insert(Arc::clone(&id), Arc::new(own));
+        let weak = Arc::downgrade(self);
+        self.sweeping.call_once(|| drop(tokio::spawn(sweep(weak))));
+        Ok(reply::in_session(response, &id))
+    }
+
+    /// The session of this id, which is used now. One whose child has ended is over.
+    pub(super) fn use_one(&self, id: &str) -> Option<Arc<Own>> {
+        let mut all = self.all();
+        let own = Arc::clone(all.get(id)?);
+        if own.child.over().is_some() {
+            all.remove(id);
+            return None;
+        }
+        *own.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        Some(own)
+    }
+
+    /// Ends a session; whether there was one.
+    pub(super) fn end(&self, id: &str) -> bool {
+        let ended = self.all().remove(id);
+        ended.is_some_and(|own| {
+            // Calls that are under way need not keep the child.
+            own.child.finish("the session was ended");
+            true
+        })
+    }
+}
+
+/// Ends sessions that nobody uses, for as long as there is a server.
+async fn sweep(sessions: Weak<OwnSessions>) {
+    loop {
+        tokio::time::sleep(SWEEP).await;
+        let Some(sessions) = sessions.upgrade() else { return };
+        sessions.all().retain(|_, own| own.is_used());
+    }
+}
+
+impl Own {
+    pub(super) fn new(
+        id: Arc<str>,
+        child: Arc<Child>,
+        mailbox: Arc<Mailbox>,
+        room: Option<OwnedSemaphorePermit>,
+    ) -> Own {
+        Own { id, child, mailbox, used: Mutex::new(Instant::now()), room }
+    }
+
+    fn is_used(&self) -> bool {
+        let used = *self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_busy = self.mailbox.is_open() || !self.child.is_idle() || used.elapsed() < IDLE;
+        is_busy && self.child.over().is_none()
+    }
+
+    /// Opens the session's stream.
+    pub(super) fn open(&self) -> Response<AnswerBody> {
+        reply::standing(self.mailbox.open(self.child.most))
+    }
+
+    /// Passes a message of the client to the child, or one of the gateway's own if
+    /// `is_ours`, and its answer back.
+    pub(super) async fn post(
+        &self,
+        document: Document,
+        is_ours: bool,
+        accepted: Response<AnswerBody>,
+    ) -> Result<Response<AnswerBody>, SendError> {
+        match Message::read(&document) {
+            Ok(Message::Request { id, .. }) => {
+                let asker = if is_ours { Asker::Gateway } else { Asker::Client(Some(&self.id)) };
+                let mut asking = self.child.ask(&document, asker).await.map_err(sent)?;
+                // Over HTTP a client that goes away has not cancelled its request.
+                asking.always_cancels = self.room.is_none();
+                let id = id.to_json();
+                return reply::answer(asking, id, false).await;
+            }
+            Ok(Message::Notification { method: "notifications/cancelled", .. }) => {
+                self.child.cancel(&self.id, &document).await;
+                return Ok(accepted);
+            }
+            // An answer to what the child did not ask goes nowhere.
+            Ok(Message::Response { id, .. } | Message::Failure { id: Some(id), .. })
+                if !self.child.takes_reply(&id) =>
+            {
+                return Ok(accepted);
+            }
+            _ => {}
+        }
+        let told = self.child.tell(document.into_text()).await;
+        told.map_err(|_| sent(AskError::Full))?;
+        Ok(accepted)
+    }
+}
+
+/// Why a request was not sent, as those outside are told.
+pub(super) fn sent(error: AskError) -> SendError {
+    match error {
+        AskError::Full => SendError::NotSent("the server does not read its input".into()),
+        AskError::Over(why) => SendError::NotStarted(why.to_string()),
+    }
+}

@@ -1,0 +1,183 @@
+//! HTTP's side of it: what a request to a child is answered with.
+
+use std::{
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use http::{HeaderValue, Response, StatusCode, header};
+use http_body::{Body, Frame};
+use http_body_util::{BodyExt as _, Full};
+use sluice_http::{AnswerBody, BodyError, SendError, headers::SESSION, sse::encode_message};
+use sluice_wire::edit::quoted;
+
+use super::{
+    child::Asking,
+    queue::{Answer, Inbox, Said},
+};
+
+/// What a child says, as a stream of events.
+#[derive(Debug)]
+struct Events {
+    first: Option<Bytes>,
+    source: Source,
+    is_over: bool,
+}
+
+#[derive(Debug)]
+enum Source {
+    /// The answer to a request, whose id this is, as JSON.
+    Answer { asking: Asking, id: String },
+    /// A stream of its own.
+    Standing(Inbox),
+}
+
+impl Events {
+    fn of(first: Option<Bytes>, source: Source) -> Events {
+        Events { first, source, is_over: false }
+    }
+
+    /// The next event; an empty one if the client has cancelled the request, so that
+    /// there is no answer.
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        if let Some(first) = self.first.take() {
+            return Poll::Ready(Some(event(&first)));
+        }
+        if self.is_over {
+            return Poll::Ready(None);
+        }
+        let next = match &mut self.source {
+            Source::Answer { asking, .. } => asking.inbox.poll_next(context),
+            Source::Standing(inbox) => inbox.poll_next(context),
+        };
+        let Poll::Ready(said) = next else { return Poll::Pending };
+        Poll::Ready(match (said, &self.source) {
+            (Some(Said::Aside(message)), _) => Some(event(&message)),
+            (Some(Said::Answer(Answer { message, .. })), _) => {
+                self.is_over = true;
+                Some(event(&message))
+            }
+            (Some(Said::Failed(why)), Source::Answer { id, .. }) => {
+                let message = failure(id, -32603, &why);
+                self.is_over = true;
+                Some(event(message.as_bytes()))
+            }
+            (None, Source::Answer { id, .. }) => {
+                let message = failure(id, -32603, "the answer was not read fast enough");
+                self.is_over = true;
+                Some(event(message.as_bytes()))
+            }
+            (Some(Said::Cancelled), _) => {
+                self.is_over = true;
+                Some(Bytes::new())
+            }
+            (Some(Said::Failed(_)) | None, Source::Standing(_)) => None,
+        })
+    }
+}
+
+impl Body for Events {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let next = self.get_mut().poll_next(context);
+        next.map(|event| event.map(|event| Ok(Frame::data(event))))
+    }
+}
+
+/// A JSON-RPC error; `id` is JSON.
+pub(super) fn failure(id: &str, code: i32, message: &str) -> String {
+    let message = quoted(message);
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{code},"message":{message},"data":{{"side":"upstream"}}}}}}"#
+    )
+}
+
+/// A message as an event.
+fn event(message: &[u8]) -> Bytes {
+    // It was read from text, so nothing is lost.
+    encode_message(&String::from_utf8_lossy(message))
+}
+
+/// Waits for the answer to begin: JSON if it comes first, else a stream.
+pub(super) async fn answer(
+    mut asking: Asking,
+    id: String,
+    is_modern: bool,
+) -> Result<Response<AnswerBody>, SendError> {
+    let first = asking.inbox.next().await;
+    begun(first, asking, id, is_modern)
+}
+
+/// The answer that begins with what was said first.
+pub(super) fn begun(
+    first: Option<Said>,
+    asking: Asking,
+    id: String,
+    is_modern: bool,
+) -> Result<Response<AnswerBody>, SendError> {
+    match first {
+        Some(Said::Answer(Answer { message, code })) => {
+            let status = match code.as_deref() {
+                Some("-32601") if is_modern => StatusCode::NOT_FOUND,
+                Some("-32020" | "-32021" | "-32022") if is_modern => StatusCode::BAD_REQUEST,
+                _ => StatusCode::OK,
+            };
+            Ok(json(status, message))
+        }
+        Some(Said::Aside(message)) => {
+            let source = Source::Answer { asking, id };
+            Ok(stream(Events::of(Some(message), source)))
+        }
+        Some(Said::Cancelled) => Ok(AnswerBody::end_cancelled()),
+        Some(Said::Failed(why)) => Err(SendError::Lost(why.to_string())),
+        None => Err(SendError::Lost("the answer was not read fast enough".into())),
+    }
+}
+
+/// A stream of its own.
+pub(super) fn standing(inbox: Inbox) -> Response<AnswerBody> {
+    stream(Events::of(None, Source::Standing(inbox)))
+}
+
+fn stream(events: Events) -> Response<AnswerBody> {
+    let mut response = Response::new(AnswerBody::Said(events.boxed_unsync()));
+    let media_type = HeaderValue::from_static("text/event-stream");
+    response.headers_mut().insert(header::CONTENT_TYPE, media_type);
+    response
+}
+
+pub(super) fn json(status: StatusCode, body: impl Into<Bytes>) -> Response<AnswerBody> {
+    let mut response = Response::new(AnswerBody::Whole(Full::new(body.into())));
+    *response.status_mut() = status;
+    let media_type = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(header::CONTENT_TYPE, media_type);
+    response
+}
+
+pub(super) fn empty(status: StatusCode) -> Response<AnswerBody> {
+    let mut response = Response::new(AnswerBody::Whole(Full::default()));
+    *response.status_mut() = status;
+    response
+}
+
+/// A result for the request of this id, as JSON.
+pub(super) fn result(id: &str, result: &str) -> Response<AnswerBody> {
+    json(StatusCode::OK, format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#))
+}
+
+/// The same answer as the beginning of a session.
+pub(super) fn in_session(
+    mut response: Response<AnswerBody>,
+    session: &str,
+) -> Response<AnswerBody> {
+    if let Ok(value) = HeaderValue::try_from(session) {
+        response.headers_mut().insert(SESSION, value);
+    }
+    response
+}

@@ -1,0 +1,267 @@
+//! Sessions that share one child: the stream of each, and what each subscribed to.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use tokio::time::Instant;
+
+use super::queue::{Caller, Inbox, Said, caller, single_line};
+
+/// A session that is not used for so long is over.
+pub(super) const IDLE: Duration = Duration::from_mins(30);
+/// Sessions of one server.
+const MOST_SESSIONS: usize = 10_000;
+/// Resources that one session may subscribe to.
+const MOST_SUBSCRIPTIONS: usize = 1000;
+/// Messages and their bytes that wait until a stream is opened.
+const MOST_HELD: usize = 64;
+const MOST_HELD_BYTES: usize = 1 << 20;
+
+/// The sessions of a shared child; they outlive it.
+#[derive(Debug, Default)]
+pub(super) struct Sessions {
+    all: Mutex<BTreeMap<Arc<str>, Session>>,
+}
+
+#[derive(Debug)]
+struct Session {
+    mailbox: Mailbox,
+    subscribed: BTreeSet<String>,
+    used: Instant,
+}
+
+/// The stream of one session, if it is open.
+#[derive(Debug, Default)]
+pub(super) struct Mailbox {
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    /// Whether messages are kept until there is a stream.
+    holds: bool,
+    stream: Option<Caller>,
+    held: VecDeque<Held>,
+    /// The number of the next message that is kept.
+    next: u64,
+    is_closed: bool,
+}
+
+#[derive(Debug)]
+struct Held {
+    number: u64,
+    message: Bytes,
+}
+
+/// What became of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Posted {
+    Sent,
+    /// It is kept until the stream opens, under this number.
+    Held(u64),
+    /// It is neither sent nor kept.
+    Refused,
+}
+
+impl Mailbox {
+    /// One that keeps a few messages until its stream is opened.
+    pub(super) fn holding() -> Mailbox {
+        Mailbox { inner: Mutex::new(Inner { holds: true, ..Inner::default() }) }
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Opens the stream; one that was open before ends.
+    pub(super) fn open(&self, most: usize) -> Inbox {
+        let (to, inbox) = caller();
+        let mut inner = self.inner();
+        for held in inner.held.drain(..) {
+            to.tell(Said::Aside(held.message), most);
+        }
+        inner.stream = Some(to).filter(|_| !inner.is_closed);
+        inbox
+    }
+
+    /// Sends a message, or keeps it.
+    pub(super) fn post(&self, message: &str, most: usize) -> Posted {
+        let message = Bytes::from(single_line(message.to_owned()));
+        let mut inner = self.inner();
+        if let Some(stream) = &inner.stream {
+            if stream.tell(Said::Aside(message.clone()), most) {
+                return Posted::Sent;
+            }
+            inner.stream = None;
+        }
+        let held: usize = inner.held.iter().map(|held| held.message.len()).sum();
+        let is_room = inner.held.len() < MOST_HELD && held + message.len() <= MOST_HELD_BYTES;
+        if !inner.holds || !is_room || inner.is_closed {
+            return Posted::Refused;
+        }
+        let number = inner.next;
+        inner.next += 1;
+        inner.held.push_back(Held { number, message });
+        Posted::Held(number)
+    }
+
+    /// Takes back a message that is kept; `false` if it was sent meanwhile.
+    pub(super) fn withdraw(&self, number: u64) -> bool {
+        let mut inner = self.inner();
+        let place = inner.held.iter().position(|held| held.number == number);
+        place.and_then(|place| inner.held.remove(place)).is_some()
+    }
+
+    /// Keeps no message from now on: nobody will open the stream.
+    pub(super) fn keep_nothing(&self) {
+        self.inner().holds = false;
+    }
+
+    /// Whether somebody listens.
+    pub(super) fn is_open(&self) -> bool {
+        self.inner().stream.as_ref().is_some_and(|stream| !stream.is_gone())
+    }
+
+    /// Ends the stream for good.
+    pub(super) fn close(&self) {
+        let mut inner = self.inner();
+        inner.is_closed = true;
+        inner.stream = None;
+        inner.held.clear();
+    }
+}
+
+/// There are as many sessions as there may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct TooMany;
+
+impl Sessions {
+    fn all(&self) -> MutexGuard<'_, BTreeMap<Arc<str>, Session>> {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins a session. Those that nobody uses make room.
+    pub(super) fn begin(&self, id: &Arc<str>) -> Result<(), TooMany> {
+        let mut all = self.all();
+        if all.len() >= MOST_SESSIONS {
+            all.retain(|_, session| session.mailbox.is_open() || session.used.elapsed() < IDLE);
+        }
+        if all.len() >= MOST_SESSIONS {
+            return Err(TooMany);
+        }
+        let session = Session {
+            mailbox: Mailbox::default(),
+            subscribed: BTreeSet::new(),
+            used: Instant::now(),
+        };
+        all.insert(Arc::clone(id), session);
+        Ok(())
+    }
+
+    /// Whether there is such a session, which is used now; its own id.
+    pub(super) fn use_one(&self, id: &str) -> Option<Arc<str>> {
+        let mut all = self.all();
+        all.get_mut(id)?.used = Instant::now();
+        all.get_key_value(id).map(|(id, _)| Arc::clone(id))
+    }
+
+    /// Opens a session's stream.
+    pub(super) fn open(&self, id: &str, most: usize) -> Option<Inbox> {
+        self.all().get(id).map(|session| session.mailbox.open(most))
+    }
+
+    /// Ends a session; the resources that nobody is subscribed to any more.
+    pub(super) fn end(&self, id: &str) -> Option<Vec<String>> {
+        let mut all = self.all();
+        let session = all.remove(id)?;
+        let alone = |uri: &String| !all.values().any(|other| other.subscribed.contains(uri));
+        Some(session.subscribed.into_iter().filter(alone).collect())
+    }
+
+    /// Subscribes a session; `false` if it has too many subscriptions.
+    pub(super) fn subscribe(&self, id: &str, uri: &str) -> bool {
+        let mut all = self.all();
+        let Some(session) = all.get_mut(id) else { return false };
+        if session.subscribed.len() >= MOST_SUBSCRIPTIONS {
+            return session.subscribed.contains(uri);
+        }
+        session.subscribed.insert(uri.to_owned());
+        true
+    }
+
+    /// Ends a subscription; whether nobody else has it.
+    pub(super) fn unsubscribe(&self, id: &str, uri: &str) -> bool {
+        let mut all = self.all();
+        if let Some(session) = all.get_mut(id) {
+            session.subscribed.remove(uri);
+        }
+        !all.values().any(|session| session.subscribed.contains(uri))
+    }
+
+    /// Everything that some session is subscribed to.
+    pub(super) fn subscribed(&self) -> BTreeSet<String> {
+        self.all().values().flat_map(|session| session.subscribed.iter().cloned()).collect()
+    }
+
+    /// A resource has changed: those who subscribed to it are told.
+    pub(super) fn updated(&self, uri: &str, message: &str, most: usize) {
+        for session in self.all().values().filter(|session| session.subscribed.contains(uri)) {
+            session.mailbox.post(message, most);
+        }
+    }
+
+    /// Something has changed for everybody.
+    pub(super) fn tell_all(&self, message: &str, most: usize) {
+        for session in self.all().values() {
+            session.mailbox.post(message, most);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::{Mailbox, Posted, Sessions};
+    use crate::queue::Said;
+
+    #[tokio::test]
+    async fn subscriptions_are_counted_over_sessions() {
+        let sessions = Sessions::default();
+        let ids: [Arc<str>; 2] = ["a".into(), "b".into()];
+        for id in &ids {
+            sessions.begin(id).unwrap();
+            assert!(sessions.subscribe(id, "x"));
+        }
+        sessions.subscribe("b", "y");
+        assert!(!sessions.unsubscribe("a", "x"), "the other still has it");
+        let mut heard = sessions.open("b", 100).unwrap();
+        let mut deaf = sessions.open("a", 100).unwrap();
+        sessions.updated("x", "{}", 100);
+        assert_eq!(heard.next().await, Some(Said::Aside("{}".into())));
+        assert_eq!(sessions.end("b").unwrap(), ["x", "y"]);
+        assert_eq!(heard.next().await, None, "the stream ends with its session");
+        assert!(sessions.end("b").is_none() && sessions.use_one("b").is_none());
+        drop(sessions);
+        assert_eq!(deaf.next().await, None, "it was told nothing");
+    }
+
+    #[tokio::test]
+    async fn a_mailbox_keeps_a_little() {
+        let mailbox = Mailbox::holding();
+        let kept = (0..1000).filter(|_| mailbox.post("{}", 100) != Posted::Refused).count();
+        assert_eq!(kept, super::MOST_HELD);
+        let mut inbox = mailbox.open(100_000);
+        for _ in 0..kept {
+            assert!(inbox.next().await.is_some());
+        }
+        assert!(mailbox.is_open());
+        mailbox.close();
+        assert_eq!(mailbox.post("{}", 100), Posted::Refused);
+        assert_eq!(inbox.next().await, None);
+    }
+}

@@ -1,0 +1,230 @@
+//! One child for all: its sessions are ours, and what it is told is kept apart.
+
+use std::sync::Arc;
+
+use http::{Response, StatusCode};
+use sluice_http::{AnswerBody, SendError};
+use sluice_wire::{
+    edit::{Edits, quoted},
+    json::{Bounds, Document, Value},
+    mcp::Revision,
+    rpc::{Id, Message},
+};
+
+use super::{
+    child::{AskError, Asker, Asking, Child},
+    introduce::{self, Core},
+    own::sent,
+    reply::{self, failure},
+    slot::{Slot, StartError, Started},
+};
+
+/// How a legacy client speaks to a child that others speak to as well.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) core: Arc<Core>,
+    pub(super) slot: Arc<Slot>,
+}
+
+impl Shared {
+    async fn started(&self) -> Started {
+        let core = Arc::clone(&self.core);
+        self.core.shared_in_time(self.slot.get(|| introduce::legacy(core))).await
+    }
+
+    async fn child(&self) -> Result<Arc<Child>, SendError> {
+        self.started().await.map_err(|error| match error {
+            StartError::Failed(why) => SendError::NotStarted(why.to_string()),
+            StartError::Legacy | StartError::Modern => {
+                SendError::NotSent("the server speaks another era".into())
+            }
+        })
+    }
+
+    /// What is answered for a server that speaks only the modern era, as one
+    /// reached by HTTP would.
+    async fn other_era(&self, id: &str) -> Result<Option<Response<AnswerBody>>, SendError> {
+        let why = "this server speaks only the modern era: ask it with `server/discover`";
+        match self.started().await {
+            Err(StartError::Modern) => {
+                Ok(Some(reply::json(StatusCode::BAD_REQUEST, failure(id, -32000, why))))
+            }
+            // It is not waited for twice.
+            Err(StartError::Failed(why)) => Err(SendError::NotStarted(why.to_string())),
+            Ok(_) | Err(StartError::Legacy) => Ok(None),
+        }
+    }
+
+    async fn ask(
+        &self,
+        document: &Document,
+        session: Option<&Arc<str>>,
+    ) -> Result<Asking, SendError> {
+        let client = Asker::Client(session);
+        match self.child().await?.ask(document, client).await {
+            // It has just ended: another one takes its place, if it may.
+            Err(AskError::Over(_)) => self.child().await?.ask(document, client).await.map_err(sent),
+            asked => asked.map_err(sent),
+        }
+    }
+
+    /// Begins a session, with what the child said of itself.
+    pub(super) async fn begin(
+        &self,
+        session: Arc<str>,
+        id: &Id,
+        params: Option<Value<'_>>,
+    ) -> Result<Response<AnswerBody>, SendError> {
+        if let Some(answer) = self.other_era(&id.to_json()).await? {
+            return Ok(answer);
+        }
+        let child = self.child().await?;
+        let introduction = child.introduction.get().map(|introduction| &introduction.result);
+        let asked = params.and_then(|params| params.get("protocolVersion")).and_then(Value::as_str);
+        let result = introduction.and_then(|result| agreed(result, asked));
+        let result = result.ok_or_else(|| SendError::Lost("the server said nothing".into()))?;
+        self.core
+            .sessions
+            .begin(&session)
+            .map_err(|_| SendError::NotStarted("too many sessions are open".into()))?;
+        Ok(reply::in_session(reply::result(&id.to_json(), &result), &session))
+    }
+
+    /// Passes a message to the child, as far as it is for it.
+    pub(super) async fn post(
+        &self,
+        document: Document,
+        session: Option<Arc<str>>,
+        accepted: Response<AnswerBody>,
+    ) -> Result<Response<AnswerBody>, SendError> {
+        let message = Message::read(&document).ok();
+        match message {
+            Some(Message::Request { id, method, params }) => {
+                let id = id.to_json();
+                let here = self.answered_here(&id, method, params, session.as_ref());
+                if let Some(answer) = here {
+                    return Ok(answer);
+                }
+                if let Some(answer) = self.other_era(&id).await? {
+                    return Ok(answer);
+                }
+                let asking = self.ask(&document, session.as_ref()).await?;
+                reply::answer(asking, id, false).await
+            }
+            Some(Message::Notification { method, .. }) => {
+                self.notify(method, &document, session.as_ref()).await?;
+                Ok(accepted)
+            }
+            // The child's requests are answered here, so nobody owes it one.
+            _ => Ok(accepted),
+        }
+    }
+
+    /// What would concern other clients too.
+    fn answered_here(
+        &self,
+        id: &str,
+        method: &str,
+        params: Option<Value<'_>>,
+        session: Option<&Arc<str>>,
+    ) -> Option<Response<AnswerBody>> {
+        let uri = || params.and_then(|params| params.get("uri")).and_then(Value::as_str);
+        let refused = |why: &str| reply::json(StatusCode::OK, failure(id, -32600, why));
+        let sessions = &self.core.sessions;
+        match (method, session) {
+            // The level is one for all, and log messages go to the gateway's log.
+            ("logging/setLevel", _) => Some(reply::result(id, "{}")),
+            ("resources/subscribe", None) => Some(refused("subscribing needs a session")),
+            ("resources/subscribe", Some(session)) => {
+                let is_taken = uri().is_none_or(|uri| sessions.subscribe(session, uri));
+                (!is_taken).then(|| refused("the session has too many subscriptions"))
+            }
+            ("resources/unsubscribe", session) => {
+                let session = session.map_or("", |session| session);
+                let is_last = uri().is_none_or(|uri| sessions.unsubscribe(session, uri));
+                (!is_last).then(|| reply::result(id, "{}"))
+            }
+            _ => None,
+        }
+    }
+
+    async fn notify(
+        &self,
+        method: &str,
+        document: &Document,
+        session: Option<&Arc<str>>,
+    ) -> Result<(), SendError> {
+        match (method, session) {
+            ("notifications/cancelled", Some(session)) => {
+                if let Some(child) = self.slot.running() {
+                    child.cancel(session, document).await;
+                }
+                Ok(())
+            }
+            // They are about what this child never asks of its clients.
+            (
+                "notifications/cancelled"
+                | "notifications/initialized"
+                | "notifications/progress"
+                | "notifications/roots/list_changed",
+                _,
+            ) => Ok(()),
+            _ => {
+                let told = self.child().await?.tell(document.text().to_owned()).await;
+                told.map_err(|_| sent(AskError::Full))
+            }
+        }
+    }
+
+    /// Ends a session; whether there was one.
+    pub(super) async fn end(&self, session: &str) -> bool {
+        let Some(left) = self.core.sessions.end(session) else { return false };
+        let Some(child) = self.slot.running() else { return true };
+        for uri in left {
+            let uri = quoted(&uri);
+            let text = format!(
+                r#"{{"jsonrpc":"2.0","id":0,"method":"resources/unsubscribe","params":{{"uri":{uri}}}}}"#
+            );
+            if let Ok(request) = Document::parse(text, &Bounds::default()) {
+                // Nobody waits for the answer.
+                let _ = child.ask(&request, Asker::Gateway).await;
+            }
+        }
+        true
+    }
+}
+
+/// What the child said of itself, with the revision that both speak: the
+/// client's, unless the child's is older.
+fn agreed(introduction: &str, asked: Option<&str>) -> Option<String> {
+    let bounds = Bounds { bytes: usize::MAX, string: usize::MAX, ..Bounds::default() };
+    let document = Document::parse(introduction, &bounds).ok()?;
+    let spoken = document.root().get("protocolVersion")?;
+    let theirs = Revision::from_name(spoken.as_str()?);
+    let ours = asked.and_then(Revision::from_name);
+    let mut edits = Edits::new(&document);
+    if let (Some(theirs), Some(ours)) = (theirs, ours)
+        && ours < theirs
+    {
+        edits.replace(spoken, quoted(ours.name()));
+    }
+    Some(edits.finish())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::agreed;
+
+    #[test]
+    fn client_and_child_agree_on_the_older_revision() {
+        let check = |child: &str, client: Option<&str>, expected: &str| {
+            let introduction = format!(r#"{{"x":1,"protocolVersion":"{child}"}}"#);
+            let expected = format!(r#"{{"x":1,"protocolVersion":"{expected}"}}"#);
+            assert_eq!(agreed(&introduction, client), Some(expected));
+        };
+        check("2025-11-25", Some("2025-06-18"), "2025-06-18");
+        check("2024-11-05", Some("2025-11-25"), "2024-11-05");
+        check("2025-11-25", Some("2030-01-01"), "2025-11-25");
+        check("2025-11-25", None, "2025-11-25");
+    }
+}
