@@ -1,4 +1,4 @@
-//! The people's plane: which path leads where, and serving it.
+//! The admin listener: its routes, and serving them.
 
 mod approvals;
 mod assessment;
@@ -8,6 +8,7 @@ mod extract;
 mod grants;
 mod health;
 mod listen;
+mod openapi;
 mod policies;
 mod problem;
 mod servers;
@@ -15,42 +16,45 @@ mod servers;
 use std::{fmt, path::PathBuf, sync::Arc};
 
 use axum::{
-    Router,
+    Extension, Router,
     body::{Body, Bytes},
     extract::DefaultBodyLimit,
-    handler::Handler as _,
     middleware,
     response::{IntoResponse as _, Response},
-    routing::{get, post},
+    routing::get,
 };
 use sluice_listener::AllowedCallers;
 use sluice_store::{Secret, Store, TokenHash};
 use tokio::net::TcpListener;
 use tower::Service as _;
+use utoipa_axum::{
+    router::{OpenApiRouter, UtoipaMethodRouterExt as _},
+    routes,
+};
 
 pub use assessment::AssessedTool;
 pub(crate) use problem::Problem;
 
 use crate::{auth, failures::Failures, live::Live, ops::Ops};
 
-/// Bytes of a request's body: the longest policy there can be, and a bit.
+/// Bytes of a request's body: the longest policy, and some more.
 const LARGEST_BODY: usize = (1 << 20) + (64 << 10);
 
-/// Settings of the people's plane.
+/// Settings of the admin listener.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// Hosts that it may be called by, and origins of pages that may call it.
     pub callers: AllowedCallers,
     /// Whether only this machine can connect, so that metrics need no token.
     pub is_loopback: bool,
-    /// The file of the catalogue, which is made if it is not there.
+    /// The file of the catalogue, which is created if it does not exist.
     pub catalog: PathBuf,
 }
 
 /// The API over one running gateway.
 pub struct Api(Arc<Plane>);
 
-/// What every request is answered with.
+/// The state that all handlers share.
 pub(crate) struct Plane {
     pub(crate) ops: Ops,
     pub(crate) admin: TokenHash,
@@ -65,7 +69,7 @@ impl fmt::Debug for Api {
 }
 
 impl Api {
-    /// The API over a gateway and its store, for whoever has the admin token.
+    /// The API over a gateway and its store, for holders of the admin token.
     #[expect(clippy::needless_pass_by_value, reason = "only the token's hash is kept")]
     pub fn new(live: Arc<impl Live>, store: Store, admin_token: Secret, settings: Settings) -> Api {
         Api(Arc::new(Plane {
@@ -76,7 +80,7 @@ impl Api {
         }))
     }
 
-    /// Answers requests until `end` comes; then lets those under way finish.
+    /// Answers requests until `end` is ready; then lets pending requests finish.
     pub async fn serve(
         self,
         listener: TcpListener,
@@ -99,65 +103,74 @@ impl Api {
         let Api(plane) = self;
         let authenticated = middleware::from_fn_with_state(Arc::clone(&plane), auth::require_token);
         let names = middleware::from_fn_with_state(Arc::clone(&plane), auth::check_names);
-        let api = routes().layer(authenticated);
-        Router::new()
-            .nest("/api/v1", api)
-            .route("/", get(health::home))
-            .route("/healthz", get(health::alive))
-            .route("/readyz", get(health::ready))
-            .route(
-                "/metrics",
-                get(health::metrics.layer(middleware::from_fn_with_state(
-                    Arc::clone(&plane),
-                    auth::require_token_from_afar,
-                ))),
-            )
-            .fallback(not_found)
-            .method_not_allowed_fallback(not_allowed)
+        let unless_loopback =
+            middleware::from_fn_with_state(Arc::clone(&plane), auth::require_token_from_afar);
+        let (described, mut document) = OpenApiRouter::with_openapi(openapi::describe_api())
+            .nest("/api/v1", add_fallbacks(build_routes()).layer(authenticated))
+            .routes(routes!(health::check_liveness))
+            .routes(routes!(health::check_readiness))
+            .routes(routes!(health::read_metrics).layer(unless_loopback))
+            .split_for_parts();
+        openapi::add_common_responses(&mut document);
+        described
+            .route("/", get(health::show_home))
+            .fallback(answer_no_such_path)
+            .method_not_allowed_fallback(answer_method_not_allowed)
             .layer(DefaultBodyLimit::max(LARGEST_BODY))
             .layer(names)
-            .layer(middleware::map_response(guarded))
+            .layer(middleware::map_response(add_security_headers))
+            .layer(Extension(Arc::new(document)))
             .with_state(plane)
     }
 }
 
-fn routes() -> Router<Arc<Plane>> {
-    let policy = get(policies::show).put(policies::put).delete(policies::remove);
-    Router::new()
-        .route("/servers", get(servers::list).post(servers::add))
-        .route("/servers/{name}", get(servers::show).delete(servers::remove))
-        .route("/servers/{name}/tools", get(servers::tools))
-        .route("/servers/{name}/refresh", post(servers::refresh))
-        .route("/servers/{name}/policies", get(policies::list))
-        .route("/servers/{name}/policies/{policy}", policy)
-        .route("/servers/{name}/policies/{policy}/versions", get(policies::versions))
-        .route("/policies/check", post(policies::check))
-        .route("/policies/suggest", post(policies::suggest))
-        .route("/grants", get(grants::list).post(grants::create))
-        .route("/grants/{id}", get(grants::show).delete(grants::revoke))
-        .route("/grants/{id}/rotate", post(grants::rotate))
-        .route("/approvals", get(approvals::list))
-        .route("/audit", get(audit::list))
-        .route("/audit/export", get(audit::export))
-        .route("/audit/verify", post(audit::verify))
-        .route("/catalog/servers", get(catalog::list))
-        .route("/catalog/servers/{slug}", get(catalog::server))
-        .route("/catalog/servers/{slug}/tools/{tool}", get(catalog::tool))
-        .route("/status", get(health::status))
-        .fallback(not_found)
-        .method_not_allowed_fallback(not_allowed)
+/// The routes under `/api/v1`. `routes!` takes only handlers that describe
+/// themselves, so that the OpenAPI document has them all.
+fn build_routes() -> OpenApiRouter<Arc<Plane>> {
+    OpenApiRouter::default()
+        .routes(routes!(servers::list, servers::add))
+        .routes(routes!(servers::show, servers::remove))
+        .routes(routes!(servers::list_tools))
+        .routes(routes!(servers::refresh))
+        .routes(routes!(policies::list))
+        .routes(routes!(policies::show, policies::put, policies::remove))
+        .routes(routes!(policies::list_versions))
+        .routes(routes!(policies::check))
+        .routes(routes!(policies::suggest))
+        .routes(routes!(grants::list, grants::create))
+        .routes(routes!(grants::show, grants::revoke))
+        .routes(routes!(grants::rotate))
+        .routes(routes!(approvals::list))
+        .routes(routes!(audit::list))
+        .routes(routes!(audit::export))
+        .routes(routes!(audit::verify))
+        .routes(routes!(catalog::list))
+        .routes(routes!(catalog::show_server))
+        .routes(routes!(catalog::show_tool))
+        .routes(routes!(health::show_status))
+        .routes(routes!(openapi::show))
 }
 
-async fn not_found() -> Problem {
+/// Adds the answers for unknown paths and methods.
+fn add_fallbacks(router: OpenApiRouter<Arc<Plane>>) -> OpenApiRouter<Arc<Plane>> {
+    let (inner, document) = router.split_for_parts();
+    let inner =
+        inner.fallback(answer_no_such_path).method_not_allowed_fallback(answer_method_not_allowed);
+    let mut described = OpenApiRouter::from(inner);
+    *described.get_openapi_mut() = document;
+    described
+}
+
+async fn answer_no_such_path() -> Problem {
     Problem::no_such_path()
 }
 
-async fn not_allowed() -> Problem {
+async fn answer_method_not_allowed() -> Problem {
     Problem::not_allowed()
 }
 
-/// Keeps answers out of caches, and browsers from doing anything clever with them.
-async fn guarded(response: Response) -> Response {
+/// Adds headers that forbid caching, framing and content sniffing.
+async fn add_security_headers(response: Response) -> Response {
     let headers = [
         ("cache-control", "no-store"),
         ("content-security-policy", "default-src 'self'; frame-ancestors 'none'"),
@@ -167,9 +180,9 @@ async fn guarded(response: Response) -> Response {
     (headers, response).into_response()
 }
 
-/// Carries a write to its end even if whoever asked for it goes away meanwhile: a
-/// change that is stored and not in force would be neither.
-async fn whole<T: Send + 'static>(
+/// Runs a write to completion even if the client disconnects meanwhile, so that no
+/// change is stored without being applied.
+async fn run_to_completion<T: Send + 'static>(
     work: impl Future<Output = Result<T, crate::ops::Refused>> + Send + 'static,
 ) -> Result<T, Problem> {
     match tokio::spawn(work).await {

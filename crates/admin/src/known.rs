@@ -4,59 +4,81 @@
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use sluice_catalog::{
-    Catalog, CatalogError, Counts, Evidence, Evident, Found, Hit, Server, Tool, Traits, abilities,
-    reasons_for_policy,
+    Catalog, CatalogError, Counts, Evidence, Evident, Hit, SearchResults, Server, Tool, Traits,
+    abilities, reasons_for_policy,
 };
 use sluice_classify::{Category, Risk};
 use sluice_policy::{ToolSeen, suggest_entry, suggest_policy};
+use utoipa::ToSchema;
+
+use crate::schema::{
+    CatalogStanding, DefinitionPart, EvidenceKind, ToolCategory, ToolRisk, ToolSignal,
+};
 
 /// A server at a glance.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct KnownServer {
     pub slug: String,
     pub name: String,
-    /// `shipped` or `imported`.
+    #[schema(value_type = CatalogStanding)]
     pub standing: &'static str,
     /// Where its definitions came from.
     pub source: String,
+    #[schema(required)]
     pub version: Option<String>,
+    #[schema(required)]
     pub description: Option<String>,
     /// Packages, addresses and repository, where a registry has said them.
+    #[schema(value_type = Option<Object>, required)]
     pub about: Value,
     /// How many; `null` where its tools are not known.
+    #[schema(required)]
     pub tools: Option<u32>,
     /// How many of each category.
+    #[schema(value_type = Option<BTreeMap<String, u32>>, required)]
     pub categories: Option<Map<String, Value>>,
-    /// The worst of its tools.
+    /// The category of its most harmful tool.
+    #[schema(value_type = Option<ToolCategory>, required)]
     pub category: Option<&'static str>,
+    /// The risk of its most harmful tool.
+    #[schema(value_type = Option<ToolRisk>, required)]
     pub risk: Option<&'static str>,
+    /// How many signs of poisoning.
     pub findings: u32,
 }
 
 /// A server with its tools and the policy to start from.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct KnownServerPage {
     #[serde(flatten)]
     pub server: KnownServer,
     pub tool_list: Vec<KnownTool>,
+    #[schema(value_type = Object)]
     pub recommended_policy: Value,
+    /// What that policy does, in words.
     pub recommended_effect: Vec<String>,
 }
 
 /// A tool at a glance.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct KnownTool {
     pub name: String,
+    #[schema(value_type = ToolCategory)]
     pub category: &'static str,
+    #[schema(value_type = ToolRisk)]
     pub risk: &'static str,
+    /// How certain the category is.
+    #[schema(minimum = 0, maximum = 1)]
     pub confidence: f64,
+    #[schema(value_type = Vec<ToolSignal>)]
     pub signals: Vec<&'static str>,
     /// How many signs of poisoning of each kind.
+    #[schema(value_type = BTreeMap<String, u32>)]
     pub findings: Map<String, Value>,
 }
 
 /// A tool that was found, with its server.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct KnownHit {
     pub server: String,
     pub slug: String,
@@ -73,32 +95,44 @@ pub struct KnownFound {
 }
 
 /// All that is known of a tool.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct KnownToolPage {
     pub server: String,
     pub slug: String,
     pub source: String,
     #[serde(flatten)]
     pub tool: KnownTool,
+    #[schema(required)]
     pub description: Option<String>,
+    /// What it lets an agent do.
     pub lets_an_agent: Vec<&'static str>,
+    /// Why it needs a policy.
     pub needs_a_policy_because: Vec<&'static str>,
     pub evidence: Vec<Seen>,
     /// Ids of the attack patterns that fit it.
     pub attacks: Vec<&'static str>,
+    /// The entry for it in a policy under `default: "deny"`.
+    #[schema(value_type = Object)]
     pub recommended_entry: Value,
+    /// What that entry does, in words.
     pub recommended_effect: &'static str,
+    /// Tools of the same kind.
     pub related: Vec<KnownHit>,
 }
 
 /// Something that was seen in a definition.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct Seen {
-    /// A category, a signal or a kind of finding.
+    #[schema(value_type = EvidenceKind)]
     pub says: &'static str,
+    /// An explanation.
+    #[schema(nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
+    #[schema(value_type = DefinitionPart)]
     pub part: &'static str,
+    /// The parameter that it stands in.
+    #[schema(nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parameter: Option<String>,
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -162,8 +196,8 @@ impl From<&Hit> for KnownHit {
     }
 }
 
-impl From<&Found> for KnownFound {
-    fn from(found: &Found) -> KnownFound {
+impl From<&SearchResults> for KnownFound {
+    fn from(found: &SearchResults) -> KnownFound {
         KnownFound {
             servers: found.servers.iter().map(KnownServer::from).collect(),
             tools: found.tools.iter().map(KnownHit::from).collect(),
@@ -211,7 +245,7 @@ impl KnownToolPage {
         tool: &Tool,
     ) -> Result<KnownToolPage, CatalogError> {
         let suggested = suggest_entry(seen(tool));
-        let related = catalog.related(server, tool)?;
+        let related = catalog.related_tools(server, tool)?;
         Ok(KnownToolPage {
             server: server.name.clone(),
             slug: server.slug.clone(),

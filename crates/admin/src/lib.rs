@@ -1,9 +1,10 @@
 //! The JSON API that people and the command line use.
 //!
-//! `ops` is what an administrator can do; `api` puts it on the people's plane,
-//! behind `auth`. The running gateway is known only as a [`Live`].
+//! `ops` has the operations of an administrator; `api` serves them on the admin
+//! listener, behind `auth`. The running gateway is known only as a [`Live`].
 //!
-//! It is large because the API has many nouns; each has one file here and there.
+//! The crate is large because the API has many nouns; each has one file in `ops`
+//! and one in `api`.
 
 mod api;
 mod auth;
@@ -13,6 +14,7 @@ mod failures;
 pub mod known;
 mod live;
 mod ops;
+mod schema;
 pub mod span;
 
 pub use api::{Api, AssessedTool, Settings};

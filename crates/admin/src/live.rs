@@ -7,6 +7,7 @@ use serde::Serialize;
 use sluice_classify::Assessment;
 use sluice_policy::Timestamp;
 use sluice_store::{AttachedPolicy, Grant, Name, Server, TokenHash};
+use utoipa::ToSchema;
 
 /// Something that will be there later.
 pub type Eventual<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -81,12 +82,17 @@ pub struct InForce {
 pub struct TakeError(pub String);
 
 /// A place in a file that is wrong.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct FileProblem {
     pub file: String,
+    /// Line, from 1.
     pub line: usize,
+    /// Column in characters, from 1.
     pub column: usize,
+    /// What is wrong.
     pub message: String,
+    /// How to fix it, if that is known.
+    #[schema(required)]
     pub hint: Option<String>,
 }
 

@@ -1,8 +1,8 @@
-//! What an administrator can do, one file a noun. Nothing here knows HTTP.
+//! The operations of an administrator, one file per noun, without any HTTP types.
 //!
-//! A write is recorded in the transaction that makes it, and holds for the
-//! running gateway before it is answered. One that the gateway cannot take is
-//! undone.
+//! A write and its audit record are one transaction, and the running gateway
+//! applies the write before it is answered. If the gateway cannot apply it, the
+//! write is undone.
 
 mod approvals;
 mod audit;
@@ -19,8 +19,8 @@ use tokio::sync::Mutex;
 
 use self::catalog::Shelf;
 pub(crate) use self::{
-    grants::{GrantPage, Issued, WantedGrant},
-    policies::{Expected, Put},
+    grants::{GrantPage, IssuedToken, WantedGrant},
+    policies::{Expected, PutPolicy},
     servers::WantedServer,
 };
 use crate::live::Live;
@@ -78,12 +78,12 @@ impl Ops {
     }
 }
 
-/// A change that an actor makes, and what its record says.
-fn edit(actor: &Actor, message: String) -> Edit {
+/// A change by this actor, with the message of its audit record.
+fn build_edit(actor: &Actor, message: String) -> Edit {
     Edit { actor: actor.clone(), message }
 }
 
-/// Reads a name, or says what is wrong with it.
-pub(crate) fn name(text: &str) -> Result<Name, Refused> {
+/// Parses a name; the error says what is wrong with it.
+pub(crate) fn parse_name(text: &str) -> Result<Name, Refused> {
     Name::new(text).map_err(|error| Refused::Invalid(error.to_string()))
 }

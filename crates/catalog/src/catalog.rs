@@ -69,7 +69,7 @@ impl Catalog {
     /// The same, or the reason why it cannot be written.
     pub fn open_to_write(path: &Path) -> Result<Catalog, OpenError> {
         let mut connection = connect(path)?;
-        let failed = |error| told(path, error);
+        let failed = |error| open_error(path, error);
         layout::settle(&connection).map_err(failed)?;
         match layout::prepare(&mut connection).map_err(failed)? {
             Kind::Foreign => return Err(OpenError::Foreign(path.to_owned())),
@@ -78,7 +78,7 @@ impl Catalog {
         }
         layout::settle_writer(&connection).map_err(failed)?;
         shipped::put(&mut connection).map_err(|error| match error {
-            shipped::ShippedError::Store(error) => told(path, error),
+            shipped::ShippedError::Store(error) => open_error(path, error),
             other @ shipped::ShippedError::Content => OpenError::Shipped(other),
         })?;
         Ok(Catalog { connection, unkept: None })
@@ -90,7 +90,8 @@ impl Catalog {
     }
 
     fn shipped_alone(unkept: Option<String>) -> Result<Catalog, OpenError> {
-        let mut catalog = Catalog::empty().map_err(|error| told(Path::new(":memory:"), error))?;
+        let mut catalog =
+            Catalog::empty().map_err(|error| open_error(Path::new(":memory:"), error))?;
         shipped::put(&mut catalog.connection).map_err(OpenError::Shipped)?;
         Ok(Catalog { unkept, ..catalog })
     }
@@ -130,10 +131,10 @@ fn connect(path: &Path) -> Result<Connection, OpenError> {
     options.read(true).write(true).create(true).truncate(false).mode(0o600);
     options.open(path).map_err(unwritable)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    Connection::open_with_flags(path, flags).map_err(|error| told(path, error))
+    Connection::open_with_flags(path, flags).map_err(|error| open_error(path, error))
 }
 
-fn told(path: &Path, error: rusqlite::Error) -> OpenError {
+fn open_error(path: &Path, error: rusqlite::Error) -> OpenError {
     let path = path.to_owned();
     match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => OpenError::Locked(path),

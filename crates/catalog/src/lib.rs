@@ -33,6 +33,6 @@ pub use evidence::{Evidence, Evident};
 pub use import::{At, Before, Change, Event, ImportError, Imported, Problem};
 pub use look::{Stats, Taken};
 pub use remove::RemoveError;
-pub use search::{Found, Hit, Query};
+pub use search::{Hit, Query, SearchResults};
 pub use shipped::{BuildError, build};
 pub use slug::{Slugs, slug};

@@ -156,11 +156,11 @@ impl Catalog {
 
     /// Tools of other servers that have the same name.
     pub fn namesakes(&self, server: &Server, tool: &str) -> Result<Vec<Hit>, CatalogError> {
-        Ok(elsewhere(server, self.named(&words::of(tool), MOST_RELATED + 8)?))
+        Ok(elsewhere(server, self.tools_named(&words::of(tool), MOST_RELATED + 8)?))
     }
 
     /// The same, or those that have the same words in their names.
-    pub fn related(&self, server: &Server, tool: &Tool) -> Result<Vec<Hit>, CatalogError> {
+    pub fn related_tools(&self, server: &Server, tool: &Tool) -> Result<Vec<Hit>, CatalogError> {
         let same = self.namesakes(server, &tool.name)?;
         if !same.is_empty() {
             return Ok(same);

@@ -74,7 +74,7 @@ fn words_of(server: &str, row: &Row<'_>) -> rusqlite::Result<String> {
 }
 
 /// Takes everything out that is shipped.
-pub(crate) fn shipped(connection: &Connection) -> rusqlite::Result<()> {
+pub(crate) fn remove_shipped(connection: &Connection) -> rusqlite::Result<()> {
     let mut statement = connection.prepare("SELECT id FROM server WHERE own = 0")?;
     let ids: Vec<i64> =
         statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;

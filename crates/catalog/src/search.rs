@@ -47,7 +47,7 @@ pub struct Query {
 
 /// What fits, the best first.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Found {
+pub struct SearchResults {
     /// Servers with the words in their name or description; none where the query
     /// is about categories, risks or signals, which are traits of tools.
     pub servers: Vec<Server>,
@@ -70,7 +70,7 @@ pub struct Hit {
 
 impl Query {
     /// The categories that are asked for, by themselves and by their risk.
-    fn wanted(&self) -> Vec<Category> {
+    fn matching_categories(&self) -> Vec<Category> {
         let fits = |category: &Category| {
             (self.categories.is_empty() || self.categories.contains(category))
                 && (self.risks.is_empty() || self.risks.contains(&Risk::from(*category)))
@@ -87,7 +87,7 @@ impl Query {
         let mut marks = Vec::new();
         if !(self.categories.is_empty() && self.risks.is_empty()) {
             let wanted: Vec<String> = self
-                .wanted()
+                .matching_categories()
                 .into_iter()
                 .map(|category| format!("\"{}\"", words::category_mark(category)))
                 .collect();
@@ -100,29 +100,29 @@ impl Query {
 
 impl Catalog {
     /// What fits a query.
-    pub fn search(&self, query: &Query) -> Result<Found, CatalogError> {
+    pub fn search(&self, query: &Query) -> Result<SearchResults, CatalogError> {
         let mut asked = words::of(&query.words);
         asked.truncate(MOST_WORDS);
-        if query.wanted().is_empty() {
-            return Ok(Found::default());
+        if query.matching_categories().is_empty() {
+            return Ok(SearchResults::default());
         }
         let nothing_asked = asked.is_empty() && !query.words.trim().is_empty();
         if nothing_asked {
             // A text without any letter or digit is in no name.
-            return Ok(Found::default());
+            return Ok(SearchResults::default());
         }
         let mut tools = self.with_words(&asked, &query.marks(), CANDIDATES)?;
         let signals = Signals::of(query.signals.iter().copied());
         let fits = |hit: &Hit| {
             let has = hit.traits.signals.bits() & signals.bits() == signals.bits();
-            has && query.wanted().contains(&hit.traits.category)
+            has && query.matching_categories().contains(&hit.traits.category)
         };
-        tools.extend(self.named(&asked, MOST_NAMED)?.into_iter().filter(fits));
+        tools.extend(self.tools_named(&asked, MOST_NAMED)?.into_iter().filter(fits));
         rank(&mut tools, &asked);
         let limit = query.limit.clamp(1, MOST_RESULTS);
         let servers = if query.is_about_tools() { Vec::new() } else { self.servers_with(&asked)? };
         let end = query.offset.saturating_add(limit);
-        Ok(Found {
+        Ok(SearchResults {
             more: tools.len() > end || servers.len() > end,
             servers: servers.into_iter().skip(query.offset).take(limit).collect(),
             tools: tools.into_iter().skip(query.offset).take(limit).collect(),
@@ -136,7 +136,7 @@ impl Catalog {
         marks: &[String],
         most: usize,
     ) -> Result<Vec<Hit>, CatalogError> {
-        let asked = asked(words, marks);
+        let asked = index_query(words, marks);
         if asked.is_empty() {
             let rest = format!("ORDER BY tool.id LIMIT {most}");
             return self.hits(&rest, &[]);
@@ -148,7 +148,11 @@ impl Catalog {
     }
 
     /// Tools that are called so, however the words are joined.
-    pub(crate) fn named(&self, words: &[String], most: usize) -> Result<Vec<Hit>, CatalogError> {
+    pub(crate) fn tools_named(
+        &self,
+        words: &[String],
+        most: usize,
+    ) -> Result<Vec<Hit>, CatalogError> {
         if words.is_empty() {
             return Ok(Vec::new());
         }
@@ -173,7 +177,8 @@ impl Catalog {
             "SELECT rowid FROM server_words WHERE server_words MATCH ?1 LIMIT ?2",
         )?;
         let most = i64::try_from(SERVER_CANDIDATES).unwrap_or(i64::MAX);
-        let ids = statement.query_map((asked(words, &[]), most), |row| row.get::<_, i64>(0))?;
+        let ids =
+            statement.query_map((index_query(words, &[]), most), |row| row.get::<_, i64>(0))?;
         let mut by_id = self.connection.prepare_cached(SERVER_BY_ID)?;
         let mut found = Vec::new();
         for id in ids {
@@ -200,7 +205,7 @@ fn hit(row: &Row<'_>) -> rusqlite::Result<Hit> {
 
 /// What the index is asked. Words have only letters and digits, so that no
 /// quotation mark and no operator gets there.
-fn asked(words: &[String], marks: &[String]) -> String {
+fn index_query(words: &[String], marks: &[String]) -> String {
     let mut asked = String::new();
     for word in words {
         // Writing to a string cannot fail.

@@ -50,7 +50,7 @@ pub(crate) fn put(connection: &mut Connection) -> Result<(), ShippedError> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     // Another process may have been faster.
     if !is_there(&transaction, stamp)? {
-        remove::shipped(&transaction)?;
+        remove::remove_shipped(&transaction)?;
         put_lines(&transaction, &lines)?;
         transaction
             .execute("INSERT OR REPLACE INTO meta (name, value) VALUES ('shipped', ?1)", [stamp])?;
@@ -102,11 +102,11 @@ fn put_lines(connection: &Connection, lines: &str) -> Result<(), ShippedError> {
         let read =
             read(document.root(), &sources, waiting.as_ref()).ok_or(ShippedError::Content)?;
         match (read, &mut waiting) {
-            (Line::Tool(tool), Some((_, server))) => {
+            (IndexLine::Tool(tool), Some((_, server))) => {
                 server.tools.get_or_insert_default().push(tool);
             }
-            (Line::Tool(_), None) => return Err(ShippedError::Content),
-            (Line::Server(slug, server), _) => {
+            (IndexLine::Tool(_), None) => return Err(ShippedError::Content),
+            (IndexLine::Server(slug, server), _) => {
                 if let Some((slug, server)) = waiting.replace((slug, server)) {
                     put_server(connection, &mut writer, &slug, &server)?;
                 }
@@ -138,12 +138,16 @@ fn put_server(
 }
 
 /// A line of a server or of a tool.
-enum Line {
+enum IndexLine {
     Server(String, NewServer),
     Tool(NewTool),
 }
 
-fn read(line: Value<'_>, sources: &[String], of: Option<&(String, NewServer)>) -> Option<Line> {
+fn read(
+    line: Value<'_>,
+    sources: &[String],
+    of: Option<&(String, NewServer)>,
+) -> Option<IndexLine> {
     let mut fields = line.items()?;
     let first = fields.next()?;
     if let Some(mut server) = first.items() {
@@ -152,7 +156,7 @@ fn read(line: Value<'_>, sources: &[String], of: Option<&(String, NewServer)>) -
         let source = sources.get(number(server.next()?)?)?.clone();
         let (version, description, about) = (None, None, None);
         let tools = Some(Vec::new());
-        return Some(Line::Server(
+        return Some(IndexLine::Server(
             slug,
             NewServer { name, source, version, description, about, tools },
         ));
@@ -166,7 +170,14 @@ fn read(line: Value<'_>, sources: &[String], of: Option<&(String, NewServer)>) -
     let evidence = fields.next()?.raw().to_owned();
     let words = words::of_tool(&of?.1.name, &name, None, category, signals);
     let traits = Traits { category, confidence, signals, findings };
-    Some(Line::Tool(NewTool { name, description: None, traits, digest: None, evidence, words }))
+    Some(IndexLine::Tool(NewTool {
+        name,
+        description: None,
+        traits,
+        digest: None,
+        evidence,
+        words,
+    }))
 }
 
 fn number(value: Value<'_>) -> Option<usize> {

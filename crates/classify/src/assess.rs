@@ -5,7 +5,7 @@ use std::fmt;
 use crate::{
     Category, Risk,
     definition::Definition,
-    fact::{Facts, Place},
+    fact::{Facts, Location},
     finding::{self, Finding},
     observe::observe,
     reason::{Part, Reason, Spot},
@@ -36,7 +36,7 @@ pub struct Assessment {
 impl Assessment {
     /// The same tool in the category that a server of our own declares for it.
     #[must_use]
-    pub fn declared(self, category: Category) -> Assessment {
+    pub fn with_declared_category(self, category: Category) -> Assessment {
         let quote = "sluicegate/category".to_owned();
         let at = Spot { part: Part::Hint, parameter: None, start: 0, end: quote.len(), quote };
         let text = "declared by the server, which is part of this gateway";
@@ -87,7 +87,7 @@ pub fn classify<'d>(definition: &Definition<'d>, siblings: &Siblings<'d>) -> Ass
 #[derive(Debug)]
 struct Hit<'d> {
     rule: &'static Rule,
-    place: Option<Place<'d>>,
+    place: Option<Location<'d>>,
 }
 
 fn hits<'d>(facts: &Facts<'d>) -> Vec<Hit<'d>> {
@@ -135,8 +135,8 @@ fn reasons(category: Category, hits: &[Hit<'_>]) -> Vec<Reason> {
     found
 }
 
-impl From<Place<'_>> for Spot {
-    fn from(place: Place<'_>) -> Spot {
+impl From<Location<'_>> for Spot {
+    fn from(place: Location<'_>) -> Spot {
         let (start, end) = (place.start as usize, place.end as usize);
         Spot {
             part: place.part,

@@ -141,11 +141,11 @@ struct Written {
 /// Reads the file; `None` if any of it cannot be understood, which a test rules out.
 fn read(text: &str) -> Option<Vec<Attack>> {
     let file: File = toml::from_str(text).ok()?;
-    file.pattern.into_iter().map(Written::understood).collect()
+    file.pattern.into_iter().map(Written::resolve).collect()
 }
 
 impl Written {
-    fn understood(self) -> Option<Attack> {
+    fn resolve(self) -> Option<Attack> {
         let categories = self.categories.iter().map(|name| Category::from_name(name)).collect();
         let signals = self.signals.iter().map(|name| SignalKind::from_name(name)).collect();
         let findings = self.findings.iter().map(|name| FindingKind::from_name(name)).collect();

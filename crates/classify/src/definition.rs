@@ -89,7 +89,7 @@ impl<'d> Parameter<'d> {
 
 impl<'d> Parameter<'d> {
     /// Texts it offers to be sent as they are: its default, a constant, examples.
-    pub(crate) fn offered(&self) -> impl Iterator<Item = &'d str> + use<'d> {
+    pub(crate) fn sample_values(&self) -> impl Iterator<Item = &'d str> + use<'d> {
         let examples = self.schema.get("examples").and_then(Value::items).into_iter().flatten();
         let single = ["default", "const"].into_iter();
         let schema = self.schema;

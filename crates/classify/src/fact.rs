@@ -97,7 +97,7 @@ pub(crate) struct Fact {
 
 /// A place in a definition.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place<'d> {
+pub(crate) struct Location<'d> {
     pub(crate) part: Part,
     /// The parameter, where the part is one or belongs to one.
     pub(crate) parameter: &'d str,
@@ -111,12 +111,12 @@ pub(crate) struct Place<'d> {
 #[derive(Debug, Default)]
 pub(crate) struct Facts<'d> {
     seen: [Classes; Position::ALL.len()],
-    places: Vec<(Position, Classes, Place<'d>)>,
+    places: Vec<(Position, Classes, Location<'d>)>,
 }
 
 impl<'d> Facts<'d> {
     /// Adds what was seen at a place.
-    pub(crate) fn add(&mut self, position: Position, classes: Classes, place: Place<'d>) {
+    pub(crate) fn add(&mut self, position: Position, classes: Classes, place: Location<'d>) {
         let Some(seen) = self.seen.get_mut(position as usize) else { return };
         let both = seen.with(classes);
         // Only what is new needs a place; this also bounds the list.
@@ -127,7 +127,7 @@ impl<'d> Facts<'d> {
     }
 
     /// Adds the class of this name, seen at a place.
-    pub(crate) fn add_class(&mut self, position: Position, class: &str, place: Place<'d>) {
+    pub(crate) fn add_class(&mut self, position: Position, class: &str, place: Location<'d>) {
         if let Some(class) = LEXICON.class(class) {
             let mut classes = Classes::default();
             classes.insert(class);
@@ -145,7 +145,7 @@ impl<'d> Facts<'d> {
     }
 
     /// Where a fact was first seen.
-    pub(crate) fn place(&self, fact: Fact) -> Option<Place<'d>> {
+    pub(crate) fn place(&self, fact: Fact) -> Option<Location<'d>> {
         let found = self
             .places
             .iter()

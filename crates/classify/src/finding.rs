@@ -11,7 +11,7 @@ use aho_corasick::{AhoCorasick, MatchKind};
 
 use crate::{
     definition::{Definition, Parameter},
-    fact::Place,
+    fact::Location,
     reason::{Part, Spot},
     siblings::Siblings,
     words::place,
@@ -111,7 +111,7 @@ static PHRASES: LazyLock<Phrases> = LazyLock::new(|| {
     let lines = lines.filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once(':'));
     let phrases = lines.flat_map(|(kind, phrases)| {
         let kind = FindingKind::from_name(kind);
-        parted(phrases).filter_map(move |phrase| Some((kind?, phrase)))
+        split_phrases(phrases).filter_map(move |phrase| Some((kind?, phrase)))
     });
     let (kinds, phrases): (Vec<FindingKind>, Vec<&str>) = phrases.unzip();
     let automaton = AhoCorasick::builder()
@@ -122,7 +122,7 @@ static PHRASES: LazyLock<Phrases> = LazyLock::new(|| {
 });
 
 /// Phrases parted by ` | `; a bar without spaces belongs to a phrase.
-fn parted(phrases: &str) -> impl Iterator<Item = &str> {
+fn split_phrases(phrases: &str) -> impl Iterator<Item = &str> {
     phrases.split(" | ").map(str::trim).filter(|phrase| !phrase.is_empty())
 }
 
@@ -144,7 +144,7 @@ pub(crate) fn find(
         for value in parameter.values() {
             look(Part::EnumValue, parameter.name, value, &mut found);
         }
-        for value in parameter.offered() {
+        for value in parameter.sample_values() {
             look(Part::Offered, parameter.name, value, &mut found);
         }
     }
@@ -168,7 +168,7 @@ fn look<'d>(part: Part, parameter: &'d str, text: &'d str, found: &mut Vec<Findi
     if text.is_empty() || found.len() >= MOST_FINDINGS {
         return;
     }
-    let at = |start, end| Place { part, parameter, text, start: place(start), end: place(end) };
+    let at = |start, end| Location { part, parameter, text, start: place(start), end: place(end) };
     let before = found.len();
     for hit in PHRASES.automaton.iter().flat_map(|automaton| automaton.find_iter(text)) {
         let Some(kind) = PHRASES.kinds.get(hit.pattern().as_usize()) else { continue };
@@ -177,7 +177,7 @@ fn look<'d>(part: Part, parameter: &'d str, text: &'d str, found: &mut Vec<Findi
             found.push(Finding::new(*kind, at(hit.start(), hit.end())));
         }
     }
-    if let Some((start, end)) = characters::hidden(text) {
+    if let Some((start, end)) = characters::find_hidden(text) {
         found.push(Finding::new(FindingKind::HiddenCharacters, at(start, end)));
     }
     if text.len() > OVERSIZED {
@@ -188,7 +188,7 @@ fn look<'d>(part: Part, parameter: &'d str, text: &'d str, found: &mut Vec<Findi
 }
 
 impl Finding {
-    fn new(kind: FindingKind, at: Place<'_>) -> Finding {
+    fn new(kind: FindingKind, at: Location<'_>) -> Finding {
         Finding { kind, text: kind.text().to_owned(), at: Spot::from(at) }
     }
 }

@@ -5,7 +5,7 @@ mod sentence;
 
 use crate::{
     definition::{Definition, Parameter},
-    fact::{Classes, Fact, Facts, Place, Position},
+    fact::{Classes, Fact, Facts, Location, Position},
     lexicon::LEXICON,
     reason::Part,
     siblings::Siblings,
@@ -52,7 +52,7 @@ fn phrases<'d>(text: &'d str, facts: &mut Facts<'d>) {
         }
         let mut classes = Classes::default();
         classes.insert(class);
-        let at = Place {
+        let at = Location {
             part: Part::Description,
             parameter: "",
             text,
@@ -78,7 +78,7 @@ fn observe_parameter<'d>(parameter: Parameter<'d>, facts: &mut Facts<'d>) {
             facts.add(
                 Position::Param,
                 classes,
-                Place { part, parameter: parameter.name, text, start, end },
+                Location { part, parameter: parameter.name, text, start, end },
             );
         }
     }
@@ -87,7 +87,7 @@ fn observe_parameter<'d>(parameter: Parameter<'d>, facts: &mut Facts<'d>) {
     }
     if let Some(value) = http_method(parameter) {
         let (part, text, end) = (Part::EnumValue, value, place(value.len()));
-        let at = Place { part, parameter: parameter.name, text, start: 0, end };
+        let at = Location { part, parameter: parameter.name, text, start: 0, end };
         facts.add_class(Position::Action, "http", at);
         return;
     }
@@ -98,7 +98,7 @@ fn observe_parameter<'d>(parameter: Parameter<'d>, facts: &mut Facts<'d>) {
         facts.add(
             Position::Action,
             lead.classes,
-            Place { part, parameter: parameter.name, text, start, end },
+            Location { part, parameter: parameter.name, text, start, end },
         );
     }
 }
@@ -121,7 +121,7 @@ fn hints<'d>(definition: &Definition<'d>, facts: &mut Facts<'d>) {
             continue;
         }
         let end = place(hint.len());
-        let at = Place { part: Part::Hint, parameter: "", text: hint, start: 0, end };
+        let at = Location { part: Part::Hint, parameter: "", text: hint, start: 0, end };
         facts.add_class(Position::Hint, class, at);
     }
 }

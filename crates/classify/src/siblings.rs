@@ -2,7 +2,7 @@
 
 use crate::{
     definition::Definition,
-    fact::{Facts, Place, Position},
+    fact::{Facts, Location, Position},
     finding::skeleton,
     lexicon::LEXICON,
     observe::Lead,
@@ -49,13 +49,14 @@ impl<'d> Siblings<'d> {
             let classes = known.noun.with(known.verb);
             if !classes.is_empty() {
                 let (start, end) = (word.start, word.end);
-                let at = Place { part: Part::Server, parameter: "", text: self.server, start, end };
+                let at =
+                    Location { part: Part::Server, parameter: "", text: self.server, start, end };
                 facts.add(Position::Server, classes, at);
             }
         }
         if self.mostly_read {
             let text = "most of them read";
-            let at = Place {
+            let at = Location {
                 part: Part::Siblings,
                 parameter: "",
                 text,

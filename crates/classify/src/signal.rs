@@ -5,7 +5,7 @@ use std::fmt;
 use crate::{
     Category,
     definition::{Definition, Parameter},
-    fact::{Fact, Facts, Place, Position},
+    fact::{Fact, Facts, Location, Position},
     lexicon::LEXICON,
     reason::{Part, Spot},
     words::{self, place},
@@ -90,7 +90,7 @@ pub(crate) fn find(
     // Reading many things, or about rights, is not yet a danger.
     if category >= Category::Write {
         for (kind, class) in [(SignalKind::Bulk, "bulk"), (SignalKind::Admin, "admin")] {
-            if let Some(at) = seen(facts, &[Position::Name, Position::Param], class) {
+            if let Some(at) = find_class(facts, &[Position::Name, Position::Param], class) {
                 add(&mut found, kind, at);
             }
         }
@@ -102,7 +102,7 @@ pub(crate) fn find(
     found
 }
 
-fn add(found: &mut Vec<Signal>, kind: SignalKind, at: Place<'_>) {
+fn add(found: &mut Vec<Signal>, kind: SignalKind, at: Location<'_>) {
     if !found.iter().any(|signal| signal.kind == kind) {
         found.push(Signal { kind, at: Spot::from(at) });
     }
@@ -113,7 +113,7 @@ fn of_parameter<'d>(
     parameter: &Parameter<'d>,
     facts: &Facts<'d>,
     category: Category,
-) -> Option<(SignalKind, Place<'d>)> {
+) -> Option<(SignalKind, Location<'d>)> {
     let is_text = parameter.is_free_text();
     for word in words::of_name(parameter.name) {
         let classes = words::stems(word.as_str(), |word| LEXICON.parameter(word));
@@ -121,8 +121,9 @@ fn of_parameter<'d>(
             classes.zip(LEXICON.class(class)).is_some_and(|(classes, class)| classes.has(class))
         };
         let is_run = || is("code") && category == Category::Execute;
-        let is_asked =
-            || is("query") && seen(facts, &[Position::Name, Position::Topic], "sql").is_some();
+        let is_asked = || {
+            is("query") && find_class(facts, &[Position::Name, Position::Topic], "sql").is_some()
+        };
         let kind = if is_text && (is("command") || is("sql") || is_run() || is_asked()) {
             SignalKind::FreeFormCode
         } else if is("url") && (is_text || parameter.is_list()) {
@@ -134,7 +135,7 @@ fn of_parameter<'d>(
         } else {
             continue;
         };
-        let at = Place {
+        let at = Location {
             part: Part::Parameter,
             parameter: parameter.name,
             text: parameter.name,
@@ -153,16 +154,16 @@ fn is_place_in_list(parameter: &str) -> bool {
 }
 
 /// Where words of a class stand, in the first of these positions that has any.
-fn seen<'d>(facts: &Facts<'d>, positions: &[Position], class: &str) -> Option<Place<'d>> {
+fn find_class<'d>(facts: &Facts<'d>, positions: &[Position], class: &str) -> Option<Location<'d>> {
     let class = LEXICON.class(class)?;
     positions.iter().find_map(|position| facts.place(Fact { position: *position, class }))
 }
 
 /// What says that a tool reaches beyond its server.
-fn reach<'d>(definition: &Definition<'d>, facts: &Facts<'d>) -> Option<Place<'d>> {
+fn reach<'d>(definition: &Definition<'d>, facts: &Facts<'d>) -> Option<Location<'d>> {
     if definition.hint("openWorldHint") == Some(true) {
         let text = "openWorldHint";
-        return Some(Place {
+        return Some(Location {
             part: Part::Hint,
             parameter: "",
             text,
@@ -170,6 +171,6 @@ fn reach<'d>(definition: &Definition<'d>, facts: &Facts<'d>) -> Option<Place<'d>
             end: place(text.len()),
         });
     }
-    seen(facts, &[Position::Name, Position::Topic], "world")
-        .or_else(|| seen(facts, &[Position::Param], "url"))
+    find_class(facts, &[Position::Name, Position::Topic], "world")
+        .or_else(|| find_class(facts, &[Position::Param], "url"))
 }

@@ -28,7 +28,7 @@ pub(crate) use config::draw_problems;
 
 use crate::output::{Done, remark};
 
-/// The gateway between AI agents and the tools they call.
+/// A gateway between AI agents and MCP servers.
 #[derive(Debug, Parser)]
 #[command(name = "sluice", version, arg_required_else_help = true)]
 pub(crate) struct Arguments {
@@ -43,39 +43,39 @@ pub(crate) struct Arguments {
 enum Command {
     /// Run the gateway
     Up(up::Up),
-    /// Stand in front of a server that a client starts as a command
+    /// Run a gateway over stdio, for a client that starts its server as a command
     Wrap(wrap::Wrap),
     /// Call a tool through the gateway, as an agent would
     Call(call::Call),
-    /// The servers that calls can be forwarded to
+    /// Manage the servers behind the gateway
     #[command(subcommand)]
     Server(server::Command),
-    /// Check, test, explain, import and compare policies, and put them in force
+    /// Check, test, explain, import, compare and activate policies
     #[command(subcommand)]
     Policy(policy::Command),
-    /// What agents may use: their tokens
+    /// Manage grants: the tokens with which agents connect
     #[command(subcommand)]
     Grant(grant::Command),
-    /// The audit log: what was called, and what came of it
+    /// Read, export and verify the audit log
     Log(Box<log::Log>),
-    /// The running gateway, and the versions of its configuration and policies in force
+    /// Show the running gateway and the active versions of its configuration and policies
     Status(status::Status),
-    /// The MCP servers that clients on this machine are configured to use
+    /// List and protect the MCP servers that clients on this machine use
     Stack(Box<stack::Stack>),
-    /// The Pharo Smalltalk Interop MCP server, on standard input and output
+    /// Run the Pharo Smalltalk Interop MCP server over stdio
     Pharo(pharo::Pharo),
-    /// Connect to a server, and say what its tools can do and how to hold them
+    /// Connect to a server and report what its tools can do and how to restrict them
     Scan(scan::ScanCommand),
-    /// Say what tools can do, from their definitions
+    /// Classify tools by their definitions
     Classify(classify::Classify),
-    /// What is known of servers and their tools, here and elsewhere
+    /// Search and extend the catalogue of known servers and tools
     #[command(subcommand)]
     Catalog(catalog::Command),
-    /// Show the configuration that would be in force, or what is wrong with it
+    /// Check the configuration and show the effective settings
     Config(config::Show),
     /// Print a completion script for a shell
     Completions(completions::Completions),
-    /// Run a command and end all of it when standard input closes
+    /// Run a command, and stop it with all its child processes when standard input closes
     #[command(hide = true)]
     Supervise(supervise::Supervise),
 }

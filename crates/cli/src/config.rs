@@ -51,10 +51,10 @@ pub(crate) struct Overrides {
     /// The configuration file [default: sluice.toml, if there is one]
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Where agents connect to [default: 127.0.0.1:8787]
+    /// Address of the agent listener [default: 127.0.0.1:8787]
     #[arg(long, value_name = "ADDR", value_parser = address)]
     pub(crate) listen: Option<SocketAddr>,
-    /// Where people and commands connect to [default: 127.0.0.1:8788]
+    /// Address of the admin listener [default: 127.0.0.1:8788]
     #[arg(long, value_name = "ADDR", value_parser = address)]
     pub(crate) admin: Option<SocketAddr>,
     /// The data directory, which is a flag of every command.

@@ -166,7 +166,7 @@ impl Scan {
     /// The policy to start from.
     pub(crate) fn policy(&self) -> SuggestedPolicy {
         suggest_policy(
-            self.tools.iter().map(|tool| ToolSeen::assessed(&tool.name, &tool.assessment)),
+            self.tools.iter().map(|tool| ToolSeen::from_assessment(&tool.name, &tool.assessment)),
         )
     }
 

@@ -1,6 +1,9 @@
-//! House rules that no compiler checks: layers, lengths, head comments, links.
+//! House rules that no compiler checks: layers, lengths, head comments, names, links.
 
 #![cfg(test)]
+
+#[path = "tidy/names.rs"]
+mod names;
 
 use std::{
     collections::BTreeSet,
@@ -15,11 +18,12 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("policy", &["classify", "wire"]),
     ("catalog", &["classify", "wire"]),
     ("store", &["policy", "classify", "wire"]),
-    ("http", &["wire"]),
-    ("stdio", &["wire", "http"]),
+    ("expiring", &[]),
+    ("http", &["wire", "expiring"]),
+    ("stdio", &["wire", "http", "expiring"]),
     ("builtin", &["wire", "http", "stdio"]),
     ("upstream", &["wire", "http", "stdio", "builtin"]),
-    ("bridge", &["wire", "http", "upstream"]),
+    ("bridge", &["wire", "http", "upstream", "expiring"]),
     ("pharo", &["wire", "http", "builtin"]),
     ("demo", &["wire", "builtin"]),
     ("stack", &["wire", "classify"]),
@@ -28,7 +32,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         "gateway",
         &[
             "wire", "classify", "policy", "store", "http", "stdio", "builtin", "upstream",
-            "bridge", "listener",
+            "bridge", "listener", "expiring",
         ],
     ),
     ("admin", &["wire", "classify", "catalog", "policy", "store", "listener"]),
@@ -109,6 +113,17 @@ fn documents_stay_within_their_length() {
         let lines = read(&root().join(document)).lines().count();
         assert!(lines <= most, "{document} has {lines} lines, at most {most}");
     }
+}
+
+#[test]
+fn the_lexicon_holds_only_terms_of_our_own() {
+    const MOST_TERMS: usize = 40;
+    let lexicon = read(&root().join("docs/lexicon.md"));
+    let rows = lexicon.lines().filter(|line| line.starts_with("| ")).skip(2);
+    let terms: Vec<_> = rows.filter_map(|row| row.split(" | ").next()).collect();
+    let (count, is_sorted) = (terms.len(), terms.is_sorted());
+    assert!(count <= MOST_TERMS, "{count} terms, at most {MOST_TERMS}");
+    assert!(is_sorted && count > 0, "the terms are not in alphabetical order");
 }
 
 #[test]

@@ -56,7 +56,7 @@ impl<'a> Arguments<'a> {
         let whole = value
             .as_number()
             .and_then(Decimal::read)
-            .and_then(|number| number.scaled(0))
+            .and_then(|number| number.to_units(0))
             .and_then(|number| usize::try_from(number).ok())
             .filter(|number| range.contains(number));
         let (from, to) = (range.start(), range.end());
@@ -68,7 +68,7 @@ impl<'a> Arguments<'a> {
         self.get(key)
             .and_then(Value::as_number)
             .and_then(Decimal::read)
-            .and_then(|number| number.scaled(2))
+            .and_then(|number| number.to_units(2))
             .and_then(|cents| i64::try_from(cents).ok())
             .map(Money::from_cents)
             .filter(|&amount| amount > Money::ZERO && amount <= LARGEST_PAYMENT)

@@ -47,13 +47,13 @@ impl Decimal {
     }
 
     /// How many units of the given place it is, if it is a whole number of them.
-    pub(crate) fn scaled(self, places: u32) -> Option<i128> {
+    pub(crate) fn to_units(self, places: u32) -> Option<i128> {
         self.units.checked_mul(power_of_ten(places.checked_sub(self.places)?)?)
     }
 
     pub(crate) fn plus(self, other: Decimal) -> Option<Decimal> {
         let places = self.places.max(other.places);
-        let units = self.scaled(places)?.checked_add(other.scaled(places)?)?;
+        let units = self.to_units(places)?.checked_add(other.to_units(places)?)?;
         Some(Decimal { units, places }.normal())
     }
 
@@ -62,7 +62,7 @@ impl Decimal {
         Decimal { units, places: self.places + other.places }.normal().within_bounds()
     }
 
-    pub(crate) fn negated(self) -> Option<Decimal> {
+    pub(crate) fn negate(self) -> Option<Decimal> {
         Some(Decimal { units: self.units.checked_neg()?, ..self })
     }
 
@@ -136,7 +136,7 @@ mod tests {
         assert_eq!(read("0.5").times(read("0.20")), Some(read("0.1")));
         assert_eq!(read("0.0000000001").times(read("0.0000000001")), None);
         assert_eq!(read("1e20").times(read("1e20")), None);
-        assert_eq!(read("12.345").scaled(2), None);
-        assert_eq!(read("12.3").scaled(2), Some(1230));
+        assert_eq!(read("12.345").to_units(2), None);
+        assert_eq!(read("12.3").to_units(2), Some(1230));
     }
 }

@@ -68,17 +68,17 @@ impl Invoice {
         self.amount
     }
 
-    pub(crate) fn owed(&self) -> Money {
+    pub(crate) fn amount_owed(&self) -> Money {
         self.owed
     }
 
-    pub(crate) fn paid(&self) -> Money {
+    pub(crate) fn amount_paid(&self) -> Money {
         self.amount.less(self.owed)
     }
 }
 
 impl Ledger {
-    pub(crate) fn seeded() -> Self {
+    pub(crate) fn with_sample_data() -> Self {
         Ledger {
             balance: Money::of(1000, 0),
             invoices: [

@@ -54,8 +54,8 @@ impl Demo {
         // string in JSON runs over the end of a line, so none is changed.
         let tools = include_str!("tools.json").lines().map(str::trim).collect();
         let state = State {
-            notes: Notes::seeded(),
-            ledger: Ledger::seeded(),
+            notes: Notes::with_sample_data(),
+            ledger: Ledger::with_sample_data(),
             last: Decimal::ZERO,
             pings: 0,
         };

@@ -37,7 +37,7 @@ const SEEDS: [(&str, &str); 3] = [
 ];
 
 impl Notes {
-    pub(crate) fn seeded() -> Self {
+    pub(crate) fn with_sample_data() -> Self {
         let mut notes = Notes { notes: Vec::new(), last: 0 };
         for (title, text) in SEEDS {
             notes.push(title, text);

@@ -55,7 +55,7 @@ impl Reader<'_, '_> {
         let mut total = self.product()?;
         while let Some(sign) = self.tokens.next_if(|token| matches!(*token, "+" | "-")) {
             let value = self.product()?;
-            let value = if sign == "-" { value.negated() } else { Some(value) };
+            let value = if sign == "-" { value.negate() } else { Some(value) };
             total = value.and_then(|value| total.plus(value)).ok_or_else(too_many_digits)?;
         }
         Ok(total)
@@ -76,7 +76,7 @@ impl Reader<'_, '_> {
         }
         let token = self.tokens.next().ok_or("the expression ends where a value is expected")?;
         let value = match token {
-            "-" => self.value()?.negated().ok_or_else(too_many_digits)?,
+            "-" => self.value()?.negate().ok_or_else(too_many_digits)?,
             "(" => {
                 let value = self.sum()?;
                 self.expect(")")?;
@@ -113,16 +113,20 @@ impl Reader<'_, '_> {
     /// One value a row, in hundredths: a note's is how many characters it has.
     fn rows(&self, name: &str) -> Result<Vec<i64>, String> {
         let invoices = self.state.ledger.invoices().iter();
-        let open = |invoice: &&Invoice| invoice.owed().cents() > 0;
-        let begun = |invoice: &&Invoice| invoice.paid().cents() > 0;
+        let open = |invoice: &&Invoice| invoice.amount_owed().cents() > 0;
+        let begun = |invoice: &&Invoice| invoice.amount_paid().cents() > 0;
         Ok(match name {
             "notes" => {
                 let lengths = self.state.notes.lengths();
                 lengths.filter_map(|length| i64::try_from(length * 100).ok()).collect()
             }
             "invoices" => invoices.map(|invoice| invoice.amount().cents()).collect(),
-            "invoices.open" => invoices.filter(open).map(|open| open.owed().cents()).collect(),
-            "invoices.paid" => invoices.filter(begun).map(|begun| begun.paid().cents()).collect(),
+            "invoices.open" => {
+                invoices.filter(open).map(|open| open.amount_owed().cents()).collect()
+            }
+            "invoices.paid" => {
+                invoices.filter(begun).map(|begun| begun.amount_paid().cents()).collect()
+            }
             _ => {
                 return Err(format!(
                     "`{name}` are no rows: \

@@ -6,9 +6,9 @@ mod json;
 mod rewrite;
 mod server_request;
 
-use std::{pin::pin, sync::Arc};
+use std::sync::Arc;
 
-use http::{HeaderName, HeaderValue, Response, StatusCode, header};
+use http::{Response, StatusCode, header};
 use sluice_http::AnswerBody;
 use sluice_http::headers::SESSION;
 use sluice_wire::{
@@ -20,9 +20,10 @@ use crate::{
     body::ClientBody,
     forward::Answered,
     receive::{CollectError, collect},
-    refusal::{self, Refusal},
+    refusal::Refusal,
+    response,
     session::Session,
-    settle::Settlement,
+    settle::{CallFailure, Settlement},
     visit::Visit,
 };
 
@@ -76,9 +77,7 @@ pub(crate) async fn relay(
     let session = begun.and_then(|upstream| Session::begin(visit, upstream));
     let status = parts.status;
     let relayed = match (status.as_u16(), media_type(&parts.headers)) {
-        (200..=201, MediaType::Json) => {
-            pin!(json::relay(visit, expected, body, settlement.take())).await
-        }
+        (200..=201, MediaType::Json) => json::relay(visit, expected, body, settlement.take()).await,
         (200..=201, MediaType::Events) => {
             Box::pin(EventStream::relay(visit, expected, body, settlement.take())).await
         }
@@ -95,7 +94,7 @@ pub(crate) async fn relay(
         _ => Err(Refusal::answered_with(status)),
     };
     if let (Err(refusal), Some(mut settlement)) = (&relayed, settlement) {
-        settlement.fail(&format!("{refusal:?}"));
+        settlement.fail(&CallFailure::of(refusal));
     }
     let mut answer = relayed?;
     if let Some(session) = session {
@@ -163,13 +162,13 @@ async fn failure(
         _ => false,
     };
     let passed = match read {
-        Ok(document) if is_failure(&document) => Ok(refusal::json(status, document.into_text())),
+        Ok(document) if is_failure(&document) => Ok(response::json(status, document.into_text())),
         _ if is_discovery && LEGACY.contains(&status.as_u16()) => Err(Refusal::LegacyServer),
         _ if status == StatusCode::NOT_FOUND && visit.session.is_some() => Err(Refusal::Session),
         _ => Err(Refusal::answered_with(status)),
     };
     if let Some(mut settlement) = settlement {
-        settlement.fail(&format!("the server answered with status {}", status.as_u16()));
+        settlement.fail(&CallFailure::Status(status.as_u16()));
     }
     passed
 }
@@ -222,14 +221,4 @@ fn unreadable(refusal: &json_text::Refusal) -> String {
         json_text::Reason::DuplicateKey(_) => "the answer has a key twice".into(),
         _ => format!("the answer is not valid JSON: {}", refusal.reason),
     }
-}
-
-/// The head of an event stream.
-pub(crate) fn event_stream(body: ClientBody) -> Response<ClientBody> {
-    let mut answer = Response::new(body);
-    let headers = answer.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
-    headers.insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
-    answer
 }

@@ -14,12 +14,13 @@ use std::{
 
 use arc_swap::ArcSwapOption;
 use sluice_classify::{Assessment, Category, Definition, Siblings, classify};
+use sluice_expiring::{ExpiringMap, Limits};
 use sluice_policy::{Facts, ToolFacts};
 use sluice_upstream::Upstream;
 use sluice_wire::json::{Bounds, Document, Value};
 use tokio::time::Instant;
 
-use crate::snapshot::Link;
+use crate::link::Link;
 
 /// A list older than this is learnt again, beside the call that noticed.
 const FRESH: Duration = Duration::from_mins(5);
@@ -44,7 +45,17 @@ pub(crate) struct Tools {
     /// Whether the server has introduced itself as one without tasks.
     lacks_tasks: AtomicBool,
     /// Which grant began a task.
-    tasks: Mutex<HashMap<String, Arc<str>>>,
+    tasks: Mutex<Tasks>,
+}
+
+/// The grant of each task that was begun.
+#[derive(Debug)]
+struct Tasks(ExpiringMap<String, Arc<str>>);
+
+impl Default for Tasks {
+    fn default() -> Tasks {
+        Tasks(ExpiringMap::new(Limits { entries: MOST_TASKS, ..Limits::NONE }))
+    }
 }
 
 /// All tools of a server.
@@ -151,13 +162,13 @@ fn assessed<'d>(
     siblings: &Siblings<'d>,
 ) -> Assessment {
     let assessment = classify(definition, siblings);
-    if !matches!(link.upstream, Upstream::Builtin(_)) {
+    if !matches!(link.state.upstream, Upstream::Builtin(_)) {
         return assessment;
     }
     let declared =
         tool.get("_meta").and_then(|meta| meta.get("sluicegate/category")).and_then(Value::as_str);
     match declared.and_then(Category::from_name) {
-        Some(category) => assessment.declared(category),
+        Some(category) => assessment.with_declared_category(category),
         None => assessment,
     }
 }
@@ -210,7 +221,7 @@ impl Tools {
         bounds: &Bounds,
         tool: &str,
     ) -> Option<Arc<ToolList>> {
-        let tools = &link.tools;
+        let tools = &link.state.tools;
         let known = tools.known.load_full();
         let is_suspect = tools.is_suspect.load(Ordering::Relaxed);
         match known {
@@ -239,7 +250,7 @@ impl Tools {
 
     /// Asks the server, unless somebody else has just done so.
     pub(crate) async fn learn(link: &Arc<Link>, bounds: &Bounds) -> Option<Arc<ToolList>> {
-        let tools = &link.tools;
+        let tools = &link.state.tools;
         let begun = Instant::now();
         let mut asked = tools.asking.lock().await;
         let is_suspect = tools.is_suspect.load(Ordering::Relaxed);
@@ -274,14 +285,30 @@ impl Tools {
     /// Remembers which grant a task belongs to.
     pub(crate) fn remember_task(&self, grant: &str, task: &str) {
         let Ok(mut tasks) = self.tasks.lock() else { return };
-        if tasks.len() >= MOST_TASKS {
-            tasks.clear();
-        }
-        tasks.insert(task.to_owned(), grant.into());
+        tasks.0.insert(task.to_owned(), grant.into(), 0, Instant::now().into_std());
     }
 
     /// Whether a task is known to be this grant's.
     pub(crate) fn is_task_of(&self, grant: &str, task: &str) -> bool {
-        self.tasks.lock().is_ok_and(|tasks| tasks.get(task).is_some_and(|owner| **owner == *grant))
+        self.tasks
+            .lock()
+            .is_ok_and(|tasks| tasks.0.get(task).is_some_and(|owner| **owner == *grant))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MOST_TASKS, Tools};
+
+    #[tokio::test]
+    async fn the_oldest_task_is_forgotten_and_no_other() {
+        let tools = Tools::default();
+        for number in 0..=MOST_TASKS {
+            tools.remember_task("alice", &number.to_string());
+        }
+        assert!(!tools.is_task_of("alice", "0"));
+        for number in ["1".to_owned(), MOST_TASKS.to_string()] {
+            assert!(tools.is_task_of("alice", &number) && !tools.is_task_of("bob", &number));
+        }
     }
 }

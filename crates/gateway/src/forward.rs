@@ -1,8 +1,6 @@
 //! Sending one permitted request upstream: the body as it was judged, and only
 //! the headers that are meant to travel.
 
-use std::pin::pin;
-
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, header};
 use sluice_bridge::Caller;
@@ -10,7 +8,12 @@ use sluice_http::headers::{REVISION, SESSION};
 use sluice_http::{AnswerBody, SendError};
 use sluice_wire::mcp::header_text;
 
-use crate::{decide::Permit, refusal::Refusal, settle::Settlement, visit::Visit};
+use crate::{
+    decide::Permit,
+    refusal::Refusal,
+    settle::{CallFailure, Settlement},
+    visit::Visit,
+};
 
 /// Headers of the client that travel unchanged in either era.
 const PASSING: [HeaderName; 5] = [
@@ -58,8 +61,7 @@ pub(crate) async fn forward(
         settlement.sending();
     }
     let link = &visit.server.link;
-    // Pinned where it is: it is large, and would be moved several times.
-    let sending = pin!(link.send(visit.revision.era(), request, || caller(visit)));
+    let sending = link.send(visit.revision.era(), request, || caller(visit));
     let sent = tokio::time::timeout(link.timeout, sending).await;
     match sent {
         Ok(Ok(answer)) => {
@@ -74,9 +76,9 @@ pub(crate) async fn forward(
         }
         Err(_) => {
             if let Some(mut settlement) = settlement {
-                settlement.fail("the server did not answer in time");
+                settlement.fail(&CallFailure::Timeout);
             }
-            let words = link.upstream.words_at_start();
+            let words = link.state.upstream.words_at_start();
             Err(words.map_or_else(Refusal::timeout, |words| {
                 Refusal::late(format!("the server has not started in time: \"{words}\""))
             }))
@@ -93,20 +95,21 @@ fn caller(visit: &Visit) -> Caller {
 
 async fn failed(settlement: Option<Settlement>, error: &SendError) -> Refusal {
     let why = match error {
-        SendError::NotSent(_) => "the server cannot be reached",
-        SendError::NotStarted(why) | SendError::BadAnswer(why) => why,
-        SendError::Lost(_) => "the connection to the server was lost",
+        SendError::NotSent(_) => CallFailure::Unreachable,
+        SendError::NotStarted(why) => CallFailure::NotStarted(why.clone()),
+        SendError::BadAnswer(why) => CallFailure::BadAnswer(why.clone()),
+        SendError::Lost(_) => CallFailure::ConnectionLost,
     };
     match (settlement, error) {
         (Some(mut settlement), SendError::NotSent(_) | SendError::NotStarted(_)) => {
-            settlement.give_back(why).await;
+            settlement.give_back(&why).await;
         }
         (Some(mut settlement), SendError::Lost(_) | SendError::BadAnswer(_)) => {
-            settlement.fail(why);
+            settlement.fail(&why);
         }
         (None, _) => {}
     }
-    Refusal::bad_gateway(why)
+    why.to_refusal()
 }
 
 /// Boxed, because it is handed on several times.
@@ -137,9 +140,7 @@ fn made(visit: &Visit, outgoing: Outgoing) -> Box<Request<Bytes>> {
             headers.insert(LAST_EVENT, last.clone());
         }
     }
-    for (name, value) in &visit.server.link.headers {
-        headers.insert(name.clone(), value.clone());
-    }
+    visit.server.link.credential.add_to(headers);
     request
 }
 

@@ -100,7 +100,9 @@ impl Gateway {
         let inner = &self.inner;
         let before = inner.snapshot.load_full();
         let next = Snapshot::build(configuration, &before, &inner.settings, &inner.builtins)?;
-        inner.snapshot.store(Arc::new(next));
+        let next = Arc::new(next);
+        inner.snapshot.store(Arc::clone(&next));
+        next.take_effect(configuration, &before);
         inner.grants.replace(&configuration.grants);
         inner.announce();
         Ok(())
@@ -120,14 +122,14 @@ impl Gateway {
             Arc::clone(&server.link)
         };
         if fresh {
-            link.tools.suspect();
+            link.state.tools.suspect();
         }
-        let known = link.tools.known().filter(|_| !fresh);
+        let known = link.state.tools.known().filter(|_| !fresh);
         let list = match known {
             Some(known) => known,
             None => Tools::learn(&link, &self.inner.settings.answer_bounds())
                 .await
-                .ok_or_else(|| link.tools.failure())?,
+                .ok_or_else(|| link.state.tools.failure())?,
         };
         let shown = |(name, assessment, definition): (&str, &Assessment, &str)| KnownTool {
             name: name.to_owned(),

@@ -23,10 +23,10 @@ use sluice_wire::rpc::Id;
 use tokio::sync::{Notify, Semaphore, mpsc};
 
 use crate::{
-    answer::event_stream,
     body::{ClientBody, Cut},
     gateway::Standing,
     refusal::Refusal,
+    response,
     seal::Purpose,
     stream::{Channel, KEEP_ALIVE, WAITING, accepts_events, handed_over, list_changed},
 };
@@ -178,7 +178,7 @@ pub(crate) fn open(target: impl Into<Target>) -> Result<Response<ClientBody>, Re
             connected.run(messages, &body, standing).await;
         }
     });
-    Ok(event_stream(ClientBody::stream(Channel(receiver))))
+    Ok(response::event_stream(ClientBody::stream(Channel(receiver))))
 }
 
 /// A client as long as its stream stands; dropped, it can no longer be found, and

@@ -1,8 +1,6 @@
 //! Taking connections: in the clear or by TLS, HTTP/1.1 or 2, and ending in
 //! good order.
 
-mod in_one;
-mod in_place;
 mod probe;
 mod threads;
 
@@ -24,12 +22,11 @@ use tokio::{
 };
 use tokio_rustls::TlsAcceptor;
 
+use self::threads::Seat;
 pub use self::threads::{Commits, Threads};
-use self::{in_one::InOne, in_place::InPlace, threads::Seat};
 use crate::{
     gateway::{Gateway, Standing},
     plane::{self, Peer},
-    shelf::Housed,
 };
 
 /// How long a client may take over a handshake, or over the headers of a request.
@@ -177,21 +174,21 @@ impl Gateway {
             let (runtime, seat) = threads.seat();
             (runtime, Some(seat))
         };
-        runtime.spawn(InPlace::new(async move {
+        runtime.spawn(async move {
             let Ok(stream) = TcpStream::from_std(stream) else { return };
             let peer = Peer { address: address.ip(), is_tls: tls.is_some() };
             let service = {
                 let gateway = Arc::clone(&gateway);
                 service_fn(move |request: Request<Incoming>| {
                     let gateway = Arc::clone(&gateway);
-                    // A connection would keep room for it even while it is idle.
-                    Housed::new(|| plane::answer(gateway, request, peer))
+                    // Boxed, so that an idle connection does not reserve memory for it.
+                    Box::pin(plane::answer(gateway, request, peer))
                 })
             };
             match tls {
                 None => {
                     let builder = builder();
-                    let connection = builder.serve_connection(InOne(TokioIo::new(stream)), service);
+                    let connection = builder.serve_connection(TokioIo::new(stream), service);
                     let connection = connection.into_owned();
                     drop(builder);
                     let _ = watcher.watch(connection).await;
@@ -212,7 +209,7 @@ impl Gateway {
                 }
             }
             drop::<(Standing, Option<Seat>)>((standing, seat));
-        }));
+        });
     }
 }
 
@@ -223,6 +220,8 @@ fn builder() -> auto::Builder<TokioExecutor> {
         .timer(TokioTimer::new())
         .header_read_timeout(PATIENCE)
         .max_buf_size(MOST_HEADERS)
+        // Answers are small: copying one costs less than a vectored write.
+        .writev(false)
         .http2()
         .timer(TokioTimer::new())
         .max_header_list_size(u32::try_from(MOST_HEADERS).unwrap_or(u32::MAX))

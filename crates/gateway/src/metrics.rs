@@ -185,7 +185,7 @@ impl Metrics {
 
     /// A decision was made.
     pub(crate) fn decided(&self, visit: &Visit, record: &Record) {
-        let tools = visit.server.link.tools.known();
+        let tools = visit.server.link.state.tools.known();
         let tool = match &record.tool {
             Some(tool) if tools.is_some_and(|tools| tools.has(tool)) => Arc::clone(tool),
             Some(_) => Arc::clone(&self.unknown),

@@ -1,7 +1,7 @@
 //! The agents' plane: what each path is for, and the checks before any message,
 //! in their order.
 
-use std::{convert::Infallible, net::IpAddr, panic::AssertUnwindSafe, pin::pin, sync::Arc};
+use std::{convert::Infallible, net::IpAddr, panic::AssertUnwindSafe, sync::Arc};
 
 use futures_util::FutureExt as _;
 use http::{HeaderValue, Method, Request, Response, StatusCode, Version, header, request::Parts};
@@ -13,7 +13,8 @@ use crate::{
     gateway::Inner,
     identify::{self, Caller},
     legacy_sse, post, receive,
-    refusal::{self, Refusal},
+    refusal::Refusal,
+    response,
     snapshot::ServerState,
     stack::{self, Stack},
     stream,
@@ -34,8 +35,7 @@ pub(crate) async fn answer(
     peer: Peer,
 ) -> Result<Response<ClientBody>, Infallible> {
     let in_flight = gateway.metrics.in_flight();
-    // Pinned where it is, because what is awaited is moved first.
-    let answered = pin!(AssertUnwindSafe(dispatched(gateway, request, peer)).catch_unwind()).await;
+    let answered = AssertUnwindSafe(dispatched(gateway, request, peer)).catch_unwind().await;
     drop(in_flight);
     Ok(answered.unwrap_or_else(|_| Refusal::Internal.respond(None)))
 }
@@ -47,10 +47,10 @@ async fn dispatched(
 ) -> Response<ClientBody> {
     if request.version() < Version::HTTP_11 {
         // An answer that is cut short could not be told from a whole one.
-        return refusal::empty(StatusCode::HTTP_VERSION_NOT_SUPPORTED);
+        return response::empty(StatusCode::HTTP_VERSION_NOT_SUPPORTED);
     }
     match request.uri().path() {
-        "/healthz" => refusal::json(StatusCode::OK, r#"{"status":"ok"}"#),
+        "/healthz" => response::ok(r#"{"status":"ok"}"#),
         "/readyz" => ready(&gateway),
         path if path.starts_with("/.well-known/oauth-protected-resource") => {
             let (parts, _) = request.into_parts();
@@ -61,7 +61,7 @@ async fn dispatched(
             let answered = match Place::of_all(&gateway, path) {
                 // Boxed, so that calls of one server need not have room for it.
                 Some(place) => Box::pin(stacked(gateway, request, place, peer)).await,
-                None => pin!(called(gateway, request, peer)).await,
+                None => called(gateway, request, peer).await,
             };
             answered.unwrap_or_else(|refusal| refusal.respond(None))
         }
@@ -72,9 +72,9 @@ async fn dispatched(
 fn ready(gateway: &Inner) -> Response<ClientBody> {
     let health = gateway.store.health();
     if health.ok {
-        refusal::json(StatusCode::OK, r#"{"status":"ready"}"#)
+        response::ok(r#"{"status":"ready"}"#)
     } else {
-        refusal::json(
+        response::json(
             StatusCode::SERVICE_UNAVAILABLE,
             r#"{"status":"not ready","reason":"the store fails"}"#,
         )
@@ -96,10 +96,10 @@ fn metadata(parts: &Parts, peer: Peer) -> Response<ClientBody> {
     let of =
         parts.uri.path().strip_prefix("/.well-known/oauth-protected-resource").unwrap_or_default();
     if parts.method != Method::GET || !(of.is_empty() || of == "/mcp" || of.starts_with("/mcp/")) {
-        return refusal::empty(StatusCode::NOT_FOUND);
+        return response::empty(StatusCode::NOT_FOUND);
     }
     let resource = quoted(&format!("{}{of}", base(parts, peer)));
-    refusal::json(
+    response::json(
         StatusCode::OK,
         format!(r#"{{"resource":{resource},"bearer_methods_supported":["header"]}}"#),
     )

@@ -4,12 +4,12 @@
 mod plan;
 
 use std::{
-    pin::{Pin, pin},
+    pin::Pin,
     sync::Arc,
     task::{Context, Poll},
 };
 
-use http::{HeaderMap, Response, StatusCode};
+use http::{HeaderMap, Response};
 use sluice_http::headers::{REVISION, SESSION};
 use sluice_wire::{
     json::{Document, Value},
@@ -22,10 +22,9 @@ use crate::{
     body::ClientBody,
     forward::forward,
     receive,
-    refusal::{self, Refusal},
-    repair,
+    refusal::Refusal,
+    repair, response,
     session::Session,
-    shelf::Housed,
     spoken, subscriptions,
     visit::Visit,
 };
@@ -40,20 +39,16 @@ pub(crate) fn post(
 ) -> impl Future<Output = Response<ClientBody>> + Send {
     let ends = Ends::of(&visit.headers);
     let visit = Arc::new(visit);
-    lasting(ends, move || answer(visit, bytes))
+    lasting(ends, answer(visit, bytes))
 }
 
 /// Does work that ends as its client's era has it.
-#[inline]
-pub(crate) fn lasting<F>(
-    ends: Ends,
-    begin: impl FnOnce() -> F,
-) -> impl Future<Output = F::Output> + Send
+pub(crate) fn lasting<F>(ends: Ends, work: F) -> impl Future<Output = F::Output> + Send
 where
     F: Future + Send + 'static,
     F::Output: Send,
 {
-    Lasting { work: Some(Housed::new(begin)), ends }
+    Lasting { work: Some(Box::pin(work)), ends }
 }
 
 async fn answer(visit: Arc<Visit>, bytes: Vec<u8>) -> Response<ClientBody> {
@@ -61,7 +56,7 @@ async fn answer(visit: Arc<Visit>, bytes: Vec<u8>) -> Response<ClientBody> {
         Ok(document) => document,
         Err(refusal) => return refusal.respond(None),
     };
-    pin!(answer_read(visit, document)).await
+    answer_read(visit, document).await
 }
 
 /// Answers a message that was read.
@@ -73,7 +68,6 @@ pub(crate) fn read(
 }
 
 /// The visit is shared from the start: it is large, and handed on several times.
-/// What is awaited is pinned where it is, because it would be moved otherwise.
 async fn answer_read(visit: Arc<Visit>, document: Document) -> Response<ClientBody> {
     let message = match Message::read(&document) {
         Ok(message) => message,
@@ -84,13 +78,13 @@ async fn answer_read(visit: Arc<Visit>, document: Document) -> Response<ClientBo
     let id = message.request_id().cloned();
     let planned = match settled(visit, &message) {
         Ok(visit) => {
-            let plan = pin!(plan::plan(&visit, &document, message)).await;
+            let plan = plan::plan(&visit, &document, message).await;
             plan.map(|plan| (visit, plan))
         }
         Err(refusal) => Err(refusal),
     };
     let answered = match planned {
-        Ok((visit, plan)) => pin!(carried_out(&visit, plan, document, id.as_ref())).await,
+        Ok((visit, plan)) => carried_out(&visit, plan, document, id.as_ref()).await,
         Err(refusal) => Err(refusal),
     };
     answered.unwrap_or_else(|refusal| refusal.respond(id.as_ref()))
@@ -129,7 +123,7 @@ async fn carried_out(
 ) -> Result<Response<ClientBody>, Refusal> {
     let step = match plan {
         Plan::Answer(answer) => return Ok(answer),
-        Plan::Result(result) => return Ok(refusal::json(StatusCode::OK, wrapped(id, &result))),
+        Plan::Result(result) => return Ok(response::result(id, &result)),
         Plan::Listen(permit) => {
             return Box::pin(subscriptions::listen(visit, permit, &document, id)).await;
         }
@@ -142,7 +136,7 @@ async fn carried_out(
         && expected.as_ref().is_some_and(|expected| expected.shape == Shape::Introduction);
     // A body is shared, not copied.
     let again = (is_hello || visit.session.is_some()).then(|| outgoing.clone());
-    let answered = pin!(forward(visit, permit, outgoing)).await?;
+    let answered = forward(visit, permit, outgoing).await?;
     let is_suspicious = repair::is_suspicious(visit, answered.answer.status());
     match (expected, again) {
         (Some(expected), Some(outgoing)) if is_suspicious => {
@@ -155,25 +149,17 @@ async fn carried_out(
             repair::remember(visit, &answer, outgoing.body);
             Ok(answer)
         }
-        (Some(expected), _) => pin!(relay(visit, expected, answered)).await,
+        (Some(expected), _) => relay(visit, expected, answered).await,
         (None, _) if is_suspicious => {
             Box::pin(repair::replaced(visit, answered.answer)).await?;
-            Ok(refusal::empty(StatusCode::ACCEPTED))
+            Ok(response::accepted())
         }
-        (None, _) if answered.answer.status().is_success() => {
-            Ok(refusal::empty(StatusCode::ACCEPTED))
-        }
+        (None, _) if answered.answer.status().is_success() => Ok(response::accepted()),
         (None, _) => {
             let (parts, body) = answered.answer.into_parts();
             Err(Box::pin(read_refusal(visit, &parts, body)).await)
         }
     }
-}
-
-/// A result as the answer to its request.
-pub(crate) fn wrapped(id: Option<&Id>, result: &str) -> String {
-    let id = id.map_or_else(|| "null".into(), Id::to_json);
-    format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)
 }
 
 /// Whether a parameter is there, and text.
@@ -200,13 +186,12 @@ impl Ends {
     }
 }
 
-/// Work that may be finished even if nobody waits for it any more. In a room of its
-/// own, because it is large and the server moves what it is given.
+/// Work that may be finished even if nobody waits for it any more.
 struct Lasting<F: Future + Send + 'static>
 where
     F::Output: Send,
 {
-    work: Option<Housed<F>>,
+    work: Option<Pin<Box<F>>>,
     ends: Ends,
 }
 
@@ -218,7 +203,7 @@ where
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
         let Some(work) = &mut self.work else { return Poll::Pending };
-        let done = Pin::new(work).poll(context);
+        let done = work.as_mut().poll(context);
         if done.is_ready() {
             self.work = None;
         }

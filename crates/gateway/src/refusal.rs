@@ -9,7 +9,7 @@
 use http::{HeaderValue, Response, StatusCode, header};
 use sluice_wire::{edit::quoted, mcp::Revision, rpc::Id};
 
-use crate::{body::ClientBody, spoken::TASKS_EXTENSION};
+use crate::{body::ClientBody, response, spoken::TASKS_EXTENSION};
 
 /// Why a request is refused, and whose doing it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -238,7 +238,7 @@ impl Refusal {
             Refusal::Passed { text, .. } => text.clone(),
             _ => self.to_json(id),
         };
-        let mut answer = json(self.status(), text);
+        let mut answer = response::json(self.status(), text);
         if let Refusal::Token { metadata, .. } = self
             && let Ok(value) =
                 HeaderValue::try_from(format!("Bearer resource_metadata=\"{metadata}\""))
@@ -252,19 +252,4 @@ impl Refusal {
         }
         answer
     }
-}
-
-/// An answer whose body is one JSON text.
-pub(crate) fn json(status: StatusCode, text: impl Into<bytes::Bytes>) -> Response<ClientBody> {
-    let mut answer = Response::new(ClientBody::whole(text));
-    *answer.status_mut() = status;
-    answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    answer
-}
-
-/// An answer without a body.
-pub(crate) fn empty(status: StatusCode) -> Response<ClientBody> {
-    let mut answer = Response::new(ClientBody::empty());
-    *answer.status_mut() = status;
-    answer
 }

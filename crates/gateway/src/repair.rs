@@ -30,6 +30,7 @@ use crate::{
     receive::collect,
     refusal::Refusal,
     session::Session,
+    settle::CallFailure,
     visit::Visit,
 };
 
@@ -88,7 +89,7 @@ pub(crate) async fn resent(
     }
     let Some(session) = repaired(visit).await else {
         if let Some(settlement) = &mut answered.settlement {
-            settlement.fail("the server does not know the session");
+            settlement.fail(&CallFailure::SessionLost);
         }
         return Err(Refusal::Session);
     };
@@ -171,7 +172,7 @@ pub(crate) async fn repaired(visit: &Visit) -> Option<Session> {
     repairs.began_again(&beginning, session.upstream.clone());
     tracing::info!(server = visit.server_name(), session = &*old.id, "a session was begun again");
     // What was forgotten may not be all that has changed.
-    visit.server.link.tools.suspect();
+    visit.server.link.state.tools.suspect();
     drop(turn);
     Some(session)
 }

@@ -1,6 +1,8 @@
 //! How a forwarded call ended: charges given back where certainly nothing was
 //! sent, and the second record.
 
+mod failure;
+
 use std::sync::Arc;
 
 use http::Response;
@@ -9,6 +11,8 @@ use sluice_store::{Kind, Outcome, Record, UpstreamRef, new_id};
 use tokio::time::Instant;
 
 use crate::gateway::Inner;
+
+pub(crate) use failure::CallFailure;
 
 /// What is still to be recorded of a call that has its permit.
 ///
@@ -70,23 +74,25 @@ impl Settlement {
     }
 
     /// There was no good answer.
-    pub(crate) fn fail(&mut self, why: &str) {
-        self.finish(Outcome::Error, None, Some(why.to_owned()));
+    pub(crate) fn fail(&mut self, why: &CallFailure) {
+        self.finish(Outcome::Error, None, Some(why.to_string()));
     }
 
     /// The client has cancelled the call, so that no answer was waited for.
     pub(crate) fn cancel(&mut self) {
         // No answer has begun, whatever the transport says.
         self.status = None;
-        self.fail("the client cancelled the call");
+        self.fail(&CallFailure::Cancelled);
     }
 
     /// Certainly nothing was sent: the charges are given back.
-    pub(crate) async fn give_back(&mut self, why: &str) {
+    pub(crate) async fn give_back(&mut self, why: &CallFailure) {
         if !std::mem::take(&mut self.is_charged) {
             return self.fail(why);
         }
-        let Some(record) = self.outcome(Outcome::Error, None, Some(why.to_owned())) else { return };
+        let Some(record) = self.outcome(Outcome::Error, None, Some(why.to_string())) else {
+            return;
+        };
         let Some(request) = record.request else { return };
         if let Err(error) = self.gateway.store.release(request, record).await {
             tracing::error!(%error, "charges could not be given back");
@@ -134,7 +140,7 @@ impl Settlement {
 impl Drop for Settlement {
     fn drop(&mut self) {
         if self.decision.is_some() {
-            self.fail("the client cancelled the call, or went away");
+            self.fail(&CallFailure::Abandoned);
         }
     }
 }

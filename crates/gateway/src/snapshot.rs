@@ -1,22 +1,13 @@
 //! Servers and policies in force: an immutable value, swapped whole.
 
-use std::{collections::HashMap, pin::pin, sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc};
 
-use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
-use sluice_bridge::{Bridge, Caller, Offer};
-use sluice_builtin::{Builtin, Endpoint};
-use sluice_http::{AnswerBody, HttpUpstream, SendError, address::Reach};
+use sluice_builtin::Builtin;
 use sluice_policy::Policy;
-use sluice_stdio::StdioServer;
-use sluice_store::{
-    AttachedPolicy, Grant, Instances, Name, PolicyRef, Secret, Server, Source, Start, TokenHash,
-    Transport,
-};
+use sluice_store::{AttachedPolicy, Grant, Name, PolicyRef, Server, TokenHash};
 use sluice_upstream::Upstream;
-use sluice_wire::mcp::Era;
 
-use crate::{assess::Tools, grants::Holder, settings::Settings, subscriptions::Hub};
+use crate::{grants::Holder, link::Link, settings::Settings};
 
 /// Everything that may be called and by whom, as the file and the store have it.
 #[derive(Debug, Clone, Default)]
@@ -55,22 +46,6 @@ pub(crate) struct ServerState {
     pub(crate) anonymous: Option<Arc<Holder>>,
 }
 
-/// What lives as long as a server's definition does not change.
-#[derive(Debug)]
-pub(crate) struct Link {
-    pub(crate) server: Server,
-    pub(crate) name: Arc<str>,
-    pub(crate) upstream: Upstream,
-    /// For clients of an era that the server does not speak. Servers of our own
-    /// speak both.
-    pub(crate) bridge: Option<Bridge>,
-    /// The server's own credential and the like.
-    pub(crate) headers: HeaderMap,
-    pub(crate) timeout: Duration,
-    pub(crate) tools: Tools,
-    pub(crate) hub: Hub,
-}
-
 /// A policy, compiled.
 #[derive(Debug)]
 pub(crate) struct InForce {
@@ -95,10 +70,7 @@ impl Snapshot {
         let mut servers = HashMap::new();
         for server in &configuration.servers {
             let old = before.server(server.name.as_str());
-            let link = match old.filter(|old| old.link.server == *server) {
-                Some(old) => Arc::clone(&old.link),
-                None => Arc::new(Link::new(server, settings, builtins)?),
-            };
+            let link = Link::build(server, old.map(|old| &old.link), settings, builtins)?;
             let attached =
                 configuration.policies.iter().filter(|policy| policy.server == server.name);
             let policies = attached
@@ -120,9 +92,16 @@ impl Snapshot {
         }
         Ok(Snapshot { servers })
     }
-}
 
-impl Snapshot {
+    /// Tells the links of a configuration that they are in force now.
+    pub(crate) fn take_effect(&self, configuration: &Configuration, before: &Snapshot) {
+        for name in configuration.servers.iter().map(|server| server.name.as_str()) {
+            if let Some(server) = self.server(name) {
+                server.link.take_effect(before.server(name).map(|old| &*old.link));
+            }
+        }
+    }
+
     /// The state in which there is one server with one policy.
     pub(crate) fn of_one(
         server: &Server,
@@ -142,109 +121,6 @@ impl ServerState {
     pub(crate) fn policy_of(&self, holder: &Holder) -> Option<Arc<InForce>> {
         self.policies.get(&holder.policy).cloned()
     }
-}
-
-impl Link {
-    fn new(server: &Server, settings: &Settings, builtins: &Builtins) -> Result<Link, ApplyError> {
-        let failed =
-            |reason: String| ApplyError::Server { server: server.name.as_str().into(), reason };
-        let upstream = match &server.transport {
-            Transport::Http { url, .. } => {
-                // Only the file of whoever runs this machine may name the machine itself.
-                let reach = &settings.reach;
-                let loopback = reach.loopback || server.source == Source::File;
-                let reach = Reach { loopback, ..reach.clone() };
-                let server = HttpUpstream::new(url, reach);
-                Upstream::Http(server.map_err(|error| failed(error.to_string()))?)
-            }
-            Transport::Builtin { name, options } => {
-                let make = builtins.get(name.as_str());
-                let make =
-                    make.ok_or_else(|| failed(format!("there is no built-in server `{name}`")))?;
-                Upstream::Builtin(Endpoint::new(make(options).map_err(failed)?))
-            }
-            Transport::Command { command, env, instances, start } => {
-                let child = child(server, settings, command, env, *instances);
-                if *start == Start::Up {
-                    let child = Arc::clone(&child);
-                    tokio::spawn(async move { child.begin().await });
-                }
-                Upstream::Stdio(child)
-            }
-        };
-        Link::over(server, upstream)
-    }
-
-    /// A server that is reached in this way.
-    fn over(server: &Server, upstream: Upstream) -> Result<Link, ApplyError> {
-        let failed = |reason| ApplyError::Server { server: server.name.as_str().into(), reason };
-        let headers = credentials(&server.transport).map_err(failed)?;
-        let offer = match server.bridge {
-            sluice_store::Bridge::OwnEra => Offer::OwnEra,
-            sluice_store::Bridge::Modern => Offer::Modern,
-        };
-        let speaks_both = matches!(upstream, Upstream::Builtin(_));
-        Ok(Link {
-            bridge: (!speaks_both).then(|| Bridge::new(upstream.clone(), offer)),
-            server: server.clone(),
-            name: server.name.as_str().into(),
-            upstream,
-            headers,
-            timeout: server.timeout,
-            tools: Tools::default(),
-            hub: Hub::default(),
-        })
-    }
-}
-
-impl Link {
-    /// Sends a request of this era, to a server of whichever.
-    pub(crate) async fn send(
-        &self,
-        era: Era,
-        request: Box<Request<Bytes>>,
-        caller: impl FnOnce() -> Caller,
-    ) -> Result<Response<AnswerBody>, SendError> {
-        // Pinned where they are, because what is awaited is moved first.
-        match &self.bridge {
-            Some(bridge) => pin!(bridge.send(era, request, caller)).await,
-            None => pin!(self.upstream.send(request)).await,
-        }
-    }
-}
-
-/// A server that is a command; nothing is started yet.
-fn child(
-    server: &Server,
-    settings: &Settings,
-    command: &[String],
-    env: &[(String, Secret)],
-    instances: Instances,
-) -> Arc<StdioServer> {
-    let env = env.iter().map(|(name, value)| (name.clone(), value.expose().to_owned())).collect();
-    let program = sluice_stdio::Program { command: command.to_vec(), env };
-    let instances = match instances {
-        Instances::Shared => sluice_stdio::Instances::Shared,
-        Instances::Session => sluice_stdio::Instances::Session,
-    };
-    let launch = settings.launch.clone();
-    let limits = sluice_stdio::Limits { message: settings.answer, patience: Some(server.timeout) };
-    Arc::new(StdioServer::new(server.name.as_str(), launch, program, instances, limits))
-}
-
-fn credentials(transport: &Transport) -> Result<HeaderMap, String> {
-    let mut headers = HeaderMap::new();
-    let Transport::Http { headers: declared, .. } = transport else { return Ok(headers) };
-    for (name, value) in declared {
-        let parsed = HeaderName::try_from(name.as_str())
-            .map_err(|_| format!("`{name}` is no header name"))?;
-        let mut value = HeaderValue::try_from(value.expose()).map_err(|_| {
-            format!("the value of header `{name}` has characters that no header can carry")
-        })?;
-        value.set_sensitive(true);
-        headers.insert(parsed, value);
-    }
-    Ok(headers)
 }
 
 impl InForce {

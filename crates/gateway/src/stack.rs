@@ -39,7 +39,8 @@ use crate::{
     identify::Caller,
     post::{self, Ends, lasting, readable_id},
     receive,
-    refusal::{self, Refusal},
+    refusal::Refusal,
+    response,
     snapshot::ServerState,
     spoken, stream,
 };
@@ -137,7 +138,7 @@ fn servers(gateway: &Inner, holder: &Holder) -> Vec<Arc<ServerState>> {
 /// Answers a posted message.
 pub(crate) async fn post(stack: Stack, bytes: Vec<u8>) -> Response<ClientBody> {
     let ends = Ends::of(&stack.headers);
-    lasting(ends, || answer(stack, bytes)).await
+    lasting(ends, answer(stack, bytes)).await
 }
 
 async fn answer(stack: Stack, bytes: Vec<u8>) -> Response<ClientBody> {
@@ -167,13 +168,11 @@ pub(crate) async fn read(stack: Stack, document: Document) -> Response<ClientBod
         (Ok((stack, Route::Here { server, spliced, own })), _) => {
             Box::pin(sent(&stack, &server, document, spliced, own)).await
         }
-        (Ok((_, Route::Result(result))), id) => {
-            Ok(refusal::json(StatusCode::OK, post::wrapped(id, &result)))
-        }
-        (Ok((_, Route::Nobody)), _) => Ok(refusal::empty(StatusCode::ACCEPTED)),
+        (Ok((_, Route::Result(result))), id) => Ok(response::result(id, &result)),
+        (Ok((_, Route::Nobody)), _) => Ok(response::accepted()),
         (Ok((stack, Route::Everybody)), _) => {
             Box::pin(visit::told(&stack, document.text())).await;
-            Ok(refusal::empty(StatusCode::ACCEPTED))
+            Ok(response::accepted())
         }
         (Ok((stack, Route::Hello)), Some(id)) => hello::initialize(stack, &document, id).await,
         (Ok((stack, Route::Discover)), Some(id)) => hello::discover(&stack, &document, id).await,
@@ -266,5 +265,5 @@ pub(crate) async fn delete(mut stack: Stack) -> Result<Response<ClientBody>, Ref
     };
     stack.gateway.stacks.forget(&stack.holder, &session.id);
     Box::pin(visit::ended(&stack, &session)).await;
-    Ok(refusal::empty(StatusCode::OK))
+    Ok(response::empty(StatusCode::OK))
 }

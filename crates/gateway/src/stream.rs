@@ -17,14 +17,14 @@ use sluice_wire::mcp::Door;
 use tokio::sync::mpsc;
 
 use crate::{
-    answer::{EventStream, event_stream, read_refusal},
+    answer::{EventStream, read_refusal},
     body::{ClientBody, Cut},
     decide,
     forward::{LAST_EVENT, Outgoing, forward},
     gateway::{CLOSING, Inner, Standing},
     grants::Holder,
-    refusal::{self, Refusal},
-    repair,
+    refusal::Refusal,
+    repair, response,
     session::Session,
     spoken,
     visit::Visit,
@@ -62,7 +62,7 @@ pub(crate) async fn get(visit: Visit) -> Result<Response<ClientBody>, Refusal> {
     }
     let standing = visit.gateway.standing()?;
     let (visit, stream) = opened(&visit, replays).await?;
-    Ok(event_stream(follow(visit, standing, stream)))
+    Ok(response::event_stream(follow(visit, standing, stream)))
 }
 
 /// Opens a stream at the server, in the session of the visit if it has one. If
@@ -131,7 +131,7 @@ pub(crate) async fn end_session(visit: &Visit) -> Result<Response<ClientBody>, R
     match parts.status {
         StatusCode::METHOD_NOT_ALLOWED => Err(Refusal::MethodNotAllowed),
         StatusCode::NOT_FOUND => Err(Refusal::Session),
-        status if status.is_success() => Ok(refusal::empty(status)),
+        status if status.is_success() => Ok(response::empty(status)),
         _ => Err(read_refusal(visit, &parts, body).await),
     }
 }

@@ -14,17 +14,19 @@ use sluice_http::sse::encode_message;
 use sluice_upstream::Upstream;
 use sluice_wire::{
     edit::{self, Fate, quoted},
-    json::{Document, Value},
+    json::{Bounds, Document, Value},
     look_alike::Governed,
     rpc::Id,
 };
 use tokio::sync::{broadcast, mpsc};
 
 use crate::{
-    answer::{event_stream, sealed_task},
+    answer::sealed_task,
     body::{ClientBody, Cut},
     decide::{self, Permit},
+    link::Link,
     refusal::Refusal,
+    response,
     spoken::{self, META_SUBSCRIPTION},
     stream::{Channel, KEEP_ALIVE, LIST_CHANGED, News, WAITING, Watcher, handed_over},
     visit::Visit,
@@ -43,13 +45,14 @@ pub(crate) struct Hub {
 
 impl Hub {
     /// The feed for this wish, begun if nobody listens yet.
-    fn feed(&self, wish: &str, begin: impl FnOnce() -> Arc<Feed>) -> Option<Arc<Feed>> {
+    fn feed(&self, link: &Arc<Link>, bounds: Bounds, wish: &str) -> Option<Arc<Feed>> {
         let mut feeds = self.feeds.lock().ok()?;
-        if let Some(feed) = feeds.get(wish).and_then(Weak::upgrade).filter(|feed| !feed.is_over()) {
+        let known = feeds.get(wish).and_then(Weak::upgrade);
+        if let Some(feed) = known.filter(|feed| !feed.is_over()) {
             return Some(feed);
         }
         feeds.retain(|_, feed| feed.strong_count() > 0);
-        let feed = begin();
+        let feed = Feed::begin(link, bounds, wish);
         feeds.insert(wish.to_owned(), Arc::downgrade(&feed));
         Some(feed)
     }
@@ -69,20 +72,19 @@ pub(crate) async fn listen(
     // INVARIANT: the permit for listening was given above; a feed carries news
     // and no requests, and each client's copy is filtered on its way out.
     drop(permit);
-    let (feed, heard, acknowledged) = if matches!(visit.server.link.upstream, Upstream::Builtin(_))
-    {
-        (None, None, format!(r#"{{"notifications":{wish}}}"#))
-    } else {
-        let link = &visit.server.link;
-        let bounds = visit.gateway.settings.answer_bounds();
-        let feed =
-            link.hub.feed(&wish, || Feed::begin(link, bounds, &wish)).ok_or(Refusal::Internal)?;
-        let heard = feed.listen();
-        let acknowledged = tokio::time::timeout(link.timeout, feed.acknowledged())
-            .await
-            .map_err(|_| Refusal::timeout())??;
-        (Some(feed), Some(heard), acknowledged)
-    };
+    let (feed, heard, acknowledged) =
+        if matches!(visit.server.link.state.upstream, Upstream::Builtin(_)) {
+            (None, None, format!(r#"{{"notifications":{wish}}}"#))
+        } else {
+            let link = &visit.server.link;
+            let bounds = visit.gateway.settings.answer_bounds();
+            let feed = link.state.hub.feed(link, bounds, &wish).ok_or(Refusal::Internal)?;
+            let heard = feed.listen();
+            let acknowledged = tokio::time::timeout(link.timeout, feed.acknowledged())
+                .await
+                .map_err(|_| Refusal::timeout())??;
+            (Some(feed), Some(heard), acknowledged)
+        };
     let (sender, receiver) = mpsc::channel(WAITING);
     let id = id.to_json();
     let acknowledged = acknowledgement(visit, params, &acknowledged).ok_or_else(bad)?;
@@ -96,7 +98,7 @@ pub(crate) async fn listen(
             listener.run(&sender).await;
         }
     });
-    Ok(event_stream(ClientBody::stream(Channel(receiver))))
+    Ok(response::event_stream(ClientBody::stream(Channel(receiver))))
 }
 
 fn bad() -> Refusal {
@@ -228,7 +230,7 @@ impl Listener {
             }
             "notifications/tasks" | "notifications/tasks/status" => {
                 let (holder, id) = (self.visit.holder.id(), named("taskId")?);
-                self.visit.server.link.tools.is_task_of(holder, id).then_some(())?;
+                self.visit.server.link.state.tools.is_task_of(holder, id).then_some(())?;
                 let sealed = quoted(&sealed_task(&self.visit, id).ok()?);
                 let own = |key: &str, _| match key {
                     "taskId" => Fate::Become(sealed.clone()),
@@ -254,7 +256,7 @@ impl Listener {
 pub(crate) fn tagged(method: &str, params: &str, id: &str) -> Option<String> {
     let document = Document::parse(
         params,
-        &sluice_wire::json::Bounds { bytes: usize::MAX, string: usize::MAX, ..Default::default() },
+        &Bounds { bytes: usize::MAX, string: usize::MAX, ..Default::default() },
     )
     .ok()?;
     let params = document.root();

@@ -90,7 +90,7 @@ impl Visit {
         };
         let now = gateway.settings.clock.now();
         let is_same =
-            holder.id() == self.holder.id() && Arc::ptr_eq(&server.link, &self.server.link);
+            holder.id() == self.holder.id() && server.link.shares_state(&self.server.link);
         if !is_same || !holder.is_valid(now) || !holder.servers.contains(&server.link.server.name) {
             return None;
         }
@@ -114,7 +114,7 @@ impl Visit {
     /// told apart.
     pub(crate) fn view(&self) -> View {
         let version = self.policy.as_ref().map(|in_force| Arc::clone(&in_force.reference.version));
-        let shown = self.server.link.tools.known().map(|list| {
+        let shown = self.server.link.state.tools.known().map(|list| {
             let shown = list
                 .all()
                 .filter(|(name, facts, _)| shows(self.rules(), name, Facts::Known(facts)));

@@ -15,18 +15,16 @@ mod exchange;
 mod session;
 mod switchboard;
 
-use std::{
-    collections::HashMap,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU8, Ordering},
-    },
+use std::sync::{
+    Arc, Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicU8, Ordering},
 };
 
 use bytes::Bytes;
 use data_encoding::HEXLOWER;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use ring::rand::{SecureRandom as _, SystemRandom};
+use sluice_expiring::{ExpiringMap, Limits};
 use sluice_wire::mcp::{Era, Revision};
 
 use crate::{
@@ -34,6 +32,7 @@ use crate::{
     headers::{REVISION, SESSION},
 };
 use session::{OpenError, Session};
+use tokio::time::Instant;
 
 /// Sessions at one server; beyond it, the one that was idle for longest ends.
 const MOST_SESSIONS: usize = 1024;
@@ -50,10 +49,20 @@ enum Transport {
 }
 
 /// What is known of one server, and the sessions on it if it is an old one.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct LegacySse {
     transport: AtomicU8,
-    sessions: Mutex<HashMap<String, Arc<Session>>>,
+    sessions: Mutex<ExpiringMap<String, Arc<Session>>>,
+}
+
+impl Default for LegacySse {
+    fn default() -> LegacySse {
+        let limits = Limits { entries: MOST_SESSIONS, ..Limits::NONE };
+        LegacySse {
+            transport: AtomicU8::new(Transport::Unknown as u8),
+            sessions: Mutex::new(ExpiringMap::new(limits)),
+        }
+    }
 }
 
 impl LegacySse {
@@ -69,7 +78,7 @@ impl LegacySse {
         self.transport.store(transport as u8, Ordering::Relaxed);
     }
 
-    fn sessions(&self) -> MutexGuard<'_, HashMap<String, Arc<Session>>> {
+    fn sessions(&self) -> MutexGuard<'_, ExpiringMap<String, Arc<Session>>> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -91,15 +100,17 @@ impl LegacySse {
         SystemRandom::new().fill(&mut random).ok()?;
         let id = format!("{PREFIX}{}", HEXLOWER.encode(&random));
         let mut sessions = self.sessions();
-        sessions.retain(|_, session| !session.switchboard.is_over());
-        if sessions.len() >= MOST_SESSIONS {
+        while sessions.evict_where(|_, session| session.switchboard.is_over()).is_some() {}
+        if !sessions.has_room(0) {
+            // By the end of the last exchange, which the map does not know.
             let idle = |(id, session): (&String, &Arc<Session>)| {
                 Some((session.switchboard.idle()?, id.clone()))
             };
             let (_, oldest) = sessions.iter().filter_map(idle).max()?;
             sessions.remove(&oldest);
         }
-        sessions.insert(id.clone(), session);
+        let now = Instant::now().into_std();
+        sessions.try_insert(id.clone(), session, 0, now).ok()?;
         Some(id)
     }
 }

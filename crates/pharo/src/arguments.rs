@@ -52,18 +52,18 @@ impl<'a> Arguments<'a> {
         self.object.and_then(|object| object.get(name))
     }
 
-    fn required(&self, name: &str, expected: &'static str) -> Result<Value<'a>, Problem> {
+    fn require(&self, name: &str, expected: &'static str) -> Result<Value<'a>, Problem> {
         self.get(name).ok_or_else(|| Problem::Missing { name: name.to_owned(), expected })
     }
 
     /// A text that must be there.
     pub(crate) fn text(&self, name: &str) -> Result<&'a str, Problem> {
-        text(name, self.required(name, TEXT)?)
+        text(name, self.require(name, TEXT)?)
     }
 
     /// A text that must be there, as JSON.
     pub(crate) fn text_value(&self, name: &str) -> Result<Value<'a>, Problem> {
-        let value = self.required(name, TEXT)?;
+        let value = self.require(name, TEXT)?;
         text(name, value).map(|_| value)
     }
 
@@ -93,7 +93,7 @@ impl<'a> Arguments<'a> {
 
     /// An object that must be there.
     pub(crate) fn object(&self, name: &str) -> Result<Value<'a>, Problem> {
-        let value = self.required(name, OBJECT)?;
+        let value = self.require(name, OBJECT)?;
         if value.kind() == Kind::Object { Ok(value) } else { Err(wrong(name, OBJECT)) }
     }
 }

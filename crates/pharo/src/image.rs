@@ -114,18 +114,18 @@ impl Image {
         request.headers_mut().insert(USER_AGENT, agent);
         let place = request.uri().clone();
         let answer =
-            self.http.send_to(&place, &request).await.map_err(|error| self.failed(error))?;
+            self.http.send_to(&place, &request).await.map_err(|error| self.no_answer(error))?;
         let status = answer.status();
         match Limited::new(answer.into_body(), LONGEST_ANSWER).collect().await {
             Ok(body) => Ok(Answer { status, body: body.to_bytes() }),
             Err(error) if error.is::<LengthLimitError>() => {
                 Err(NoAnswer::TooLong { url: self.url.clone() })
             }
-            Err(error) => Err(self.failed(SendError::Lost(error.to_string()))),
+            Err(error) => Err(self.no_answer(SendError::Lost(error.to_string()))),
         }
     }
 
-    fn failed(&self, error: SendError) -> NoAnswer {
+    fn no_answer(&self, error: SendError) -> NoAnswer {
         let url = self.url.clone();
         match error {
             SendError::NotSent(why) | SendError::NotStarted(why) => {

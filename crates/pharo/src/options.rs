@@ -59,17 +59,18 @@ impl Options {
         let mut options = self;
         for (key, value) in members {
             match key.as_str().unwrap_or_default() {
-                "host" => options.host = named("host", "a text", text(value))?,
+                "host" => options.host = require_option("host", "a text", text(value))?,
                 "port" => {
-                    options.port = named("port", "a number from 1 to 65535", port(value))?;
+                    options.port = require_option("port", "a number from 1 to 65535", port(value))?;
                 }
                 "timeout" => {
                     let timeout = value.as_str().and_then(&span);
-                    options.timeout = named("timeout", "a span of time such as `30s`", timeout)?;
+                    options.timeout =
+                        require_option("timeout", "a span of time such as `30s`", timeout)?;
                 }
                 "tool_errors" => {
                     let flag = value.as_bool().filter(|_| value.kind() == Kind::Bool);
-                    options.tool_errors = named("tool_errors", "true or false", flag)?;
+                    options.tool_errors = require_option("tool_errors", "true or false", flag)?;
                 }
                 other => return Err(OptionsError::Unknown(other.chars().take(64).collect())),
             }
@@ -88,7 +89,7 @@ impl Options {
     }
 }
 
-fn named<T>(
+fn require_option<T>(
     name: &'static str,
     expected: &'static str,
     value: Option<T>,

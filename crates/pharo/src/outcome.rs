@@ -23,20 +23,20 @@ const BOUNDS: Bounds = Bounds {
 /// The result of a tool that was answered, or was not.
 pub(crate) fn result(tool: &str, answered: Result<Answer, NoAnswer>) -> ToolResult {
     match answered {
-        Ok(Answer { status, body }) if status.is_success() => passed(tool, body),
+        Ok(Answer { status, body }) if status.is_success() => relay(tool, body),
         Ok(Answer { status, body }) => {
             let text = String::from_utf8_lossy(&body);
-            failed(&format!("HTTP error {}: {text}", status.as_u16()))
+            error_result(&format!("HTTP error {}: {text}", status.as_u16()))
         }
-        Err(no_answer) => failed(&no_answer.to_string()),
+        Err(no_answer) => error_result(&no_answer.to_string()),
     }
 }
 
 /// What the image said.
-fn passed(tool: &str, body: Bytes) -> ToolResult {
+fn relay(tool: &str, body: Bytes) -> ToolResult {
     let document = match Document::parse(body, &BOUNDS) {
         Ok(document) => document,
-        Err(refusal) => return failed(&format!("Invalid JSON response: {refusal}")),
+        Err(refusal) => return error_result(&format!("Invalid JSON response: {refusal}")),
     };
     let root = document.root();
     if root.kind() != Kind::Object {
@@ -64,7 +64,7 @@ fn single_line(json: &str) -> String {
 }
 
 /// What was not the image's to say, in the form in which it would.
-fn failed(error: &str) -> ToolResult {
+fn error_result(error: &str) -> ToolResult {
     let object = format!("{{\"success\":false,\"error\":{}}}", Quoted(error));
     ToolResult { has_failed: true, ..ToolResult::text(object.clone()).with_structured(object) }
 }

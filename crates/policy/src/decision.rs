@@ -167,7 +167,7 @@ impl<'p> Demand<'p> {
     fn refusal(&self, used: Amount, at: Timestamp) -> Denial<'p> {
         let limit = self.limit;
         let fits_later = limit.admits(Amount::ZERO, self.amount);
-        let left = limit.window.left(at);
+        let left = limit.window.remaining_millis(at);
         let message = match &limit.message {
             Some(message) => Cow::Borrowed(&**message),
             None if fits_later => Cow::Owned(self.full(used, left)),

@@ -28,13 +28,13 @@ pub fn explain(
     let mut recorder = Recorder::default();
     let decision = judge_watched(policy, call, facts, at, &mut recorder);
     let mut explanation = match decision {
-        Decision::Deny(denial) => denied(&denial),
-        Decision::Hold(terms) => Explanation::held(&terms),
+        Decision::Deny(denial) => explain_denial(&denial),
+        Decision::Hold(terms) => Explanation::of_hold(&terms),
         Decision::Allow(allow) => {
             recorder.limits(&allow, &reading);
             match allow.admit(&reading) {
-                Err(denial) => denied(&denial),
-                Ok(()) => Explanation::allowed(&allow, &reading),
+                Err(denial) => explain_denial(&denial),
+                Ok(()) => Explanation::of_allow(&allow, &reading),
             }
         }
     };
@@ -43,7 +43,7 @@ pub fn explain(
     explanation
 }
 
-fn denied(denial: &Denial<'_>) -> Explanation {
+fn explain_denial(denial: &Denial<'_>) -> Explanation {
     Explanation {
         outcome: denial.outcome().name(),
         rule: Some(denial.rule.clone().into_owned()),

@@ -67,12 +67,12 @@ impl ToolFacts {
 
     /// The compiled `inputSchema`, or why there is none.
     pub(crate) fn schema(&self) -> Result<&ArgsSchema, &str> {
-        let compiled = self.schema.get_or_init(|| compiled(self.schema_text.as_deref()));
+        let compiled = self.schema.get_or_init(|| compile(self.schema_text.as_deref()));
         compiled.as_ref().map_err(String::as_str)
     }
 }
 
-fn compiled(text: Option<&str>) -> Result<ArgsSchema, String> {
+fn compile(text: Option<&str>) -> Result<ArgsSchema, String> {
     let text = text.ok_or("the tool has no `inputSchema`")?;
     let unusable = |why: &dyn std::fmt::Display| format!("the tool's schema cannot be used: {why}");
     // It was read once already, as a part of its list, within whatever bounds

@@ -173,7 +173,7 @@ impl Import<'_> {
             "`{name}` meant one tool of exactly that name; here a `*` or a leading `@` makes a \
              pattern, so it is left out"
         );
-        self.notes.lost(span, message);
+        self.notes.leave_out(span, message);
     }
 }
 

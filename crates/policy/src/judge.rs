@@ -100,7 +100,7 @@ struct Judgement<'p, 'c, W> {
 impl<'p, W: Witness> Judgement<'p, '_, W> {
     fn steps(&mut self, at: Timestamp) -> Result<Decision<'p>, Denial<'p>> {
         let entries = standing(self.policy, self.call.tool, self.facts);
-        self.witness.standing(self.policy, self.facts, &entries);
+        self.witness.note_standing(self.policy, self.facts, &entries);
         let entries = entries.map_err(|reason| reason.denial(self.call.tool))?;
         self.validate(&entries)?;
         for entry in &entries {
@@ -125,7 +125,7 @@ impl<'p, W: Witness> Judgement<'p, '_, W> {
         if !self.policy.validates_by_default(entries) {
             return Ok(());
         }
-        self.validated("/validate_args", None, self.own_schema_refusal())
+        self.refuse_invalid("/validate_args", None, self.own_schema_refusal())
     }
 
     fn validate_by(&mut self, validate: &'p Validate) -> Result<(), Denial<'p>> {
@@ -134,7 +134,7 @@ impl<'p, W: Witness> Judgement<'p, '_, W> {
             ValidateBy::Own => self.own_schema_refusal(),
             ValidateBy::Schema { schema, .. } => schema.refuse(self.call.args),
         };
-        self.validated(&validate.rule, validate.message.as_deref(), refusal)
+        self.refuse_invalid(&validate.rule, validate.message.as_deref(), refusal)
     }
 
     fn own_schema_refusal(&self) -> Option<String> {
@@ -144,15 +144,15 @@ impl<'p, W: Witness> Judgement<'p, '_, W> {
         }
     }
 
-    fn validated(
+    fn refuse_invalid(
         &mut self,
         rule: &'p str,
         message: Option<&'p str>,
         refusal: Option<String>,
     ) -> Result<(), Denial<'p>> {
-        self.witness.validated(rule, refusal.as_deref());
+        self.witness.note_validation(rule, refusal.as_deref());
         let Some(refusal) = refusal else { return Ok(()) };
-        Err(denial(rule, message, || words::invalid_arguments(&refusal)))
+        Err(denial(rule, message, || words::explain_invalid_arguments(&refusal)))
     }
 
     fn require(&mut self, entry: &'p Entry) -> Result<(), Denial<'p>> {
@@ -161,7 +161,7 @@ impl<'p, W: Witness> Judgement<'p, '_, W> {
             let mut failing = None;
             for condition in &predicate.conditions {
                 let holds = condition.holds(self.call.args, Quantifier::All);
-                self.witness.condition("require", condition, self.call.args, holds);
+                self.witness.note_condition("require", condition, self.call.args, holds);
                 match holds {
                     Ok(true) => {}
                     // Those after the first failing one are judged for the sake
@@ -172,7 +172,9 @@ impl<'p, W: Witness> Judgement<'p, '_, W> {
             match failing {
                 None => {}
                 Some((condition, None)) => {
-                    return Err(denial(&condition.rule, message, || words::required(condition)));
+                    return Err(denial(&condition.rule, message, || {
+                        words::explain_require(condition)
+                    }));
                 }
                 Some((condition, Some(problem))) => {
                     return Err(unjudgeable(&condition.rule, message, problem, || {
@@ -188,7 +190,7 @@ impl<'p, W: Witness> Judgement<'p, '_, W> {
         for predicate in &entry.deny_if {
             if self.fires("deny_if", predicate, None)? {
                 let message = predicate.message.as_deref();
-                return Err(denial(&predicate.rule, message, || words::forbidden(predicate)));
+                return Err(denial(&predicate.rule, message, || words::explain_deny_if(predicate)));
             }
         }
         Ok(())
@@ -205,7 +207,7 @@ impl<'p, W: Witness> Judgement<'p, '_, W> {
         let mut all = true;
         for condition in &predicate.conditions {
             let holds = condition.holds(self.call.args, Quantifier::Any);
-            self.witness.condition(list, condition, self.call.args, holds);
+            self.witness.note_condition(list, condition, self.call.args, holds);
             match holds {
                 Ok(holds) => all &= holds,
                 Err(problem) => {
@@ -217,7 +219,7 @@ impl<'p, W: Witness> Judgement<'p, '_, W> {
             }
         }
         if all {
-            self.witness.fired(list, predicate);
+            self.witness.note_predicate(list, predicate);
         }
         Ok(all)
     }
@@ -228,7 +230,7 @@ impl<'p, W: Witness> Judgement<'p, '_, W> {
         let mut terms: Option<Terms<'p>> = None;
         for approval in entries.iter().filter_map(|entry| entry.approval.as_ref()) {
             let asks = self.asks(approval)?;
-            self.witness.approval(approval, asks, self.call.consent);
+            self.witness.note_approval(approval, asks, self.call.consent);
             if asks {
                 terms =
                     Some(terms.map_or_else(|| Terms::of(approval), |terms| terms.and(approval)));
@@ -249,7 +251,7 @@ impl<'p, W: Witness> Judgement<'p, '_, W> {
         let mut demands = SmallVec::new();
         for limit in entries.iter().flat_map(|entry| &entry.limits) {
             let amount = amount(limit, self.call.args);
-            self.witness.amount(limit, &amount);
+            self.witness.note_amount(limit, &amount);
             demands.push(Demand { limit, amount: amount? });
         }
         Ok(demands)
@@ -260,10 +262,13 @@ impl<'p, W: Witness> Judgement<'p, '_, W> {
 fn amount<'p>(limit: &'p Limit, args: Option<Value<'_>>) -> Result<Amount, Denial<'p>> {
     let Some(path) = &limit.increment_from else { return Ok(Amount::ONE) };
     let message = limit.message.as_deref();
-    let wrong = |why: &str| denial(&limit.rule, message, || words::no_amount(path, why));
+    let wrong =
+        |why: &str| denial(&limit.rule, message, || words::explain_missing_amount(path, why));
     let number = match path.single(args) {
         Err(problem @ Unjudgeable::LookAlike) => {
-            return Err(unjudgeable(&limit.rule, message, problem, || words::look_alike(path)));
+            return Err(unjudgeable(&limit.rule, message, problem, || {
+                words::explain_look_alike(path)
+            }));
         }
         Err(Unjudgeable::Type) => return Err(wrong("is not a number")),
         Ok(None) => return Err(wrong("is missing")),

@@ -47,7 +47,7 @@ pub struct ToolSeen<'t> {
 
 impl<'t> ToolSeen<'t> {
     /// A tool of this name that was looked at.
-    pub fn assessed(name: &'t str, assessment: &Assessment) -> ToolSeen<'t> {
+    pub fn from_assessment(name: &'t str, assessment: &Assessment) -> ToolSeen<'t> {
         let has_findings = !assessment.findings.is_empty();
         ToolSeen { name, category: assessment.category, has_findings }
     }
@@ -187,17 +187,17 @@ fn effects(named: &BTreeSet<(Treatment, &str)>, left_out: usize) -> Vec<String> 
     for category in Category::ALL {
         let number = number(Treatment::As(category));
         if number > 0 {
-            let count = counted(number);
+            let count = count_tools(number);
             lines.push(format!("{count} of category {category}: {}", effect(category)));
         }
     }
     let doubtful = number(Treatment::Hidden);
     if doubtful > 0 {
-        let count = counted(doubtful);
+        let count = count_tools(doubtful);
         lines.push(format!("{count} with signs of poisoning: hidden until you have read why"));
     }
     if left_out > 0 {
-        let count = counted(left_out);
+        let count = count_tools(left_out);
         lines.push(format!("{count} that no entry can name: denied"));
     }
     lines.push("any other tool: denied".into());
@@ -205,7 +205,7 @@ fn effects(named: &BTreeSet<(Treatment, &str)>, left_out: usize) -> Vec<String> 
     lines
 }
 
-fn counted(tools: usize) -> String {
+fn count_tools(tools: usize) -> String {
     if tools == 1 { "1 tool".into() } else { format!("{tools} tools") }
 }
 
@@ -281,7 +281,7 @@ mod tests {
         ];
         let assessed = tools.map(|tool| (tool.name, classify(&tool, &Siblings::default())));
         let suggested =
-            suggest_policy(assessed.iter().map(|(name, of)| ToolSeen::assessed(name, of)));
+            suggest_policy(assessed.iter().map(|(name, of)| ToolSeen::from_assessment(name, of)));
         assert_eq!(
             suggested.policy.split_whitespace().collect::<String>(),
             r#"{"version":"1","default":"deny","resources":"allow","prompts":"allow","server_requests":["sampling","elicitation","roots"],"tools":{"get_date":{},"get_time":{"action":"hide"}}}"#

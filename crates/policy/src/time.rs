@@ -89,7 +89,7 @@ impl Window {
     }
 
     /// How many milliseconds after `at` its window ends; at least one.
-    pub fn left(self, at: Timestamp) -> u64 {
+    pub fn remaining_millis(self, at: Timestamp) -> u64 {
         let left = self.millis() - at.0.rem_euclid(self.millis());
         u64::try_from(left).unwrap_or(1)
     }
@@ -150,13 +150,13 @@ mod tests {
         assert_eq!(Window::Hour.start(moment), at("2026-11-15T03:00:00Z"));
         assert_eq!(Window::Day.start(moment), at("2026-11-15T00:00:00Z"));
         assert_eq!(Window::Seconds(7).start(moment).as_millis() % 7_000, 0);
-        assert_eq!(Window::Minute.left(moment), 54_322);
+        assert_eq!(Window::Minute.remaining_millis(moment), 54_322);
     }
 
     #[test]
     fn a_window_ends_where_the_next_begins() {
-        assert_eq!(Window::Minute.left(at("2026-01-01T00:00:00Z")), 60_000);
-        assert_eq!(Window::Minute.left(at("2026-01-01T00:00:59.999Z")), 1);
+        assert_eq!(Window::Minute.remaining_millis(at("2026-01-01T00:00:00Z")), 60_000);
+        assert_eq!(Window::Minute.remaining_millis(at("2026-01-01T00:00:59.999Z")), 1);
         assert_eq!(Window::Day.start(at("1969-12-31T23:59:59Z")), at("1969-12-31T00:00:00Z"));
     }
 

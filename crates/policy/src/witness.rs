@@ -21,7 +21,7 @@ use crate::{
 /// Told of every check, in the order they are made.
 pub(crate) trait Witness {
     /// Which entries apply, or why the tool cannot be had.
-    fn standing(
+    fn note_standing(
         &mut self,
         _policy: &Policy,
         _facts: Facts<'_>,
@@ -29,9 +29,9 @@ pub(crate) trait Witness {
     ) {
     }
     /// Arguments were checked against a schema.
-    fn validated(&mut self, _rule: &str, _refusal: Option<&str>) {}
+    fn note_validation(&mut self, _rule: &str, _refusal: Option<&str>) {}
     /// A condition of `require`, `deny_if` or `approval` was judged.
-    fn condition(
+    fn note_condition(
         &mut self,
         _list: &'static str,
         _condition: &Condition,
@@ -40,11 +40,11 @@ pub(crate) trait Witness {
     ) {
     }
     /// All conditions of a predicate of `deny_if` or `approval` hold.
-    fn fired(&mut self, _list: &'static str, _predicate: &Predicate) {}
+    fn note_predicate(&mut self, _list: &'static str, _predicate: &Predicate) {}
     /// An entry does or does not ask for approval of this call.
-    fn approval(&mut self, _approval: &Approval, _asks: bool, _consent: Consent) {}
+    fn note_approval(&mut self, _approval: &Approval, _asks: bool, _consent: Consent) {}
     /// How much the call adds to a limit's counter was worked out.
-    fn amount(&mut self, _limit: &Limit, _amount: &Result<Amount, Denial<'_>>) {}
+    fn note_amount(&mut self, _limit: &Limit, _amount: &Result<Amount, Denial<'_>>) {}
 }
 
 /// Watches nothing.

@@ -29,11 +29,11 @@ pub(crate) fn condition(condition: &Condition) -> String {
     format!("`{path}` {phrase} {value}")
 }
 
-pub(crate) fn required(failing: &Condition) -> String {
+pub(crate) fn explain_require(failing: &Condition) -> String {
     format!("this call is allowed only where {}", condition(failing))
 }
 
-pub(crate) fn forbidden(predicate: &Predicate) -> String {
+pub(crate) fn explain_deny_if(predicate: &Predicate) -> String {
     let parts: Vec<_> = predicate.conditions.iter().map(condition).collect();
     if parts.is_empty() {
         "this call is not allowed".into()
@@ -45,7 +45,7 @@ pub(crate) fn forbidden(predicate: &Predicate) -> String {
 pub(crate) fn unjudgeable(condition: &Condition, problem: Unjudgeable) -> String {
     let path = &condition.path;
     match problem {
-        Unjudgeable::LookAlike => look_alike(path),
+        Unjudgeable::LookAlike => explain_look_alike(path),
         Unjudgeable::Type => {
             let wanted = match condition.operator {
                 "lt" | "lte" | "gt" | "gte" => "a number",
@@ -72,17 +72,17 @@ pub(crate) fn unjudgeable(condition: &Condition, problem: Unjudgeable) -> String
     }
 }
 
-pub(crate) fn look_alike(path: &ArgPath) -> String {
+pub(crate) fn explain_look_alike(path: &ArgPath) -> String {
     format!(
         "an argument has a name that looks like one in `{}`: send only the exact name",
         path.text()
     )
 }
 
-pub(crate) fn no_amount(path: &ArgPath, why: &str) -> String {
+pub(crate) fn explain_missing_amount(path: &ArgPath, why: &str) -> String {
     format!("`{}` counts towards a limit and {why}", path.text())
 }
 
-pub(crate) fn invalid_arguments(refusal: &str) -> String {
+pub(crate) fn explain_invalid_arguments(refusal: &str) -> String {
     format!("the arguments were refused: {refusal}")
 }

@@ -4,12 +4,13 @@
 use serde_json::Value;
 
 use crate::{
+    diff,
     digest::Fingerprints,
     entry::{self, Entry, Spot, Transport},
     file::{ConfigFile, body, with_body},
     json,
-    place::{Form, Syntax},
-    shown, splice, tables,
+    locations::{FileFormat, Syntax},
+    splice, tables,
     wrapped::URL_VARIABLE,
 };
 
@@ -121,7 +122,11 @@ impl ConfigFile {
             match self.rewritten(&text, plan, front) {
                 Ok((new, entry)) => {
                     let sides = [&text, &new].map(|text| value(text, self.form, &plan.entry.keys));
-                    adoption.diff.push_str(&shown::diff(self.form.syntax, &plan.entry.keys, sides));
+                    adoption.diff.push_str(&diff::diff_entry(
+                        self.form.syntax,
+                        &plan.entry.keys,
+                        sides,
+                    ));
                     adoption.adopted.push(plan.entry);
                     adoption.written.push(entry);
                     text = new;
@@ -165,7 +170,7 @@ impl ConfigFile {
         let new = splice::splice(text, edits).ok_or(AdoptError::Shape)?;
         // INVARIANT: what was written reads as the same server, behind Sluicegate;
         // nothing is written that does not.
-        let read = crate::file::located(&new, self.form).map_err(|_| AdoptError::Shape)?;
+        let read = crate::file::locate_entries(&new, self.form).map_err(|_| AdoptError::Shape)?;
         let now = read.iter().find(|one| &one.keys == keys).ok_or(AdoptError::Shape)?;
         let spot = Spot {
             client: self.client,
@@ -181,7 +186,7 @@ impl ConfigFile {
     }
 }
 
-pub(crate) fn value(text: &str, form: Form, keys: &[String]) -> Option<Value> {
+pub(crate) fn value(text: &str, form: FileFormat, keys: &[String]) -> Option<Value> {
     match form.syntax {
         Syntax::Json => json::value(text, keys),
         Syntax::Toml => tables::value(text, keys),

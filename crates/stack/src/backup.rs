@@ -18,7 +18,7 @@ use crate::{
     digest::sha256,
     disk::{self, WriteError},
     file::ConfigFile,
-    place::{Form, Syntax},
+    locations::{FileFormat, Syntax},
 };
 
 const MANIFEST: &str = "manifest.json";
@@ -102,12 +102,12 @@ impl ConfigFile {
             kind: if self.form.syntax == Syntax::Toml { Kind::Toml } else { Kind::Json },
             entries: adoption.adopted.iter().map(|entry| entry.keys.clone()).collect(),
         };
-        rewrite.done(backups, time)
+        rewrite.finish(backups, time)
     }
 }
 
 impl Rewrite<'_> {
-    pub(crate) fn done(self, backups: &Path, time: &str) -> Result<Backup, BackupError> {
+    pub(crate) fn finish(self, backups: &Path, time: &str) -> Result<Backup, BackupError> {
         let before = self.before.unwrap_or_default();
         let manifest = Manifest {
             time: time.to_owned(),
@@ -210,9 +210,9 @@ impl Backup {
         self.get(REWRITTEN)
     }
 
-    pub(crate) fn form(&self) -> Form {
+    pub(crate) fn form(&self) -> FileFormat {
         let syntax = if self.manifest.kind == Kind::Toml { Syntax::Toml } else { Syntax::Json };
-        Form { syntax, roots: &[] }
+        FileFormat { syntax, roots: &[] }
     }
 
     /// Notes what is left to be put back; when, if it is nothing.

@@ -20,7 +20,7 @@ pub fn sha256(bytes: &[u8]) -> String {
 /// The same for a JSON value: equal for values that mean the same, however they
 /// are written.
 pub(crate) fn of_value(value: &Value) -> String {
-    sha256(sorted(value).to_string().as_bytes())
+    sha256(sort_keys(value).to_string().as_bytes())
 }
 
 /// Digests of entries, secrets and all. Without the key nobody can try which
@@ -50,14 +50,14 @@ impl fmt::Debug for Fingerprints {
 }
 
 /// A value with its keys in order.
-pub(crate) fn sorted(value: &Value) -> Value {
+pub(crate) fn sort_keys(value: &Value) -> Value {
     match value {
         Value::Object(members) => {
             let mut keys: Vec<_> = members.iter().collect();
             keys.sort_by_key(|(key, _)| key.as_str());
-            keys.into_iter().map(|(key, value)| (key.clone(), sorted(value))).collect()
+            keys.into_iter().map(|(key, value)| (key.clone(), sort_keys(value))).collect()
         }
-        Value::Array(items) => items.iter().map(sorted).collect(),
+        Value::Array(items) => items.iter().map(sort_keys).collect(),
         other => other.clone(),
     }
 }

@@ -7,9 +7,9 @@ use serde_json::{Map, Value};
 use crate::{
     adopt::Front,
     client::Client,
-    digest::{sha256, sorted},
+    digest::{sha256, sort_keys},
     guarded::{Guarded, MASK},
-    memory::Seen,
+    memory::SeenEntry,
     wrapped,
 };
 
@@ -86,13 +86,13 @@ pub struct Wrapped {
 
 impl Transport {
     /// The command line or URL, with its secrets masked.
-    pub fn shown(&self) -> String {
+    pub fn to_masked(&self) -> String {
         match self {
             Transport::Command { program, args, .. } => {
-                let words = std::iter::once(program).chain(args).map(Guarded::shown);
+                let words = std::iter::once(program).chain(args).map(Guarded::as_masked);
                 words.collect::<Vec<_>>().join(" ")
             }
-            Transport::Url { url, .. } => url.shown().to_owned(),
+            Transport::Url { url, .. } => url.as_masked().to_owned(),
             Transport::Unclear => "neither a command nor a URL".to_owned(),
         }
     }
@@ -124,14 +124,14 @@ impl Entry {
     /// variables a command may have other tools, as a URL may with other headers,
     /// and is another server.
     pub fn identity(&self) -> String {
-        let (kind, shown) = (self.transport.kind(), self.transport.shown());
+        let (kind, shown) = (self.transport.kind(), self.transport.to_masked());
         let text = format!("{kind}\n{shown}\n{}", self.variables);
         sha256(text.as_bytes()).chars().take(16).collect()
     }
 
     /// A text without any secret of this entry, whoever has put it there: servers
     /// repeat in their errors what they were sent.
-    pub fn scrubbed(&self, text: &str) -> String {
+    pub fn scrub(&self, text: &str) -> String {
         let (words, pairs) = match &self.transport {
             Transport::Command { program, args, env } => {
                 (std::iter::once(program).chain(args).collect(), env.as_slice())
@@ -145,7 +145,7 @@ impl Entry {
             let whole = secret.expose();
             // Shorter ones would take ordinary text away.
             for part in [whole].into_iter().chain(whole.split([' ', '=', '&', ':', '@'])) {
-                if part.len() >= 4 && !secret.shown().contains(part) {
+                if part.len() >= 4 && !secret.as_masked().contains(part) {
                     scrubbed = scrubbed.replace(part, MASK);
                 }
             }
@@ -165,8 +165,8 @@ impl Entry {
     }
 
     /// Where it stands, to be remembered.
-    pub(crate) fn seen(&self) -> Seen {
-        Seen {
+    pub(crate) fn to_seen(&self) -> SeenEntry {
+        SeenEntry {
             file: self.file.display().to_string(),
             keys: self.keys.clone(),
             identity: self.identity(),
@@ -234,7 +234,7 @@ fn variables(transport: &Transport, front: &Front) -> String {
 /// All that an entry says, whatever it means to whom: keys that are not known here
 /// may name a program too. Turning it off and on makes no other server of it.
 fn exact(value: &Value, folder: Option<&Path>) -> String {
-    let mut value = sorted(value);
+    let mut value = sort_keys(value);
     if let Some(members) = value.as_object_mut() {
         members.retain(|key, _| !SWITCHES.contains(&key.as_str()));
     }

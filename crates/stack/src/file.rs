@@ -11,7 +11,7 @@ use crate::{
     disk,
     entry::{self, Entry, Scope, Spot},
     json,
-    place::{Candidate, Form, Syntax},
+    locations::{Candidate, FileFormat, Syntax},
     tables,
 };
 
@@ -35,7 +35,7 @@ pub struct ConfigFile {
     pub is_foreign: bool,
     /// Whether its owner may not write it either.
     pub is_read_only: bool,
-    pub(crate) form: Form,
+    pub(crate) form: FileFormat,
     /// What it holds, secrets and all.
     pub(crate) text: String,
 }
@@ -49,7 +49,7 @@ impl fmt::Debug for ConfigFile {
 
 /// What there is at a place.
 #[derive(Debug)]
-pub enum Found {
+pub enum FileState {
     Nothing,
     File(Box<ConfigFile>),
     Broken(Problem),
@@ -68,7 +68,7 @@ pub struct Problem {
 
 /// Where a text stops being what it should be.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Spoilt {
+pub(crate) struct SyntaxError {
     pub(crate) at: usize,
     pub(crate) message: String,
 }
@@ -88,22 +88,22 @@ pub(crate) struct Pieces {
 
 impl Candidate {
     /// Looks at the file, if it is there. What `front` has written is known by it.
-    pub fn read(&self, front: &Front) -> Found {
+    pub fn read(&self, front: &Front) -> FileState {
         let problem = |at, message| {
             let Candidate { client, path, scope, .. } = self.clone();
-            Found::Broken(Problem { client, path, scope, at, message })
+            FileState::Broken(Problem { client, path, scope, at, message })
         };
         let read = match disk::read(&self.path) {
-            Ok(None) => return Found::Nothing,
+            Ok(None) => return FileState::Nothing,
             Ok(Some(read)) => read,
             Err(error) => return problem(None, error.to_string()),
         };
-        match located(&read.content, self.form) {
+        match locate_entries(&read.content, self.form) {
             Ok(located) => {
                 let disk::Text { content: text, real, is_foreign, is_read_only } = read;
                 let entries = located.iter().map(|one| self.entry(one, front)).collect();
                 let Candidate { client, path, scope, form } = self.clone();
-                Found::File(Box::new(ConfigFile {
+                FileState::File(Box::new(ConfigFile {
                     client,
                     path,
                     scope,
@@ -157,13 +157,16 @@ pub(crate) fn with_body(text: &str, body: String) -> String {
     if text.starts_with(MARK) { format!("{MARK}{body}") } else { body }
 }
 
-pub(crate) fn located(text: &str, form: Form) -> Result<Vec<Located>, Spoilt> {
+pub(crate) fn locate_entries(text: &str, form: FileFormat) -> Result<Vec<Located>, SyntaxError> {
     let located = match form.syntax {
         Syntax::Json => json::entries(body(text), form.roots),
         Syntax::Toml => tables::entries(body(text), form.roots),
     }?;
     if located.len() > MOST_SERVERS {
-        return Err(Spoilt { at: 0, message: format!("it has more than {MOST_SERVERS} servers") });
+        return Err(SyntaxError {
+            at: 0,
+            message: format!("it has more than {MOST_SERVERS} servers"),
+        });
     }
     Ok(located)
 }

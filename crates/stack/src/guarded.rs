@@ -52,7 +52,7 @@ impl Guarded {
     }
 
     /// The text with its secrets masked.
-    pub fn shown(&self) -> &str {
+    pub fn as_masked(&self) -> &str {
         &self.shown
     }
 
@@ -353,7 +353,7 @@ mod tests {
     fn check(line: &str, expected: &str) {
         let given: Vec<_> = line.split('|').map(String::from).collect();
         let shown: Vec<_> =
-            Guarded::arguments(&given).iter().map(|one| one.shown().to_owned()).collect();
+            Guarded::arguments(&given).iter().map(|one| one.as_masked().to_owned()).collect();
         assert_eq!(shown.join("|"), expected, "{line}");
         let debug = format!("{:?}", Guarded::arguments(&given));
         assert_eq!(debug, format!("[{}]", shown.join(", ")));
@@ -431,13 +431,13 @@ mod tests {
 
     #[test]
     fn secrets_and_programs() {
-        assert_eq!(Guarded::secret("x").shown(), "***");
-        assert_eq!(Guarded::program("npx -y s --token t1").shown(), "npx -y s --token ***");
+        assert_eq!(Guarded::secret("x").as_masked(), "***");
+        assert_eq!(Guarded::program("npx -y s --token t1").as_masked(), "npx -y s --token ***");
         assert_eq!(
-            Guarded::url("https://u:p@h/${TENANT}?a=${A}").shown(),
+            Guarded::url("https://u:p@h/${TENANT}?a=${A}").as_masked(),
             "https://***@h/${TENANT}?a=${A}"
         );
-        assert_eq!(Guarded::url("https://exa mple").shown(), "https://***");
+        assert_eq!(Guarded::url("https://exa mple").as_masked(), "https://***");
         assert!(Guarded::url("https://h/?a=b").has_secret());
         assert!(!Guarded::url("https://h/mcp").has_secret());
     }

@@ -9,7 +9,7 @@ mod check;
 
 use std::path::{Path, PathBuf};
 
-pub use check::{Answer, Asked, Called};
+pub use check::{Answer, HookCall, HookQuestion};
 use jsonc_parser::{
     ParseOptions,
     cst::{CstArray, CstInputValue, CstNode, CstObject, CstRootNode},
@@ -23,7 +23,7 @@ use crate::{
     disk::{self, ReadProblem},
     file::{body, with_body},
     json,
-    place::Places,
+    locations::Folders,
 };
 
 /// What our commands are known by in a file of hooks.
@@ -66,7 +66,7 @@ impl HookFile {
     pub const CLIENTS: [Client; 3] = [Client::ClaudeCode, Client::Cursor, Client::Gemini];
 
     /// Reads a client's file of hooks, if the client is used here at all.
-    pub fn read(client: Client, places: &Places) -> Result<Option<HookFile>, HookError> {
+    pub fn read(client: Client, places: &Folders) -> Result<Option<HookFile>, HookError> {
         let Some(path) = path(client, places) else { return Ok(None) };
         let text = match disk::read(&path) {
             Ok(read) => read.map(|read| read.content),
@@ -145,7 +145,7 @@ impl HookFile {
             kind: Kind::Hook,
             entries: vec![Vec::new()],
         };
-        Ok(rewrite.done(backups, time)?)
+        Ok(rewrite.finish(backups, time)?)
     }
 
     fn shape(&self) -> HookError {
@@ -153,7 +153,7 @@ impl HookFile {
     }
 }
 
-fn path(client: Client, places: &Places) -> Option<PathBuf> {
+fn path(client: Client, places: &Folders) -> Option<PathBuf> {
     let claude = || places.claude.clone().unwrap_or_else(|| places.home.join(".claude"));
     match client {
         Client::ClaudeCode => Some(claude().join("settings.json")),
@@ -250,12 +250,12 @@ pub(crate) fn without(text: &str) -> Option<String> {
             event.remove();
         }
     }
-    tidied(&object, &hooks, is_changed);
+    remove_empty_hooks(&object, &hooks, is_changed);
     is_changed.then(|| with_body(text, root.to_string()))
 }
 
 /// What only our hooks needed goes with them.
-fn tidied(object: &CstObject, hooks: &CstObject, is_changed: bool) {
+fn remove_empty_hooks(object: &CstObject, hooks: &CstObject, is_changed: bool) {
     let property = object.get("hooks").filter(|_| is_changed && hooks.properties().is_empty());
     if let Some(property) = property {
         property.remove();

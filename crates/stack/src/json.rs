@@ -17,7 +17,7 @@ use serde_json::Value;
 use crate::{
     adopt::{AdoptError, Change},
     entry::{HEADER_KEYS, URL_KEYS},
-    file::{Located, Pieces, Spoilt},
+    file::{Located, Pieces, SyntaxError},
     splice::Edit,
     wrapped::URL_VARIABLE,
 };
@@ -37,7 +37,7 @@ const ACCEPTED: ParseOptions = ParseOptions {
 };
 
 /// Reads a text; `None` if there is nothing in it.
-pub(crate) fn parse(text: &str) -> Result<Option<Ast<'_>>, Spoilt> {
+pub(crate) fn parse(text: &str) -> Result<Option<Ast<'_>>, SyntaxError> {
     match parse_to_ast(text, &CollectOptions::default(), &ACCEPTED) {
         Ok(result) => Ok(result.value),
         Err(error) => {
@@ -46,13 +46,13 @@ pub(crate) fn parse(text: &str) -> Result<Option<Ast<'_>>, Spoilt> {
             // Ours begin in lower case.
             let first = letters.next().map(|first| first.to_ascii_lowercase());
             let message = first.into_iter().chain(letters).collect();
-            Err(Spoilt { at: error.range().start, message })
+            Err(SyntaxError { at: error.range().start, message })
         }
     }
 }
 
 /// The servers below these keys.
-pub(crate) fn entries(text: &str, roots: &[&[&str]]) -> Result<Vec<Located>, Spoilt> {
+pub(crate) fn entries(text: &str, roots: &[&[&str]]) -> Result<Vec<Located>, SyntaxError> {
     let Some(Ast::Object(root)) = parse(text)? else { return Ok(Vec::new()) };
     let mut found = Vec::new();
     for keys in roots {
@@ -184,9 +184,9 @@ fn command_edits(
     }
     let (holder, key) = holder(entry);
     let command = member(holder, key).ok_or(AdoptError::Shape)?;
-    let mut edits = vec![Edit::new(span(&command.value), quoted(program))];
+    let mut edits = vec![Edit::new(span(&command.value), quote(program))];
     edits.push(match member(holder, "args").map(|args| &args.value) {
-        Some(Ast::Array(args)) => prefixed(text, args, prefix),
+        Some(Ast::Array(args)) => insert_arguments(text, args, prefix),
         Some(_) => return Err(AdoptError::Shape),
         None => {
             let put = format!(",{}\"args\": [{}]", gap(text, command.range.start), list(prefix));
@@ -197,7 +197,7 @@ fn command_edits(
 }
 
 /// Arguments before those that are there, in their layout.
-fn prefixed(text: &str, args: &Array<'_>, prefix: &[String]) -> Edit {
+fn insert_arguments(text: &str, args: &Array<'_>, prefix: &[String]) -> Edit {
     match args.elements.first() {
         Some(first) => {
             let at = span(first).start;
@@ -218,7 +218,7 @@ fn url_edits(text: &str, entry: &Object<'_>, change: &Change) -> Result<Vec<Edit
         return Err(AdoptError::Shape);
     }
     let gap = gap(text, url.range.start);
-    let mut put = format!("\"command\": {},{gap}\"args\": [{}]", quoted(program), list(args));
+    let mut put = format!("\"command\": {},{gap}\"args\": [{}]", quote(program), list(args));
     let kept = text.get(span(&url.value)).unwrap_or_default();
     let mut edits = Vec::new();
     match headers.first() {
@@ -250,7 +250,7 @@ fn header_edits(
             return Err(AdoptError::Shape);
         }
         let key = header.name.range();
-        edits.push(Edit::new(key.start..key.end, quoted(variable)));
+        edits.push(Edit::new(key.start..key.end, quote(variable)));
     }
     let comma = if members.properties.is_empty() { "" } else { ", " };
     let put = format!("\"{URL_VARIABLE}\": {url}{comma}");
@@ -275,9 +275,9 @@ pub(crate) fn gap(text: &str, at: usize) -> &str {
 }
 
 fn list(items: &[String]) -> String {
-    items.iter().map(|item| quoted(item)).collect::<Vec<_>>().join(", ")
+    items.iter().map(|item| quote(item)).collect::<Vec<_>>().join(", ")
 }
 
-pub(crate) fn quoted(text: &str) -> String {
+pub(crate) fn quote(text: &str) -> String {
     Value::from(text).to_string()
 }

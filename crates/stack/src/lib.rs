@@ -1,7 +1,7 @@
 //! MCP client configuration files: find, read, rewrite, restore.
 //!
 //! Every client keeps the servers it may use in a file of its own, in a place and
-//! form of its own. Here those files are found ([`Places`]), read ([`ConfigFile`]),
+//! form of its own. Here those files are found ([`Folders`]), read ([`ConfigFile`]),
 //! rewritten so that a server is reached through `sluice wrap` ([`ConfigFile::adopt`]),
 //! and put back as they were ([`Undo`]). What is a secret in them is held by
 //! [`Guarded`], which shows itself only masked. Nothing here starts a server,
@@ -14,6 +14,7 @@
 mod adopt;
 mod backup;
 mod client;
+mod diff;
 mod digest;
 mod disk;
 mod entry;
@@ -21,12 +22,11 @@ mod file;
 mod guarded;
 mod hook;
 mod json;
+mod locations;
 mod memory;
 mod package;
-mod place;
 mod restore;
 mod set_up;
-mod shown;
 mod splice;
 mod survey;
 mod tables;
@@ -38,12 +38,12 @@ pub use client::Client;
 pub use digest::{Fingerprints, sha256};
 pub use disk::{ReadProblem, WriteError};
 pub use entry::{Entry, Scope, Transport, Wrapped};
-pub use file::{ConfigFile, Found, Problem};
+pub use file::{ConfigFile, FileState, Problem};
 pub use guarded::Guarded;
-pub use hook::{Answer, Asked, Called, HookError, HookFile, Hooked};
-pub use memory::{Ability, Changes, Memory, Remembered, Seen, Tool};
+pub use hook::{Answer, HookCall, HookError, HookFile, HookQuestion, Hooked};
+pub use locations::{Candidate, Folders, Os};
+pub use memory::{Ability, Changes, Memory, Remembered, SeenEntry, Tool};
 pub use package::{Package, Registry};
-pub use place::{Candidate, Os, Places};
 pub use restore::{Left, Outcome, Undo};
 pub use set_up::{Access, SetUp};
 pub use survey::{Advice, Configured, Group, Survey};

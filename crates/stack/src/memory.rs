@@ -21,7 +21,7 @@ pub struct Memory {
     /// Servers by their identity.
     pub servers: BTreeMap<String, Remembered>,
     /// Which servers stood where when last looked.
-    pub seen: Vec<Seen>,
+    pub seen: Vec<SeenEntry>,
     /// Which server has which name in policies and counters.
     pub names: BTreeMap<String, String>,
     /// Fingerprints of the entries that the hooks let pass.
@@ -33,7 +33,7 @@ pub struct Memory {
 /// A server that stood somewhere.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Seen {
+pub struct SeenEntry {
     pub file: String,
     /// Keys that led to it there.
     pub keys: Vec<String>,
@@ -142,7 +142,7 @@ impl Memory {
         let is_first = known.scanned.is_empty();
         known.changes =
             if is_first { Changes::default() } else { Changes::between(&known.tools, &tools) };
-        known.transport = entry.transport.shown();
+        known.transport = entry.transport.to_masked();
         time.clone_into(&mut known.scanned);
         known.tools = tools;
     }

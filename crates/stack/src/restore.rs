@@ -14,7 +14,7 @@ use crate::{
     backup::{Backup, BackupError, Kind},
     digest::sha256,
     disk::{self, WriteError},
-    file::{body, located, position, with_body},
+    file::{body, locate_entries, position, with_body},
     hook,
 };
 
@@ -120,7 +120,7 @@ impl Undo {
                 continue;
             };
             if sha256(now.as_bytes()) == backup.manifest.after {
-                undo.names.extend(backup.manifest.entries.iter().map(|keys| named(keys)));
+                undo.names.extend(backup.manifest.entries.iter().map(|keys| entry_name(keys)));
                 let original = backup.original()?;
                 text = backup.manifest.existed.then_some(original);
                 undo.settled.push((backup, Vec::new()));
@@ -154,14 +154,14 @@ impl Undo {
 
     fn leave(&mut self, backup: &Backup, keys: &[String], why: &str) {
         let (why, kept) = (why.to_owned(), backup.original_file());
-        self.refused.push(Left { name: named(keys), why, kept });
+        self.refused.push(Left { name: entry_name(keys), why, kept });
     }
 
     /// Takes our changes out of a text that somebody else has changed.
     fn in_part(&mut self, mut text: String, backup: Backup) -> Result<String, BackupError> {
         // Nothing is found in a text that cannot be read, which does not say that
         // nothing is there.
-        if let Err(spoilt) = located(&text, backup.form()) {
+        if let Err(spoilt) = locate_entries(&text, backup.form()) {
             let (line, column) = position(body(&text), spoilt.at);
             let why = format!("its file cannot be read at {line}:{column}: {}", spoilt.message);
             self.refuse(&backup, &why);
@@ -171,7 +171,7 @@ impl Undo {
         if backup.manifest.kind == Kind::Hook {
             match hook::without(&text) {
                 Some(without) => {
-                    self.names.push(named(&[]));
+                    self.names.push(entry_name(&[]));
                     text = without;
                 }
                 // It stands beside another command, where somebody has put it.
@@ -198,7 +198,7 @@ impl Undo {
             match sides.taken_back(body(&text)) {
                 Some(new) => {
                     text = with_body(&text, new);
-                    self.names.push(named(keys));
+                    self.names.push(entry_name(keys));
                 }
                 None if value(body(&text), sides.form, keys).is_none() => {
                     // Somebody has removed the server: there is nothing to undo.
@@ -250,6 +250,6 @@ fn describe_changes(differences: &[String]) -> String {
 }
 
 /// What an entry is called, for people; the hooks of a client have no name.
-fn named(keys: &[String]) -> String {
+fn entry_name(keys: &[String]) -> String {
     keys.last().cloned().unwrap_or_else(|| "the hook".to_owned())
 }

@@ -1,14 +1,14 @@
-//! How each client is told to call a server over HTTP: a command to run, or an entry
+//! The configuration with which each client calls a server over HTTP: a command to run, or an entry
 //! to paste into its file.
 //!
 //! Every client has its own place and spelling for the same three things: a name,
-//! a URL and a token. Which file it is, and under which key, says `place`.
+//! a URL and a token. The file and the key are in `locations`.
 
 use serde_json::{Map, Value, json};
 
 use crate::{
     client::Client,
-    place::{Form, Syntax, usual_file},
+    locations::{FileFormat, Syntax, usual_file},
 };
 
 /// Where a client is to call, as what, and with which token.
@@ -68,7 +68,7 @@ impl Access<'_> {
 
     /// The entry, in the syntax of the client's file and under its key.
     fn file(&self, client: Client, entry: &Value) -> SetUp {
-        let (file, Form { syntax, roots }) = usual_file(client);
+        let (file, FileFormat { syntax, roots }) = usual_file(client);
         let root = roots.first().copied().unwrap_or_default();
         let text = match syntax {
             Syntax::Json => {

@@ -12,9 +12,9 @@ use crate::{
     adopt::Front,
     client::Client,
     entry::Entry,
-    file::{ConfigFile, Found, Problem},
-    memory::{Ability, Memory, Seen},
-    place::{Candidate, Places},
+    file::{ConfigFile, FileState, Problem},
+    locations::{Candidate, Folders},
+    memory::{Ability, Memory, SeenEntry},
 };
 
 /// Folders named by Claude Code whose `.mcp.json` is looked at.
@@ -31,15 +31,15 @@ pub struct Configured {
 
 impl Configured {
     /// Looks at every file there may be. One that is broken does not stop the rest.
-    pub fn read(places: &Places, front: &Front) -> Configured {
+    pub fn read(places: &Folders, front: &Front) -> Configured {
         Configured::read_in(places, std::slice::from_ref(&places.folder), front)
     }
 
     /// The same for someone who works in several folders at once.
-    pub fn read_in(places: &Places, folders: &[PathBuf], front: &Front) -> Configured {
+    pub fn read_in(places: &Folders, folders: &[PathBuf], front: &Front) -> Configured {
         let mut configured = Configured::default();
         for folder in folders {
-            let places = Places { folder: folder.clone(), ..places.clone() };
+            let places = Folders { folder: folder.clone(), ..places.clone() };
             for candidate in places.candidates() {
                 configured.look(&candidate, front);
             }
@@ -47,7 +47,7 @@ impl Configured {
         let projects: Vec<PathBuf> =
             configured.files.iter().flat_map(ConfigFile::projects).take(MOST_PROJECTS).collect();
         for folder in projects {
-            configured.look(&Places::project(&folder), front);
+            configured.look(&Folders::project(&folder), front);
         }
         configured
     }
@@ -58,11 +58,11 @@ impl Configured {
         }
         self.looked.push((candidate.client, candidate.path.clone()));
         match candidate.read(front) {
-            Found::Nothing => {}
+            FileState::Nothing => {}
             // Two names may lead to one file.
-            Found::File(file) if self.files.iter().any(|other| other.real == file.real) => {}
-            Found::File(file) => self.files.push(*file),
-            Found::Broken(problem) => self.problems.push(problem),
+            FileState::File(file) if self.files.iter().any(|other| other.real == file.real) => {}
+            FileState::File(file) => self.files.push(*file),
+            FileState::Broken(problem) => self.problems.push(problem),
         }
     }
 
@@ -180,7 +180,7 @@ impl<'e> Survey<'e> {
             groups.push(group);
         }
         groups.sort_by(|a, b| rank(b).cmp(&rank(a)).then_with(|| a.name.cmp(&b.name)));
-        Survey { gone: gone(configured, memory), groups }
+        Survey { gone: find_removed(configured, memory), groups }
     }
 }
 
@@ -221,8 +221,8 @@ fn common_name(entries: &[&Entry]) -> String {
 }
 
 /// Names of servers that stood in a file that was read, and do no more.
-fn gone(configured: &Configured, memory: &Memory) -> Vec<String> {
-    let now: Vec<Seen> = configured.entries().map(Entry::seen).collect();
+fn find_removed(configured: &Configured, memory: &Memory) -> Vec<String> {
+    let now: Vec<SeenEntry> = configured.entries().map(Entry::to_seen).collect();
     let now: BTreeSet<_> = now.iter().map(|seen| (&seen.file, &seen.keys)).collect();
     let files = configured.known_files();
     let before = memory.seen.iter().filter(|seen| files.contains(&seen.file));
@@ -235,6 +235,6 @@ impl Memory {
     pub fn look(&mut self, configured: &Configured) {
         let files = configured.known_files();
         self.seen.retain(|seen| !files.contains(&seen.file));
-        self.seen.extend(configured.entries().map(Entry::seen));
+        self.seen.extend(configured.entries().map(Entry::to_seen));
     }
 }

@@ -10,7 +10,7 @@ use toml_edit::{Array, Document, InlineTable, Item, Key, TableLike};
 
 use crate::{
     adopt::{AdoptError, Change},
-    file::{Located, Pieces, Spoilt},
+    file::{Located, Pieces, SyntaxError},
     splice::Edit,
     wrapped::URL_VARIABLE,
 };
@@ -21,15 +21,15 @@ pub(crate) use self::put_back::{is_same_change, put_back};
 const TOUCHED: [&str; 7] =
     ["command", "args", "url", "env", "http_headers", "bearer_token_env_var", "env_vars"];
 
-fn parse(text: &str) -> Result<Document<&str>, Spoilt> {
-    Document::parse(text).map_err(|error| Spoilt {
+fn parse(text: &str) -> Result<Document<&str>, SyntaxError> {
+    Document::parse(text).map_err(|error| SyntaxError {
         at: error.span().map_or(0, |span| span.start),
         message: error.message().lines().next().unwrap_or_default().to_owned(),
     })
 }
 
 /// The servers below these keys.
-pub(crate) fn entries(text: &str, roots: &[&[&str]]) -> Result<Vec<Located>, Spoilt> {
+pub(crate) fn entries(text: &str, roots: &[&[&str]]) -> Result<Vec<Located>, SyntaxError> {
     let document = parse(text)?;
     let mut found = Vec::new();
     for keys in roots {
@@ -146,7 +146,7 @@ impl Page<'_> {
     }
 }
 
-fn found<'e>(entry: &'e dyn TableLike, key: &str) -> Option<(Range<usize>, &'e Item)> {
+fn find_key<'e>(entry: &'e dyn TableLike, key: &str) -> Option<(Range<usize>, &'e Item)> {
     let (key, item): (&Key, &Item) = entry.get_key_value(key)?;
     Some((key.span()?, item))
 }
@@ -160,11 +160,11 @@ fn command_edits(
     if entry.contains_key("url") {
         return Err(AdoptError::Shape);
     }
-    let (key, command) = found(entry, "command").ok_or(AdoptError::Shape)?;
+    let (key, command) = find_key(entry, "command").ok_or(AdoptError::Shape)?;
     let value = command.span().ok_or(AdoptError::Shape)?;
-    let mut edits = vec![Edit::new(value, quoted(program))];
+    let mut edits = vec![Edit::new(value, quote(program))];
     edits.push(if let Some(args) = entry.get("args") {
-        prefixed(page, args.as_array().ok_or(AdoptError::Shape)?, prefix)?
+        insert_arguments(page, args.as_array().ok_or(AdoptError::Shape)?, prefix)?
     } else {
         let put = format!("args = [{}]{}", list(prefix), page.separator(&key));
         Edit::insert(key.start, put)
@@ -173,7 +173,7 @@ fn command_edits(
 }
 
 /// Arguments before those that are there, in their layout.
-fn prefixed(page: &Page<'_>, args: &Array, prefix: &[String]) -> Result<Edit, AdoptError> {
+fn insert_arguments(page: &Page<'_>, args: &Array, prefix: &[String]) -> Result<Edit, AdoptError> {
     if let Some(first) = args.iter().next() {
         let at = first.span().ok_or(AdoptError::Shape)?.start;
         let gap = crate::json::gap(page.text, at);
@@ -197,13 +197,13 @@ fn url_edits(
     {
         return Err(AdoptError::Shape);
     }
-    let (key, url) = found(entry, "url").ok_or(AdoptError::Shape)?;
+    let (key, url) = find_key(entry, "url").ok_or(AdoptError::Shape)?;
     let value = url.span().ok_or(AdoptError::Shape)?;
     let between = page.separator(&key);
-    let mut put = format!("command = {}{between}args = [{}]", quoted(program), list(args));
+    let mut put = format!("command = {}{between}args = [{}]", quote(program), list(args));
     let kept = page.text.get(value.clone()).unwrap_or_default();
     let mut edits = Vec::new();
-    match found(entry, "http_headers") {
+    match find_key(entry, "http_headers") {
         Some((key, headers)) => {
             edits.extend(header_edits(page, key, headers, variables, kept)?);
         }
@@ -211,9 +211,9 @@ fn url_edits(
     }
     edits.push(Edit::new(key.start..value.end, put));
     if let Some(variable) = bearer {
-        let (key, item) = found(entry, "bearer_token_env_var").ok_or(AdoptError::Shape)?;
+        let (key, item) = find_key(entry, "bearer_token_env_var").ok_or(AdoptError::Shape)?;
         let end = item.span().ok_or(AdoptError::Shape)?.end;
-        edits.push(Edit::new(key.start..end, format!("env_vars = [{}]", quoted(variable))));
+        edits.push(Edit::new(key.start..end, format!("env_vars = [{}]", quote(variable))));
     }
     Ok(edits)
 }
@@ -232,7 +232,7 @@ fn header_edits(
     }
     let mut edits = vec![Edit::new(key, "env")];
     for (name, item) in members.iter() {
-        let (key, _) = found(members, name).ok_or(AdoptError::Shape)?;
+        let (key, _) = find_key(members, name).ok_or(AdoptError::Shape)?;
         let (_, variable) = variables.iter().find(|(of, _)| of == name).ok_or(AdoptError::Shape)?;
         if item.as_str().is_none() {
             return Err(AdoptError::Shape);
@@ -254,10 +254,10 @@ fn header_edits(
 }
 
 fn list(items: &[String]) -> String {
-    items.iter().map(|item| quoted(item)).collect::<Vec<_>>().join(", ")
+    items.iter().map(|item| quote(item)).collect::<Vec<_>>().join(", ")
 }
 
 /// A basic string of TOML, which escapes as JSON does, and one character more.
-fn quoted(text: &str) -> String {
-    crate::json::quoted(text).replace('\u{7f}', "\\u007F")
+fn quote(text: &str) -> String {
+    crate::json::quote(text).replace('\u{7f}', "\\u007F")
 }

@@ -39,7 +39,7 @@ fn through(own: &Transport, front: &Front) -> Option<(Transport, Wrapped)> {
             }
         }
         ["--url", url, headers @ ..] => Transport::Url {
-            url: Guarded::url(resolved(url, env)),
+            url: Guarded::url(resolve_variable(url, env)),
             headers: headers.chunks(2).map(|pair| header_of(pair, env)).collect::<Option<_>>()?,
         },
         _ => return None,
@@ -85,7 +85,7 @@ pub(crate) fn is_wrap(own: &Transport) -> bool {
 }
 
 /// What `env:NAME` means in an entry's own variables; the text itself otherwise.
-fn resolved(text: &str, env: &[(String, Guarded)]) -> String {
+fn resolve_variable(text: &str, env: &[(String, Guarded)]) -> String {
     let (before, name) = match text.strip_prefix("Bearer env:") {
         Some(name) => ("Bearer ", name),
         None => match text.strip_prefix("env:") {
@@ -103,5 +103,5 @@ fn resolved(text: &str, env: &[(String, Guarded)]) -> String {
 fn header_of(pair: &[&str], env: &[(String, Guarded)]) -> Option<(String, Guarded)> {
     let ["--header", text] = pair else { return None };
     let (name, value) = text.split_once(':')?;
-    Some((name.trim().to_owned(), Guarded::secret(resolved(value.trim(), env))))
+    Some((name.trim().to_owned(), Guarded::secret(resolve_variable(value.trim(), env))))
 }

@@ -183,12 +183,12 @@ impl Child {
         exited: watch::Receiver<Option<ExitStatus>>,
         words: Option<LastWords>,
     ) -> Child {
-        let Limits { message: most, patience } = limits;
+        let Limits { message: most, timeout } = limits;
         let state = State {
             next: 0,
             waiting: BTreeMap::new(),
             asked: HashSet::new(),
-            health: Health::new(patience),
+            health: Health::new(timeout),
             over: None,
         };
         Child {
@@ -425,18 +425,18 @@ impl Child {
 
     /// Asks it for a sign of life. Whatever it answers, also that it knows no `ping`, is one.
     fn ping(self: &Arc<Child>) {
-        let (number, patience) = {
+        let (number, timeout) = {
             let mut state = self.state();
             state.next += 1;
-            (state.next, state.health.patience)
+            (state.next, state.health.timeout())
         };
         // If there is no room for it, the child does not read, and will not answer.
         let _ = self.tell_now(format!(r#"{{"jsonrpc":"2.0","id":{number},"method":"ping"}}"#));
         // Requests are dropped also when the runtime ends.
-        let (Some(patience), Ok(runtime)) = (patience, Handle::try_current()) else { return };
+        let (Some(timeout), Ok(runtime)) = (timeout, Handle::try_current()) else { return };
         let child = Arc::downgrade(self);
         runtime.spawn(async move {
-            tokio::time::sleep(patience).await;
+            tokio::time::sleep(timeout).await;
             let Some(child) = child.upgrade().filter(|child| child.over().is_none()) else {
                 return;
             };

@@ -69,9 +69,14 @@ pub(super) struct Kept {
 impl Core {
     /// Starts a child for whoever is its audience.
     pub(super) fn start(&self, audience: Audience) -> Result<Arc<Child>, Arc<str>> {
-        let child =
-            launch::launch(&self.launch, &self.program, self.limits, &self.chatter, audience)
-                .map_err(|error| Arc::<str>::from(error.to_string()))?;
+        let child = launch::launch(
+            &self.launch,
+            &self.program,
+            self.limits.clone(),
+            &self.chatter,
+            audience,
+        )
+        .map_err(|error| Arc::<str>::from(error.to_string()))?;
         self.newest.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&child.words);
         Ok(child)
     }
@@ -91,8 +96,8 @@ impl Core {
     /// for; `None` if it has not by then. Outside, nobody would know any more which child
     /// was waited for.
     pub(super) async fn in_time<T>(&self, starting: impl Future<Output = T>) -> Option<T> {
-        match self.limits.patience {
-            Some(patience) => tokio::time::timeout(patience.mul_f64(0.9), starting).await.ok(),
+        match &self.limits.timeout {
+            Some(timeout) => tokio::time::timeout(timeout.get().mul_f64(0.9), starting).await.ok(),
             None => Some(starting.await),
         }
     }

@@ -26,6 +26,7 @@ use super::{
     overheard::{LastWords, Overheard},
     queue::{Outbox, Outgoing},
     repeat,
+    timeout::Timeout,
 };
 
 /// How long a child may take to end by itself, and then to end when told.
@@ -81,13 +82,13 @@ pub struct Program {
 }
 
 /// What a child may take.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Limits {
     /// Bytes of one message from it, and that may wait for one caller.
     pub message: usize,
     /// How long its answers are waited for. If it answers nothing, not even a `ping`, for
     /// several such times in a row, it is ended; without such a time it never is.
-    pub patience: Option<Duration>,
+    pub timeout: Option<Timeout>,
 }
 
 /// Why a command cannot be started.
@@ -123,6 +124,7 @@ pub(super) fn launch(
     let (held, is_held) = watch::channel(());
     let (exit, exited) = watch::channel(None);
     let (wrote, words) = last_words(launch, program);
+    let most = limits.message;
     let child = Child::new(outbox, limits, chatter.clone(), audience, held, exited, words);
     let child = Arc::new(child);
     let writer = tokio::spawn(write(input, outgoing)).abort_handle();
@@ -143,7 +145,7 @@ pub(super) fn launch(
     let weak = Arc::downgrade(&child);
     let hearer = Arc::downgrade(&child);
     tokio::spawn(async move {
-        let _ = silent.send(hear::listen(hearer, output, limits.message).await);
+        let _ = silent.send(hear::listen(hearer, output, most).await);
     });
     let group = process.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
     let is_supervised = launch.supervisor.is_some();

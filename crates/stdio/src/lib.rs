@@ -26,10 +26,12 @@ mod reply;
 mod sessions;
 mod shared;
 mod slot;
+mod timeout;
 
 use std::{
     fmt::{self, Write as _},
     sync::{Arc, atomic::AtomicBool},
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -48,6 +50,7 @@ pub use lines::{Line, Lines};
 pub use only::{NotStarted, OnlyChild};
 pub use overheard::Overheard;
 pub use queue::single_line;
+pub use timeout::Timeout;
 
 use self::{
     chatter::Chatter,
@@ -130,6 +133,13 @@ impl StdioServer {
         if let Err(StartError::Failed(why)) = self.modern_child().await {
             let command = self.shared.core.program.command.first();
             tracing::warn!(command, %why, "a server could not be started");
+        }
+    }
+
+    /// Changes how long answers are waited for, of children that run too.
+    pub fn set_timeout(&self, timeout: Duration) {
+        if let Some(shared) = &self.shared.core.limits.timeout {
+            shared.set(timeout);
         }
     }
 

@@ -75,7 +75,7 @@ impl OnlyChild {
         let audience = Audience::One(Arc::clone(&mailbox));
         let chatter = Chatter::read_by(name, &launch.errors);
         // Its client has its own child, and starts it anew if need be.
-        let limits = Limits { message: most, patience: None };
+        let limits = Limits { message: most, timeout: None };
         let child = launch::launch(launch, program, limits, &chatter, audience)
             .map_err(|error| failed(error.to_string()))?;
         let exited = child.exited.clone();

@@ -1,12 +1,13 @@
 //! Sessions that share one child: the stream of each, and what each subscribed to.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, VecDeque},
+    collections::{BTreeSet, VecDeque},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use bytes::Bytes;
+use sluice_expiring::{ExpiringMap, Limits};
 use tokio::time::Instant;
 
 use super::queue::{Caller, Inbox, Said, caller, single_line};
@@ -22,16 +23,22 @@ const MOST_HELD: usize = 64;
 const MOST_HELD_BYTES: usize = 1 << 20;
 
 /// The sessions of a shared child; they outlive it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Sessions {
-    all: Mutex<BTreeMap<Arc<str>, Session>>,
+    all: Mutex<ExpiringMap<Arc<str>, Session>>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Session {
     mailbox: Mailbox,
     subscribed: BTreeSet<String>,
-    used: Instant,
+}
+
+impl Default for Sessions {
+    fn default() -> Sessions {
+        let limits = Limits { entries: MOST_SESSIONS, idle: IDLE, ..Limits::NONE };
+        Sessions { all: Mutex::new(ExpiringMap::new(limits)) }
+    }
 }
 
 /// The stream of one session, if it is open.
@@ -140,33 +147,25 @@ impl Mailbox {
 pub(super) struct TooMany;
 
 impl Sessions {
-    fn all(&self) -> MutexGuard<'_, BTreeMap<Arc<str>, Session>> {
+    fn all(&self) -> MutexGuard<'_, ExpiringMap<Arc<str>, Session>> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Begins a session. Those that nobody uses make room.
     pub(super) fn begin(&self, id: &Arc<str>) -> Result<(), TooMany> {
         let mut all = self.all();
-        if all.len() >= MOST_SESSIONS {
-            all.retain(|_, session| session.mailbox.is_open() || session.used.elapsed() < IDLE);
+        let now = Instant::now().into_std();
+        if !all.has_room(0) {
+            all.expire(now, |_, session| session.mailbox.is_open());
         }
-        if all.len() >= MOST_SESSIONS {
-            return Err(TooMany);
-        }
-        let session = Session {
-            mailbox: Mailbox::default(),
-            subscribed: BTreeSet::new(),
-            used: Instant::now(),
-        };
-        all.insert(Arc::clone(id), session);
+        all.try_insert(Arc::clone(id), Session::default(), 0, now).map_err(|_| TooMany)?;
         Ok(())
     }
 
     /// Whether there is such a session, which is used now; its own id.
     pub(super) fn use_one(&self, id: &str) -> Option<Arc<str>> {
         let mut all = self.all();
-        all.get_mut(id)?.used = Instant::now();
-        all.get_key_value(id).map(|(id, _)| Arc::clone(id))
+        all.touch(id, Instant::now().into_std()).map(|(id, _)| Arc::clone(id))
     }
 
     /// Opens a session's stream.
@@ -178,7 +177,7 @@ impl Sessions {
     pub(super) fn end(&self, id: &str) -> Option<Vec<String>> {
         let mut all = self.all();
         let session = all.remove(id)?;
-        let alone = |uri: &String| !all.values().any(|other| other.subscribed.contains(uri));
+        let alone = |uri: &String| !all.iter().any(|(_, other)| other.subscribed.contains(uri));
         Some(session.subscribed.into_iter().filter(alone).collect())
     }
 
@@ -199,24 +198,26 @@ impl Sessions {
         if let Some(session) = all.get_mut(id) {
             session.subscribed.remove(uri);
         }
-        !all.values().any(|session| session.subscribed.contains(uri))
+        !all.iter().any(|(_, session)| session.subscribed.contains(uri))
     }
 
     /// Everything that some session is subscribed to.
     pub(super) fn subscribed(&self) -> BTreeSet<String> {
-        self.all().values().flat_map(|session| session.subscribed.iter().cloned()).collect()
+        self.all().iter().flat_map(|(_, session)| session.subscribed.iter().cloned()).collect()
     }
 
     /// A resource has changed: those who subscribed to it are told.
     pub(super) fn updated(&self, uri: &str, message: &str, most: usize) {
-        for session in self.all().values().filter(|session| session.subscribed.contains(uri)) {
-            session.mailbox.post(message, most);
+        for (_, session) in self.all().iter() {
+            if session.subscribed.contains(uri) {
+                session.mailbox.post(message, most);
+            }
         }
     }
 
     /// Something has changed for everybody.
     pub(super) fn tell_all(&self, message: &str, most: usize) {
-        for session in self.all().values() {
+        for (_, session) in self.all().iter() {
             session.mailbox.post(message, most);
         }
     }
@@ -226,8 +227,25 @@ impl Sessions {
 mod tests {
     use std::sync::Arc;
 
-    use super::{Mailbox, Posted, Sessions};
+    use super::{IDLE, MOST_SESSIONS, Mailbox, Posted, Sessions, TooMany};
     use crate::queue::Said;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_new_session_ends_idle_ones_but_none_that_is_used() {
+        let sessions = Sessions::default();
+        for number in 0..MOST_SESSIONS {
+            sessions.begin(&number.to_string().into()).unwrap();
+        }
+        let _open = sessions.open("0", 100).unwrap();
+        tokio::time::advance(IDLE / 2).await;
+        assert!(sessions.use_one("1").is_some());
+        assert_eq!(sessions.begin(&"new".into()), Err(TooMany));
+        tokio::time::advance(IDLE / 2).await;
+        assert_eq!(sessions.begin(&"new".into()), Ok(()));
+        for (id, is_there) in [("0", true), ("1", true), ("new", true), ("2", false)] {
+            assert_eq!(sessions.use_one(id).is_some(), is_there, "{id}");
+        }
+    }
 
     #[tokio::test]
     async fn subscriptions_are_counted_over_sessions() {

@@ -43,7 +43,7 @@ struct State {
     waiting: HashMap<String, (String, Stream)>,
 }
 
-fn locked(state: &Mutex<State>) -> MutexGuard<'_, State> {
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -88,7 +88,7 @@ fn members(request: &Recorded, method: &str) -> Option<String> {
 }
 
 /// Something to say of the log.
-fn logged(level: &str) -> String {
+fn log_message(level: &str) -> String {
     format!(
         r#"{{"jsonrpc":"2.0","method":"notifications/message","params":{{"level":"{level}","data":"{level}"}}}}"#
     )
@@ -98,7 +98,7 @@ impl ModernOnly {
     /// Tells everybody who listens.
     pub fn announce(&self, method: &str, params: &str) {
         say(
-            &locked(&self.state).streams,
+            &lock(&self.state).streams,
             method,
             params,
             r#","_meta":{"io.modelcontextprotocol/subscriptionId":"stream"}"#,
@@ -107,14 +107,14 @@ impl ModernOnly {
 
     /// How many listen.
     pub fn listeners(&self) -> usize {
-        let mut state = locked(&self.state);
+        let mut state = lock(&self.state);
         state.streams.retain(|(_, stream)| !stream.is_closed());
         state.streams.len()
     }
 
     /// How many calls of `slow` are waited for.
     pub fn slow_calls(&self) -> usize {
-        locked(&self.state).waiting.values().filter(|(_, stream)| !stream.is_closed()).count()
+        lock(&self.state).waiting.values().filter(|(_, stream)| !stream.is_closed()).count()
     }
 
     pub fn reply(&self, request: &Recorded) -> Reply {
@@ -140,8 +140,8 @@ impl ModernOnly {
                     r#"{{"resultType":"complete","supportedVersions":["2026-07-28"],{CAPABILITIES},"instructions":"be kind","ttlMs":5,"cacheScope":"public","_meta":{{"{META}serverInfo":{{"name":"modern","version":"1"}}}}}}"#
                 ),
             ),
-            ("subscriptions/listen", _) => self.listened(request),
-            ("tools/call", Some(tool)) => self.called(request, tool),
+            ("subscriptions/listen", _) => self.answer_listen(request),
+            ("tools/call", Some(tool)) => self.answer_call(request, tool),
             ("resources/read", _) if members(request, &method).is_none() => {
                 failure(request, 400, -32602)
             }
@@ -157,17 +157,17 @@ impl ModernOnly {
         }
     }
 
-    fn listened(&self, request: &Recorded) -> Reply {
-        let (reply, stream) = Reply::said();
+    fn answer_listen(&self, request: &Recorded) -> Reply {
+        let (reply, stream) = Reply::live_stream();
         let wish = parameter(request, &["notifications"]).unwrap_or_default();
         let _ = stream.send(format!(
             r#"{{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{{"notifications":{wish}}}}}"#
         ));
-        locked(&self.state).streams.push((String::new(), stream));
+        lock(&self.state).streams.push((String::new(), stream));
         reply
     }
 
-    fn called(&self, request: &Recorded, tool: &str) -> Reply {
+    fn answer_call(&self, request: &Recorded, tool: &str) -> Reply {
         let id = request.rpc_id();
         let done = format!(r#""resultType":"complete",{CONTENT}"#);
         match tool {
@@ -184,15 +184,15 @@ impl ModernOnly {
                 ),
             },
             "slow" => {
-                let (reply, stream) = Reply::said();
+                let (reply, stream) = Reply::live_stream();
                 let _ = stream.send(PROGRESS.into());
-                locked(&self.state).waiting.insert(id.clone(), (id, stream));
+                lock(&self.state).waiting.insert(id.clone(), (id, stream));
                 reply
             }
             "talk" => {
-                let (reply, stream) = Reply::said();
+                let (reply, stream) = Reply::live_stream();
                 let level = parameter(request, &["_meta", "io.modelcontextprotocol/logLevel"]);
-                let logged = level.map(|level| logged(&level));
+                let logged = level.map(|level| log_message(&level));
                 for said in [PROGRESS.into()].into_iter().chain(logged).chain([answer(&id, &done)])
                 {
                     let _ = stream.send(said);
@@ -216,54 +216,54 @@ fn say(streams: &[(String, Stream)], method: &str, params: &str, meta: &str) {
 impl LegacyOnly {
     /// Tells everybody who listens.
     pub fn announce(&self, method: &str, params: &str) {
-        say(&locked(&self.state).streams, method, params, "");
+        say(&lock(&self.state).streams, method, params, "");
     }
 
     /// Sends a message on the streams of all sessions.
     pub fn say(&self, message: &str) {
-        for (_, stream) in &locked(&self.state).streams {
+        for (_, stream) in &lock(&self.state).streams {
             let _ = stream.send(message.to_owned());
         }
     }
 
     /// How many listen.
     pub fn listeners(&self) -> usize {
-        let mut state = locked(&self.state);
+        let mut state = lock(&self.state);
         state.streams.retain(|(_, stream)| !stream.is_closed());
         state.streams.len()
     }
 
     /// Knows no session any more.
     pub fn forget_sessions(&self) {
-        locked(&self.state).known.clear();
+        lock(&self.state).known.clear();
     }
 
     pub fn reply(&self, request: &Recorded) -> Reply {
         let method = request.rpc_method().unwrap_or_default();
         if method == "initialize" {
-            return self.initialized(request);
+            return self.answer_initialize(request);
         }
         match request.header("mcp-session-id") {
             None => return failure(request, 400, -32000),
-            Some(id) if !locked(&self.state).known.iter().any(|known| known == id) => {
+            Some(id) if !lock(&self.state).known.iter().any(|known| known == id) => {
                 return failure(request, 404, -32001);
             }
             Some(_) => {}
         }
         match request.method.as_str() {
             "GET" => {
-                let (reply, stream) = Reply::said();
+                let (reply, stream) = Reply::live_stream();
                 let session = request.header("mcp-session-id").unwrap_or_default().to_owned();
-                locked(&self.state).streams.push((session, stream));
+                lock(&self.state).streams.push((session, stream));
                 return reply;
             }
             "DELETE" => return Reply::empty(200),
             _ => {}
         }
         match (method.as_str(), parameter(request, &["name"]).as_deref()) {
-            ("", _) => self.replied(request),
+            ("", _) => self.take_reply(request),
             (method, _) if method.starts_with("notifications/") => Reply::empty(202),
-            ("tools/call", Some(tool)) => self.called(request, tool),
+            ("tools/call", Some(tool)) => self.answer_call(request, tool),
             ("resources/read", _) if members(request, &method).is_none() => {
                 failure(request, 200, -32002)
             }
@@ -277,8 +277,8 @@ impl LegacyOnly {
         }
     }
 
-    fn initialized(&self, request: &Recorded) -> Reply {
-        let mut state = locked(&self.state);
+    fn answer_initialize(&self, request: &Recorded) -> Reply {
+        let mut state = lock(&self.state);
         state.sessions += 1;
         let id = format!("session-{}", state.sessions);
         state.known.push(id.clone());
@@ -288,15 +288,15 @@ impl LegacyOnly {
         Reply::json(answer(&request.rpc_id(), &members)).with_header("mcp-session-id", &id)
     }
 
-    fn called(&self, request: &Recorded, tool: &str) -> Reply {
+    fn answer_call(&self, request: &Recorded, tool: &str) -> Reply {
         let id = request.rpc_id();
         match tool {
             "ask" | "aside" | "aside-json" | "slow" => {
                 let (reply, stream) =
-                    if tool == "aside-json" { Reply::later() } else { Reply::said() };
+                    if tool == "aside-json" { Reply::later() } else { Reply::live_stream() };
                 let own = format!("\"wish-{id}\"");
                 let wish = format!(r#"{{"jsonrpc":"2.0","id":{own},{WISH}}}"#);
-                let mut state = locked(&self.state);
+                let mut state = lock(&self.state);
                 let session = request.header("mcp-session-id");
                 let _ = match tool {
                     "ask" => stream.send(wish),
@@ -313,11 +313,15 @@ impl LegacyOnly {
                 reply
             }
             "talk" => {
-                let (reply, stream) = Reply::said();
+                let (reply, stream) = Reply::live_stream();
                 let ping = r#"{"jsonrpc":"2.0","id":"ping","method":"ping"}"#;
-                for said in
-                    [PROGRESS, &logged("debug"), &logged("error"), ping, &answer(&id, CONTENT)]
-                {
+                for said in [
+                    PROGRESS,
+                    &log_message("debug"),
+                    &log_message("error"),
+                    ping,
+                    &answer(&id, CONTENT),
+                ] {
                     let _ = stream.send(said.to_owned());
                 }
                 reply
@@ -331,8 +335,8 @@ impl LegacyOnly {
     }
 
     /// Takes in what a client answers, and finishes the call that waited for it.
-    fn replied(&self, request: &Recorded) -> Reply {
-        let waiting = locked(&self.state).waiting.remove(&request.rpc_id());
+    fn take_reply(&self, request: &Recorded) -> Reply {
+        let waiting = lock(&self.state).waiting.remove(&request.rpc_id());
         if let Some((id, stream)) = waiting {
             let document = message(request);
             let root = document.as_ref().map(Document::root);

@@ -23,7 +23,7 @@ use tokio::{net::TcpListener, sync::mpsc};
 
 use crate::upstream::{End, Recorded, Reply, Upstream};
 
-type Said = Result<Frame<Bytes>, io::Error>;
+type StreamFrame = Result<Frame<Bytes>, io::Error>;
 type Responder = dyn Fn(&Recorded) -> Reply + Send + Sync;
 
 /// A running server; its stream is at the URL of its `upstream`.
@@ -31,7 +31,7 @@ type Responder = dyn Fn(&Recorded) -> Reply + Send + Sync;
 pub struct OldServer {
     /// All that has reached it.
     pub upstream: Upstream,
-    streams: Arc<Mutex<BTreeMap<u32, mpsc::UnboundedSender<Said>>>>,
+    streams: Arc<Mutex<BTreeMap<u32, mpsc::UnboundedSender<StreamFrame>>>>,
     responder: Arc<Responder>,
     /// Where messages go, before the number of the stream.
     endpoint: String,

@@ -139,7 +139,7 @@ impl PharoImage {
         let body = String::from_utf8_lossy(&body.unwrap_or_default()).into_owned();
         let asked = format!("{} {} {body}", head.method, head.uri);
         self.note(asked.trim_end());
-        if let Some(reply) = self.told() {
+        if let Some(reply) = self.fixed_answer() {
             let body = reply.pieces.into_iter().flat_map(|(_, piece)| piece).collect::<Vec<_>>();
             let media_type = reply.headers.first().map_or("text/plain", |(_, value)| value);
             return response(reply.status, media_type, body);
@@ -156,7 +156,7 @@ impl PharoImage {
         requests.push(asked.to_owned());
     }
 
-    fn told(&self) -> Option<Reply> {
+    fn fixed_answer(&self) -> Option<Reply> {
         self.inner.answer.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 

@@ -116,7 +116,7 @@ impl Reply {
 
     /// An event stream of messages that come one by one, until nobody is left
     /// who could say another.
-    pub fn said() -> (Reply, mpsc::UnboundedSender<String>) {
+    pub fn live_stream() -> (Reply, mpsc::UnboundedSender<String>) {
         let (sender, receiver) = mpsc::unbounded_channel();
         let live = Some(Arc::new(Mutex::new(Some(receiver))));
         let reply = Reply::events("");
@@ -125,7 +125,7 @@ impl Reply {
 
     /// A JSON answer that does not begin before somebody has said it.
     pub fn later() -> (Reply, mpsc::UnboundedSender<String>) {
-        let (reply, sender) = Reply::said();
+        let (reply, sender) = Reply::live_stream();
         (Reply { end: End::Later, live: reply.live, ..Reply::json("") }, sender)
     }
 

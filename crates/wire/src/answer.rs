@@ -115,7 +115,7 @@ impl AnswerCheck {
 
 impl Sink for Envelope {
     fn key(&mut self, in_result: bool, raw: &str) -> Result<bool, AnswerError> {
-        let key = decoded(raw)?;
+        let key = decode_string(raw)?;
         let seen = if in_result { &self.seen_in_result } else { &self.seen };
         if seen.contains(&key) {
             return Err(AnswerError::Ambiguous);
@@ -145,7 +145,7 @@ impl Sink for Envelope {
         let key = if in_result { self.seen_in_result.last() } else { self.seen.last() };
         match (in_result, key) {
             (false, Some("jsonrpc")) => {
-                let is_known = decoded(raw)? == "2.0";
+                let is_known = decode_string(raw)? == "2.0";
                 is_known.then_some(()).ok_or(AnswerError::Envelope)
             }
             (false, Some("id")) => self.id(raw),
@@ -154,7 +154,7 @@ impl Sink for Envelope {
                 Ok(())
             }
             (true, Some("resultType")) => {
-                let kind = decoded(raw)?;
+                let kind = decode_string(raw)?;
                 self.outline.is_special |= kind != "complete";
                 self.outline.result_type = Some(kind.into_owned());
                 Ok(())
@@ -182,7 +182,7 @@ impl Envelope {
         let is_expected = match &self.expected {
             // The text of a number is its only spelling here.
             Id::Integer(text) => raw == text,
-            Id::String(text) => raw.starts_with('"') && decoded(raw)? == text.as_str(),
+            Id::String(text) => raw.starts_with('"') && decode_string(raw)? == text.as_str(),
         };
         is_expected.then_some(()).ok_or(AnswerError::OtherId)
     }
@@ -221,7 +221,7 @@ impl Names {
 }
 
 /// A JSON string's content.
-fn decoded(raw: &str) -> Result<Cow<'_, str>, AnswerError> {
+fn decode_string(raw: &str) -> Result<Cow<'_, str>, AnswerError> {
     // Nearly every name is plain.
     if let Some(plain) = raw.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'))
         && !plain.contains('\\')

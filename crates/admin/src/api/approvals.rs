@@ -2,56 +2,88 @@
 
 use std::sync::Arc;
 
-use axum::{Json as Answer, extract::State};
+use axum::{Json, extract::State};
 use serde::Serialize;
 use sluice_store::{Approval, Held};
+use utoipa::ToSchema;
 
-use super::{Plane, Problem};
+use super::{
+    Plane, Problem,
+    openapi::{InternalServerError, ServiceUnavailable},
+};
+use crate::schema::ObjectName;
 
-#[derive(Serialize)]
-pub(super) struct Approvals {
-    approvals: Vec<ShownApproval>,
+/// The calls that wait for a decision, the oldest first.
+#[derive(Serialize, ToSchema)]
+pub(super) struct ApprovalList {
+    approvals: Vec<ApprovalView>,
 }
 
-#[derive(Serialize)]
-struct ShownApproval {
+/// A call that waits for a decision.
+#[derive(Serialize, ToSchema)]
+struct ApprovalView {
     id: String,
+    #[schema(value_type = ObjectName)]
     server: String,
-    grant: ShownGrant,
+    grant: ApprovalGrant,
+    #[schema(required)]
     principal: Option<String>,
     tool: String,
+    /// The rule that demands the approval.
     rule: String,
+    /// How many people must approve.
     approvers: u8,
+    /// What the policy says to them.
     message: String,
-    policy: ShownPolicy,
+    policy: ApprovalPolicy,
+    /// Names of the arguments, sorted.
     arg_keys: Vec<String>,
+    #[schema(format = DateTime)]
     requested_at: String,
+    #[schema(format = DateTime)]
     expires_at: String,
 }
 
-#[derive(Serialize)]
-struct ShownGrant {
+/// The grant that the call was made with.
+#[derive(Serialize, ToSchema)]
+struct ApprovalGrant {
     id: String,
     label: String,
 }
 
-#[derive(Serialize)]
-struct ShownPolicy {
+/// The policy that demands the approval.
+#[derive(Serialize, ToSchema)]
+struct ApprovalPolicy {
     name: String,
     version: String,
 }
 
-pub(super) async fn list(State(plane): State<Arc<Plane>>) -> Result<Answer<Approvals>, Problem> {
+/// List the calls that wait for approval
+#[utoipa::path(
+    get,
+    path = "/approvals",
+    operation_id = "list_approvals",
+    tag = "approvals",
+    responses(
+        (status = 200, description = "The calls that wait, the oldest first", body = ApprovalList),
+        InternalServerError,
+        ServiceUnavailable,
+    )
+)]
+pub(super) async fn list(State(plane): State<Arc<Plane>>) -> Result<Json<ApprovalList>, Problem> {
     let pending = plane.ops.pending_approvals().await?;
-    Ok(Answer(Approvals { approvals: pending.into_iter().map(shown).collect() }))
+    Ok(Json(ApprovalList { approvals: pending.into_iter().map(build_view).collect() }))
 }
 
-fn shown(Held { id, approval, .. }: Held) -> ShownApproval {
+fn build_view(Held { id, approval, .. }: Held) -> ApprovalView {
     let Approval { grant, policy, .. } = &approval;
-    ShownApproval {
+    ApprovalView {
         id,
-        grant: ShownGrant { id: grant.id.to_string(), label: grant.label.to_string() },
-        policy: ShownPolicy { name: policy.name.to_string(), version: policy.version.to_string() },
+        grant: ApprovalGrant { id: grant.id.to_string(), label: grant.label.to_string() },
+        policy: ApprovalPolicy {
+            name: policy.name.to_string(),
+            version: policy.version.to_string(),
+        },
         server: approval.server,
         principal: approval.principal,
         tool: approval.tool,

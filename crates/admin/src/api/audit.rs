@@ -1,10 +1,12 @@
-//! `/audit`. Records go out byte for byte as they are chained, so that whoever
-//! gets them can check them.
+//! `/audit`. Records are sent byte for byte as they are chained, so that the
+//! recipient can check the hashes.
+
+mod record;
 
 use std::{io, sync::Arc};
 
 use axum::{
-    Json as Answer,
+    Json,
     body::Body,
     extract::State,
     http::header,
@@ -14,62 +16,105 @@ use futures_util::stream;
 use serde::{Deserialize, Serialize};
 use sluice_policy::Timestamp;
 use sluice_store::{Cursor, CursorError, Fault, Filter, Id, Kind, Outcome, Page};
+use utoipa::{IntoParams, ToSchema};
 
-use super::{Plane, Problem, extract::Asked};
-use crate::{clock, span};
+use self::record::RecordPage;
+use super::{
+    Plane, Problem,
+    extract::QueryParams,
+    openapi::{InternalServerError, ServiceUnavailable},
+};
+use crate::{
+    clock,
+    schema::{RecordKind, RecordOutcome},
+    span,
+};
 
-/// Records on one page, unless something else is asked for.
-const USUAL: usize = 100;
-/// Records on one page, at most.
-const MOST: usize = 1_000;
+/// Records on a page by default.
+const DEFAULT_LIMIT: usize = 100;
+/// Records on a page, at most.
+const MAX_LIMIT: usize = 1_000;
 
-#[derive(Deserialize)]
+/// Filters, all of which must hold, and the place to read from.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Question {
+pub(super) struct AuditQuery {
+    /// Records from this time on: a span such as `24h`, counted back from now, or a time such as `2027-01-31T12:00:00Z`.
+    #[param(nullable = false)]
     since: Option<String>,
+    /// Records before this time, written like `since`.
+    #[param(nullable = false)]
     until: Option<String>,
+    /// Records of this server.
+    #[param(nullable = false)]
     server: Option<String>,
+    /// Records of the grant with this id or label.
+    #[param(nullable = false)]
     grant: Option<String>,
+    /// Records of this tool.
+    #[param(nullable = false)]
     tool: Option<String>,
+    /// Records with this outcome.
+    #[param(value_type = RecordOutcome, required = false)]
     outcome: Option<String>,
+    /// Records of this kind.
+    #[param(value_type = RecordKind, required = false)]
     kind: Option<String>,
+    /// Records of the request with this id.
+    #[param(nullable = false)]
     request: Option<String>,
+    /// How many records to answer with.
+    #[param(nullable = false)]
     limit: Option<usize>,
+    /// Records of this principal.
+    #[param(nullable = false)]
     principal: Option<String>,
+    /// Records before this place: `next` of the page before.
+    #[param(nullable = false)]
     cursor: Option<String>,
+    /// Records after this place, the oldest first: `newest` of an earlier answer.
+    #[param(nullable = false)]
     after: Option<String>,
 }
 
-#[derive(Serialize)]
+/// The result of checking the whole log.
+#[derive(Serialize, ToSchema)]
 pub(super) struct Verification {
+    /// Whether there are no faults.
     ok: bool,
+    /// How many records were checked.
     records: u64,
+    /// The sequence number of the last pruned record; null if none was pruned.
+    #[schema(required)]
     pruned_through: Option<i64>,
-    faults: Vec<ShownFault>,
+    faults: Vec<ChainFault>,
 }
 
-#[derive(Serialize)]
-struct ShownFault {
+/// A record that is not as it was written.
+#[derive(Serialize, ToSchema)]
+struct ChainFault {
+    /// The sequence number of the record.
     seq: i64,
     message: String,
 }
 
-impl Question {
-    /// What is asked for, wherever in the log.
+impl AuditQuery {
+    /// The filters, without a place in the log.
     fn filter(&self) -> Result<Filter, Problem> {
         let kind = |text: &String| {
             let names = Kind::ALL.map(Kind::as_str);
-            Kind::from_name(text).ok_or_else(|| one_of("kind", &names))
+            Kind::from_name(text).ok_or_else(|| build_choice_problem("kind", &names))
         };
         let outcome = |text: &String| {
             let names = Outcome::ALL.map(Outcome::as_str);
-            Outcome::from_name(text).ok_or_else(|| one_of("outcome", &names))
+            Outcome::from_name(text).ok_or_else(|| build_choice_problem("outcome", &names))
         };
         let request = |text: &String| {
             Id::read(text).ok_or_else(|| Problem::request("`request` must be a request's id"))
         };
         let moment = |name: &str, text: &Option<String>| {
-            text.as_ref().map(|text| moment(name, text)).transpose()
+            text.as_ref().map(|text| parse_moment(name, text)).transpose()
         };
         Ok(Filter {
             since: moment("since", &self.since)?,
@@ -85,10 +130,13 @@ impl Question {
         })
     }
 
-    /// Newest first, or onward from `after`.
+    /// The filters and the place: newest first, or onward from `after`.
     fn page(&self) -> Result<Filter, Problem> {
         let filter = self.filter()?;
-        match (cursor("after", self.after.as_deref())?, cursor("cursor", self.cursor.as_deref())?) {
+        match (
+            parse_cursor("after", self.after.as_deref())?,
+            parse_cursor("cursor", self.cursor.as_deref())?,
+        ) {
             (Some(_), Some(_)) => {
                 Err(Problem::request("`after` goes on by itself; leave out `cursor`"))
             }
@@ -98,19 +146,19 @@ impl Question {
     }
 }
 
-fn one_of(name: &str, words: &[&str]) -> Problem {
+fn build_choice_problem(name: &str, words: &[&str]) -> Problem {
     let words: Vec<_> = words.iter().map(|word| format!("`{word}`")).collect();
     Problem::request(format!("`{name}` must be one of {}", words.join(", ")))
 }
 
-/// A place in the log, as an earlier answer has given it.
-fn cursor(name: &str, text: Option<&str>) -> Result<Option<Cursor>, Problem> {
+/// Parses a place in the log.
+fn parse_cursor(name: &str, text: Option<&str>) -> Result<Option<Cursor>, Problem> {
     let read = text.map(str::parse).transpose();
     read.map_err(|error: CursorError| Problem::request(format!("`{name}`: {error}")))
 }
 
-/// A moment, or how long ago it was.
-fn moment(name: &str, text: &str) -> Result<Timestamp, Problem> {
+/// Parses a time, or a span counted back from now.
+fn parse_moment(name: &str, text: &str) -> Result<Timestamp, Problem> {
     match span::read(text) {
         Some(span) => Ok(span::before(clock::now(), span)),
         None => Timestamp::from_rfc3339(text).ok_or_else(|| {
@@ -120,41 +168,73 @@ fn moment(name: &str, text: &str) -> Result<Timestamp, Problem> {
     }
 }
 
+/// Read a page of the audit log
+///
+/// The newest records come first. To follow the log, ask again with `after` set to
+/// `newest` of the answer before; then the oldest come first.
+#[utoipa::path(
+    get,
+    path = "/audit",
+    operation_id = "list_records",
+    tag = "audit",
+    params(AuditQuery),
+    responses(
+        (status = 200, description = "At most 1000 records, by default 100", body = RecordPage),
+        InternalServerError,
+        ServiceUnavailable,
+    )
+)]
 pub(super) async fn list(
     State(plane): State<Arc<Plane>>,
-    Asked(question): Asked<Question>,
+    QueryParams(question): QueryParams<AuditQuery>,
 ) -> Result<Response, Problem> {
-    let limit = question.limit.unwrap_or(USUAL).clamp(1, MOST);
+    let limit = question.limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT);
     let filter = question.page()?;
     let page = plane.ops.records(&filter, limit).await?;
     let newest = page.entries.iter().map(|entry| entry.cursor).max().or(filter.after);
     let media_type = [(header::CONTENT_TYPE, "application/json")];
-    Ok((media_type, listed(&page, newest.unwrap_or(Cursor::START))).into_response())
+    Ok((media_type, write_page(&page, newest.unwrap_or(Cursor::START))).into_response())
 }
 
-/// A page as JSON, put together by hand so that no record is written anew.
-fn listed(page: &Page, newest: Cursor) -> String {
+/// Writes a page as JSON by hand, so that the text of records is sent unchanged.
+fn write_page(page: &Page, newest: Cursor) -> String {
     let records: Vec<_> = page.entries.iter().map(sluice_store::Entry::text).collect();
     let next = page.next.map_or_else(|| "null".to_owned(), |next| format!("\"{next}\""));
     format!(r#"{{"records":[{}],"next":{next},"newest":"{newest}"}}"#, records.join(","))
 }
 
+/// Export the audit log
+///
+/// All records that pass the filters, the oldest first, one JSON object a line.
+#[utoipa::path(
+    get,
+    path = "/audit/export",
+    operation_id = "export_records",
+    tag = "audit",
+    params(AuditQuery),
+    responses((
+        status = 200,
+        description = "One `AuditRecord` a line",
+        body = String,
+        content_type = "application/x-ndjson"
+    ))
+)]
 pub(super) async fn export(
     State(plane): State<Arc<Plane>>,
-    Asked(question): Asked<Question>,
+    QueryParams(question): QueryParams<AuditQuery>,
 ) -> Result<Response, Problem> {
     let (after, before) = (
-        cursor("after", question.after.as_deref())?,
-        cursor("cursor", question.cursor.as_deref())?,
+        parse_cursor("after", question.after.as_deref())?,
+        parse_cursor("cursor", question.cursor.as_deref())?,
     );
     let filter = Filter { after, before, ..question.filter()? };
     let export = Export { plane, filter, left: question.limit.unwrap_or(usize::MAX) };
-    let lines = stream::try_unfold(export, Export::step);
+    let lines = stream::try_unfold(export, Export::read_next);
     let media_type = [(header::CONTENT_TYPE, "application/x-ndjson")];
     Ok((media_type, Body::from_stream(lines)).into_response())
 }
 
-/// An export under way: the oldest records first, a page in memory at a time.
+/// A running export: the oldest records first, one page in memory at a time.
 struct Export {
     plane: Arc<Plane>,
     filter: Filter,
@@ -162,12 +242,12 @@ struct Export {
 }
 
 impl Export {
-    /// The next lines. A failure cuts the answer short, so that nobody takes it for whole.
-    async fn step(mut self) -> io::Result<Option<(String, Export)>> {
+    /// Reads the next lines. A failure aborts the answer, so that no client takes it for complete.
+    async fn read_next(mut self) -> io::Result<Option<(String, Export)>> {
         if self.left == 0 {
             return Ok(None);
         }
-        let limit = self.left.min(MOST);
+        let limit = self.left.min(MAX_LIMIT);
         let page = self.plane.ops.records(&self.filter, limit).await;
         let page = page.map_err(|error| {
             tracing::warn!(%error, "an export of the audit log was cut short");
@@ -187,12 +267,24 @@ impl Export {
     }
 }
 
-pub(super) async fn verify(
-    State(plane): State<Arc<Plane>>,
-) -> Result<Answer<Verification>, Problem> {
+/// Verify the audit log
+///
+/// Checks the hash of every record, and that none is missing.
+#[utoipa::path(
+    post,
+    path = "/audit/verify",
+    operation_id = "verify_log",
+    tag = "audit",
+    responses(
+        (status = 200, description = "The result", body = Verification),
+        InternalServerError,
+        ServiceUnavailable,
+    )
+)]
+pub(super) async fn verify(State(plane): State<Arc<Plane>>) -> Result<Json<Verification>, Problem> {
     let verified = plane.ops.verify().await?;
-    let shown = |fault: &Fault| ShownFault { seq: fault.sequence(), message: fault.to_string() };
-    Ok(Answer(Verification {
+    let shown = |fault: &Fault| ChainFault { seq: fault.sequence(), message: fault.to_string() };
+    Ok(Json(Verification {
         ok: verified.faults.is_empty(),
         records: verified.records,
         pruned_through: verified.pruned_through,

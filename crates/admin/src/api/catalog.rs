@@ -2,63 +2,85 @@
 
 use std::sync::Arc;
 
-use axum::{Json as Answer, extract::State};
+use axum::{Json, extract::State};
 use serde::{Deserialize, Serialize};
 use sluice_catalog::Query;
 use sluice_classify::{Category, Risk, SignalKind};
+use utoipa::{IntoParams, ToSchema};
 
 use super::{
     Plane, Problem,
-    extract::{Asked, Named},
+    extract::{PathParams, QueryParams},
+    openapi::{InternalServerError, NotFound},
 };
-use crate::known::{KnownHit, KnownServer, KnownServerPage, KnownToolPage};
+use crate::{
+    known::{KnownHit, KnownServer, KnownServerPage, KnownToolPage},
+    schema::{ToolCategory, ToolRisk, ToolSignal},
+};
 
-/// Servers on one page, unless something else is asked for.
-const USUAL: usize = 50;
-/// Servers on one page, at most.
-const MOST: usize = 500;
+/// Results on a page by default.
+const DEFAULT_LIMIT: usize = 50;
+/// Results on a page, at most.
+const MAX_LIMIT: usize = 500;
 
-/// What is asked for: all servers, or those and tools that fit.
-#[derive(Deserialize)]
+/// A page of all servers, or a search for servers and tools.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Question {
+pub(super) struct CatalogQuery {
+    /// Words to search for.
+    #[param(nullable = false)]
     q: Option<String>,
+    /// Tools of this category.
+    #[param(value_type = ToolCategory, required = false)]
     category: Option<String>,
+    /// Tools of this risk.
+    #[param(value_type = ToolRisk, required = false)]
     risk: Option<String>,
+    /// Tools with this signal.
+    #[param(value_type = ToolSignal, required = false)]
     signal: Option<String>,
+    /// How many results to answer with, at most 500, by default 50.
+    #[param(nullable = false)]
     limit: Option<usize>,
+    /// `next` of the page before.
+    #[param(nullable = false)]
     cursor: Option<String>,
 }
 
-#[derive(Serialize)]
-pub(super) struct Known {
+/// A page of servers in the order of their slugs, or of search results.
+#[derive(Serialize, ToSchema)]
+pub(super) struct CatalogPage {
     servers: Vec<KnownServer>,
-    /// Only where something was searched for.
+    /// Only in the answer to a search.
+    #[schema(nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     tools: Option<Vec<KnownHit>>,
+    /// The cursor of the next page; null on the last one.
+    #[schema(required)]
     next: Option<String>,
 }
 
-impl Question {
+impl CatalogQuery {
     fn is_search(&self) -> bool {
         [&self.q, &self.category, &self.risk, &self.signal].into_iter().any(Option::is_some)
     }
 
-    fn query(self, limit: usize) -> Result<Query, Problem> {
+    fn into_query(self, limit: usize) -> Result<Query, Problem> {
         let offset = self.cursor.as_deref().unwrap_or("0").parse();
         Ok(Query {
             words: self.q.unwrap_or_default(),
-            categories: word("category", self.category, &Category::ALL, Category::name)?,
-            risks: word("risk", self.risk, &Risk::ALL, Risk::name)?,
-            signals: word("signal", self.signal, &SignalKind::ALL, SignalKind::name)?,
+            categories: parse_choice("category", self.category, &Category::ALL, Category::name)?,
+            risks: parse_choice("risk", self.risk, &Risk::ALL, Risk::name)?,
+            signals: parse_choice("signal", self.signal, &SignalKind::ALL, SignalKind::name)?,
             offset: offset.map_err(|_| Problem::request("`cursor` must be one that was given"))?,
             limit,
         })
     }
 }
 
-/// The value of this name, or what it could be.
-fn word<T: Copy>(
+/// Parses the name of a value; the error lists all names.
+fn parse_choice<T: Copy>(
     key: &str,
     text: Option<String>,
     all: &[T],
@@ -72,37 +94,81 @@ fn word<T: Copy>(
     Ok(vec![*found?])
 }
 
+/// List or search the catalogue
+///
+/// Any of `q`, `category`, `risk` and `signal` makes it a search, whose best results
+/// come first.
+#[utoipa::path(
+    get,
+    path = "/catalog/servers",
+    operation_id = "search_catalog",
+    tag = "catalog",
+    params(CatalogQuery),
+    responses(
+        (status = 200, description = "A page of results", body = CatalogPage),
+        InternalServerError,
+    )
+)]
 pub(super) async fn list(
     State(plane): State<Arc<Plane>>,
-    Asked(question): Asked<Question>,
-) -> Result<Answer<Known>, Problem> {
-    let limit = question.limit.unwrap_or(USUAL).clamp(1, MOST);
+    QueryParams(question): QueryParams<CatalogQuery>,
+) -> Result<Json<CatalogPage>, Problem> {
+    let limit = question.limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT);
     if !question.is_search() {
         let after = question.cursor.unwrap_or_default();
         let (servers, next) = plane.ops.known_servers(after, limit).await?;
         let servers = servers.iter().map(KnownServer::from).collect();
-        return Ok(Answer(Known { servers, tools: None, next }));
+        return Ok(Json(CatalogPage { servers, tools: None, next }));
     }
-    let query = question.query(limit)?;
+    let query = question.into_query(limit)?;
     let after = query.offset.saturating_add(limit);
     let found = plane.ops.find_known(query).await?;
-    Ok(Answer(Known {
+    Ok(Json(CatalogPage {
         servers: found.servers.iter().map(KnownServer::from).collect(),
         tools: Some(found.tools.iter().map(KnownHit::from).collect()),
         next: found.more.then(|| after.to_string()),
     }))
 }
 
-pub(super) async fn server(
+/// Show a server of the catalogue
+#[utoipa::path(
+    get,
+    path = "/catalog/servers/{slug}",
+    operation_id = "show_catalog_server",
+    tag = "catalog",
+    params(("slug" = String, Path, description = "The slug of the server")),
+    responses(
+        (status = 200, description = "The server and its tools", body = KnownServerPage),
+        NotFound,
+        InternalServerError,
+    )
+)]
+pub(super) async fn show_server(
     State(plane): State<Arc<Plane>>,
-    Named(slug): Named<String>,
-) -> Result<Answer<KnownServerPage>, Problem> {
-    Ok(Answer(plane.ops.known_server(slug).await?))
+    PathParams(slug): PathParams<String>,
+) -> Result<Json<KnownServerPage>, Problem> {
+    Ok(Json(plane.ops.known_server(slug).await?))
 }
 
-pub(super) async fn tool(
+/// Show a tool of the catalogue
+#[utoipa::path(
+    get,
+    path = "/catalog/servers/{slug}/tools/{tool}",
+    operation_id = "show_catalog_tool",
+    tag = "catalog",
+    params(
+        ("slug" = String, Path, description = "The slug of the server"),
+        ("tool" = String, Path, description = "The exact name of the tool"),
+    ),
+    responses(
+        (status = 200, description = "The tool", body = KnownToolPage),
+        NotFound,
+        InternalServerError,
+    )
+)]
+pub(super) async fn show_tool(
     State(plane): State<Arc<Plane>>,
-    Named((slug, tool)): Named<(String, String)>,
-) -> Result<Answer<KnownToolPage>, Problem> {
-    Ok(Answer(plane.ops.known_tool(slug, tool).await?))
+    PathParams((slug, tool)): PathParams<(String, String)>,
+) -> Result<Json<KnownToolPage>, Problem> {
+    Ok(Json(plane.ops.known_tool(slug, tool).await?))
 }

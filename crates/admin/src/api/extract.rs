@@ -1,5 +1,5 @@
-//! Reading requests: names in paths, queries, JSON and policies in bodies. What
-//! cannot be read is refused as a problem.
+//! Extractors: names in paths, queries, JSON and policies in bodies. A request that
+//! cannot be read is refused with a problem.
 
 use axum::{
     body::Bytes,
@@ -14,29 +14,29 @@ use super::Problem;
 use crate::auth;
 
 /// The actor that makes the request.
-pub(super) struct By(pub(super) Actor);
+pub(super) struct RequestActor(pub(super) Actor);
 
-impl<S: Send + Sync> FromRequestParts<S> for By {
+impl<S: Send + Sync> FromRequestParts<S> for RequestActor {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<By, Problem> {
-        Ok(By(auth::actor(&parts.extensions)))
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<RequestActor, Problem> {
+        Ok(RequestActor(auth::actor(&parts.extensions)))
     }
 }
 
-/// A body of JSON.
-pub(super) struct Json<T>(pub(super) T);
+/// A JSON body.
+pub(super) struct JsonBody<T>(pub(super) T);
 
-impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, state: &S) -> Result<Json<T>, Problem> {
+    async fn from_request(request: Request, state: &S) -> Result<JsonBody<T>, Problem> {
         if media_type(request.headers()) != "application/json" {
             return Err(Problem::media_type("`application/json`"));
         }
-        let body = body(request, state).await?;
+        let body = read_body(request, state).await?;
         let read = serde_json::from_slice(&body);
-        read.map(Json).map_err(|error| Problem::request(format!("the body is wrong: {error}")))
+        read.map(JsonBody).map_err(|error| Problem::request(format!("the body is wrong: {error}")))
     }
 }
 
@@ -55,11 +55,11 @@ impl<S: Send + Sync> FromRequest<S> for PolicyText {
             "application/yaml" | "application/x-yaml" | "text/yaml" => Format::Yaml,
             _ => return Err(Problem::media_type("`application/json` or `application/yaml`")),
         };
-        Ok(PolicyText { text: body(request, state).await?.into(), format })
+        Ok(PolicyText { text: read_body(request, state).await?.into(), format })
     }
 }
 
-async fn body<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, Problem> {
+async fn read_body<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, Problem> {
     Bytes::from_request(request, state).await.map_err(|rejection| match rejection.status() {
         StatusCode::PAYLOAD_TOO_LARGE => Problem::too_large(),
         _ => Problem::request("the body could not be read"),
@@ -73,64 +73,67 @@ fn media_type(headers: &HeaderMap) -> String {
     essence.trim().to_ascii_lowercase()
 }
 
-/// What a query asks for.
-pub(super) struct Asked<T>(pub(super) T);
+/// The parameters of a query.
+pub(super) struct QueryParams<T>(pub(super) T);
 
-impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Asked<T> {
+impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for QueryParams<T> {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Asked<T>, Problem> {
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<QueryParams<T>, Problem> {
         let query = Query::<T>::try_from_uri(&parts.uri);
-        query.map(|Query(asked)| Asked(asked)).map_err(|rejection| {
+        query.map(|Query(asked)| QueryParams(asked)).map_err(|rejection| {
             Problem::request(format!("the query is wrong: {}", rejection.body_text()))
         })
     }
 }
 
-/// What a path names.
-pub(super) struct Named<T>(pub(super) T);
+/// The parameters of a path.
+pub(super) struct PathParams<T>(pub(super) T);
 
-impl<S: Send + Sync> FromRequestParts<S> for Named<Name> {
+impl<S: Send + Sync> FromRequestParts<S> for PathParams<Name> {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Named<Name>, Problem> {
-        let text: String = path(parts, state).await?;
-        name(&text).map(Named)
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<PathParams<Name>, Problem> {
+        let text: String = read_path(parts, state).await?;
+        read_name(&text).map(PathParams)
     }
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for Named<(Name, Name)> {
-    type Rejection = Problem;
-
-    async fn from_request_parts(
-        parts: &mut Parts,
-        state: &S,
-    ) -> Result<Named<(Name, Name)>, Problem> {
-        let (one, other): (String, String) = path(parts, state).await?;
-        Ok(Named((name(&one)?, name(&other)?)))
-    }
-}
-
-impl<S: Send + Sync> FromRequestParts<S> for Named<String> {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Named<String>, Problem> {
-        path(parts, state).await.map(Named)
-    }
-}
-
-impl<S: Send + Sync> FromRequestParts<S> for Named<(String, String)> {
+impl<S: Send + Sync> FromRequestParts<S> for PathParams<(Name, Name)> {
     type Rejection = Problem;
 
     async fn from_request_parts(
         parts: &mut Parts,
         state: &S,
-    ) -> Result<Named<(String, String)>, Problem> {
-        path(parts, state).await.map(Named)
+    ) -> Result<PathParams<(Name, Name)>, Problem> {
+        let (one, other): (String, String) = read_path(parts, state).await?;
+        Ok(PathParams((read_name(&one)?, read_name(&other)?)))
     }
 }
 
-async fn path<S: Send + Sync, T: DeserializeOwned + Send>(
+impl<S: Send + Sync> FromRequestParts<S> for PathParams<String> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(
+        parts: &mut Parts,
+        state: &S,
+    ) -> Result<PathParams<String>, Problem> {
+        read_path(parts, state).await.map(PathParams)
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for PathParams<(String, String)> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(
+        parts: &mut Parts,
+        state: &S,
+    ) -> Result<PathParams<(String, String)>, Problem> {
+        read_path(parts, state).await.map(PathParams)
+    }
+}
+
+async fn read_path<S: Send + Sync, T: DeserializeOwned + Send>(
     parts: &mut Parts,
     state: &S,
 ) -> Result<T, Problem> {
@@ -138,6 +141,6 @@ async fn path<S: Send + Sync, T: DeserializeOwned + Send>(
     read.map(|Path(named)| named).map_err(|_| Problem::request("the path cannot be read"))
 }
 
-fn name(text: &str) -> Result<Name, Problem> {
+fn read_name(text: &str) -> Result<Name, Problem> {
     Name::new(text).map_err(|error| Problem::request(error.to_string()))
 }

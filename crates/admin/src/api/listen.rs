@@ -1,4 +1,4 @@
-//! Taking connections, and ending in good order.
+//! Accepting connections, and graceful shutdown.
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -14,53 +14,53 @@ use tokio::{
 };
 use tower::Service as _;
 
-/// How long a client may take over the headers of a request.
-const PATIENCE: Duration = Duration::from_secs(15);
-/// How long requests that are under way may take to finish at the end.
-const LAST_REQUESTS: Duration = Duration::from_secs(10);
-/// Connections at a time; more wait to be taken. People are few, and agents
-/// must not run out of descriptors because of them.
-const MOST_CONNECTIONS: usize = 256;
+/// How long a client may take to send the headers of a request.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(15);
+/// How long pending requests may take to finish at shutdown.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
+/// Concurrent connections; further ones wait to be accepted, so that the admin
+/// listener cannot use up the file descriptors that agents need.
+const MAX_CONNECTIONS: usize = 256;
 
-/// Answers requests until `end` comes; then lets those under way finish.
+/// Answers requests until `end` is ready; then lets pending requests finish.
 pub(super) async fn serve(router: Router, listener: TcpListener, end: impl Future<Output = ()>) {
     let graceful = GracefulShutdown::new();
-    let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+    let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     tokio::pin!(end);
     loop {
         tokio::select! {
             (stream, address, place) = accept(&listener, &room) => {
-                take(&router, stream, address, place, &graceful);
+                serve_connection(&router, stream, address, place, &graceful);
             }
             () = &mut end => break,
         }
     }
     drop(listener);
-    if tokio::time::timeout(LAST_REQUESTS, graceful.shutdown()).await.is_err() {
-        tracing::warn!("some requests of people did not finish in time and were cut");
+    if tokio::time::timeout(SHUTDOWN_TIMEOUT, graceful.shutdown()).await.is_err() {
+        tracing::warn!("some admin requests did not finish in time and were cut");
     }
 }
 
-/// The next connection, once there is room for one.
+/// Accepts the next connection, once fewer than the maximum are open.
 async fn accept(
     listener: &TcpListener,
     room: &Arc<Semaphore>,
 ) -> (TcpStream, SocketAddr, Option<OwnedSemaphorePermit>) {
-    // The semaphore is never closed, so that there always is a place.
+    // The semaphore is never closed.
     let place = Arc::clone(room).acquire_owned().await.ok();
     loop {
         match listener.accept().await {
             Ok((stream, address)) => return (stream, address, place),
             Err(error) => {
-                // Mostly: no descriptors left. Those who leave free some.
-                tracing::warn!(%error, "a connection could not be taken");
+                // Usually the process is out of file descriptors; closing connections frees some.
+                tracing::warn!(%error, "a connection could not be accepted");
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         }
     }
 }
 
-fn take(
+fn serve_connection(
     router: &Router,
     stream: TcpStream,
     address: SocketAddr,
@@ -72,9 +72,9 @@ fn take(
         request.extensions_mut().insert(ConnectInfo(address));
         router.clone().call(request.map(Body::new))
     });
-    // One version only: finding out which one a client speaks has no end of time.
+    // HTTP/1.1 only: the header timeout does not cover detecting the version.
     let mut builder = auto::Builder::new(TokioExecutor::new()).http1_only();
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(PATIENCE);
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT);
     let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
     let watched = graceful.watch(connection);
     tokio::spawn(async move {

@@ -7,139 +7,291 @@ use axum::{
 };
 use serde::Serialize;
 use sluice_store::StoreError;
+use utoipa::{
+    PartialSchema, ToSchema,
+    openapi::{
+        RefOr,
+        schema::{ObjectBuilder, Schema, Type},
+    },
+};
 
 use crate::ops::Refused;
 
-/// An answer that is not what was asked for.
+/// An answer that refuses the request or reports a failure.
 #[derive(Debug)]
 pub(crate) struct Problem {
-    status: StatusCode,
-    /// What programs tell problems apart by.
-    code: &'static str,
-    title: &'static str,
-    /// What people are told, with a hint on its own line.
+    kind: ProblemKind,
+    /// The text for people, with a hint on its own line.
     message: String,
     /// Where a policy is wrong.
-    places: Vec<sluice_policy::Problem>,
+    places: Vec<PolicyProblem>,
 }
 
-#[derive(Serialize)]
-struct Shown<'p> {
+/// The kinds of problems, which programs tell apart by their code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ProblemKind {
+    Request,
+    Token,
+    Host,
+    Origin,
+    Command,
+    Missing,
+    NoSuchPath,
+    Method,
+    Declared,
+    Conflict,
+    Stale,
+    TooLarge,
+    MediaType,
+    Invalid,
+    Policy,
+    Catalog,
+    StoreFailed,
+    StoreUnavailable,
+    Upstream,
+}
+
+/// A problem as RFC 9457 defines it.
+#[derive(Serialize, ToSchema)]
+pub(super) struct ProblemDetails<'p> {
+    #[schema(value_type = ProblemType)]
     r#type: String,
+    /// The kind of problem in words.
     title: &'static str,
+    /// The HTTP status of the answer.
+    #[schema(minimum = 400, maximum = 599)]
     status: u16,
+    /// What is wrong with this request.
+    #[schema(value_type = String)]
     detail: &'p str,
+    /// How to fix it, if that is known.
+    #[schema(value_type = String, required = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<&'p str>,
+    /// Everything that is wrong with a policy.
+    #[schema(value_type = Vec<PolicyProblem>)]
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    problems: &'p [sluice_policy::Problem],
+    problems: &'p [PolicyProblem],
+}
+
+/// The URI of a kind of problem, of which only the schema is used.
+pub(super) enum ProblemType {}
+
+impl PartialSchema for ProblemType {
+    fn schema() -> RefOr<Schema> {
+        let mut uris: Vec<_> = ProblemKind::ALL.into_iter().map(ProblemKind::uri).collect();
+        uris.dedup();
+        let text = ObjectBuilder::new().schema_type(Type::String);
+        text.description(Some("The kind of problem.")).enum_values(Some(uris)).into()
+    }
+}
+
+impl ToSchema for ProblemType {}
+
+/// One thing wrong with a policy's text.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct PolicyProblem {
+    /// Line, from 1.
+    line: usize,
+    /// Column in characters, from 1.
+    column: usize,
+    /// What is wrong.
+    message: String,
+    /// How to fix it, if that is known.
+    #[schema(required)]
+    hint: Option<String>,
+}
+
+impl From<sluice_policy::Problem> for PolicyProblem {
+    fn from(problem: sluice_policy::Problem) -> PolicyProblem {
+        let sluice_policy::Problem { line, column, message, hint, .. } = problem;
+        PolicyProblem { line, column, message, hint }
+    }
+}
+
+impl ProblemKind {
+    /// All kinds; those with the same code stand together.
+    pub(super) const ALL: [ProblemKind; 19] = [
+        ProblemKind::Request,
+        ProblemKind::Token,
+        ProblemKind::Host,
+        ProblemKind::Origin,
+        ProblemKind::Command,
+        ProblemKind::Missing,
+        ProblemKind::NoSuchPath,
+        ProblemKind::Method,
+        ProblemKind::Declared,
+        ProblemKind::Conflict,
+        ProblemKind::Stale,
+        ProblemKind::TooLarge,
+        ProblemKind::MediaType,
+        ProblemKind::Invalid,
+        ProblemKind::Policy,
+        ProblemKind::Catalog,
+        ProblemKind::StoreFailed,
+        ProblemKind::StoreUnavailable,
+        ProblemKind::Upstream,
+    ];
+
+    pub(super) fn status(self) -> StatusCode {
+        match self {
+            ProblemKind::Request => StatusCode::BAD_REQUEST,
+            ProblemKind::Token => StatusCode::UNAUTHORIZED,
+            ProblemKind::Host | ProblemKind::Origin | ProblemKind::Command => StatusCode::FORBIDDEN,
+            ProblemKind::Missing | ProblemKind::NoSuchPath => StatusCode::NOT_FOUND,
+            ProblemKind::Method => StatusCode::METHOD_NOT_ALLOWED,
+            ProblemKind::Declared | ProblemKind::Conflict => StatusCode::CONFLICT,
+            ProblemKind::Stale => StatusCode::PRECONDITION_FAILED,
+            ProblemKind::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            ProblemKind::MediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            ProblemKind::Invalid | ProblemKind::Policy => StatusCode::UNPROCESSABLE_ENTITY,
+            ProblemKind::StoreFailed | ProblemKind::Catalog => StatusCode::INTERNAL_SERVER_ERROR,
+            ProblemKind::Upstream => StatusCode::BAD_GATEWAY,
+            ProblemKind::StoreUnavailable => StatusCode::SERVICE_UNAVAILABLE,
+        }
+    }
+
+    pub(super) fn code(self) -> &'static str {
+        match self {
+            ProblemKind::Request => "request",
+            ProblemKind::Token => "token",
+            ProblemKind::Host => "host",
+            ProblemKind::Origin => "origin",
+            ProblemKind::Command => "command",
+            ProblemKind::Missing => "missing",
+            ProblemKind::NoSuchPath => "no-such-path",
+            ProblemKind::Method => "method",
+            ProblemKind::Declared => "declared",
+            ProblemKind::Conflict => "conflict",
+            ProblemKind::Stale => "stale",
+            ProblemKind::TooLarge => "too-large",
+            ProblemKind::MediaType => "media-type",
+            ProblemKind::Invalid => "invalid",
+            ProblemKind::Policy => "policy",
+            ProblemKind::Catalog => "catalog",
+            ProblemKind::Upstream => "upstream",
+            ProblemKind::StoreFailed | ProblemKind::StoreUnavailable => "store",
+        }
+    }
+
+    fn title(self) -> &'static str {
+        match self {
+            ProblemKind::Request => "Bad request",
+            ProblemKind::Token => "Admin token required",
+            ProblemKind::Host => "Host not allowed",
+            ProblemKind::Origin => "Origin not allowed",
+            ProblemKind::Command => "Commands are not taken",
+            ProblemKind::Missing => "Not found",
+            ProblemKind::NoSuchPath => "No such path",
+            ProblemKind::Method => "Method not allowed",
+            ProblemKind::Declared => "Declared in the configuration file",
+            ProblemKind::Conflict => "Conflict",
+            ProblemKind::Stale => "Changed meanwhile",
+            ProblemKind::TooLarge => "Too large",
+            ProblemKind::MediaType => "Unsupported media type",
+            ProblemKind::Invalid => "Not valid",
+            ProblemKind::Policy => "The policy has problems",
+            ProblemKind::StoreFailed => "The gateway failed",
+            ProblemKind::Catalog => "The catalogue cannot be read",
+            ProblemKind::Upstream => "No answer",
+            ProblemKind::StoreUnavailable => "The store cannot be used",
+        }
+    }
+
+    /// The URI that names it.
+    fn uri(self) -> String {
+        format!("urn:sluicegate:problem:{}", self.code())
+    }
 }
 
 impl Problem {
-    fn new(
-        status: StatusCode,
-        code: &'static str,
-        title: &'static str,
-        message: impl Into<String>,
-    ) -> Problem {
-        Problem { status, code, title, message: message.into(), places: Vec::new() }
+    fn new(kind: ProblemKind, message: impl Into<String>) -> Problem {
+        Problem { kind, message: message.into(), places: Vec::new() }
     }
 
     pub(crate) fn no_such_path() -> Problem {
-        let message = "nothing is at this path";
-        Problem::new(StatusCode::NOT_FOUND, "no-such-path", "No such path", message)
+        Problem::new(ProblemKind::NoSuchPath, "nothing is at this path")
     }
 
     pub(crate) fn not_allowed() -> Problem {
-        let message = "this path does not take this method";
-        Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method", "Method not allowed", message)
+        Problem::new(ProblemKind::Method, "this path does not take this method")
     }
 
     pub(crate) fn host() -> Problem {
         let message = "this gateway is not known by the name in `Host`\nhint: add it to `allowed_hosts` in the configuration file";
-        Problem::new(StatusCode::FORBIDDEN, "host", "Host not allowed", message)
+        Problem::new(ProblemKind::Host, message)
     }
 
     pub(crate) fn origin() -> Problem {
         let message = "pages of this origin may not call\nhint: add it to `allowed_origins` in the configuration file";
-        Problem::new(StatusCode::FORBIDDEN, "origin", "Origin not allowed", message)
+        Problem::new(ProblemKind::Origin, message)
     }
 
     pub(crate) fn token(message: &str) -> Problem {
-        Problem::new(StatusCode::UNAUTHORIZED, "token", "Admin token required", message)
+        Problem::new(ProblemKind::Token, message)
     }
 
     pub(crate) fn request(message: impl Into<String>) -> Problem {
-        Problem::new(StatusCode::BAD_REQUEST, "request", "Bad request", message)
+        Problem::new(ProblemKind::Request, message)
     }
 
     pub(crate) fn too_large() -> Problem {
-        let message = "the body is longer than this gateway takes";
-        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", "Too large", message)
+        Problem::new(ProblemKind::TooLarge, "the body is longer than this gateway takes")
     }
 
     pub(crate) fn media_type(expected: &str) -> Problem {
-        let message = format!("`Content-Type` must be {expected}");
-        let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
-        Problem::new(status, "media-type", "Unsupported media type", message)
+        Problem::new(ProblemKind::MediaType, format!("`Content-Type` must be {expected}"))
     }
 }
 
 impl From<Refused> for Problem {
     fn from(refused: Refused) -> Problem {
-        let (status, code, title) = match &refused {
-            Refused::Missing(_) => (StatusCode::NOT_FOUND, "missing", "Not found"),
-            Refused::Declared(_) => {
-                (StatusCode::CONFLICT, "declared", "Declared in the configuration file")
-            }
-            Refused::Conflict(_) => (StatusCode::CONFLICT, "conflict", "Conflict"),
-            Refused::Invalid(_) => (StatusCode::UNPROCESSABLE_ENTITY, "invalid", "Not valid"),
-            Refused::Problems(_) => {
-                (StatusCode::UNPROCESSABLE_ENTITY, "policy", "The policy has problems")
-            }
-            Refused::Stale(_) => (StatusCode::PRECONDITION_FAILED, "stale", "Changed meanwhile"),
-            Refused::Command => (StatusCode::FORBIDDEN, "command", "Commands are not taken"),
-            Refused::Silent { .. } => (StatusCode::BAD_GATEWAY, "upstream", "No answer"),
+        let kind = match &refused {
+            Refused::Missing(_) => ProblemKind::Missing,
+            Refused::Declared(_) => ProblemKind::Declared,
+            Refused::Conflict(_) => ProblemKind::Conflict,
+            Refused::Invalid(_) => ProblemKind::Invalid,
+            Refused::Problems(_) => ProblemKind::Policy,
+            Refused::Stale(_) => ProblemKind::Stale,
+            Refused::Command => ProblemKind::Command,
+            Refused::Silent { .. } => ProblemKind::Upstream,
             Refused::Store(StoreError::Overloaded | StoreError::Stopped) => {
-                (StatusCode::SERVICE_UNAVAILABLE, "store", "The store cannot be used")
+                ProblemKind::StoreUnavailable
             }
-            Refused::Catalog(_) => {
-                (StatusCode::INTERNAL_SERVER_ERROR, "catalog", "The catalogue cannot be read")
-            }
-            Refused::Store(_) | Refused::Lost => {
-                (StatusCode::INTERNAL_SERVER_ERROR, "store", "The gateway failed")
-            }
+            Refused::Catalog(_) => ProblemKind::Catalog,
+            Refused::Store(_) | Refused::Lost => ProblemKind::StoreFailed,
         };
         let message = refused.to_string();
         let places = match refused {
-            Refused::Problems(places) => places,
+            Refused::Problems(places) => places.into_iter().map(PolicyProblem::from).collect(),
             _ => Vec::new(),
         };
-        Problem { status, code, title, message, places }
+        Problem { kind, message, places }
     }
 }
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        if self.status.is_server_error() {
-            tracing::warn!(detail = %self.message, "a request of people could not be answered");
+        let status = self.kind.status();
+        if status.is_server_error() {
+            tracing::warn!(detail = %self.message, "an admin request failed");
         }
         let (detail, hint) = match self.message.split_once("\nhint: ") {
             Some((detail, hint)) => (detail, Some(hint)),
             None => (self.message.as_str(), None),
         };
-        let shown = Shown {
-            r#type: format!("urn:sluicegate:problem:{}", self.code),
-            title: self.title,
-            status: self.status.as_u16(),
+        let details = ProblemDetails {
+            r#type: self.kind.uri(),
+            title: self.kind.title(),
+            status: status.as_u16(),
             detail,
             hint,
             problems: &self.places,
         };
-        let body = serde_json::to_string(&shown).unwrap_or_default();
+        let body = serde_json::to_string(&details).unwrap_or_default();
         let media_type = [(header::CONTENT_TYPE, "application/problem+json")];
-        let mut response = (self.status, media_type, body).into_response();
-        if self.status == StatusCode::UNAUTHORIZED {
+        let mut response = (status, media_type, body).into_response();
+        if status == StatusCode::UNAUTHORIZED {
             let challenge = HeaderValue::from_static("Bearer");
             response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
         }

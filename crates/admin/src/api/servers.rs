@@ -2,164 +2,298 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use axum::{Json as Answer, extract::State, http::StatusCode};
+use axum::{Json, extract::State, http::StatusCode};
 use serde::{Deserialize, Serialize, de::IgnoredAny};
 use sluice_store::{MaskedTransport, Name, Server, Source};
+use utoipa::ToSchema;
 
 use super::{
     Plane, Problem,
     assessment::AssessedTool,
-    extract::{By, Json, Named},
-    whole,
+    extract::{JsonBody, PathParams, RequestActor},
+    openapi::{
+        BadGateway, Conflict, ContentTooLarge, InternalServerError, NotFound, ServiceUnavailable,
+        UnprocessableContent, UnsupportedMediaType,
+    },
+    run_to_completion,
 };
 use crate::{
     live::Tool,
     ops::{Refused, WantedServer},
+    schema::{ObjectName, ProcessSharing, ProcessStart},
     span,
 };
 
-#[derive(Serialize)]
-pub(super) struct Servers {
-    servers: Vec<ShownServer>,
+/// All servers, by name.
+#[derive(Serialize, ToSchema)]
+pub(super) struct ServerList {
+    servers: Vec<ServerView>,
 }
 
-/// A server, without the values of its headers.
-#[derive(Serialize, Default)]
-pub(super) struct ShownServer {
+/// A server, without the values of its headers and variables.
+#[derive(Serialize, ToSchema)]
+pub(super) struct ServerView {
+    #[schema(value_type = ObjectName)]
     name: String,
-    source: &'static str,
-    transport: &'static str,
+    source: DeclarationSource,
+    transport: ServerTransport,
+    /// Where the server is, without its query. Only with transport `http`.
+    #[schema(nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     url: Option<String>,
+    /// Which built-in server it is. Only with transport `builtin`.
+    #[schema(nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     builtin: Option<String>,
-    /// Without what may be secret in it.
+    /// The command and its arguments, with secrets masked. Only with transport `stdio`.
+    #[schema(nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     command: Option<Vec<String>>,
+    #[schema(value_type = ProcessSharing, required = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     instances: Option<&'static str>,
+    #[schema(value_type = ProcessStart, required = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     start: Option<&'static str>,
     /// Names of the variables that are set for the command.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     env: Vec<String>,
-    /// Their names.
+    /// Names of the headers that are sent to the server.
     headers: Vec<String>,
+    /// How long the server may be silent, such as `60s`.
     timeout: String,
+    /// The policy for callers without a token.
+    #[schema(value_type = Option<ObjectName>, required)]
     anonymous_policy: Option<String>,
 }
 
-#[derive(Deserialize)]
+/// Whether something is declared in the configuration file, or is in the store.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum DeclarationSource {
+    File,
+    Stored,
+}
+
+/// How the gateway speaks to a server.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum ServerTransport {
+    Http,
+    Stdio,
+    Builtin,
+}
+
+/// A server to add.
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NewServer {
+    #[schema(value_type = ObjectName)]
     name: String,
+    /// Where the server is: `http` or `https`, without user name and fragment.
+    #[schema(value_type = String, required)]
     url: Option<String>,
+    /// Headers to send to the server.
     #[serde(default)]
     headers: BTreeMap<String, String>,
+    /// How long the server may be silent, such as `60s`.
     timeout: Option<String>,
+    /// The policy for callers without a token.
+    #[schema(value_type = Option<ObjectName>)]
     anonymous_policy: Option<String>,
-    /// Known only so as to be refused for what it is.
+    /// Known only so that the refusal can say why.
+    #[schema(ignore)]
     command: Option<IgnoredAny>,
+    #[schema(ignore)]
     env: Option<IgnoredAny>,
 }
 
-#[derive(Serialize)]
-pub(super) struct Tools {
+/// The tools of a server, with their assessment.
+#[derive(Serialize, ToSchema)]
+pub(super) struct ToolList {
+    #[schema(value_type = ObjectName)]
     server: String,
     tools: Vec<AssessedTool>,
 }
 
-pub(super) async fn list(State(plane): State<Arc<Plane>>) -> Answer<Servers> {
-    Answer(Servers { servers: plane.ops.servers().iter().map(ShownServer::of).collect() })
+/// List the servers
+#[utoipa::path(
+    get,
+    path = "/servers",
+    operation_id = "list_servers",
+    tag = "servers",
+    responses((status = 200, description = "All servers, by name", body = ServerList))
+)]
+pub(super) async fn list(State(plane): State<Arc<Plane>>) -> Json<ServerList> {
+    Json(ServerList { servers: plane.ops.servers().iter().map(ServerView::of).collect() })
 }
 
+/// Show a server
+#[utoipa::path(
+    get,
+    path = "/servers/{name}",
+    operation_id = "show_server",
+    tag = "servers",
+    params(("name" = ObjectName, Path, description = "The name of the server")),
+    responses((status = 200, description = "The server", body = ServerView), NotFound)
+)]
 pub(super) async fn show(
     State(plane): State<Arc<Plane>>,
-    Named(name): Named<Name>,
-) -> Result<Answer<ShownServer>, Problem> {
-    Ok(Answer(ShownServer::of(&plane.ops.server(&name)?)))
+    PathParams(name): PathParams<Name>,
+) -> Result<Json<ServerView>, Problem> {
+    Ok(Json(ServerView::of(&plane.ops.server(&name)?)))
 }
 
+/// Add a server
+///
+/// Only servers that are reached over HTTP can be added; those that are started as a
+/// command are refused with 403.
+#[utoipa::path(
+    post,
+    path = "/servers",
+    operation_id = "add_server",
+    tag = "servers",
+    request_body = NewServer,
+    responses(
+        (status = 201, description = "The server was added and can be called", body = ServerView),
+        Conflict,
+        ContentTooLarge,
+        UnsupportedMediaType,
+        UnprocessableContent,
+        InternalServerError,
+        ServiceUnavailable,
+    )
+)]
 pub(super) async fn add(
     State(plane): State<Arc<Plane>>,
-    By(actor): By,
-    Json(new): Json<NewServer>,
-) -> Result<(StatusCode, Answer<ShownServer>), Problem> {
+    RequestActor(actor): RequestActor,
+    JsonBody(new): JsonBody<NewServer>,
+) -> Result<(StatusCode, Json<ServerView>), Problem> {
     let NewServer { name, url, headers, timeout, anonymous_policy, command, env } = new;
     if command.is_some() || env.is_some() {
         return Err(Refused::Command.into());
     }
     let url = url.ok_or_else(|| Problem::request("the body is wrong: missing field `url`"))?;
     let wanted = WantedServer { name, url, headers, timeout, anonymous_policy };
-    let server = whole(async move { plane.ops.add_server(wanted, &actor).await }).await?;
-    Ok((StatusCode::CREATED, Answer(ShownServer::of(&server))))
+    let server =
+        run_to_completion(async move { plane.ops.add_server(wanted, &actor).await }).await?;
+    Ok((StatusCode::CREATED, Json(ServerView::of(&server))))
 }
 
+/// Remove a server
+///
+/// Its policies are removed with it.
+#[utoipa::path(
+    delete,
+    path = "/servers/{name}",
+    operation_id = "remove_server",
+    tag = "servers",
+    params(("name" = ObjectName, Path, description = "The name of the server")),
+    responses(
+        (status = 204, description = "The server was removed"),
+        NotFound,
+        Conflict,
+        InternalServerError,
+        ServiceUnavailable,
+    )
+)]
 pub(super) async fn remove(
     State(plane): State<Arc<Plane>>,
-    By(actor): By,
-    Named(name): Named<Name>,
+    RequestActor(actor): RequestActor,
+    PathParams(name): PathParams<Name>,
 ) -> Result<StatusCode, Problem> {
-    whole(async move { plane.ops.remove_server(&name, &actor).await }).await?;
+    run_to_completion(async move { plane.ops.remove_server(&name, &actor).await }).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-pub(super) async fn tools(
+/// List the tools of a server
+#[utoipa::path(
+    get,
+    path = "/servers/{name}/tools",
+    operation_id = "list_tools",
+    tag = "servers",
+    params(("name" = ObjectName, Path, description = "The name of the server")),
+    responses((status = 200, description = "Its tools", body = ToolList), NotFound, BadGateway)
+)]
+pub(super) async fn list_tools(
     State(plane): State<Arc<Plane>>,
-    Named(name): Named<Name>,
-) -> Result<Answer<Tools>, Problem> {
+    PathParams(name): PathParams<Name>,
+) -> Result<Json<ToolList>, Problem> {
     let tools = plane.ops.tools(&name, false).await?;
-    Ok(Answer(Tools::of(&name, tools)))
+    Ok(Json(ToolList::of(&name, tools)))
 }
 
+/// List the tools of a server, after asking the server again
+#[utoipa::path(
+    post,
+    path = "/servers/{name}/refresh",
+    operation_id = "refresh_tools",
+    tag = "servers",
+    params(("name" = ObjectName, Path, description = "The name of the server")),
+    responses((status = 200, description = "Its tools", body = ToolList), NotFound, BadGateway)
+)]
 pub(super) async fn refresh(
     State(plane): State<Arc<Plane>>,
-    Named(name): Named<Name>,
-) -> Result<Answer<Tools>, Problem> {
+    PathParams(name): PathParams<Name>,
+) -> Result<Json<ToolList>, Problem> {
     let tools = plane.ops.tools(&name, true).await?;
-    Ok(Answer(Tools::of(&name, tools)))
+    Ok(Json(ToolList::of(&name, tools)))
 }
 
-impl ShownServer {
-    fn of(server: &Server) -> ShownServer {
-        let common = ShownServer {
-            name: server.name.to_string(),
-            source: source(server.source),
-            timeout: span::written(server.timeout),
-            anonymous_policy: server.anonymous_policy.as_ref().map(ToString::to_string),
-            ..ShownServer::default()
-        };
+impl ServerView {
+    fn of(server: &Server) -> ServerView {
         let names = |names: Vec<&str>| names.into_iter().map(str::to_owned).collect();
         match server.transport.mask() {
-            MaskedTransport::Http { url, headers } => {
-                ShownServer { transport: "http", url: Some(url), headers: names(headers), ..common }
-            }
-            MaskedTransport::Builtin { name, .. } => {
-                ShownServer { transport: "builtin", builtin: Some(name.to_owned()), ..common }
-            }
-            MaskedTransport::Command { command, env, instances, start } => ShownServer {
-                transport: "stdio",
+            MaskedTransport::Http { url, headers } => ServerView {
+                url: Some(url),
+                headers: names(headers),
+                ..ServerView::new(server, ServerTransport::Http)
+            },
+            MaskedTransport::Builtin { name, .. } => ServerView {
+                builtin: Some(name.to_owned()),
+                ..ServerView::new(server, ServerTransport::Builtin)
+            },
+            MaskedTransport::Command { command, env, instances, start } => ServerView {
                 command: Some(command),
                 instances: Some(instances.name()),
                 start: Some(start.name()),
                 env: names(env),
-                ..common
+                ..ServerView::new(server, ServerTransport::Stdio)
             },
+        }
+    }
+
+    /// The fields that do not depend on the transport.
+    fn new(server: &Server, transport: ServerTransport) -> ServerView {
+        ServerView {
+            name: server.name.to_string(),
+            source: server.source.into(),
+            transport,
+            url: None,
+            builtin: None,
+            command: None,
+            instances: None,
+            start: None,
+            env: Vec::new(),
+            headers: Vec::new(),
+            timeout: span::written(server.timeout),
+            anonymous_policy: server.anonymous_policy.as_ref().map(ToString::to_string),
         }
     }
 }
 
-impl Tools {
-    fn of(server: &Name, tools: Vec<Tool>) -> Tools {
+impl ToolList {
+    fn of(server: &Name, tools: Vec<Tool>) -> ToolList {
         let tools = tools.into_iter().map(AssessedTool::from).collect();
-        Tools { server: server.to_string(), tools }
+        ToolList { server: server.to_string(), tools }
     }
 }
 
-/// Where something was declared, in a word.
-pub(super) fn source(source: Source) -> &'static str {
-    match source {
-        Source::File => "file",
-        Source::Stored => "stored",
+impl From<Source> for DeclarationSource {
+    fn from(source: Source) -> DeclarationSource {
+        match source {
+            Source::File => DeclarationSource::File,
+            Source::Stored => DeclarationSource::Stored,
+        }
     }
 }

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use sluice_catalog::{Catalog, CatalogError, Found, Query, Server};
+use sluice_catalog::{Catalog, CatalogError, Query, SearchResults, Server};
 
 use super::{Ops, Refused};
 use crate::known::{KnownServerPage, KnownToolPage};
@@ -54,7 +54,7 @@ impl Ops {
     }
 
     /// Servers and tools that fit a query.
-    pub(crate) async fn find_known(&self, query: Query) -> Result<Found, Refused> {
+    pub(crate) async fn find_known(&self, query: Query) -> Result<SearchResults, Refused> {
         self.known(move |catalog| catalog.search(&query)).await
     }
 

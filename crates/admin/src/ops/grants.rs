@@ -3,7 +3,7 @@
 use sluice_policy::Timestamp;
 use sluice_store::{Actor, Grant, Name, NewGrant, Rotated, Token};
 
-use super::{Ops, Refused, edit, name};
+use super::{Ops, Refused, build_edit, parse_name};
 use crate::{clock, span};
 
 /// A grant as it is asked for, before any of it is checked.
@@ -18,7 +18,7 @@ pub(crate) struct WantedGrant {
 
 /// A grant and its token, which is shown this once.
 #[derive(Debug)]
-pub(crate) struct Issued {
+pub(crate) struct IssuedToken {
     pub(crate) grant: Grant,
     pub(crate) token: Token,
 }
@@ -77,9 +77,9 @@ impl Ops {
         &self,
         wanted: WantedGrant,
         actor: &Actor,
-    ) -> Result<Issued, Refused> {
+    ) -> Result<IssuedToken, Refused> {
         let now = clock::now();
-        let new = checked(wanted, now)?;
+        let new = check_grant(wanted, now)?;
         let _writing = self.writing.lock().await;
         for server in &new.servers {
             if self.server(server).is_err() {
@@ -89,17 +89,21 @@ impl Ops {
         if self.live.in_force().file_grants.iter().any(|grant| grant.label == new.label) {
             return Err(Refused::Declared(format!("grant `{}`", new.label)));
         }
-        let created = edit(actor, format!("grant `{}` created", new.label));
+        let created = build_edit(actor, format!("grant `{}` created", new.label));
         let (grant, token) = self.store.create_grant(new, created).await?;
         self.live.set_grant(&token.hash(), Some(&grant));
-        Ok(Issued { grant, token })
+        Ok(IssuedToken { grant, token })
     }
 
     /// Gives a grant another token in place of the one it has.
-    pub(crate) async fn rotate_grant(&self, id: &str, actor: &Actor) -> Result<Issued, Refused> {
+    pub(crate) async fn rotate_grant(
+        &self,
+        id: &str,
+        actor: &Actor,
+    ) -> Result<IssuedToken, Refused> {
         let _writing = self.writing.lock().await;
         let grant = self.changeable_grant(id).await?;
-        let rotated = edit(actor, format!("grant `{}` rotated", grant.label));
+        let rotated = build_edit(actor, format!("grant `{}` rotated", grant.label));
         let rotated = self.store.rotate_grant(id, rotated).await?;
         let Some(Rotated { grant, token, old }) = rotated else {
             let message = format!("grant `{id}` was revoked\nhint: create another one");
@@ -107,7 +111,7 @@ impl Ops {
         };
         self.live.set_grant(&token.hash(), Some(&grant));
         self.live.set_grant(&old, None);
-        Ok(Issued { grant, token })
+        Ok(IssuedToken { grant, token })
     }
 
     /// Revokes a grant for good.
@@ -117,7 +121,7 @@ impl Ops {
         if grant.revoked_at.is_some() {
             return Ok(());
         }
-        let revoked = edit(actor, format!("grant `{}` revoked", grant.label));
+        let revoked = build_edit(actor, format!("grant `{}` revoked", grant.label));
         let revoked = self.store.revoke_grant(id, revoked).await?;
         if let Some((token, grant)) = revoked {
             self.live.set_grant(&token, Some(&grant));
@@ -135,10 +139,10 @@ impl Ops {
     }
 }
 
-fn checked(wanted: WantedGrant, now: Timestamp) -> Result<NewGrant, Refused> {
+fn check_grant(wanted: WantedGrant, now: Timestamp) -> Result<NewGrant, Refused> {
     let mut servers: Vec<Name> = Vec::new();
     for text in &wanted.servers {
-        let server = name(text)?;
+        let server = parse_name(text)?;
         if !servers.contains(&server) {
             servers.push(server);
         }
@@ -147,15 +151,15 @@ fn checked(wanted: WantedGrant, now: Timestamp) -> Result<NewGrant, Refused> {
         return Err(Refused::Invalid("a grant needs at least one server".into()));
     }
     Ok(NewGrant {
-        label: name(&wanted.label)?,
+        label: parse_name(&wanted.label)?,
         servers,
-        policy: name(&wanted.policy)?,
-        principal: wanted.principal.map(principal).transpose()?,
-        expires_at: wanted.expires.map(|text| expiry(&text, now)).transpose()?,
+        policy: parse_name(&wanted.policy)?,
+        principal: wanted.principal.map(check_principal).transpose()?,
+        expires_at: wanted.expires.map(|text| parse_expiry(&text, now)).transpose()?,
     })
 }
 
-fn principal(text: String) -> Result<String, Refused> {
+fn check_principal(text: String) -> Result<String, Refused> {
     if text.is_empty() || text.chars().count() > 256 || text.chars().any(char::is_control) {
         let message = "`principal` must be 1 to 256 characters, none of them control characters";
         return Err(Refused::Invalid(message.into()));
@@ -164,7 +168,7 @@ fn principal(text: String) -> Result<String, Refused> {
 }
 
 /// The moment a grant ends at, which must be to come.
-fn expiry(text: &str, now: Timestamp) -> Result<Timestamp, Refused> {
+fn parse_expiry(text: &str, now: Timestamp) -> Result<Timestamp, Refused> {
     let end = match span::read(text) {
         Some(span) => span::after(now, span),
         None => Timestamp::from_rfc3339(text).ok_or_else(|| {

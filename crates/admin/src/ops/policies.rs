@@ -3,7 +3,7 @@
 use sluice_policy::{Format, Policy, Problem, load};
 use sluice_store::{Actor, AttachedPolicy, Edit, Name, PolicyVersion, Source};
 
-use super::{Ops, Refused, edit};
+use super::{Ops, Refused, build_edit};
 
 /// What the caller of a write takes to be in force.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub(crate) enum Expected {
 
 /// A policy that is in force now.
 #[derive(Debug)]
-pub(crate) struct Put {
+pub(crate) struct PutPolicy {
     pub(crate) policy: AttachedPolicy,
     /// Whether there was none of its name before.
     pub(crate) is_new: bool,
@@ -39,14 +39,14 @@ impl Expected {
 }
 
 /// Everything wrong with a policy's text, its own failing tests included.
-fn problems(text: &[u8], format: Format) -> Vec<Problem> {
+fn find_problems(text: &[u8], format: Format) -> Vec<Problem> {
     match load(text, format) {
-        Ok(policy) => failing_tests(&policy, text),
+        Ok(policy) => run_tests(&policy, text),
         Err(problems) => problems,
     }
 }
 
-fn failing_tests(policy: &Policy, text: &[u8]) -> Vec<Problem> {
+fn run_tests(policy: &Policy, text: &[u8]) -> Vec<Problem> {
     let tests = policy.run_tests().into_iter();
     tests
         .filter_map(|test| {
@@ -63,7 +63,7 @@ impl Ops {
         text: Vec<u8>,
         format: Format,
     ) -> Result<Vec<Problem>, Refused> {
-        let checked = tokio::task::spawn_blocking(move || problems(&text, format));
+        let checked = tokio::task::spawn_blocking(move || find_problems(&text, format));
         checked.await.map_err(|_| Refused::Lost)
     }
 
@@ -80,7 +80,7 @@ impl Ops {
     /// A server's policy of this name.
     pub(crate) fn policy(&self, server: &Name, name: &Name) -> Result<AttachedPolicy, Refused> {
         let found = self.policies(server)?.into_iter().find(|policy| policy.name == *name);
-        found.ok_or_else(|| Refused::Missing(shown(server, name)))
+        found.ok_or_else(|| Refused::Missing(describe_policy(server, name)))
     }
 
     /// Every version of a policy that was stored, the newest first. Of one that
@@ -107,13 +107,13 @@ impl Ops {
         format: Format,
         expected: &Expected,
         actor: &Actor,
-    ) -> Result<Put, Refused> {
-        self.changeable(server, name)?;
+    ) -> Result<PutPolicy, Refused> {
+        self.find_changeable(server, name)?;
         let problems = self.check_policy(text.clone(), format).await?;
         let _writing = self.writing.lock().await;
-        let current = self.changeable(server, name)?;
+        let current = self.find_changeable(server, name)?;
         if !expected.admits(current.as_ref()) {
-            return Err(Refused::Stale(shown(server, name)));
+            return Err(Refused::Stale(describe_policy(server, name)));
         }
         if !problems.is_empty() {
             return Err(Refused::Problems(problems));
@@ -130,7 +130,7 @@ impl Ops {
         };
         let is_new = current.is_none();
         self.take_policy(policy.clone(), current, actor).await?;
-        Ok(Put { policy, is_new })
+        Ok(PutPolicy { policy, is_new })
     }
 
     /// Stores a policy and puts it into force, or leaves the current one there.
@@ -141,14 +141,14 @@ impl Ops {
         actor: &Actor,
     ) -> Result<(), Refused> {
         let (server, name) = (policy.server.clone(), policy.name.clone());
-        let put = about(actor, &policy, "put into force");
+        let put = edit_policy(actor, &policy, "put into force");
         self.store.put_policy(policy.clone(), put).await?;
         let Err(error) = self.live.take_stored().await else { return Ok(()) };
         if let Some(current) = current {
-            let back = about(actor, &current, "put back");
+            let back = edit_policy(actor, &current, "put back");
             self.store.put_policy(current, back).await?;
         } else {
-            let back = about(actor, &policy, "taken back");
+            let back = edit_policy(actor, &policy, "taken back");
             self.store.remove_policy(&server, &name, back).await?;
         }
         Err(Refused::Conflict(error.to_string()))
@@ -163,15 +163,15 @@ impl Ops {
         actor: &Actor,
     ) -> Result<(), Refused> {
         let _writing = self.writing.lock().await;
-        let current = self.changeable(server, name)?;
+        let current = self.find_changeable(server, name)?;
         if !expected.admits(current.as_ref()) {
-            return Err(Refused::Stale(shown(server, name)));
+            return Err(Refused::Stale(describe_policy(server, name)));
         }
-        let current = current.ok_or_else(|| Refused::Missing(shown(server, name)))?;
-        let removed = about(actor, &current, "taken out of force");
+        let current = current.ok_or_else(|| Refused::Missing(describe_policy(server, name)))?;
+        let removed = edit_policy(actor, &current, "taken out of force");
         self.store.remove_policy(server, name, removed).await?;
         if let Err(error) = self.live.take_stored().await {
-            let back = about(actor, &current, "put back");
+            let back = edit_policy(actor, &current, "put back");
             self.store.put_policy(current, back).await?;
             return Err(Refused::Conflict(error.to_string()));
         }
@@ -179,21 +179,25 @@ impl Ops {
     }
 
     /// The policy in force, if there is one, which the file must not declare.
-    fn changeable(&self, server: &Name, name: &Name) -> Result<Option<AttachedPolicy>, Refused> {
+    fn find_changeable(
+        &self,
+        server: &Name,
+        name: &Name,
+    ) -> Result<Option<AttachedPolicy>, Refused> {
         let current = self.policies(server)?.into_iter().find(|policy| policy.name == *name);
         match current {
             Some(policy) if policy.source == Source::File => {
-                Err(Refused::Declared(shown(server, name)))
+                Err(Refused::Declared(describe_policy(server, name)))
             }
             current => Ok(current),
         }
     }
 }
 
-fn shown(server: &Name, name: &Name) -> String {
+fn describe_policy(server: &Name, name: &Name) -> String {
     format!("policy `{name}` of server `{server}`")
 }
 
-fn about(actor: &Actor, policy: &AttachedPolicy, what: &str) -> Edit {
-    edit(actor, format!("{} {what}", shown(&policy.server, &policy.name)))
+fn edit_policy(actor: &Actor, policy: &AttachedPolicy, what: &str) -> Edit {
+    build_edit(actor, format!("{} {what}", describe_policy(&policy.server, &policy.name)))
 }

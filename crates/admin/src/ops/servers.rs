@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use sluice_store::{Actor, AttachedPolicy, Bridge, Edit, Name, Secret, Server, Source, Transport};
 
-use super::{Ops, Refused, edit, name};
+use super::{Ops, Refused, build_edit, parse_name};
 use crate::{declare, live::Tool, span};
 
 /// How long a server may be silent unless something else is asked for.
@@ -40,7 +40,7 @@ impl Ops {
         wanted: WantedServer,
         actor: &Actor,
     ) -> Result<Server, Refused> {
-        let server = checked(wanted)?;
+        let server = check_server(wanted)?;
         let _writing = self.writing.lock().await;
         let named = format!("server `{}`", server.name);
         match self.server(&server.name) {
@@ -51,9 +51,9 @@ impl Ops {
             }
             Err(_) => {}
         }
-        self.store.put_server(server.clone(), about(actor, &server.name, "added")).await?;
+        self.store.put_server(server.clone(), edit_server(actor, &server.name, "added")).await?;
         if let Err(error) = self.live.take_stored().await {
-            let back = about(actor, &server.name, "taken back");
+            let back = edit_server(actor, &server.name, "taken back");
             self.store.remove_server(&server.name, back).await?;
             return Err(Refused::Conflict(error.to_string()));
         }
@@ -72,12 +72,12 @@ impl Ops {
             }
             _ => {}
         }
-        let (server, policies) = self.stored(wanted).await?;
-        self.store.remove_server(wanted, about(actor, wanted, "removed")).await?;
+        let (server, policies) = self.read_stored(wanted).await?;
+        self.store.remove_server(wanted, edit_server(actor, wanted, "removed")).await?;
         if let Err(error) = self.live.take_stored().await {
-            self.store.put_server(server, about(actor, wanted, "put back")).await?;
+            self.store.put_server(server, edit_server(actor, wanted, "put back")).await?;
             for policy in policies {
-                self.store.put_policy(policy, about(actor, wanted, "put back")).await?;
+                self.store.put_policy(policy, edit_server(actor, wanted, "put back")).await?;
             }
             return Err(Refused::Conflict(error.to_string()));
         }
@@ -85,7 +85,7 @@ impl Ops {
     }
 
     /// A server as it is stored, and its policies.
-    async fn stored(&self, wanted: &Name) -> Result<(Server, Vec<AttachedPolicy>), Refused> {
+    async fn read_stored(&self, wanted: &Name) -> Result<(Server, Vec<AttachedPolicy>), Refused> {
         let stored = self.store.snapshot().await?;
         let server = stored.servers.into_iter().find(|server| server.name == *wanted);
         let server = server.ok_or_else(|| Refused::Missing(format!("server `{wanted}`")))?;
@@ -102,11 +102,11 @@ impl Ops {
     }
 }
 
-fn about(actor: &Actor, server: &Name, what: &str) -> Edit {
-    edit(actor, format!("server `{server}` {what}"))
+fn edit_server(actor: &Actor, server: &Name, what: &str) -> Edit {
+    build_edit(actor, format!("server `{server}` {what}"))
 }
 
-fn checked(wanted: WantedServer) -> Result<Server, Refused> {
+fn check_server(wanted: WantedServer) -> Result<Server, Refused> {
     let url = declare::server_url(&wanted.url)
         .map_err(|message| Refused::Invalid(format!("`url` {message}")))?;
     let timeout = match &wanted.timeout {
@@ -115,16 +115,16 @@ fn checked(wanted: WantedServer) -> Result<Server, Refused> {
         None => TIMEOUT,
     };
     Ok(Server {
-        name: name(&wanted.name)?,
-        transport: Transport::Http { url: url.into(), headers: headers(wanted.headers)? },
+        name: parse_name(&wanted.name)?,
+        transport: Transport::Http { url: url.into(), headers: check_headers(wanted.headers)? },
         timeout,
-        anonymous_policy: wanted.anonymous_policy.as_deref().map(name).transpose()?,
+        anonymous_policy: wanted.anonymous_policy.as_deref().map(parse_name).transpose()?,
         bridge: Bridge::default(),
         source: Source::Stored,
     })
 }
 
-fn headers(wanted: BTreeMap<String, String>) -> Result<Vec<(String, Secret)>, Refused> {
+fn check_headers(wanted: BTreeMap<String, String>) -> Result<Vec<(String, Secret)>, Refused> {
     let mut headers: Vec<(String, Secret)> = Vec::new();
     for (key, value) in wanted {
         let header = declare::header_name(&key).map_err(Refused::Invalid)?;

@@ -6,7 +6,9 @@
 mod audit;
 mod auth;
 mod catalog;
+mod described;
 mod grants;
+mod openapi;
 mod plane;
 mod policies;
 mod serve;

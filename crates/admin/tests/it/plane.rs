@@ -25,6 +25,8 @@ use sluice_testkit::Folder;
 use sluice_wire::json::{Bounds, Document};
 use tower::ServiceExt as _;
 
+use crate::described;
+
 pub(crate) const TOKEN: &str = "sga_test";
 pub(crate) const HOST: &str = "127.0.0.1:8788";
 
@@ -213,7 +215,18 @@ impl Plane {
         api(&self.live, &self.store, &self.folder, true)
     }
 
+    /// Sends a request, and checks the answer against the OpenAPI document.
     pub(crate) async fn send(&self, request: Request<Body>) -> Reply {
+        let (parts, body) = request.into_parts();
+        let body = body.collect().await.unwrap().to_bytes();
+        let sent = String::from_utf8(body.clone().into()).unwrap();
+        let (method, uri) = (parts.method.clone(), parts.uri.clone());
+        let reply = self.send_unchecked(Request::from_parts(parts, Body::from(body))).await;
+        described::check(&method, &uri, &sent, &reply);
+        reply
+    }
+
+    pub(crate) async fn send_unchecked(&self, request: Request<Body>) -> Reply {
         let response = self.router.clone().oneshot(request).await.unwrap();
         let (parts, body) = response.into_parts();
         let text = body.collect().await.unwrap().to_bytes();

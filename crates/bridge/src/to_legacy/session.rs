@@ -1,7 +1,6 @@
 //! Sessions at a legacy server, one for each caller that must not meet another.
 
 use std::{
-    collections::HashMap,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU8, AtomicU64, Ordering},
@@ -11,6 +10,7 @@ use std::{
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, StatusCode};
+use sluice_expiring::{ExpiringMap, Limits};
 use sluice_http::SendError;
 use sluice_wire::{
     json::{Bounds, Document, Value},
@@ -27,7 +27,7 @@ use crate::{
     message::{Declared, LEVELS, lets_ask, response},
 };
 
-/// Sessions at one server; beyond that the least used are ended.
+/// Sessions at one server; beyond that the least recently used are ended.
 const MOST: usize = 1_000;
 /// Those of one caller.
 const MOST_OF_CALLER: usize = 32;
@@ -67,7 +67,7 @@ pub(super) enum OpenError {
 #[derive(Debug)]
 pub(super) struct Sessions {
     link: Arc<Link>,
-    slots: Mutex<HashMap<String, Arc<Slot>>>,
+    slots: Mutex<ExpiringMap<String, Arc<Slot>>>,
 }
 
 #[derive(Debug)]
@@ -75,15 +75,15 @@ struct Slot {
     caller: Box<str>,
     /// Held while the session is begun.
     session: tokio::sync::Mutex<Option<Arc<Session>>>,
-    used: Mutex<Instant>,
 }
 
 impl Sessions {
     pub(super) fn new(link: Arc<Link>) -> Sessions {
-        Sessions { link, slots: Mutex::default() }
+        let limits = Limits { entries: MOST, idle: IDLE, ..Limits::NONE };
+        Sessions { link, slots: Mutex::new(ExpiringMap::new(limits)) }
     }
 
-    fn slots(&self) -> MutexGuard<'_, HashMap<String, Arc<Slot>>> {
+    fn slots(&self) -> MutexGuard<'_, ExpiringMap<String, Arc<Slot>>> {
         // The map is whole after every step, so a panic elsewhere spoils nothing.
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -112,29 +112,22 @@ impl Sessions {
     }
 
     fn slot(self: &Arc<Self>, caller: &str, key: &str) -> Arc<Slot> {
-        let now = Instant::now();
+        let now = Instant::now().into_std();
         let mut slots = self.slots();
-        if let Some(slot) = slots.get(key) {
-            if let Ok(mut used) = slot.used.lock() {
-                *used = now;
-            }
+        if let Some((_, slot)) = slots.touch(key, now) {
             return Arc::clone(slot);
         }
         if slots.is_empty() && !self.link.has_one_client() {
             tokio::spawn(sweep(Arc::downgrade(self)));
         }
-        if slots.values().filter(|slot| *slot.caller == *caller).count() >= MOST_OF_CALLER {
-            forget_oldest(&mut slots, |slot| *slot.caller == *caller);
+        let is_own = |_: &String, slot: &Arc<Slot>| *slot.caller == *caller;
+        if slots.iter().filter(|(key, slot)| is_own(key, slot)).count() >= MOST_OF_CALLER {
+            slots.evict_where(is_own);
         }
-        if slots.len() >= MOST {
-            forget_oldest(&mut slots, |_| true);
-        }
-        let slot = Arc::new(Slot {
-            caller: caller.into(),
-            session: tokio::sync::Mutex::default(),
-            used: Mutex::new(now),
-        });
-        slots.insert(key.to_owned(), Arc::clone(&slot));
+        let slot = Slot { caller: caller.into(), session: tokio::sync::Mutex::default() };
+        let slot = Arc::new(slot);
+        // A session that is evicted is left to those who still hold it.
+        slots.insert(key.to_owned(), Arc::clone(&slot), 0, now);
         slot
     }
 
@@ -150,27 +143,14 @@ impl Sessions {
     }
 }
 
-/// Leaves the session that was not used for longest to those who still hold it.
-fn forget_oldest(slots: &mut HashMap<String, Arc<Slot>>, of: impl Fn(&Slot) -> bool) {
-    let oldest = slots.iter().filter(|(_, slot)| of(slot)).min_by_key(|(_, slot)| slot.used());
-    if let Some(oldest) = oldest.map(|(key, _)| key.clone()) {
-        slots.remove(&oldest);
-    }
-}
-
-impl Slot {
-    fn used(&self) -> Instant {
-        *self.used.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 /// Ends sessions that nobody uses, as long as there are any.
 async fn sweep(sessions: std::sync::Weak<Sessions>) {
     loop {
         tokio::time::sleep(IDLE / 10).await;
         let Some(sessions) = sessions.upgrade() else { return };
         let mut slots = sessions.slots();
-        slots.retain(|_, slot| Arc::strong_count(slot) > 1 || slot.used().elapsed() < IDLE);
+        let now = Instant::now().into_std();
+        slots.expire(now, |_, slot| Arc::strong_count(slot) > 1);
         if slots.is_empty() {
             return;
         }

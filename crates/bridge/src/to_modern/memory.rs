@@ -3,7 +3,7 @@
 //! All of it is bounded, and keyed by caller.
 
 use std::{
-    collections::{BTreeSet, HashMap, VecDeque},
+    collections::{BTreeSet, HashMap},
     sync::{
         Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -11,9 +11,14 @@ use std::{
     time::Duration,
 };
 
+use sluice_expiring::{ExpiringMap, Limits};
 use sluice_wire::json::Document;
-use tokio::sync::{oneshot, watch};
+use tokio::{
+    sync::{oneshot, watch},
+    time::Instant,
+};
 
+/// Sessions that are remembered, and as many that have ended; the oldest are forgotten.
 const MOST_SESSIONS: usize = 10_000;
 const MOST_SUBSCRIPTIONS: usize = 1_000;
 /// How long a new subscription may take to be made.
@@ -25,10 +30,10 @@ pub(super) struct Memory {
     next: AtomicU64,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Kept {
-    sessions: Bounded<Session>,
-    ended: Bounded<()>,
+    sessions: ExpiringMap<String, Session>,
+    ended: ExpiringMap<String, ()>,
     /// Requests of servers that clients have yet to answer, by caller and id.
     asked: HashMap<(String, String), oneshot::Sender<Document>>,
     /// Requests of clients under way, by caller and id.
@@ -53,36 +58,23 @@ impl Default for Session {
     }
 }
 
-/// A map that forgets the oldest when there are too many.
-#[derive(Debug)]
-struct Bounded<V> {
-    values: HashMap<String, V>,
-    order: VecDeque<String>,
-}
-
-impl<V> Default for Bounded<V> {
-    fn default() -> Bounded<V> {
-        Bounded { values: HashMap::new(), order: VecDeque::new() }
+impl Default for Kept {
+    fn default() -> Kept {
+        let limits = Limits { entries: MOST_SESSIONS, ..Limits::NONE };
+        Kept {
+            sessions: ExpiringMap::new(limits),
+            ended: ExpiringMap::new(limits),
+            asked: HashMap::new(),
+            running: HashMap::new(),
+        }
     }
 }
 
-impl<V: Default> Bounded<V> {
-    fn entry(&mut self, key: &str) -> &mut V {
-        if !self.values.contains_key(key) {
-            self.order.push_back(key.to_owned());
-            while self.order.len() > MOST_SESSIONS {
-                if let Some(oldest) = self.order.pop_front() {
-                    self.values.remove(&oldest);
-                }
-            }
-        }
-        self.values.entry(key.to_owned()).or_default()
-    }
-
-    fn remove(&mut self, key: &str) {
-        if self.values.remove(key).is_some() {
-            self.order.retain(|other| other != key);
-        }
+impl Kept {
+    /// The session of a caller, begun if there is none.
+    fn session(&mut self, caller: &str) -> &mut Session {
+        let now = Instant::now().into_std();
+        self.sessions.get_or_insert_with(caller.to_owned(), now, Session::default).0
     }
 }
 
@@ -107,21 +99,21 @@ impl Memory {
     }
 
     pub(super) fn has_ended(&self, caller: &str) -> bool {
-        self.kept().ended.values.contains_key(caller)
+        self.kept().ended.get(caller).is_some()
     }
 
     pub(super) fn end(&self, caller: &str) {
         let mut kept = self.kept();
         kept.sessions.remove(caller);
-        kept.ended.entry(caller);
+        kept.ended.get_or_insert_with(caller.to_owned(), Instant::now().into_std(), || ());
     }
 
     pub(super) fn set_level(&self, caller: &str, level: &str) {
-        self.kept().sessions.entry(caller).level = Some(level.to_owned());
+        self.kept().session(caller).level = Some(level.to_owned());
     }
 
     pub(super) fn level(&self, caller: &str) -> Option<String> {
-        self.kept().sessions.values.get(caller).and_then(|session| session.level.clone())
+        self.kept().sessions.get(caller).and_then(|session| session.level.clone())
     }
 
     /// Notes what a client wants to hear of, and waits until its stream, if it
@@ -129,7 +121,7 @@ impl Memory {
     pub(super) async fn subscribe(&self, caller: &str, uri: &str, is_wanted: bool) -> bool {
         let (change, mut made) = {
             let mut kept = self.kept();
-            let session = kept.sessions.entry(caller);
+            let session = kept.session(caller);
             let is_changed = match is_wanted {
                 true if session.uris.len() >= MOST_SUBSCRIPTIONS => return false,
                 true => session.uris.insert(uri.to_owned()),
@@ -149,13 +141,13 @@ impl Memory {
     /// Follows what a client wants to hear of.
     pub(super) fn wishes(&self, caller: &str) -> Wishes {
         let mut kept = self.kept();
-        let session = kept.sessions.entry(caller);
+        let session = kept.session(caller);
         Wishes { changes: session.wanted.subscribe(), made: session.made.clone() }
     }
 
     pub(super) fn subscriptions(&self, caller: &str) -> Vec<String> {
         let kept = self.kept();
-        let session = kept.sessions.values.get(caller);
+        let session = kept.sessions.get(caller);
         session.map(|session| session.uris.iter().cloned().collect()).unwrap_or_default()
     }
 

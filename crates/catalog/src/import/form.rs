@@ -11,7 +11,7 @@ use sluice_wire::json::{Kind, Value};
 
 /// What a document says of one server.
 #[derive(Debug)]
-pub(super) enum Form<'d> {
+pub(super) enum ServerDocument<'d> {
     Tools {
         /// Its name, where the document says it.
         server: Option<&'d str>,
@@ -29,7 +29,7 @@ pub(super) enum Form<'d> {
 const UNKNOWN: &str = "it is neither an answer to `tools/list`, nor a registry's `server.json`, nor `{\"server\", \"source\", \"tools\"}`";
 
 /// The servers of a document.
-pub(super) fn forms(root: Value<'_>) -> Result<Vec<Form<'_>>, String> {
+pub(super) fn forms(root: Value<'_>) -> Result<Vec<ServerDocument<'_>>, String> {
     if let Some(items) = root.items() {
         let items: Vec<Value<'_>> = items.collect();
         let is_listing = items.first().is_some_and(|first| is_listing(*first) || wraps(*first));
@@ -56,12 +56,17 @@ pub(super) fn forms(root: Value<'_>) -> Result<Vec<Form<'_>>, String> {
     }
 }
 
-fn tools<'d>(list: Value<'d>, root: Value<'d>) -> Result<Vec<Form<'d>>, String> {
+fn tools<'d>(list: Value<'d>, root: Value<'d>) -> Result<Vec<ServerDocument<'d>>, String> {
     let text = |key| root.get(key).and_then(Value::as_str);
     let tools: Vec<Value<'d>> = list.items().ok_or("its `tools` are no list")?.collect();
     let result = root.get("result").unwrap_or(root);
     let goes_on = result.get("nextCursor").is_some_and(|cursor| !cursor.is_null());
-    Ok(vec![Form::Tools { server: text("server"), source: text("source"), tools, goes_on }])
+    Ok(vec![ServerDocument::Tools {
+        server: text("server"),
+        source: text("source"),
+        tools,
+        goes_on,
+    }])
 }
 
 /// Whether it is an entry of the registry's list, with the server within.
@@ -76,7 +81,7 @@ fn is_listing(value: Value<'_>) -> bool {
         && ["packages", "remotes", "repository", "version"].into_iter().any(has)
 }
 
-fn listing(entry: Value<'_>) -> Form<'_> {
+fn listing(entry: Value<'_>) -> ServerDocument<'_> {
     let official = |value: Value<'_>| {
         let is_latest = value.get("_meta").and_then(|meta| {
             meta.members()?.find_map(|(_, of)| of.get("isLatest").and_then(Value::as_bool))
@@ -84,5 +89,9 @@ fn listing(entry: Value<'_>) -> Form<'_> {
         is_latest == Some(false)
     };
     let server = entry.get("server").unwrap_or(entry);
-    if official(entry) || official(server) { Form::Older } else { Form::Listing(server) }
+    if official(entry) || official(server) {
+        ServerDocument::Older
+    } else {
+        ServerDocument::Listing(server)
+    }
 }

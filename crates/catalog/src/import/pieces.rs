@@ -88,7 +88,7 @@ impl Pieces {
         self.number += 1;
         match &mut self.from {
             From::Lines(input) => loop {
-                let Some(Line { text, is_cut, length }) = line(input)? else { return Ok(None) };
+                let Some(FileLine { text, is_cut, length }) = line(input)? else { return Ok(None) };
                 self.taken += length;
                 if !text.is_empty() {
                     return Ok(Some(Piece { at: At::Line(self.number), text, is_cut }));
@@ -134,7 +134,7 @@ fn input(from: impl Read + Send + 'static) -> Input {
 fn is_lines(input: &mut impl BufRead) -> io::Result<bool> {
     let mut looked = 0;
     while looked < 2 {
-        let Some(Line { text, is_cut, .. }) = line(input)? else { return Ok(false) };
+        let Some(FileLine { text, is_cut, .. }) = line(input)? else { return Ok(false) };
         if text.is_empty() {
             continue;
         }
@@ -152,7 +152,7 @@ fn is_lines(input: &mut impl BufRead) -> io::Result<bool> {
 }
 
 /// A line of a file.
-struct Line {
+struct FileLine {
     /// Without its end, and cut if it is too long.
     text: Vec<u8>,
     is_cut: bool,
@@ -160,7 +160,7 @@ struct Line {
     length: u64,
 }
 
-fn line(input: &mut impl BufRead) -> io::Result<Option<Line>> {
+fn line(input: &mut impl BufRead) -> io::Result<Option<FileLine>> {
     let mut text = Vec::new();
     let mut length = input.take(LONGEST_TEXT as u64).read_until(b'\n', &mut text)? as u64;
     if length == 0 {
@@ -177,5 +177,5 @@ fn line(input: &mut impl BufRead) -> io::Result<Option<Line>> {
         ended = more == 0 || rest.ends_with(b"\n");
     }
     text.truncate(text.trim_ascii_end().len());
-    Ok(Some(Line { text, is_cut, length }))
+    Ok(Some(FileLine { text, is_cut, length }))
 }

@@ -7,7 +7,7 @@ use sluice_wire::json::{Bounds, Document, Value, write_string};
 
 use super::{
     LONGEST_TEXT,
-    form::{Form, forms},
+    form::{ServerDocument, forms},
 };
 use crate::{
     bits::{Findings, Signals},
@@ -63,11 +63,16 @@ pub(crate) fn read(text: &[u8], name: &str, keep: Keep) -> Result<Prepared, Stri
     Ok(prepared)
 }
 
-fn one(form: Form<'_>, name: &str, keep: Keep, prepared: &mut Prepared) -> Result<(), String> {
+fn one(
+    form: ServerDocument<'_>,
+    name: &str,
+    keep: Keep,
+    prepared: &mut Prepared,
+) -> Result<(), String> {
     match form {
-        Form::Older => prepared.older += 1,
-        Form::Listing(server) => prepared.servers.push(listed(server)?),
-        Form::Tools { server, source, tools, goes_on } => {
+        ServerDocument::Older => prepared.older += 1,
+        ServerDocument::Listing(server) => prepared.servers.push(read_registry_entry(server)?),
+        ServerDocument::Tools { server, source, tools, goes_on } => {
             let name = server.unwrap_or(name);
             check_name("server", name)?;
             if goes_on {
@@ -79,7 +84,7 @@ fn one(form: Form<'_>, name: &str, keep: Keep, prepared: &mut Prepared) -> Resul
                 return Err("none of its tools has a name".into());
             }
             let tools = definitions(&tools, &mut prepared.problems);
-            let tools = classified(name, &tools, keep, &mut prepared.phrases);
+            let tools = classify_tools(name, &tools, keep, &mut prepared.phrases);
             prepared.servers.push(NewServer {
                 name: name.to_owned(),
                 source: beginning(source.unwrap_or("imported"), LONGEST_NAME).to_owned(),
@@ -128,7 +133,7 @@ fn definitions<'d>(
     found
 }
 
-fn classified(
+fn classify_tools(
     server: &str,
     tools: &[(Value<'_>, Definition<'_>)],
     keep: Keep,
@@ -139,7 +144,7 @@ fn classified(
     let siblings = Siblings::new(server, &definitions);
     let classified = tools.iter().map(|(tool, definition)| {
         let assessment = classify(definition, &siblings);
-        let kept = evidence::kept(&assessment, keep);
+        let kept = evidence::keep_evidence(&assessment, keep);
         phrases.extend(kept.phrases);
         let signals = Signals::from(assessment.signals.as_slice());
         let is_own = keep == Keep::Quotes;
@@ -164,7 +169,7 @@ fn classified(
 }
 
 /// An entry of a registry: the server is known, its tools are not.
-fn listed(server: Value<'_>) -> Result<NewServer, String> {
+fn read_registry_entry(server: Value<'_>) -> Result<NewServer, String> {
     let text = |key| server.get(key).and_then(Value::as_str);
     let name = text("name").unwrap_or_default();
     check_name("server", name)?;

@@ -194,7 +194,7 @@ fn replace(
         removed: Vec::new(),
         changed: Vec::new(),
     };
-    let Some(there) = named(connection, &server.name)? else {
+    let Some(there) = server_by_name(connection, &server.name)? else {
         writer.put(server, None)?;
         return Ok(change);
     };
@@ -228,7 +228,7 @@ fn replace(
     Ok(change)
 }
 
-fn named(connection: &Connection, name: &str) -> rusqlite::Result<Option<Server>> {
+fn server_by_name(connection: &Connection, name: &str) -> rusqlite::Result<Option<Server>> {
     let mut statement = connection.prepare_cached("SELECT id FROM server WHERE name = ?1")?;
     let Some(id) = statement.query_row([name], |row| row.get::<_, i64>(0)).optional()? else {
         return Ok(None);

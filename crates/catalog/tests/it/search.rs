@@ -116,7 +116,7 @@ fn related_tools_are_those_called_the_same_elsewhere() {
     let related = |server: &str, tool: &str| {
         let server = zoo.catalog.server(server).unwrap().unwrap();
         let tool = zoo.catalog.tool(&server, tool).unwrap().unwrap();
-        let hits = zoo.catalog.related(&server, &tool).unwrap();
+        let hits = zoo.catalog.related_tools(&server, &tool).unwrap();
         hits.into_iter().map(|hit| format!("{}/{}", hit.server, hit.tool)).collect::<Vec<_>>()
     };
     assert_eq!(related("zoo-two", "wombat"), ["third/WOMBAT"]);

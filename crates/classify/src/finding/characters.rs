@@ -1,7 +1,7 @@
 //! Characters that a person does not see but a model reads.
 
 /// The first run of hidden characters in a text.
-pub(super) fn hidden(text: &str) -> Option<(usize, usize)> {
+pub(super) fn find_hidden(text: &str) -> Option<(usize, usize)> {
     let mut from = 0;
     loop {
         let start = from + text.get(from..)?.find(is_hidden)?;
@@ -41,10 +41,10 @@ pub fn is_unseen(c: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::hidden;
+    use super::find_hidden;
 
     fn check(text: &str, expected: Option<(usize, usize)>) {
-        assert_eq!(hidden(text), expected, "{text:?}");
+        assert_eq!(find_hidden(text), expected, "{text:?}");
     }
 
     #[test]

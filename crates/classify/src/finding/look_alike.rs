@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::LazyLock};
 
 use crate::{
-    fact::Place,
+    fact::Location,
     finding::{Finding, FindingKind},
     reason::Part,
     siblings::Siblings,
@@ -26,7 +26,7 @@ pub(super) fn find(name: &str, siblings: &Siblings<'_>, found: &mut Vec<Finding>
     let Some(other) = other else { return };
     let other = other.get(..other.floor_char_boundary(200)).unwrap_or_default();
     let at =
-        Place { part: Part::Name, parameter: "", text: name, start: 0, end: place(name.len()) };
+        Location { part: Part::Name, parameter: "", text: name, start: 0, end: place(name.len()) };
     let mut finding = Finding::new(FindingKind::LookAlike, at);
     finding.text = format!("looks like `{other}`");
     found.push(finding);

@@ -1,7 +1,7 @@
 //! The verb and the nouns of a tool's name.
 
 use crate::{
-    fact::{Classes, Facts, Place, Position},
+    fact::{Classes, Facts, Location, Position},
     lexicon::{LEXICON, Meaning},
     reason::Part,
     words::{self, Word},
@@ -32,7 +32,7 @@ struct Token {
 
 pub(super) fn observe<'d>(name: &'d str, facts: &mut Facts<'d>) {
     let tokens = read(name);
-    let at = |word: Word| Place {
+    let at = |word: Word| Location {
         part: Part::Name,
         parameter: "",
         text: name,

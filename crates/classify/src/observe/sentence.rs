@@ -1,7 +1,7 @@
 //! The verbs and nouns of a description's first sentence.
 
 use crate::{
-    fact::{Classes, Facts, Place, Position},
+    fact::{Classes, Facts, Location, Position},
     lexicon::{LEXICON, Meaning},
     reason::Part,
     words::{self, Gap, Word},
@@ -27,7 +27,7 @@ struct Reading {
 }
 
 pub(super) fn observe<'d>(text: &'d str, part: Part, facts: &mut Facts<'d>) {
-    let at = |word: Word| Place { part, parameter: "", text, start: word.start, end: word.end };
+    let at = |word: Word| Location { part, parameter: "", text, start: word.start, end: word.end };
     let mut reading = Reading::default();
     let mut words = words::of_sentence(text, MOST_WORDS).peekable();
     while let Some((gap, word)) = words.next() {

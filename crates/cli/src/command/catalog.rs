@@ -26,15 +26,15 @@ use crate::{
 pub(crate) enum Command {
     /// Search servers and tools by words, category, risk and signal
     Search(search::Search),
-    /// Show what is known of a server, or of one of its tools
+    /// Show a server, or one of its tools
     Show(show::Show),
-    /// Add definitions of your own, or a registry's servers
+    /// Import tool definitions, or the servers of a registry
     Import(import::Import),
-    /// Remove servers that were imported
+    /// Remove imported servers
     Remove(remove::Remove),
     /// Write the catalogue as web pages
     Export(export::Export),
-    /// Count what is in the catalogue
+    /// Show statistics of the catalogue
     Stats(stats::Stats),
     /// Build the index that ships with this program from a folder of definitions
     #[command(hide = true)]

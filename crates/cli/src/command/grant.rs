@@ -16,13 +16,13 @@ use crate::{
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Create a grant; its token is shown this once
+    /// Create a grant and print its token, which is shown only once
     Create(Create),
     /// List the grants
     List(Plain),
-    /// Give a grant another token in place of the one it has
+    /// Replace a grant's token
     Rotate(One),
-    /// Revoke a grant for good
+    /// Revoke a grant permanently
     Revoke(One),
 }
 
@@ -31,16 +31,16 @@ pub(crate) struct Create {
     /// The servers it is for
     #[arg(required = true, value_name = "SERVER", value_parser = Name::new)]
     servers: Vec<Name>,
-    /// What people call it
+    /// A label for people
     #[arg(value_parser = Name::new)]
     label: Name,
-    /// The policy, which is looked up by this name on each server
+    /// The policy's name, which is looked up on each server
     #[arg(long, value_name = "NAME", value_parser = Name::new)]
     policy: Name,
-    /// When it ends: after a span such as 30d, or at a time such as 2027-01-31T12:00:00Z
+    /// When it expires: after a duration such as 30d, or at a time such as 2027-01-31T12:00:00Z
     #[arg(long, value_name = "WHEN")]
     expires: Option<String>,
-    /// Whom it is made out to
+    /// The person or agent that it belongs to
     #[arg(long, value_name = "WHO")]
     principal: Option<String>,
     /// Print the grant with its token as JSON

@@ -26,13 +26,13 @@ const PAGE: usize = 1_000;
 pub(crate) struct Log {
     #[command(flatten)]
     filters: Filters,
-    /// How many records, the newest
+    /// How many of the newest records
     #[arg(long, value_name = "N", default_value_t = 50)]
     limit: usize,
-    /// Go on with what is recorded from now on
+    /// Keep printing new records
     #[arg(long, short)]
     follow: bool,
-    /// Print {"records"} as JSON; with `--follow`, one record a line
+    /// Print {"records"} as JSON; with `--follow`, one record per line
     #[arg(long)]
     json: bool,
     #[command(subcommand)]
@@ -41,37 +41,37 @@ pub(crate) struct Log {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Check that nothing was changed in the log or taken out of it
+    /// Check that no record of the log was changed or removed
     Verify(verify::Verify),
-    /// Write the log to standard output, the oldest first
+    /// Write the log to standard output, oldest first
     Export(Box<export::Export>),
 }
 
 /// Which records.
 #[derive(Debug, Args)]
 struct Filters {
-    /// Made since then: a span such as 24h, or a time such as 2027-01-31T12:00:00Z
+    /// Only records since then: a duration such as 24h, or a time such as 2027-01-31T12:00:00Z
     #[arg(long, value_name = "WHEN")]
     since: Option<String>,
-    /// Made before then
+    /// Only records before then
     #[arg(long, value_name = "WHEN")]
     until: Option<String>,
-    /// About this server
+    /// Only records of this server
     #[arg(long, value_name = "NAME")]
     server: Option<String>,
-    /// About this grant, by id or label
+    /// Only records of this grant, by id or label
     #[arg(long, value_name = "GRANT")]
     grant: Option<String>,
-    /// About this tool
+    /// Only records of this tool
     #[arg(long, value_name = "NAME")]
     tool: Option<String>,
-    /// With this outcome: allow, deny, hide, hold, `shadow_deny` or error
+    /// Only records with this outcome: allow, deny, hide, hold, `shadow_deny` or error
     #[arg(long)]
     outcome: Option<String>,
-    /// Of this kind: decision, outcome, auth, approval, admin or drift
+    /// Only records of this kind: decision, outcome, auth, approval, admin or drift
     #[arg(long)]
     kind: Option<String>,
-    /// Of this request
+    /// Only records of this request
     #[arg(long, value_name = "ID")]
     request: Option<String>,
 }

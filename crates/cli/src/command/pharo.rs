@@ -16,13 +16,13 @@ pub(crate) struct Pharo {
     /// The port that the image listens on [default: `PHARO_SIS_PORT`, else 8086]
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     port: Option<u16>,
-    /// The machine that the image runs on [default: localhost]
+    /// The host that runs the image [default: localhost]
     #[arg(long, value_name = "HOST")]
     host: Option<String>,
     /// How long one call may take [default: 30s]
     #[arg(long, value_name = "SPAN", value_parser = read_span)]
     timeout: Option<Duration>,
-    /// Tell callers by `isError` that something failed in the image
+    /// Return failures in the image as tool errors (`isError`)
     #[arg(long)]
     tool_errors: bool,
 }

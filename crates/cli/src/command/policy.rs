@@ -25,21 +25,21 @@ use sluice_policy::{Policy, Problem};
 pub(crate) enum Command {
     /// Find every problem in a policy
     Check(check::Check),
-    /// Run the tests that policies carry
+    /// Run the tests in policy files
     Test(test::Test),
-    /// Say what a policy does with a call, and why
+    /// Explain what a policy does with a call
     Explain(explain::Explain),
-    /// Turn a policy in the older `rules:` dialect into one of ours
+    /// Convert a policy from the older `rules:` dialect
     Import(import::Import),
-    /// Show what changes when policy B takes the place of policy A
+    /// Show what changes if policy B replaces policy A
     Diff(diff::Diff),
-    /// Suggest the policy to start from, for a server's tools
+    /// Suggest a policy for a server's tools
     Suggest(suggest::Suggest),
-    /// Put a policy into force on a server
+    /// Activate a policy on a server
     Put(put::Put),
-    /// List the policies that are in force
+    /// List the active policies
     List(list::List),
-    /// Print a policy that is in force
+    /// Print an active policy
     Show(show::Show),
     /// Print the JSON Schema of policies, for editors
     Schema,

@@ -19,25 +19,25 @@ use crate::{
     group(ArgGroup::new("place").required(true).args(["command", "url"]))
 )]
 pub(crate) struct ScanCommand {
-    /// Where the server is, if it is not a command
+    /// The server's URL, instead of a command
     #[arg(long)]
     url: Option<String>,
-    /// A header to send it, such as 'Authorization: `env:NAME`'; a value may be `env:NAME` or `file:PATH`
+    /// A header to send, such as `Authorization: env:NAME`; a value may be `env:NAME` or `file:PATH`
     #[arg(long = "header", value_name = "NAME: VALUE")]
     headers: Vec<String>,
-    /// How to show it
+    /// Output format
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
     /// The same as `--format json`
     #[arg(long, conflicts_with = "format")]
     json: bool,
-    /// Give every tool its line, however many there are
+    /// List every tool, however many there are
     #[arg(long)]
     all: bool,
-    /// How long the server may take
+    /// Time limit for the whole scan
     #[arg(long, value_name = "SPAN", default_value = "2m")]
     timeout: String,
-    /// The command that is the server
+    /// The server's command and its arguments
     #[arg(last = true, conflicts_with_all = ["url", "headers"])]
     command: Vec<String>,
 }
@@ -48,9 +48,9 @@ enum Format {
     Table,
     /// Everything, for programs
     Json,
-    /// To paste into an issue
+    /// For issues and pull requests
     Markdown,
-    /// Only the policy to start from
+    /// Only the recommended policy
     Policy,
 }
 

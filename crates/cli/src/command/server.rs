@@ -28,9 +28,9 @@ pub(crate) enum Command {
     Tools(One),
     /// Add a server
     Add(add::Add),
-    /// Ask a server anew what tools it has
+    /// Reload a server's list of tools
     Refresh(One),
-    /// Remove a server, and the policies on it
+    /// Remove a server and its policies
     Remove(One),
 }
 

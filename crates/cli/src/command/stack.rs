@@ -23,10 +23,10 @@ use crate::output::{Done, print, print_json, remark};
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Stack {
-    /// Ask each server what tools it has, which starts those that are commands
+    /// Ask each server for its tools; this starts servers that are commands
     #[arg(long)]
     scan: bool,
-    /// Also those in files of projects, which others may have written
+    /// Also scan servers in project files, which others may have written
     #[arg(long, requires = "scan")]
     projects: bool,
     /// Print everything as JSON
@@ -38,11 +38,11 @@ pub(crate) struct Stack {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Put Sluicegate before servers, by rewriting the clients' files
+    /// Route servers through Sluicegate by rewriting the clients' files
     Adopt(adopt::Adopt),
-    /// Undo that, exactly
+    /// Revert the clients' files to what they were before `adopt`
     Restore(restore::Restore),
-    /// Have clients ask before they call a server that nobody has looked at
+    /// Make clients ask before they call a server that was not accepted
     Hook(hook::Hook),
 }
 

@@ -18,10 +18,10 @@ use crate::{
 pub(crate) struct Up {
     #[command(flatten)]
     overrides: Overrides,
-    /// Add server, policy and grant `demo`: a notes-and-ledger server to try things on
+    /// Add a demo server (notes and a ledger) with a policy and a grant, all named `demo`
     #[arg(long)]
     demo: bool,
-    /// How log lines look
+    /// Format of log lines
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = LogFormat::Text)]
     log: LogFormat,
 }

@@ -24,22 +24,22 @@ use crate::{
     group(ArgGroup::new("place").required(true).args(["command", "url"]))
 )]
 pub(crate) struct Wrap {
-    /// The policy that decides
+    /// The policy to enforce
     #[arg(long, value_name = "FILE")]
     policy: String,
-    /// What to call the server, in counters and the audit log [default: made from the command or URL]
+    /// The server's name in counters and the audit log [default: made from the command or URL]
     #[arg(long, value_parser = Name::new)]
     name: Option<Name>,
-    /// Where the server is, if it is not a command; may be `env:NAME` or `file:PATH`
+    /// The server's URL, instead of a command; may be `env:NAME` or `file:PATH`
     #[arg(long)]
     url: Option<String>,
-    /// A header to send it, such as 'Authorization: Bearer `env:NAME`'; a value may be `env:NAME` or `file:PATH`
+    /// A header to send, such as `Authorization: Bearer env:NAME`; a value may be `env:NAME` or `file:PATH`
     #[arg(long = "header", value_name = "NAME: VALUE")]
     headers: Vec<String>,
-    /// What a legacy server is said to be, for a client that speaks only the modern era
+    /// Present a legacy server in another era, for a client that supports only the modern era
     #[arg(long, value_name = "ERA")]
     bridge: Option<Offer>,
-    /// The command that is the server
+    /// The server's command and its arguments
     #[arg(last = true, conflicts_with_all = ["url", "headers"])]
     command: Vec<String>,
 }
@@ -47,7 +47,7 @@ pub(crate) struct Wrap {
 /// The values of `--bridge`, which are those of `bridge` in `sluice.toml`.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 enum Offer {
-    /// A modern one: `server/discover` is answered in its place
+    /// Answer `server/discover` on behalf of a legacy server
     Modern,
 }
 

@@ -142,7 +142,7 @@ fn reached(url: &str) -> anyhow::Result<HttpUpstream> {
     let shown = Guarded::url(url);
     // The URL may hold a secret, which the error would repeat.
     HttpUpstream::new(url, reach).ok().with_context(|| {
-        format!("`{}` is no URL of a server: it must be `http://` or `https://`, a host and a path, without a user", shown.shown())
+        format!("`{}` is no URL of a server: it must be `http://` or `https://`, a host and a path, without a user", shown.as_masked())
     })
 }
 

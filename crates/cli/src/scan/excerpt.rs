@@ -62,7 +62,7 @@ mod tests {
         let long = format!("{}here{}", "é".repeat(100), "ü".repeat(100));
         let expected = format!("…{}here{}…", "é".repeat(24), "ü".repeat(80));
         assert_eq!(around(&long, &at(200, 204)), expected);
-        // Places that are no places of the text.
+        // Positions that are not in the text.
         assert_eq!(around("é", &at(1, 2)), "quoted");
     }
 }

@@ -32,7 +32,7 @@ impl Hold {
                 let words = guarded(command);
                 let is_whole = !words.iter().any(Guarded::has_secret);
                 let missing = "Put in what is not shown, where `***` stands.";
-                let words: Vec<_> = words.iter().map(|word| typed(word.shown())).collect();
+                let words: Vec<_> = words.iter().map(|word| typed(word.as_masked())).collect();
                 (format!("-- {}", words.join(" ")), Some(missing).filter(|_| !is_whole))
             }
             Place::Url { url, .. } => {
@@ -65,9 +65,9 @@ pub(crate) fn shown(place: &Place) -> String {
     match place {
         Place::Command(command) => {
             let words = guarded(command);
-            words.iter().map(Guarded::shown).collect::<Vec<_>>().join(" ")
+            words.iter().map(Guarded::as_masked).collect::<Vec<_>>().join(" ")
         }
-        Place::Url { url, .. } => Guarded::url(url).shown().to_owned(),
+        Place::Url { url, .. } => Guarded::url(url).as_masked().to_owned(),
     }
 }
 
@@ -82,10 +82,10 @@ fn named(place: &Place) -> String {
     let shown = match place {
         Place::Command(command) => {
             let words = guarded(command);
-            Place::Command(words.iter().map(|word| word.shown().to_owned()).collect())
+            Place::Command(words.iter().map(|word| word.as_masked().to_owned()).collect())
         }
         Place::Url { url, .. } => {
-            Place::Url { url: Guarded::url(url).shown().to_owned(), headers: Vec::new() }
+            Place::Url { url: Guarded::url(url).as_masked().to_owned(), headers: Vec::new() }
         }
     };
     name::of(&shown).map_or_else(|_| "NAME".to_owned(), |name| name.to_string())

@@ -6,7 +6,7 @@
 use super::{Hold, Scan, attacks::bearing, verdict::verdict};
 use crate::output::{counted, fitted, thousands, visible};
 
-/// Places of a name and of a quotation.
+/// Columns for a name and of a quotation.
 const NAME: usize = 80;
 const QUOTE: usize = 120;
 const MOST_ATTACKS: usize = 5;

@@ -15,7 +15,7 @@ use crate::output::{
     wrapped,
 };
 
-/// Places that the bar of categories takes.
+/// Columns that the bar of categories takes.
 const BAR: usize = 24;
 /// Findings and attack patterns that are shown.
 const MOST_FINDINGS: usize = 10;

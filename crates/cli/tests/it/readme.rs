@@ -1,4 +1,4 @@
-//! The README's five minutes, run as they are written.
+//! The commands of the README, run as they are written.
 
 use std::{fs, path::Path};
 
@@ -27,7 +27,7 @@ fn commands(block: &str) -> Vec<(&str, String)> {
 }
 
 #[test]
-fn the_five_minute_start_works_as_written() {
+fn the_readme_commands_print_what_it_shows() {
     let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
     let readme = fs::read_to_string(readme).unwrap();
     let [policy] = blocks(&readme, "json")[..] else { panic!("the README has one policy") };

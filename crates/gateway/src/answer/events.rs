@@ -21,11 +21,12 @@ use sluice_wire::{
 };
 use tokio::time::{Instant, Sleep};
 
-use super::{Expected, Shape, event_stream, rewrite, server_request};
+use super::{Expected, Shape, rewrite, server_request};
 use crate::{
     body::{ClientBody, Cut},
     refusal::Refusal,
-    settle::Settlement,
+    response,
+    settle::{CallFailure, Settlement},
     visit::Visit,
 };
 
@@ -81,11 +82,11 @@ impl EventStream {
         match first {
             Some(Ok(bytes)) => {
                 stream.first = Some(bytes);
-                Ok(event_stream(ClientBody::stream(stream)))
+                Ok(response::event_stream(ClientBody::stream(stream)))
             }
             Some(Err(why)) => Err(stream.fail(&why)),
-            None if stream.body.was_cancelled() => Ok(event_stream(ClientBody::empty())),
-            None => Err(stream.fail("the stream ended without an answer")),
+            None if stream.body.was_cancelled() => Ok(response::event_stream(ClientBody::empty())),
+            None => Err(stream.fail(&"the stream ended without an answer".into())),
         }
     }
 
@@ -117,15 +118,15 @@ impl EventStream {
         }
     }
 
-    fn fail(&mut self, why: &str) -> Refusal {
+    fn fail(&mut self, why: &CallFailure) -> Refusal {
         if let Some(mut settlement) = self.settlement.take() {
             settlement.fail(why);
         }
-        if why == TOO_SLOW { Refusal::timeout() } else { Refusal::bad_gateway(why) }
+        why.to_refusal()
     }
 
     /// The next bytes for the client, `None` at the end, or why the stream must be cut.
-    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, String>>> {
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, CallFailure>>> {
         loop {
             match self.poll_rewriting(context) {
                 Poll::Pending => return self.poll_silence(context),
@@ -133,7 +134,10 @@ impl EventStream {
                 Poll::Ready(None) => {}
             }
             if let Some(event) = self.events.pop_front() {
-                match event.map_err(|error| error.to_string()).and_then(|event| self.pass(event)) {
+                match event
+                    .map_err(|error| error.to_string().into())
+                    .and_then(|event| self.pass(event))
+                {
                     Ok(Passing::Bytes(bytes)) => return Poll::Ready(Some(Ok(bytes))),
                     Ok(Passing::Nothing | Passing::Waiting) => continue,
                     Err(why) => return Poll::Ready(Some(Err(why))),
@@ -164,13 +168,19 @@ impl EventStream {
         }
     }
 
-    fn poll_silence(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, String>>> {
+    fn poll_silence(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Bytes, CallFailure>>> {
         let Some(silence) = &mut self.silence else { return Poll::Pending };
-        silence.as_mut().poll(context).map(|()| Some(Err(TOO_SLOW.into())))
+        silence.as_mut().poll(context).map(|()| Some(Err(CallFailure::Timeout)))
     }
 
     /// Goes on with a message that is being changed; `None` if there is none.
-    fn poll_rewriting(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, String>>> {
+    fn poll_rewriting(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Bytes, CallFailure>>> {
         let Some((_, rewriting, _)) = &mut self.rewriting else { return Poll::Ready(None) };
         let Poll::Ready(rewritten) = rewriting.as_mut().poll(context) else { return Poll::Pending };
         let Some((event, _, is_error)) = self.rewriting.take() else {
@@ -181,12 +191,12 @@ impl EventStream {
                 self.answered(is_error);
                 Ok(event.encode_with(&message))
             }
-            Err(refusal) => Err(format!("{refusal:?}")),
+            Err(refusal) => Err(CallFailure::of(&refusal)),
         }))
     }
 
     /// The stream of an answer is over once the answer was seen.
-    fn ended(&mut self) -> Option<Result<Bytes, String>> {
+    fn ended(&mut self) -> Option<Result<Bytes, CallFailure>> {
         if self.body.was_cancelled() {
             if let Some(mut settlement) = self.settlement.take() {
                 settlement.cancel();
@@ -199,7 +209,7 @@ impl EventStream {
             return Some(Err("the stream ended without an answer".into()));
         }
         if let Some(mut settlement) = self.settlement.take() {
-            settlement.fail("the stream ended before the answer");
+            settlement.fail(&CallFailure::StreamEnded);
         }
         None
     }
@@ -215,7 +225,7 @@ impl EventStream {
     }
 
     /// Looks at one event.
-    fn pass(&mut self, mut event: Event) -> Result<Passing, String> {
+    fn pass(&mut self, mut event: Event) -> Result<Passing, CallFailure> {
         let Some(data) = event.data.take_if(|data| !data.is_empty()) else {
             // A keep-alive is needed only if no other event is queued. An id or a retry
             // time tells the client how to resume the stream.
@@ -274,9 +284,9 @@ impl EventStream {
 
     /// Leaves out an event that is no message. Where an answer is waited for, one
     /// that may have been meant as the answer ends the stream: another may never come.
-    fn skip(&mut self, data: &str, why: &str) -> Result<Passing, String> {
+    fn skip(&mut self, data: &str, why: &str) -> Result<Passing, CallFailure> {
         if self.expected.is_some() && resembles_message(data) {
-            return Err(why.to_owned());
+            return Err(why.into());
         }
         self.skipped += 1;
         if self.skipped == 1 {
@@ -323,12 +333,12 @@ impl EventStream {
         document: &Document,
         method: &str,
         params: Option<Value<'_>>,
-    ) -> Result<Passing, String> {
+    ) -> Result<Passing, CallFailure> {
         let link = &self.visit.server.link;
         let named = |name: &str| params.and_then(|params| params.get(name));
         let changed = match method {
             "notifications/tools/list_changed" => {
-                link.tools.suspect();
+                link.state.tools.suspect();
                 None
             }
             "notifications/resources/updated" => {
@@ -341,7 +351,7 @@ impl EventStream {
             "notifications/tasks/status" | "notifications/tasks" => {
                 let id = named("taskId").ok_or("news of no task")?;
                 let text = id.as_str().ok_or("news of no task")?;
-                if !link.tools.is_task_of(self.visit.holder.id(), text) {
+                if !link.state.tools.is_task_of(self.visit.holder.id(), text) {
                     return Ok(Passing::Nothing);
                 }
                 let sealed = rewrite::sealed_task(&self.visit, text).map_err(|_| "no seal")?;
@@ -358,8 +368,6 @@ impl EventStream {
         Ok(Passing::Bytes(event.encode_with(changed.as_deref().unwrap_or(document.text()))))
     }
 }
-
-const TOO_SLOW: &str = "the server did not answer in time";
 
 fn replaced(document: &Document, value: Value<'_>, text: &str) -> String {
     let (start, end) = (value.offset(), value.offset() + value.raw().len());
@@ -423,7 +431,7 @@ impl Body for EventStream {
             next.map(|next| match next {
                 Ok(bytes) => Ok(Frame::data(bytes)),
                 Err(why) => {
-                    tracing::warn!(server = this.visit.server_name(), request = %this.visit.request, why, "a stream was cut");
+                    tracing::warn!(server = this.visit.server_name(), request = %this.visit.request, %why, "a stream was cut");
                     this.fail(&why);
                     Err(Cut)
                 }

@@ -2,13 +2,13 @@
 
 use std::{
     collections::VecDeque,
-    pin::{Pin, pin},
+    pin::Pin,
     sync::Arc,
     task::{Context, Poll, ready},
 };
 
 use bytes::Bytes;
-use http::{Response, StatusCode};
+use http::Response;
 use http_body::{Body, Frame};
 use http_body_util::BodyExt as _;
 use sluice_http::AnswerBody;
@@ -19,8 +19,9 @@ use super::{Expected, HELD, Shape, is_discovery, is_modern_error, rewrite, unrea
 use crate::{
     body::{ClientBody, Cut},
     receive::collect,
-    refusal::{self, Refusal},
-    settle::Settlement,
+    refusal::Refusal,
+    response,
+    settle::{CallFailure, Settlement},
     visit::Visit,
 };
 
@@ -38,10 +39,10 @@ pub(super) async fn relay(
             Err(refusal) => Err(refusal),
         }
     } else {
-        pin!(checked(visit, &expected, body, &mut settlement)).await
+        checked(visit, &expected, body, &mut settlement).await
     };
     if let (Err(refusal), Some(settlement)) = (&relayed, &mut settlement) {
-        settlement.fail(&format!("{refusal:?}"));
+        settlement.fail(&CallFailure::of(refusal));
     }
     relayed
 }
@@ -81,7 +82,7 @@ async fn changed(
     if let Some(settlement) = settlement {
         settlement.succeed(is_error);
     }
-    Ok(refusal::json(StatusCode::OK, text.unwrap_or_else(|| document.into_text())))
+    Ok(response::ok(text.unwrap_or_else(|| document.into_text())))
 }
 
 /// Follows an answer that passes as it is.
@@ -111,7 +112,7 @@ async fn checked(
             if let Some(settlement) = settlement {
                 settlement.succeed(if outline.is_failure { Some(true) } else { outline.is_error });
             }
-            return Ok(refusal::json(StatusCode::OK, joined(held)));
+            return Ok(response::ok(joined(held)));
         };
         let frame = frame.map_err(|_| Refusal::bad_gateway("the answer did not arrive whole"))?;
         let Ok(data) = frame.into_data() else { continue };
@@ -132,7 +133,7 @@ async fn checked(
         deadline: Box::pin(tokio::time::sleep_until(deadline)),
         settlement: settlement.take(),
     };
-    let mut answer = refusal::json(StatusCode::OK, Bytes::new());
+    let mut answer = response::ok(Bytes::new());
     *answer.body_mut() = ClientBody::stream(stream);
     Ok(answer)
 }
@@ -185,7 +186,7 @@ struct JsonStream {
 }
 
 impl JsonStream {
-    fn take(&mut self, data: &Bytes) -> Result<(), String> {
+    fn take(&mut self, data: &Bytes) -> Result<(), CallFailure> {
         self.left = self.left.checked_sub(data.len()).ok_or("the answer is too long")?;
         self.check.push(data).map_err(|error| error.to_string())?;
         if self.check.outline().is_special && !self.may_be_special {
@@ -194,7 +195,7 @@ impl JsonStream {
         Ok(())
     }
 
-    fn cut(&mut self, why: &str) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
+    fn cut(&mut self, why: &CallFailure) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
         if let Some(mut settlement) = self.settlement.take() {
             settlement.fail(why);
         }
@@ -215,7 +216,7 @@ impl Body for JsonStream {
             return Poll::Ready(Some(Ok(Frame::data(data))));
         }
         if this.deadline.as_mut().poll(context).is_ready() {
-            return this.cut("the answer did not end in time");
+            return this.cut(&"the answer did not end in time".into());
         }
         // Trailers say nothing here.
         let frame = loop {
@@ -234,7 +235,7 @@ impl Body for JsonStream {
                 Ok(()) => Poll::Ready(Some(Ok(Frame::data(data)))),
                 Err(why) => this.cut(&why),
             },
-            Some(Err(_)) => this.cut("the answer did not arrive whole"),
+            Some(Err(_)) => this.cut(&"the answer did not arrive whole".into()),
             None => match this.check.finish() {
                 Ok(outline) => {
                     let is_error = if outline.is_failure { Some(true) } else { outline.is_error };
@@ -243,7 +244,7 @@ impl Body for JsonStream {
                     }
                     Poll::Ready(None)
                 }
-                Err(error) => this.cut(&error.to_string()),
+                Err(error) => this.cut(&error.to_string().into()),
             },
         }
     }

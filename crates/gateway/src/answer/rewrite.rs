@@ -102,7 +102,7 @@ fn introduction<'d>(visit: &Visit, edits: &mut Edits<'d>, result: Value<'d>) {
     if visit.is_modern() {
         let extensions = capabilities.and_then(|capabilities| capabilities.get("extensions"));
         let tasks = extensions.and_then(|extensions| extensions.get(TASKS_EXTENSION));
-        visit.server.link.tools.introduced(tasks.is_some());
+        visit.server.link.state.tools.introduced(tasks.is_some());
     }
     let tools = capabilities.and_then(|capabilities| capabilities.get("tools"));
     let Some(tools) = tools.filter(|tools| tools.members().is_some()) else { return };
@@ -124,7 +124,7 @@ fn permits_prompt(visit: &Visit, name: &str) -> bool {
 /// Leaves out the tools that this grant cannot have.
 fn tools<'d>(visit: &Visit, edits: &mut Edits<'d>, result: Value<'d>) -> Result<(), Refusal> {
     let tools = result.get("tools").ok_or_else(|| unfilterable("it has no `tools`"))?;
-    let known = visit.server.link.tools.known();
+    let known = visit.server.link.state.tools.known();
     let mut seen = std::collections::HashSet::new();
     let mut shown = Vec::new();
     for tool in tools.items().ok_or_else(|| unfilterable("`tools` is no list"))? {
@@ -137,7 +137,7 @@ fn tools<'d>(visit: &Visit, edits: &mut Edits<'d>, result: Value<'d>) -> Result<
             shows(visit.rules(), name, Facts::Known(facts))
         } else {
             // A definition that is new here: the list is to be learnt again.
-            visit.server.link.tools.suspect();
+            visit.server.link.state.tools.suspect();
             let facts = assess::facts(&visit.server.link, tool);
             let facts = facts.ok_or_else(|| unfilterable("a tool has no name"))?;
             shows(visit.rules(), name, Facts::Known(&facts))
@@ -214,7 +214,7 @@ fn tasks<'d>(visit: &Visit, edits: &mut Edits<'d>, result: Value<'d>) -> Result<
     let mut shown = Vec::new();
     for task in tasks.items().ok_or_else(|| unfilterable("`tasks` is no list"))? {
         let id = named(task, "taskId")?;
-        if visit.server.link.tools.is_task_of(visit.holder.id(), id) {
+        if visit.server.link.state.tools.is_task_of(visit.holder.id(), id) {
             let sealed = quoted(&sealed_task(visit, id)?);
             let own = |key: &str, _| {
                 if key == "taskId" { Fate::Become(sealed.clone()) } else { Fate::Keep }
@@ -239,7 +239,7 @@ fn task_id<'d>(visit: &Visit, edits: &mut Edits<'d>, result: Value<'d>) -> Resul
     for holder in [Some(result), result.get("task"), in_meta].into_iter().flatten() {
         let Some(id) = holder.get("taskId") else { continue };
         let text = id.as_str().ok_or_else(|| unfilterable("`taskId` is no string"))?;
-        visit.server.link.tools.remember_task(visit.holder.id(), text);
+        visit.server.link.state.tools.remember_task(visit.holder.id(), text);
         edits.replace(id, quoted(&sealed_task(visit, text)?));
     }
     Ok(())

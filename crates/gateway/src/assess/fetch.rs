@@ -7,7 +7,7 @@ use sluice_wire::{
     mcp::Revision,
 };
 
-use crate::snapshot::Link;
+use crate::link::Link;
 
 /// All pages of a server's list of tools.
 pub(super) async fn pages(link: &Link, bounds: &Bounds) -> Result<Vec<Document>, String> {
@@ -17,7 +17,7 @@ pub(super) async fn pages(link: &Link, bounds: &Bounds) -> Result<Vec<Document>,
 
 /// Why there is no list, with the last that the server wrote, if it is a command.
 fn explain(link: &Link, why: String) -> String {
-    match link.upstream.last_words() {
+    match link.state.upstream.last_words() {
         Some(words) => format!("{why}: \"{words}\""),
         None => why,
     }
@@ -29,11 +29,12 @@ async fn asked(link: &Link, bounds: &Bounds) -> Result<Vec<Document>, String> {
         ClientError::Send(SendError::NotStarted(why)) => why,
         error => explain(link, error.to_string()),
     };
+    let headers = link.credential.to_headers();
     let introduced =
-        Client::introduce(&link.upstream, &link.headers, *bounds, Declares::Everything);
+        Client::introduce(&link.state.upstream, &headers, *bounds, Declares::Everything);
     let mut client = introduced.await.map_err(said)?;
     if let Some((bridge, revision)) =
-        link.bridge.as_ref().zip(Revision::from_name(client.revision()))
+        link.state.bridge.as_ref().zip(Revision::from_name(client.revision()))
     {
         bridge.learn(revision.era());
     }

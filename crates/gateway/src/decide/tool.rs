@@ -1,6 +1,6 @@
 //! The decision on a tool call.
 
-use std::{borrow::Cow, fmt, fmt::Write as _, pin::pin, sync::Arc};
+use std::{borrow::Cow, fmt, fmt::Write as _, sync::Arc};
 
 use ring::hmac;
 use sluice_policy::{
@@ -53,7 +53,7 @@ pub(crate) async fn tool_call(
             };
             Box::pin(held(visit, record, call, list.or(learnt.as_deref()), &terms)).await
         }
-        Decision::Allow(allow) => pin!(allowed(visit, record, &allow)).await,
+        Decision::Allow(allow) => allowed(visit, record, &allow).await,
     }
 }
 
@@ -128,7 +128,7 @@ async fn allowed(visit: &Visit, mut record: Record, allow: &Allow<'_>) -> Result
     let is_charged = !charges.is_empty();
     record.outcome = Some(Outcome::Allow);
     let reservation = Reservation { id: visit.request, charges, record: record.clone() };
-    let reserved = pin!(visit.gateway.store.reserve(reservation)).await;
+    let reserved = visit.gateway.store.reserve(reservation).await;
     match reserved {
         Ok(Reserved::Made { .. }) => {
             announce(visit, &record);

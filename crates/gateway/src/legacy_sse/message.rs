@@ -16,11 +16,7 @@ use sluice_wire::{
 
 use super::{Client, Clients, said, target::Target};
 use crate::{
-    answer::answer_in,
-    body::ClientBody,
-    forward::LAST_EVENT,
-    receive,
-    refusal::{self, Refusal},
+    answer::answer_in, body::ClientBody, forward::LAST_EVENT, receive, refusal::Refusal, response,
 };
 
 /// Takes a message in. What is wrong with the request itself is answered here;
@@ -70,7 +66,7 @@ pub(crate) async fn message(
         delivery.deliver(answer).await;
         drop(room);
     });
-    Ok(refusal::empty(StatusCode::ACCEPTED))
+    Ok(response::accepted())
 }
 
 /// Makes the headers those that a client of the later transport would send.

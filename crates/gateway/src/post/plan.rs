@@ -1,12 +1,9 @@
 //! What is to be done with a message: judged through its door, and made ready to
 //! be sent.
 
-use std::{
-    pin::pin,
-    sync::{Arc, LazyLock},
-};
+use std::sync::{Arc, LazyLock};
 
-use http::{Response, StatusCode};
+use http::Response;
 use sluice_policy::{Policy, ServerRequest};
 use sluice_wire::{
     edit::{self, Edits, Fate, quoted},
@@ -23,7 +20,8 @@ use crate::{
     body::ClientBody,
     decide::{self, Access, Permit, Stop, ToolCall},
     forward::Outgoing,
-    refusal::{self, Refusal},
+    refusal::Refusal,
+    response,
     spoken::{
         META_CAPABILITIES, META_VERSION, TASKS_EXTENSION, argument_text, mirrored, mirrored_target,
     },
@@ -79,7 +77,7 @@ pub(super) async fn plan<'d>(
 ) -> Result<Plan, Refusal> {
     match message {
         Message::Request { id, method, params } => {
-            pin!(request(visit, document, id, method, params)).await
+            request(visit, document, id, method, params).await
         }
         Message::Notification { method, .. } => Box::pin(notification(visit, method)).await,
         Message::Response { id, .. } => reply(visit, document, &id),
@@ -116,7 +114,7 @@ async fn request<'d>(
         Target::read(known.door, params).map_err(|error| Refusal::Params(error.to_string()))?;
     match (known.door, target) {
         (Door::ToolCall, Target::Tool { name, arguments }) => {
-            pin!(tool_call(visit, asked, name, arguments)).await
+            tool_call(visit, asked, name, arguments).await
         }
         (Door::Task, Target::Task(task)) => Box::pin(task_request(visit, asked, task)).await,
         (Door::Resource | Door::Completion, Target::Resource(uri)) => {
@@ -236,7 +234,7 @@ fn no_such_task(visit: &Visit, asked: &Asked<'_>) -> Refusal {
     if !visit.is_modern() {
         return unknown();
     }
-    if visit.server.link.tools.lacks_tasks() {
+    if visit.server.link.state.tools.lacks_tasks() {
         return Refusal::UnknownMethod { method: asked.method.to_owned(), is_modern: true };
     }
     let declared = asked.params.and_then(|params| params.get("_meta")?.get(META_CAPABILITIES));
@@ -254,7 +252,7 @@ async fn tool_call(
     check_mirrored(visit, list.as_deref(), tool, arguments)?;
     let state = opened_state(visit, &asked, tool)?;
     let (call, params) = (ToolCall { tool, arguments }, asked.params);
-    match pin!(decide::tool_call(visit, call, list.as_deref())).await {
+    match decide::tool_call(visit, call, list.as_deref()).await {
         Ok(permit) => {
             let shape = Shape::Call { method: asked.method, target: tool.to_owned() };
             step(visit, asked, permit, shape, state.as_ref())
@@ -272,9 +270,9 @@ async fn definitions(visit: &Visit, tool: &str) -> Option<Arc<ToolList>> {
     if is_needed || visit.is_modern() {
         return Box::pin(Tools::list(link, &bounds, tool)).await;
     }
-    let known = link.tools.known();
+    let known = link.state.tools.known();
     if known.is_none() {
-        link.tools.learn_once(link, &bounds);
+        link.state.tools.learn_once(link, &bounds);
     }
     known
 }
@@ -416,7 +414,7 @@ pub(crate) fn needs_id(method: &str) -> Refusal {
 
 /// A message that is taken and goes no further.
 fn ignore() -> Plan {
-    Plan::Answer(refusal::empty(StatusCode::ACCEPTED))
+    Plan::Answer(response::accepted())
 }
 
 /// A client's answer to a request of the server. One that nobody waits for, because

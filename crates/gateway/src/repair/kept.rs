@@ -1,15 +1,14 @@
 //! How sessions began, in bounded memory.
 
-use std::{
-    collections::BTreeMap,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
-    },
+use std::sync::{
+    Arc, Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
 use bytes::Bytes;
 use http::HeaderValue;
+use sluice_expiring::{ExpiringMap, Limits};
+use tokio::time::Instant;
 
 /// Bytes of all introductions that are kept; the oldest are forgotten.
 const MOST_BYTES: usize = 8 << 20;
@@ -19,19 +18,20 @@ const LONGEST: usize = 16 << 10;
 const OVERHEAD: usize = 512;
 
 /// What sessions can be begun again with.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Repairs {
-    kept: Mutex<Kept>,
+    /// By our id of the session.
+    sessions: Mutex<ExpiringMap<Arc<str>, Arc<Beginning>>>,
     /// How many sessions were begun again and are still known, so that none need
     /// be looked for where there are none.
     repaired: AtomicUsize,
 }
 
-/// By our id of the session, which grows with time.
-#[derive(Debug, Default)]
-struct Kept {
-    sessions: BTreeMap<Arc<str>, Arc<Beginning>>,
-    bytes: usize,
+impl Default for Repairs {
+    fn default() -> Repairs {
+        let sessions = ExpiringMap::new(Limits { cost: MOST_BYTES, ..Limits::NONE });
+        Repairs { sessions: Mutex::new(sessions), repaired: AtomicUsize::new(0) }
+    }
 }
 
 /// How one session began.
@@ -54,12 +54,12 @@ impl Beginning {
 }
 
 impl Repairs {
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn sessions(&self) -> MutexGuard<'_, ExpiringMap<Arc<str>, Arc<Beginning>>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn find(&self, id: &str) -> Option<Arc<Beginning>> {
-        self.kept().sessions.get(id).cloned()
+        self.sessions().get(id).cloned()
     }
 
     /// The upstream's id of a session that was begun again.
@@ -72,9 +72,9 @@ impl Repairs {
 
     /// The session is over.
     pub(crate) fn forget(&self, id: &str) {
-        let mut kept = self.kept();
-        if let Some(beginning) = kept.sessions.remove(id) {
-            self.leave(&mut kept, &beginning);
+        let mut sessions = self.sessions();
+        if let Some(beginning) = sessions.remove(id) {
+            self.leave(&beginning);
         }
     }
 
@@ -85,8 +85,8 @@ impl Repairs {
         }
     }
 
-    fn leave(&self, kept: &mut Kept, beginning: &Beginning) {
-        kept.bytes = kept.bytes.saturating_sub(beginning.hello.len() + OVERHEAD);
+    /// Counts a session that is no longer known.
+    fn leave(&self, beginning: &Beginning) {
         if beginning.now().is_some() {
             self.repaired.fetch_sub(1, Ordering::Relaxed);
         }
@@ -96,18 +96,17 @@ impl Repairs {
         if hello.len() > LONGEST {
             return;
         }
-        let mut kept = self.kept();
-        kept.bytes += hello.len() + OVERHEAD;
+        let cost = hello.len() + OVERHEAD;
         let beginning = Beginning {
             hello,
             now: Mutex::default(),
             is_bound: AtomicBool::new(false),
             turn: tokio::sync::Mutex::default(),
         };
-        kept.sessions.insert(id, Arc::new(beginning));
-        while kept.bytes > MOST_BYTES {
-            let Some((_, oldest)) = kept.sessions.pop_first() else { return };
-            self.leave(&mut kept, &oldest);
+        let mut sessions = self.sessions();
+        let now = Instant::now().into_std();
+        for (_, oldest) in sessions.insert(id, Arc::new(beginning), cost, now) {
+            self.leave(&oldest);
         }
     }
 }
@@ -139,6 +138,6 @@ mod tests {
         assert!(repairs.find(&name(most)).is_some() && repairs.find(&name(most + 1)).is_none());
         repairs.forget(&name(1));
         assert!(repairs.find(&name(1)).is_none());
-        assert_eq!(repairs.kept().bytes, (most - 1) * each);
+        assert_eq!(repairs.sessions().cost(), (most - 1) * each);
     }
 }

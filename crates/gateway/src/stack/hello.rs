@@ -18,12 +18,7 @@ use super::{
     parts::{Parts, gathered},
     visit,
 };
-use crate::{
-    body::ClientBody,
-    post, receive,
-    refusal::{self, Refusal},
-    snapshot::ServerState,
-};
+use crate::{body::ClientBody, post, receive, refusal::Refusal, response, snapshot::ServerState};
 
 /// Bytes of an introduction that is kept for servers that are met later.
 const LONGEST_HELLO: usize = 64 << 10;
@@ -61,7 +56,7 @@ pub(super) async fn initialize(
         let stack = Arc::clone(&stack);
         tokio::spawn(async move { visit::ended(&stack, &session).await });
     }
-    let mut answer = refusal::json(StatusCode::OK, post::wrapped(Some(id), &result));
+    let mut answer = response::result(Some(id), &result);
     answer.headers_mut().insert(SESSION, sealed);
     Ok(answer)
 }
@@ -114,7 +109,7 @@ pub(super) async fn discover(
         introduction(&parts),
         meta(&parts.missing, Some(&who))
     );
-    Ok(refusal::json(StatusCode::OK, post::wrapped(Some(id), &result)))
+    Ok(response::result(Some(id), &result))
 }
 
 /// What one server says of itself, or that it speaks another era; `None` if it
@@ -187,7 +182,7 @@ pub(super) async fn level(
         }
     })
     .await;
-    Ok(refusal::json(StatusCode::OK, post::wrapped(Some(id), "{}")))
+    Ok(response::result(Some(id), "{}"))
 }
 
 const LONGEST_LEVEL: usize = 1024;

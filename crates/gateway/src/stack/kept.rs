@@ -2,17 +2,19 @@
 //! bounds: their sessions, whom resources belong to, and which servers are late.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::HashMap,
+    hash::Hash,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::Duration,
 };
 
 use http::HeaderValue;
+use sluice_expiring::{ExpiringMap, Limits};
 use sluice_store::new_id;
 use sluice_wire::{mcp::Revision, rpc::Id};
 use tokio::{sync::broadcast, time::Instant};
 
-use crate::{gateway::Inner, grants::Holder, refusal::Refusal, seal::Purpose, snapshot::Link};
+use crate::{gateway::Inner, grants::Holder, link::LinkState, refusal::Refusal, seal::Purpose};
 
 /// Bytes of all sessions that are kept; the oldest are forgotten.
 const MOST_BYTES: usize = 32 << 20;
@@ -20,23 +22,28 @@ const MOST_BYTES: usize = 32 << 20;
 const MOST_OF_GRANT: usize = 1000;
 /// What keeping one costs besides its introduction.
 const OVERHEAD: usize = 4096;
-/// Bytes of the whole memory of whom resources belong to.
+/// Bytes of the whole memory of whom resources belong to; the oldest are forgotten.
 const MOST_OWNED: usize = 8 << 20;
 /// A server that was late is not waited for again before this has passed.
 const LATE: Duration = Duration::from_secs(30);
+/// Servers that are known to be late; the oldest are forgotten.
 const MOST_LATE: usize = 10_000;
 /// Arrivals that a stream may not have heard of yet.
 const BEHIND: usize = 64;
 
 /// A grant and one of its servers.
 pub(super) type Pair = (Arc<str>, Arc<str>);
+/// A grant and the URI of a resource.
+type Resource = (Arc<str>, Box<str>);
 
 /// What is kept of all.
 #[derive(Debug)]
 pub(crate) struct Stacks {
-    kept: Mutex<Kept>,
-    late: Mutex<HashMap<Pair, Instant>>,
-    owners: Mutex<Owners>,
+    sessions: Mutex<Sessions>,
+    /// Until when a server is not waited for again.
+    late: Mutex<ExpiringMap<Pair, Instant>>,
+    /// Whom a resource of a grant belongs to.
+    owners: Mutex<ExpiringMap<Resource, Arc<str>>>,
     /// Servers that were missing in something, and have answered since.
     pub(super) arrivals: broadcast::Sender<Pair>,
 }
@@ -44,26 +51,26 @@ pub(crate) struct Stacks {
 impl Default for Stacks {
     fn default() -> Stacks {
         Stacks {
-            kept: Mutex::default(),
-            late: Mutex::default(),
-            owners: Mutex::default(),
+            sessions: Mutex::default(),
+            late: bounded(Limits { entries: MOST_LATE, ..Limits::NONE }),
+            owners: bounded(Limits { cost: MOST_OWNED, ..Limits::NONE }),
             arrivals: broadcast::channel(BEHIND).0,
         }
     }
 }
 
-/// By grant, and by our id of the session, which grows with time.
-#[derive(Debug, Default)]
-struct Kept {
-    sessions: BTreeMap<(Arc<str>, Arc<str>), Arc<Session>>,
-    bytes: usize,
+fn bounded<K: Clone + Eq + Hash, V>(limits: Limits) -> Mutex<ExpiringMap<K, V>> {
+    Mutex::new(ExpiringMap::new(limits))
 }
 
-/// Whom resources of a grant belong to.
-#[derive(Debug, Default)]
-struct Owners {
-    servers: HashMap<(Arc<str>, Box<str>), Arc<str>>,
-    bytes: usize,
+/// Sessions by grant and by our id of each.
+#[derive(Debug)]
+struct Sessions(ExpiringMap<(Arc<str>, Arc<str>), Arc<Session>>);
+
+impl Default for Sessions {
+    fn default() -> Sessions {
+        Sessions(ExpiringMap::new(Limits { cost: MOST_BYTES, ..Limits::NONE }))
+    }
 }
 
 /// One client's session with all servers of its grant.
@@ -99,7 +106,7 @@ pub(super) struct Place {
 /// What client and server have agreed on.
 #[derive(Debug, Clone)]
 pub(super) struct Opened {
-    pub(super) link: Weak<Link>,
+    pub(super) link: Weak<LinkState>,
     /// The session as a client of that server alone would be told it.
     pub(super) session: Option<HeaderValue>,
     pub(super) revision: HeaderValue,
@@ -144,7 +151,7 @@ impl Stacks {
         let opened = gateway.seal.open(Purpose::Stack, sealed);
         let [grant, id]: [String; 2] = opened.ok_or(Refusal::Session)?;
         let key = (Arc::from(grant), Arc::from(id));
-        let session = held(&self.kept).sessions.get(&key).cloned();
+        let session = held(&self.sessions).0.get(&key).cloned();
         session.filter(|_| *key.0 == *holder.id()).ok_or(Refusal::Session)
     }
 
@@ -157,20 +164,13 @@ impl Stacks {
         session: &Arc<Session>,
     ) -> Option<(HeaderValue, Vec<Arc<Session>>)> {
         let sealed = gateway.seal.seal(Purpose::Stack, &[holder.id(), &session.id])?;
-        let grant = &holder.reference.id;
-        let mut kept = held(&self.kept);
-        kept.bytes += session.cost();
-        kept.sessions.insert((Arc::clone(grant), Arc::clone(&session.id)), Arc::clone(session));
-        let mut forgotten = Vec::new();
-        while kept.is_full(grant) {
-            forgotten.extend(kept.forget_one(grant));
-        }
+        let forgotten = held(&self.sessions).keep(&holder.reference.id, session);
         Some((HeaderValue::try_from(sealed).ok()?, forgotten))
     }
 
     /// The session is over.
     pub(super) fn forget(&self, holder: &Holder, id: &Arc<str>) {
-        held(&self.kept).remove(&(Arc::clone(&holder.reference.id), Arc::clone(id)));
+        held(&self.sessions).0.remove(&(Arc::clone(&holder.reference.id), Arc::clone(id)));
     }
 
     /// Whether a server has lately kept this grant waiting.
@@ -180,11 +180,8 @@ impl Stacks {
 
     /// A server keeps this grant waiting.
     pub(super) fn note_late(&self, pair: Pair) {
-        let mut late = held(&self.late);
-        if late.len() >= MOST_LATE {
-            late.clear();
-        }
-        late.insert(pair, Instant::now() + LATE);
+        let now = Instant::now();
+        held(&self.late).insert(pair, now + LATE, 0, now.into_std());
     }
 
     /// A server that may have been late is no longer; with an answer, those who
@@ -199,51 +196,41 @@ impl Stacks {
 
     /// The server that a resource, or a template of some, belongs to.
     pub(super) fn owner(&self, grant: &Arc<str>, uri: &str) -> Option<Arc<str>> {
-        held(&self.owners).servers.get(&(Arc::clone(grant), uri.into())).cloned()
+        held(&self.owners).get(&(Arc::clone(grant), uri.into())).cloned()
     }
 
     /// Remembers whom a resource belongs to.
     pub(super) fn note_owner(&self, (grant, server): &Pair, uri: &str) {
-        let mut owners = held(&self.owners);
-        let before = owners.servers.insert((Arc::clone(grant), uri.into()), Arc::clone(server));
-        if before.is_none() {
-            owners.bytes += uri.len() + 128;
-        }
-        if owners.bytes > MOST_OWNED {
-            *owners = Owners::default();
-        }
+        let (key, cost) = ((Arc::clone(grant), uri.into()), uri.len() + 128);
+        let now = Instant::now().into_std();
+        held(&self.owners).insert(key, Arc::clone(server), cost, now);
     }
 }
 
-impl Kept {
-    fn remove(&mut self, key: &(Arc<str>, Arc<str>)) -> Option<Arc<Session>> {
-        let session = self.sessions.remove(key)?;
-        self.bytes = self.bytes.saturating_sub(session.cost());
-        Some(session)
-    }
-
-    fn of<'k>(&'k self, grant: &Arc<str>) -> impl Iterator<Item = &'k (Arc<str>, Arc<str>)> {
-        let (first, grant) = ((Arc::clone(grant), Arc::from("")), Arc::clone(grant));
-        self.sessions.range(first..).map(|(key, _)| key).take_while(move |key| key.0 == grant)
+impl Sessions {
+    /// Keeps a session. The grant that needs the room loses its oldest ones, which are
+    /// given back; others' are taken only where it has none of its own.
+    fn keep(&mut self, grant: &Arc<str>, session: &Arc<Session>) -> Vec<Arc<Session>> {
+        let cost = session.cost();
+        let mut forgotten = Vec::new();
+        while !self.0.has_room(cost) || self.is_full(grant) {
+            match self.0.evict_where(|(owner, _), _| owner == grant) {
+                Some((_, own)) => forgotten.push(own),
+                None if self.0.evict_where(|_, _| true).is_some() => {}
+                None => break,
+            }
+        }
+        let key = (Arc::clone(grant), Arc::clone(&session.id));
+        self.0.insert(key, Arc::clone(session), cost, Instant::now().into_std());
+        forgotten
     }
 
     fn is_full(&self, grant: &Arc<str>) -> bool {
-        self.bytes > MOST_BYTES
-            || (self.sessions.len() > MOST_OF_GRANT && self.of(grant).count() > MOST_OF_GRANT)
+        self.0.len() >= MOST_OF_GRANT && self.count(grant) >= MOST_OF_GRANT
     }
 
-    /// Forgets the oldest session of the grant that needs the room, and gives it;
-    /// others' are taken only where it has none of its own.
-    fn forget_one(&mut self, grant: &Arc<str>) -> Option<Arc<Session>> {
-        let mut own = self.of(grant);
-        let oldest = own.next().cloned().filter(|_| own.next().is_some());
-        drop(own);
-        if let Some(key) = oldest {
-            return self.remove(&key);
-        }
-        let key = self.sessions.keys().min_by_key(|key| Arc::clone(&key.1)).cloned()?;
-        self.remove(&key);
-        None
+    fn count(&self, grant: &Arc<str>) -> usize {
+        self.0.iter().filter(|((owner, _), _)| owner == grant).count()
     }
 }
 
@@ -253,7 +240,7 @@ mod tests {
 
     use sluice_wire::{mcp::Revision, rpc::Id};
 
-    use super::{Hello, Kept, MOST_BYTES, MOST_OF_GRANT, OVERHEAD, Session, Stacks};
+    use super::{Hello, MOST_BYTES, MOST_OF_GRANT, OVERHEAD, Session, Sessions, Stacks};
 
     fn session(id: &str, bytes: usize) -> Arc<Session> {
         let hello = Hello {
@@ -269,29 +256,21 @@ mod tests {
         })
     }
 
-    fn put(kept: &mut Kept, grant: &str, id: &str, bytes: usize) {
-        let session = session(id, bytes);
-        let grant: Arc<str> = grant.into();
-        kept.bytes += session.cost();
-        kept.sessions.insert((Arc::clone(&grant), Arc::clone(&session.id)), session);
-        while kept.is_full(&grant) {
-            kept.forget_one(&grant);
-        }
-    }
-
     #[test]
     fn a_grant_that_needs_room_loses_its_own_oldest_sessions() {
-        let mut kept = Kept::default();
-        put(&mut kept, "a", "00000", 0);
-        for number in 0..=MOST_OF_GRANT {
-            put(&mut kept, "b", &format!("{number:05}"), 0);
+        let [a, b, c] = ["a", "b", "c"].map(Arc::<str>::from);
+        let mut sessions = Sessions::default();
+        sessions.keep(&a, &session("00000", 0));
+        for number in 0..MOST_OF_GRANT {
+            assert!(sessions.keep(&b, &session(&format!("{number:05}"), 0)).is_empty());
         }
-        assert_eq!(kept.of(&"a".into()).count(), 1);
-        assert_eq!(kept.of(&"b".into()).count(), MOST_OF_GRANT);
-        assert!(!kept.sessions.contains_key(&("b".into(), "00000".into())));
-        put(&mut kept, "c", "99999", MOST_BYTES - OVERHEAD);
-        assert_eq!(kept.sessions.len(), 1);
-        assert_eq!(kept.bytes, MOST_BYTES);
+        let forgotten = sessions.keep(&b, &session("99998", 0));
+        assert_eq!(forgotten.iter().map(|one| &*one.id).collect::<Vec<_>>(), ["00000"]);
+        assert_eq!((sessions.count(&a), sessions.count(&b)), (1, MOST_OF_GRANT));
+        assert!(sessions.0.get(&(b, "00000".into())).is_none());
+        let forgotten = sessions.keep(&c, &session("99999", MOST_BYTES - OVERHEAD));
+        assert!(forgotten.is_empty(), "others' sessions are not the caller's to close");
+        assert_eq!((sessions.0.len(), sessions.0.cost()), (1, MOST_BYTES));
     }
 
     #[tokio::test]
@@ -318,7 +297,9 @@ mod tests {
         stacks.note_owner(&pair, "a:1");
         assert_eq!(stacks.owner(&pair.0, "a:1").as_deref(), Some("notes"));
         assert_eq!(stacks.owner(&Arc::from("bob"), "a:1"), None);
-        stacks.note_owner(&pair, &"x".repeat(super::MOST_OWNED));
-        assert_eq!(stacks.owner(&pair.0, "a:1"), None);
+        stacks.note_owner(&pair, "a:2");
+        stacks.note_owner(&pair, &"x".repeat(super::MOST_OWNED - 2 * 128 - 3));
+        assert_eq!(stacks.owner(&pair.0, "a:1"), None, "the oldest makes room");
+        assert_eq!(stacks.owner(&pair.0, "a:2").as_deref(), Some("notes"));
     }
 }

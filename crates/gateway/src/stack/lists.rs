@@ -17,12 +17,7 @@ use super::{
     route::SEPARATOR,
     visit,
 };
-use crate::{
-    body::ClientBody,
-    post, receive,
-    refusal::{self, Refusal},
-    snapshot::ServerState,
-};
+use crate::{body::ClientBody, post, receive, refusal::Refusal, response, snapshot::ServerState};
 
 /// More pages than any honest list has.
 const MOST_PAGES: u32 = 200;
@@ -103,7 +98,7 @@ pub(super) async fn list(
     let params = params.map_or("{}", Value::raw).to_owned();
     let parts = gather(stack, &Asked::new(list, id.clone(), params)).await;
     let result = merged(stack, list, parts);
-    Ok(refusal::json(StatusCode::OK, post::wrapped(Some(id), &result)))
+    Ok(response::result(Some(id), &result))
 }
 
 /// The part of each server.

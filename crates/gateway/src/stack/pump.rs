@@ -12,9 +12,9 @@ use tokio::{
 
 use super::{Stack, event_ids::Seen};
 use crate::{
-    answer::event_stream,
     body::{ClientBody, Cut},
     gateway::CLOSING,
+    response,
     spoken::META_SUBSCRIPTION,
     stream::{Channel, KEEP_ALIVE, WAITING, expired, handed_over},
     subscriptions::tagged,
@@ -203,7 +203,7 @@ impl Pump {
         }
         let Some(Stack { servers: there, .. }) = stack.renew() else { return Now::Gone };
         let is_same = there.len() == stack.servers.len()
-            && there.iter().zip(&stack.servers).all(|(a, b)| Arc::ptr_eq(&a.link, &b.link));
+            && there.iter().zip(&stack.servers).all(|(a, b)| a.link.shares_state(&b.link));
         if is_same { Now::Same } else { Now::Other }
     }
 }
@@ -217,5 +217,5 @@ where
 {
     let (body, receiver) = mpsc::channel(WAITING);
     tokio::spawn(feed(body));
-    event_stream(ClientBody::stream(Channel(receiver)))
+    response::event_stream(ClientBody::stream(Channel(receiver)))
 }

@@ -72,7 +72,7 @@ fn complete(headers: &mut HeaderMap, opened: Opened) {
 }
 
 fn is_same(opened: &Opened, server: &ServerState) -> bool {
-    opened.link.upgrade().is_some_and(|link| Arc::ptr_eq(&link, &server.link))
+    opened.link.upgrade().is_some_and(|link| Arc::ptr_eq(&link, &server.link.state))
 }
 
 /// What client and server have agreed on; they are introduced if need be.
@@ -132,7 +132,7 @@ async fn introduced(
     let agreed = said.root().get("result")?.get("protocolVersion").and_then(Value::as_str)?;
     let agreed = Revision::from_name(agreed).filter(|agreed| agreed.era() == Era::Legacy)?;
     let revision = HeaderValue::from_static(agreed.name());
-    let opened = Opened { link: Arc::downgrade(&server.link), session: sealed, revision };
+    let opened = Opened { link: Arc::downgrade(&server.link.state), session: sealed, revision };
     complete(&mut headers, opened.clone());
     let level = session.level().clone();
     for message in [Some(READY), level.as_deref()].into_iter().flatten() {

@@ -21,8 +21,8 @@ use sluice_wire::{
 use tokio::sync::{broadcast, watch};
 
 use crate::{
+    link::Link,
     refusal::Refusal,
-    snapshot::Link,
     spoken::{META_CAPABILITIES, META_VERSION},
 };
 
@@ -184,7 +184,7 @@ impl Task {
             return;
         }
         if method == "notifications/tools/list_changed" {
-            self.link.tools.suspect();
+            self.link.state.tools.suspect();
         }
         // Nobody may be listening just now.
         let _ = self.sender.send(Heard::News { method: method.into(), params });
@@ -207,9 +207,7 @@ impl Task {
         ] {
             headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
         }
-        for (name, value) in &self.link.headers {
-            headers.insert(name.clone(), value.clone());
-        }
+        self.link.credential.add_to(headers);
         request
     }
 }

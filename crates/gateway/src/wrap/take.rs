@@ -95,7 +95,8 @@ impl Conversation<'_> {
     /// client is and what it can be asked.
     async fn introduce(&self, method: &str, params: Option<Value<'_>>) -> Result<(), Refusal> {
         let server = &self.wrapped.server;
-        let (Upstream::Only(child), Some(bridge)) = (&server.link.upstream, &server.link.bridge)
+        let (Upstream::Only(child), Some(bridge)) =
+            (&server.link.state.upstream, &server.link.state.bridge)
         else {
             return Ok(());
         };

@@ -116,7 +116,7 @@ fn asking_twice() -> impl Fn(&Recorded) -> Reply + Send + Sync + 'static {
     move |request| {
         let is_two = request.text().contains(r#""name":"two""#);
         if is_two && request.header("mcp-session-id").is_some() {
-            let (reply, stream) = Reply::said();
+            let (reply, stream) = Reply::live_stream();
             *waiting.lock().unwrap() = Some((request.rpc_id(), stream));
             for id in ["first", "second"] {
                 server.say(&WISH.replace("ID", id));
@@ -154,7 +154,7 @@ fn asking_beside_a_list() -> impl Fn(&Recorded) -> Reply + Send + Sync + 'static
     move |request| {
         let in_session = request.header("mcp-session-id").is_some();
         if request.rpc_method().as_deref() == Some("prompts/list") && in_session {
-            let (reply, stream) = Reply::said();
+            let (reply, stream) = Reply::live_stream();
             *waiting.lock().unwrap() = Some((request.rpc_id(), stream));
             server.say(&wish);
             return reply;
@@ -190,7 +190,7 @@ async fn a_question_on_a_stream_that_opens_late_is_heard() {
     let harness = Harness::start(OPEN, move |request| {
         let in_session = request.header("mcp-session-id").is_some();
         if request.method == "GET" && in_session {
-            let (reply, stream) = Reply::said();
+            let (reply, stream) = Reply::live_stream();
             *late.lock().unwrap() = Some(stream);
             return Reply { end: End::Later, live: reply.live, ..Reply::events("") };
         }

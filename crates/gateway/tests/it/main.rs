@@ -26,6 +26,7 @@ mod mutations;
 mod old_clients;
 mod old_clients_stack;
 mod old_servers;
+mod redefinition;
 mod repair;
 mod server_requests;
 mod sessions;

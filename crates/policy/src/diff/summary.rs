@@ -152,7 +152,7 @@ impl<'p> Summary<'p> {
         match (&self.standing, &after.standing) {
             (Standing::Open { .. }, Standing::Open { .. }) => {}
             (Standing::Open { .. }, _) => {
-                return vec![after.closed("denied", "every call is denied")];
+                return vec![after.unavailable_by("denied", "every call is denied")];
             }
             (old, Standing::Open { .. }) => {
                 let rule = match old {
@@ -166,16 +166,20 @@ impl<'p> Summary<'p> {
             }
             (Standing::Hidden, Standing::Hidden) => return Vec::new(),
             (Standing::Hidden, Standing::Denied { .. }) => {
-                return vec![after.closed("denied", "still denied, but listed or named by a rule")];
+                return vec![
+                    after.unavailable_by("denied", "still denied, but listed or named by a rule"),
+                ];
             }
             (Standing::Denied { .. }, Standing::Hidden) => {
-                return vec![after.closed("denied", "still denied, and now hidden from lists")];
+                return vec![
+                    after.unavailable_by("denied", "still denied, and now hidden from lists"),
+                ];
             }
             (Standing::Denied { rule: old }, Standing::Denied { rule: new }) if old == new => {
                 return Vec::new();
             }
             (Standing::Denied { .. }, Standing::Denied { .. }) => {
-                return vec![after.closed("denied", "still denied, by another rule")];
+                return vec![after.unavailable_by("denied", "still denied, by another rule")];
             }
         }
         let mut changes = self.condition_changes(after);
@@ -183,7 +187,7 @@ impl<'p> Summary<'p> {
         changes
     }
 
-    fn closed(&self, effect: &'static str, detail: &str) -> Change {
+    fn unavailable_by(&self, effect: &'static str, detail: &str) -> Change {
         let rule = match &self.standing {
             Standing::Denied { rule } => rule.clone(),
             _ => "(hidden)".into(),

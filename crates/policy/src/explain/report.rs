@@ -76,7 +76,7 @@ pub struct Step {
 }
 
 impl Explanation {
-    pub(super) fn held(terms: &Terms<'_>) -> Explanation {
+    pub(super) fn of_hold(terms: &Terms<'_>) -> Explanation {
         Explanation {
             outcome: "hold",
             rule: Some(terms.rule.into()),
@@ -87,7 +87,7 @@ impl Explanation {
         }
     }
 
-    pub(super) fn allowed(allow: &Allow<'_>, reading: &impl Fn(&Limit) -> Amount) -> Explanation {
+    pub(super) fn of_allow(allow: &Allow<'_>, reading: &impl Fn(&Limit) -> Amount) -> Explanation {
         let charges = allow.charges().map(|charge| ChargeReport {
             counter: charge.limit.counter.to_string(),
             scope: charge.limit.scope.name(),
@@ -153,7 +153,7 @@ impl Recorder {
 }
 
 impl Witness for Recorder {
-    fn standing(
+    fn note_standing(
         &mut self,
         policy: &Policy,
         facts: Facts<'_>,
@@ -182,12 +182,12 @@ impl Witness for Recorder {
         }
     }
 
-    fn validated(&mut self, rule: &str, refusal: Option<&str>) {
+    fn note_validation(&mut self, rule: &str, refusal: Option<&str>) {
         let detail = refusal.map_or_else(|| "the arguments fit the schema".into(), String::from);
         self.note("validate_args", Some(rule), refusal.is_none(), detail);
     }
 
-    fn condition(
+    fn note_condition(
         &mut self,
         list: &'static str,
         condition: &Condition,
@@ -195,7 +195,7 @@ impl Witness for Recorder {
         holds: Result<bool, Unjudgeable>,
     ) {
         let wanted = words::condition(condition);
-        let found = found(&condition.path, args);
+        let found = describe_value(&condition.path, args);
         let detail = match holds {
             Ok(true) => format!("{wanted}: holds ({found})"),
             Ok(false) => format!("{wanted}: does not hold ({found})"),
@@ -216,7 +216,7 @@ impl Witness for Recorder {
         self.steps.push(Step { step: list, rule, result, detail });
     }
 
-    fn fired(&mut self, list: &'static str, predicate: &Predicate) {
+    fn note_predicate(&mut self, list: &'static str, predicate: &Predicate) {
         // What follows from a predicate of `approval` is said once, for all of them.
         if list == "deny_if" {
             let detail = match predicate.conditions.len() {
@@ -228,7 +228,7 @@ impl Witness for Recorder {
         }
     }
 
-    fn approval(&mut self, approval: &Approval, asks: bool, consent: Consent) {
+    fn note_approval(&mut self, approval: &Approval, asks: bool, consent: Consent) {
         let (result, detail) = match (asks, consent) {
             (false, _) => ("pass", "no approval is needed for these arguments"),
             (true, Consent::Given) => ("pass", "approval is needed, and has been given"),
@@ -238,7 +238,7 @@ impl Witness for Recorder {
         self.steps.push(Step { step: "approval", rule, result, detail: detail.into() });
     }
 
-    fn amount(&mut self, limit: &Limit, amount: &Result<Amount, Denial<'_>>) {
+    fn note_amount(&mut self, limit: &Limit, amount: &Result<Amount, Denial<'_>>) {
         if let Err(denial) = amount {
             self.note("limits", Some(&limit.rule), false, denial.message.clone().into_owned());
         }
@@ -246,10 +246,10 @@ impl Witness for Recorder {
 }
 
 /// What stands at a path, shortened.
-fn found(path: &ArgPath, args: Option<Value<'_>>) -> String {
+fn describe_value(path: &ArgPath, args: Option<Value<'_>>) -> String {
     let mut values = Vec::new();
     let walked = path.walk(args, &mut |value| {
-        values.push(value.map_or_else(|| "absent".into(), shortened));
+        values.push(value.map_or_else(|| "absent".into(), shorten));
         Ok(())
     });
     match (walked, values.as_slice()) {
@@ -263,7 +263,7 @@ fn found(path: &ArgPath, args: Option<Value<'_>>) -> String {
     }
 }
 
-fn shortened(value: Value<'_>) -> String {
+fn shorten(value: Value<'_>) -> String {
     const MOST: usize = 60;
     let text = value.to_string();
     if text.chars().count() <= MOST {

@@ -113,7 +113,7 @@ impl Checker<'_> {
         let listed: Vec<_> = names().map(|name| format!("`{name}`")).collect();
         let message =
             format!("`{name}` must be {} or a whole number, found `{text}`", listed.join(", "));
-        let near = meant(text).filter(|word| names().any(|name| name == *word));
+        let near = translate_foreign_word(text).filter(|word| names().any(|name| name == *word));
         let hint = match near.or_else(|| nearest(text, names())) {
             _ if is_number(text) => format!("take the quotes away: {text}"),
             Some(near) => format!("did you mean `{near}`?"),
@@ -156,7 +156,8 @@ impl Checker<'_> {
             many => format!("one of {}", many.join(", ")),
         };
         let message = format!("`{name}` must be {expected}, found `{text}`");
-        let near = meant(text).filter(|word| choices.iter().any(|choice| choice.name == *word));
+        let near = translate_foreign_word(text)
+            .filter(|word| choices.iter().any(|choice| choice.name == *word));
         let near = near.or_else(|| nearest(text, choices.iter().map(|choice| choice.name)));
         match did_you_mean(near) {
             Some(hint) => self.problems.add_with_hint(node.span, message, hint),
@@ -181,7 +182,7 @@ impl Checker<'_> {
 
     fn wrong_type(&mut self, name: &str, node: &Node, of: &Type) {
         let name = if name == "the policy" { name.into() } else { format!("`{name}`") };
-        let message = format!("{name} must be {}, found {}", expected(of), node.kind());
+        let message = format!("{name} must be {}, found {}", describe_type(of), node.kind());
         match (of, &node.content) {
             (Type::Choice([only]), Content::Number(text)) if *only.name == **text => {
                 let hint = format!("put it in quotes: \"{text}\"");
@@ -210,7 +211,7 @@ impl Checker<'_> {
 }
 
 /// Words of other tools for ours.
-fn meant(word: &str) -> Option<&'static str> {
+fn translate_foreign_word(word: &str) -> Option<&'static str> {
     match word {
         "block" | "reject" | "forbid" | "refuse" => Some("deny"),
         "permit" | "accept" | "pass" => Some("allow"),
@@ -246,7 +247,7 @@ fn takes(of: &Type, node: &Node) -> bool {
 }
 
 /// The type in the language's words, with its article.
-fn expected(of: &Type) -> String {
+fn describe_type(of: &Type) -> String {
     match of {
         Type::Text | Type::Operator => "a string".into(),
         Type::Form(form) => format!("a string such as `{}`", form.example),
@@ -262,7 +263,7 @@ fn expected(of: &Type) -> String {
         Type::List(_) => "a list".into(),
         Type::Record(_) | Type::Map { .. } | Type::Object => "an object".into(),
         Type::OperatorValue => "a value".into(),
-        Type::Either(types) => types.iter().map(expected).collect::<Vec<_>>().join(" or "),
+        Type::Either(types) => types.iter().map(describe_type).collect::<Vec<_>>().join(" or "),
     }
 }
 

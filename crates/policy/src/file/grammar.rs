@@ -31,7 +31,7 @@ pub(crate) struct Choice {
 
 /// A string of a certain form. Lowering says what is wrong with one; the
 /// pattern is for editors.
-pub(crate) struct Form {
+pub(crate) struct TextForm {
     pub(crate) pattern: &'static str,
     pub(crate) example: &'static str,
 }
@@ -39,7 +39,7 @@ pub(crate) struct Form {
 /// What a value may be.
 pub(crate) enum Type {
     Text,
-    Form(&'static Form),
+    Form(&'static TextForm),
     Boolean,
     /// Only `true`.
     True,
@@ -57,7 +57,7 @@ pub(crate) enum Type {
     Record(&'static Record),
     /// Any keys of one form, with values of one type.
     Map {
-        keys: &'static Form,
+        keys: &'static TextForm,
         values: &'static Type,
     },
     /// Any object.
@@ -80,17 +80,18 @@ pub(crate) const fn word(name: &'static str, doc: &'static str) -> Choice {
     Choice { name, doc }
 }
 
-static PATTERN: Form = Form {
+static PATTERN: TextForm = TextForm {
     pattern: "^([^@]|@(read|write|execute|destructive|financial|other)$|$)",
     example: "get_*",
 };
-static TOOL_NAME: Form = Form { pattern: "^[^@*][^*]*$", example: "eval" };
-static PATH: Form = Form { pattern: r"^args(\.[^.]+)+$", example: "args.amount" };
-static DURATION: Form = Form { pattern: "^[0-9]+[smhd]$", example: "15m" };
-static RATE: Form = Form { pattern: "^[0-9]+/(minute|hour|day|[0-9]+)$", example: "10/minute" };
-static TIME: Form =
-    Form { pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ]", example: "2026-01-31T12:00:00Z" };
-static NOT_EMPTY: Form = Form { pattern: ".", example: "eval_rate" };
+static TOOL_NAME: TextForm = TextForm { pattern: "^[^@*][^*]*$", example: "eval" };
+static PATH: TextForm = TextForm { pattern: r"^args(\.[^.]+)+$", example: "args.amount" };
+static DURATION: TextForm = TextForm { pattern: "^[0-9]+[smhd]$", example: "15m" };
+static RATE: TextForm =
+    TextForm { pattern: "^[0-9]+/(minute|hour|day|[0-9]+)$", example: "10/minute" };
+static TIME: TextForm =
+    TextForm { pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ]", example: "2026-01-31T12:00:00Z" };
+static NOT_EMPTY: TextForm = TextForm { pattern: ".", example: "eval_rate" };
 
 /// Longest run of calls in one of a policy's tests.
 pub(crate) const MOST_TIMES: u64 = 10_000;

@@ -43,12 +43,12 @@ impl Problems {
     pub(crate) fn placed_in(mut self, text: &[u8]) -> Vec<Problem> {
         self.found.sort_by_key(|(span, ..)| span.start);
         // One walk over the text, however many problems there are.
-        let mut place = Place::START;
+        let mut place = Position::START;
         self.found
             .into_iter()
             .map(|(span, message, hint)| {
                 place.advance(text, span.start);
-                let Place { line, column, .. } = place;
+                let Position { line, column, .. } = place;
                 Problem { line, column, message, hint, bytes: span.start..span.end }
             })
             .collect()
@@ -65,21 +65,21 @@ impl Problem {
 
 /// Line and column, both from 1, of a byte offset.
 pub(crate) fn place(text: &[u8], offset: usize) -> (usize, usize) {
-    let mut place = Place::START;
+    let mut place = Position::START;
     place.advance(text, offset);
     (place.line, place.column)
 }
 
 /// How far a text has been read.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct Position {
     offset: usize,
     line: usize,
     column: usize,
 }
 
-impl Place {
-    const START: Place = Place { offset: 0, line: 1, column: 1 };
+impl Position {
+    const START: Position = Position { offset: 0, line: 1, column: 1 };
 
     /// Goes on to a later offset.
     fn advance(&mut self, text: &[u8], offset: usize) {

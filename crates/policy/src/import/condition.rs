@@ -7,7 +7,7 @@
 
 use serde_json::{Value as Json, json};
 
-use super::{Import, entry::given, pattern, text};
+use super::{Import, entry::object_of, pattern, text};
 use crate::{
     decimal::Decimal,
     file::node::{Content, Node, Span},
@@ -33,7 +33,11 @@ impl Import<'_> {
         };
         let (op, value) = self.test(op, value, path?)?;
         self.notes.know_once(condition.span, LOOK_ALIKES);
-        Some(given([("path", Some(json!(path?))), ("op", Some(json!(op))), ("value", Some(value))]))
+        Some(object_of([
+            ("path", Some(json!(path?))),
+            ("op", Some(json!(op))),
+            ("value", Some(value)),
+        ]))
     }
 
     fn path<'n>(&mut self, node: &'n Node) -> Option<&'n str> {
@@ -91,7 +95,7 @@ impl Import<'_> {
                     "`{op}` can no longer compare with {}: the condition is left out",
                     value.kind()
                 );
-                self.notes.lost(value.span, message);
+                self.notes.leave_out(value.span, message);
                 None
             }
             _ => {
@@ -115,7 +119,7 @@ impl Import<'_> {
                         "`{op}` can no longer compare with {}: it is left out of the list",
                         item.kind()
                     );
-                    self.notes.lost(item.span, message);
+                    self.notes.leave_out(item.span, message);
                 }
                 _ => scalars.push(self.scalar(item)),
             }

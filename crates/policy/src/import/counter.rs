@@ -23,13 +23,13 @@ pub(super) struct Counter {
     /// Its name in our policy.
     pub(super) name: String,
     pub(super) window: Box<str>,
-    pub(super) step: Step,
+    pub(super) step: Increment,
     pub(super) counts: Counts,
 }
 
 /// What a call adds.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum Increment {
     /// INVARIANT: not 0.
     Fixed(u64),
     /// A path into the arguments.
@@ -76,7 +76,7 @@ impl Counters {
         }
         let by_rate = rule.get("state").is_none();
         let counts = by_rate || limiting(rule, &path).is_some();
-        let name = self.named(scope, &declared.counter);
+        let name = self.free_name(scope, &declared.counter);
         self.all.push(Counter {
             path,
             scope: scope.into(),
@@ -88,7 +88,7 @@ impl Counters {
     }
 
     /// A name nobody has yet: `<scope>_<counter>`, with a number if need be.
-    pub(super) fn named(&mut self, scope: &str, counter: &str) -> String {
+    pub(super) fn free_name(&mut self, scope: &str, counter: &str) -> String {
         let plain = format!("{scope}_{}", counter.strip_prefix('_').unwrap_or(counter));
         let numbered = (2_u64..).map(|number| format!("{plain}_{number}"));
         let mut names = std::iter::once(plain.clone()).chain(numbered);
@@ -120,7 +120,7 @@ struct Declared<'n> {
     node: &'n Node,
     counter: String,
     window: &'n str,
-    step: Step,
+    step: Increment,
 }
 
 impl<'n> Declared<'n> {
@@ -129,14 +129,14 @@ impl<'n> Declared<'n> {
             let node = rule.get("rate_limit")?;
             let window = Rate::read(node.as_str()?)?.window;
             let counter = format!("_rate_{window}");
-            return Some(Declared { node, counter, window, step: Step::Fixed(1) });
+            return Some(Declared { node, counter, window, step: Increment::Fixed(1) });
         };
         let step = match text(state, "increment_from") {
-            Some(path) => Step::From(path.into()),
+            Some(path) => Increment::From(path.into()),
             // 0 was taken for an `increment` that is not given.
-            None => {
-                Step::Fixed(state.get("increment").and_then(Node::as_whole).unwrap_or(1).max(1))
-            }
+            None => Increment::Fixed(
+                state.get("increment").and_then(Node::as_whole).unwrap_or(1).max(1),
+            ),
         };
         let counter = text(state, "counter")?.into();
         Some(Declared { node: state, counter, window: text(state, "window")?, step })

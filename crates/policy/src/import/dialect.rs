@@ -5,7 +5,7 @@
 //! modules that translate them.
 
 use crate::{
-    file::grammar::{Choice, Form, Record, Type, may, must, word},
+    file::grammar::{Choice, Record, TextForm, Type, may, must, word},
     time::LONGEST_WINDOW,
 };
 
@@ -15,9 +15,9 @@ pub(super) const FLAT: [&str; 4] = ["action", "reason", "rate_limit", "validate"
 /// Words for windows.
 pub(super) const WINDOWS: [&str; 3] = ["minute", "hour", "day"];
 
-static TOOL_NAME: Form = Form { pattern: ".", example: "create_issue" };
-static RATE: Form = Form { pattern: "^[0-9]+/(minute|hour|day)$", example: "5/hour" };
-static PATH: Form = Form { pattern: r"^(args|state)\.", example: "args.amount" };
+static TOOL_NAME: TextForm = TextForm { pattern: ".", example: "create_issue" };
+static RATE: TextForm = TextForm { pattern: "^[0-9]+/(minute|hour|day)$", example: "5/hour" };
+static PATH: TextForm = TextForm { pattern: r"^(args|state)\.", example: "args.amount" };
 
 static VERSIONS: [Choice; 1] = [word("1", "The only version.")];
 static POSTURES: [Choice; 2] = [word("allow", "The default."), word("deny", "Only listed tools.")];

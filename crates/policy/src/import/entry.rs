@@ -22,7 +22,7 @@ const SCHEMA: &str = "`required_args` is now `validate_args`, which compares all
 
 /// An entry of `tools`, or `all_tools`.
 #[derive(Default)]
-pub(super) struct Entry {
+pub(super) struct ImportedEntry {
     action: Option<&'static str>,
     reason: Option<String>,
     require: Vec<Json>,
@@ -31,7 +31,7 @@ pub(super) struct Entry {
     validate_args: Option<bool>,
 }
 
-impl Entry {
+impl ImportedEntry {
     pub(super) fn is_empty(&self) -> bool {
         self.action.is_none()
             && self.require.is_empty()
@@ -50,12 +50,12 @@ impl Entry {
             ("limits", list(self.limits)),
             ("validate_args", self.validate_args.map(Json::from)),
         ];
-        given(members)
+        object_of(members)
     }
 }
 
 /// The rule at hand.
-pub(super) struct Rule<'n> {
+pub(super) struct OldRule<'n> {
     /// The tool it is about, or `_global`.
     pub(super) scope: &'n str,
     pub(super) node: &'n Node,
@@ -64,19 +64,19 @@ pub(super) struct Rule<'n> {
 
 impl Import<'_> {
     /// `scope` is the tool's name, or `_global`.
-    pub(super) fn entry(&mut self, scope: &str, node: &Node) -> Entry {
-        let mut entry = Entry::default();
+    pub(super) fn entry(&mut self, scope: &str, node: &Node) -> ImportedEntry {
+        let mut entry = ImportedEntry::default();
         for node in list(node, "rules") {
             if let Some(name) = node.get("name") {
                 self.notes.know_once(name.span, NAMES);
             }
-            self.rule(&Rule { scope, node, on_deny: text(node, "on_deny") }, &mut entry);
+            self.rule(&OldRule { scope, node, on_deny: text(node, "on_deny") }, &mut entry);
         }
         self.flat(scope, node, &mut entry);
         entry
     }
 
-    fn rule(&mut self, rule: &Rule<'_>, entry: &mut Entry) {
+    fn rule(&mut self, rule: &OldRule<'_>, entry: &mut ImportedEntry) {
         let has = |key| rule.node.get(key).is_some();
         let conditions = list(rule.node, "conditions");
         let denies = text(rule.node, "action") == Some("deny");
@@ -96,7 +96,7 @@ impl Import<'_> {
         }
     }
 
-    fn rate_limit(&mut self, rule: &Rule<'_>, node: &Node, entry: &mut Entry) {
+    fn rate_limit(&mut self, rule: &OldRule<'_>, node: &Node, entry: &mut ImportedEntry) {
         if rule.node.get("conditions").is_some() || rule.node.get("state").is_some() {
             let message = "`rate_limit` takes no `conditions` and no `state` beside it";
             self.problems.add_with_hint(node.span, message.into(), "make it two rules".into());
@@ -107,7 +107,7 @@ impl Import<'_> {
         match (rate, counter) {
             (Some(rate), Some(counter)) => {
                 entry.limits.push(limit(counter, rate.max, rule.on_deny));
-                self.counted(node.span);
+                self.note_counters(node.span);
             }
             (None, _) => {
                 let message = format!("`rate_limit` must be such as `5/hour`, found `{written}`");
@@ -117,7 +117,7 @@ impl Import<'_> {
         }
     }
 
-    fn conditions(&mut self, rule: &Rule<'_>, conditions: &[Node], entry: &mut Entry) {
+    fn conditions(&mut self, rule: &OldRule<'_>, conditions: &[Node], entry: &mut ImportedEntry) {
         let mut required = Vec::new();
         for condition in conditions {
             let path = condition.get("path").and_then(Node::as_str);
@@ -146,13 +146,13 @@ impl Import<'_> {
     }
 
     /// The keys of the flat shape, which mean what the same keys mean to us.
-    fn flat(&mut self, scope: &str, node: &Node, entry: &mut Entry) {
+    fn flat(&mut self, scope: &str, node: &Node, entry: &mut ImportedEntry) {
         entry.reason = text(node, "reason").map(str::to_owned);
         entry.action = (text(node, "action") == Some("deny")).then_some("deny");
         let rate = node.get("rate_limit");
         let whole = |key| rate.and_then(|rate| rate.get(key)).and_then(Node::as_whole);
         if let (Some(rate), Some(max), Some(seconds)) = (rate, whole("max"), whole("window")) {
-            let name = self.counters.named(scope, "rate");
+            let name = self.counters.free_name(scope, "rate");
             entry.limits.push(seconds_limit(&name, max, seconds));
             self.notes.know_once(rate.span, UNSAID);
         }
@@ -165,11 +165,11 @@ impl Import<'_> {
 }
 
 fn predicate(conditions: Vec<Json>, on_deny: Option<&str>) -> Json {
-    given([("conditions", Some(Json::Array(conditions))), ("on_deny", on_deny.map(Json::from))])
+    object_of([("conditions", Some(Json::Array(conditions))), ("on_deny", on_deny.map(Json::from))])
 }
 
 /// An object of the members that have a value.
-pub(super) fn given<const N: usize>(members: [(&str, Option<Json>); N]) -> Json {
+pub(super) fn object_of<const N: usize>(members: [(&str, Option<Json>); N]) -> Json {
     let given = members.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?)));
     Json::Object(given.collect::<Map<_, _>>())
 }

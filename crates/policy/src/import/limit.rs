@@ -5,8 +5,8 @@ use serde_json::{Value as Json, json};
 use super::{
     Import,
     bound::{Below, Whole},
-    counter::{Counter, Counts, Step, limiting},
-    entry::{Rule, given},
+    counter::{Counter, Counts, Increment, limiting},
+    entry::{OldRule, object_of},
     text,
 };
 use crate::{
@@ -38,10 +38,10 @@ pub(super) enum Effect {
 /// A limit on a counter that rules declare.
 pub(super) fn limit(counter: &Counter, max: u64, on_deny: Option<&str>) -> Json {
     let increment_from = match &counter.step {
-        Step::Fixed(_) => None,
-        Step::From(path) => Some(json!(path)),
+        Increment::Fixed(_) => None,
+        Increment::From(path) => Some(json!(path)),
     };
-    given([
+    object_of([
         ("counter", Some(json!(counter.name))),
         ("window", Some(json!(counter.window))),
         ("max", Some(json!(max))),
@@ -64,13 +64,13 @@ pub(super) fn seconds_limit(counter: &str, max: u64, seconds: u64) -> Json {
 
 impl Import<'_> {
     /// Says what holds for all counters, where the first one is met.
-    pub(super) fn counted(&mut self, span: Span) {
+    pub(super) fn note_counters(&mut self, span: Span) {
         self.notes.know_once(span, SHARED);
         self.notes.know_once(span, REFUNDS);
     }
 
     /// Looks at the rule's `state` for what no condition shows.
-    pub(super) fn state(&mut self, rule: &Rule<'_>) {
+    pub(super) fn state(&mut self, rule: &OldRule<'_>) {
         let Some(state) = rule.node.get("state") else { return };
         if let Some(counter) = state.get("counter").filter(|node| node.as_str() == Some("")) {
             self.problems.add(counter.span, "`counter` must not be empty".into());
@@ -82,12 +82,12 @@ impl Import<'_> {
             self.notes.know(zero.span, "an `increment` of 0 counted as 1, and still does".into());
         }
         match self.counters.of(rule.scope, rule.node) {
-            Some(Counter { counts: Counts::Never, step: Step::From(path), .. }) => {
+            Some(Counter { counts: Counts::Never, step: Increment::From(path), .. }) => {
                 let message = format!(
                     "this never counted, but a call without a number at `{path}` was denied; \
                      that is left out"
                 );
-                self.notes.lost(state.span, message);
+                self.notes.leave_out(state.span, message);
             }
             Some(Counter { counts: Counts::Never, .. }) => {
                 let message = "this never counted, because no `lt` or `lte` condition of the rule \
@@ -110,7 +110,7 @@ impl Import<'_> {
     /// The counter a condition reads, and what the condition comes to.
     pub(super) fn on_counter(
         &mut self,
-        rule: &Rule<'_>,
+        rule: &OldRule<'_>,
         condition: &Node,
     ) -> (Option<Counter>, Effect) {
         let path = text(condition, "path").unwrap_or_default();
@@ -125,7 +125,9 @@ impl Import<'_> {
         let effect = match (Below::from_name(op), value.and_then(Node::as_number)) {
             (Some(below), Some(number)) => match Whole::read(number) {
                 None => Effect::Denies,
-                Some(whole) if limits => self.limited(&counter, whole, below, condition.span),
+                Some(whole) if limits => {
+                    self.bound_own_counter(&counter, whole, below, condition.span)
+                }
                 Some(whole) => self.read_before(rule, &counter, whole, below, condition.span),
             },
             (Some(_), None) | (None, _) => self.other_test(op, value, condition.span),
@@ -145,15 +147,21 @@ impl Import<'_> {
     }
 
     /// The condition by which the rule bounds its own counter.
-    fn limited(&mut self, counter: &Counter, whole: Whole, below: Below, span: Span) -> Effect {
+    fn bound_own_counter(
+        &mut self,
+        counter: &Counter,
+        whole: Whole,
+        below: Below,
+        span: Span,
+    ) -> Effect {
         let Some(max) = whole.after(below) else { return Effect::Denies };
-        self.counted(span);
+        self.note_counters(span);
         if below == Below::Lt {
             self.notes.know_once(span, LESS_THAN);
         }
         match &counter.step {
-            Step::Fixed(1) => Effect::Limit(max),
-            Step::Fixed(step) => {
+            Increment::Fixed(1) => Effect::Limit(max),
+            Increment::Fixed(step) => {
                 let message = format!(
                     "each call added {step}; the counter now counts calls, and `max` is divided \
                      by {step}"
@@ -161,7 +169,7 @@ impl Import<'_> {
                 self.notes.know(span, message);
                 Effect::Limit(max / step)
             }
-            Step::From(path) => {
+            Increment::From(path) => {
                 let message = format!(
                     "fractions of `{path}` were dropped and now count; a negative one gave room \
                      back and is now denied"
@@ -175,7 +183,7 @@ impl Import<'_> {
     /// A condition on a counter as it stood before the call.
     fn read_before(
         &mut self,
-        rule: &Rule<'_>,
+        rule: &OldRule<'_>,
         counter: &Counter,
         whole: Whole,
         below: Below,
@@ -193,8 +201,8 @@ impl Import<'_> {
                 Effect::Nothing
             }
             // A call that finds `most` or less may still be made and counted.
-            Step::Fixed(step) if counter.is_raised_by_all_of(rule.scope) => {
-                self.counted(span);
+            Increment::Fixed(step) if counter.is_raised_by_all_of(rule.scope) => {
+                self.note_counters(span);
                 Effect::Limit((most / step).saturating_add(1))
             }
             _ => {
@@ -203,7 +211,7 @@ impl Import<'_> {
                      `{}` is left out",
                     counter.path
                 );
-                self.notes.lost(span, message);
+                self.notes.leave_out(span, message);
                 Effect::Nothing
             }
         }
@@ -224,7 +232,7 @@ impl Import<'_> {
                     "a counter can only be kept from rising above a bound: the condition with \
                      `{op}` is left out"
                 );
-                self.notes.lost(span, message);
+                self.notes.leave_out(span, message);
                 Effect::Nothing
             }
         }

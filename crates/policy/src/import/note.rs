@@ -20,20 +20,21 @@ pub struct Note {
 /// Notes as they are taken.
 #[derive(Debug, Default)]
 pub(super) struct Notes {
-    taken: Vec<(Span, String, Kept)>,
+    taken: Vec<(Span, String, Equivalence)>,
     said: Vec<&'static str>,
 }
 
+/// Whether the imported policy still does what the note is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kept {
-    Whole,
-    Not,
+enum Equivalence {
+    Kept,
+    Lost,
 }
 
 impl Notes {
     /// Something worth knowing.
     pub(super) fn know(&mut self, span: Span, message: String) {
-        self.taken.push((span, message, Kept::Whole));
+        self.taken.push((span, message, Equivalence::Kept));
     }
 
     /// Something worth knowing that holds for the whole policy; it is said where
@@ -46,8 +47,8 @@ impl Notes {
     }
 
     /// Something was left out.
-    pub(super) fn lost(&mut self, span: Span, message: String) {
-        self.taken.push((span, message, Kept::Not));
+    pub(super) fn leave_out(&mut self, span: Span, message: String) {
+        self.taken.push((span, message, Equivalence::Lost));
     }
 
     /// The notes in order of place, with lines and columns.
@@ -55,9 +56,9 @@ impl Notes {
         self.taken.sort_by_key(|(span, ..)| span.start);
         self.taken
             .into_iter()
-            .map(|(span, message, kept)| {
+            .map(|(span, message, equivalence)| {
                 let (line, column) = place(text, span.start);
-                Note { line, column, message, lost: kept == Kept::Not }
+                Note { line, column, message, lost: equivalence == Equivalence::Lost }
             })
             .collect()
     }

@@ -26,19 +26,19 @@ struct Translation<'s> {
 
 /// Where in brackets a letter stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum BracketPosition {
     Member,
     /// Where a dash makes a range of it.
     AfterMember,
     RangeEnd,
 }
 
-impl Place {
+impl BracketPosition {
     /// After a plain letter.
-    fn next(self) -> Place {
+    fn next(self) -> BracketPosition {
         match self {
-            Place::Member | Place::AfterMember => Place::AfterMember,
-            Place::RangeEnd => Place::Member,
+            BracketPosition::Member | BracketPosition::AfterMember => BracketPosition::AfterMember,
+            BracketPosition::RangeEnd => BracketPosition::Member,
         }
     }
 }
@@ -109,7 +109,7 @@ impl Translation<'_> {
         if self.rest.next_if(|(_, next)| *next == ']').is_some() {
             self.out.push_str(r"\]");
         }
-        let mut place = Place::Member;
+        let mut place = BracketPosition::Member;
         while let Some((at, letter)) = self.rest.next() {
             place = match letter {
                 ']' => return self.out.push(']'),
@@ -117,7 +117,7 @@ impl Translation<'_> {
                 '-' => self.dash(place),
                 '[' if self.source.get(at..).is_some_and(|rest| rest.starts_with("[:")) => {
                     self.named_class();
-                    Place::Member
+                    BracketPosition::Member
                 }
                 '[' | '&' | '~' => {
                     self.out.extend(['\\', letter]);
@@ -132,19 +132,21 @@ impl Translation<'_> {
     }
 
     /// A dash is a range's, or a member; two in a row would take members away.
-    fn dash(&mut self, place: Place) -> Place {
+    fn dash(&mut self, place: BracketPosition) -> BracketPosition {
         let next = self.rest.peek().map(|(_, next)| *next);
         let (dash, place) = match place {
-            Place::AfterMember if next != Some(']') => ("-", Place::RangeEnd),
-            Place::Member if next == Some('-') => (r"\-", Place::AfterMember),
-            Place::RangeEnd => (r"\-", Place::Member),
-            Place::Member | Place::AfterMember => ("-", Place::AfterMember),
+            BracketPosition::AfterMember if next != Some(']') => ("-", BracketPosition::RangeEnd),
+            BracketPosition::Member if next == Some('-') => (r"\-", BracketPosition::AfterMember),
+            BracketPosition::RangeEnd => (r"\-", BracketPosition::Member),
+            BracketPosition::Member | BracketPosition::AfterMember => {
+                ("-", BracketPosition::AfterMember)
+            }
         };
         self.out.push_str(dash);
         place
     }
 
-    fn member_escape(&mut self, place: Place) -> Place {
+    fn member_escape(&mut self, place: BracketPosition) -> BracketPosition {
         let Some((_, letter)) = self.rest.next() else {
             self.out.push('\\');
             return place;
@@ -155,7 +157,7 @@ impl Translation<'_> {
             '<' | '>' => self.out.push(letter),
             _ => self.out.extend(['\\', letter]),
         }
-        if "dwsDWSpP".contains(letter) { Place::Member } else { place.next() }
+        if "dwsDWSpP".contains(letter) { BracketPosition::Member } else { place.next() }
     }
 
     /// `[:alpha:]`; its opening bracket has been read.

@@ -8,7 +8,7 @@ use std::{borrow::Cow, collections::HashMap};
 use regex_automata::{dfa::onepass, nfa::thompson};
 use serde_json::{Map, Value as Json};
 
-/// Places of one schema.
+/// Locations within one schema.
 const MOST_LOCATIONS: usize = 20_000;
 /// Patterns of one schema: each is compiled and kept.
 const MOST_PATTERNS: usize = 500;

@@ -11,39 +11,39 @@ use crate::{
 
 /// What a client asks the hook.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Asked {
+pub enum HookQuestion {
     /// A session begins.
     Session,
     /// A tool of a server is about to be called.
-    Call(Called),
+    Call(HookCall),
     /// Something that concerns no MCP server.
     Other,
 }
 
 /// What a hook is told of a call.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Called {
+pub struct HookCall {
     tool: String,
     server: Option<String>,
     command: Option<String>,
     url: Option<String>,
 }
 
-impl Asked {
+impl HookQuestion {
     /// Reads what a client writes to its hook.
-    pub fn read(client: Client, said: &Value) -> Asked {
+    pub fn read(client: Client, said: &Value) -> HookQuestion {
         let text = |key: &str| said.get(key).and_then(Value::as_str).map(str::to_owned);
         let event = text("hook_event_name").unwrap_or_default();
         if event == "SessionStart" {
-            return Asked::Session;
+            return HookQuestion::Session;
         }
         let context = said.get("mcp_context");
         let of_context = |key: &str| context?.get(key)?.as_str().map(str::to_owned);
         let tool = text("tool_name").unwrap_or_default();
         if client != Client::Cursor && !tool.starts_with("mcp_") && context.is_none() {
-            return Asked::Other;
+            return HookQuestion::Other;
         }
-        Asked::Call(Called {
+        HookQuestion::Call(HookCall {
             server: text("mcp_server_name").or_else(|| of_context("server_name")),
             command: text("command").or_else(|| of_context("command")).filter(|c| !c.is_empty()),
             url: text("url").or_else(|| text("mcp_server_url")).or_else(|| of_context("url")),
@@ -52,7 +52,7 @@ impl Asked {
     }
 }
 
-impl Called {
+impl HookCall {
     /// The server as the client names it.
     pub fn server(&self) -> Option<String> {
         let named = self.server.clone();
@@ -96,7 +96,7 @@ impl Called {
             // A client may tell the program alone, or all of the line in quotes of its own.
             Transport::Command { .. } => {
                 self.command.is_some()
-                    && (unquoted(&written) == unquoted(told)
+                    && (remove_quotes(&written) == remove_quotes(told)
                         || written.starts_with(&format!("{told} ")))
             }
             _ => self.url.as_deref().is_some_and(|url| slashless(url) == slashless(&written)),
@@ -112,7 +112,7 @@ fn is_called(server: &str, name: &str) -> bool {
     plain(server) == plain(name) || of_user || of_project
 }
 
-fn unquoted(line: &str) -> String {
+fn remove_quotes(line: &str) -> String {
     line.replace(['"', '\'', '\\', ' '], "")
 }
 
@@ -139,7 +139,7 @@ pub enum Answer {
 
 impl Answer {
     /// The answer as a client reads it.
-    pub fn written(&self, client: Client) -> String {
+    pub fn to_client_json(&self, client: Client) -> String {
         let answer = match (self, client) {
             // `allow` would pass over the client's own questions.
             (Answer::Pass, _) => json!({}),

@@ -8,14 +8,14 @@ use crate::{
     digest::of_value,
     file::Pieces,
     json,
-    place::{Form, Syntax},
+    locations::{FileFormat, Syntax},
     splice::{Edit, splice},
     tables,
 };
 
 /// An entry before and after it was rewritten.
 pub(super) struct Sides<'a> {
-    pub(super) form: Form,
+    pub(super) form: FileFormat,
     pub(super) keys: &'a [String],
     pub(super) original: &'a str,
     pub(super) rewritten: &'a str,

@@ -6,7 +6,7 @@ use std::ops::Range;
 use serde_json::Value;
 use toml_edit::{Item, TableLike};
 
-use super::{TOUCHED, parse, quoted, table, value_of};
+use super::{TOUCHED, parse, quote, table, value_of};
 use crate::{
     digest::of_value,
     splice::{Edit, splice},
@@ -69,7 +69,7 @@ fn pairs(text: &str, entry: &dyn TableLike, wanted: &[&str]) -> Option<Vec<Strin
 /// An inline table of texts, which is all that is kept in tables here.
 fn inline(value: &Value) -> Option<String> {
     let pair = |(key, value): (&String, &Value)| {
-        Some(format!("{} = {}", quoted(key), quoted(value.as_str()?)))
+        Some(format!("{} = {}", quote(key), quote(value.as_str()?)))
     };
     let pairs: Option<Vec<_>> = value.as_object()?.iter().map(pair).collect();
     Some(format!("{{ {} }}", pairs?.join(", ")))

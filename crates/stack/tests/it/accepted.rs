@@ -75,7 +75,7 @@ fn a_command_that_looks_like_ours_is_not_ours() {
         let configured = machine.configured();
         let one = configured.entries().next().unwrap();
         assert!(!Memory::default().is_accepted(one, &fingerprints()), "{entry}");
-        (one.wrapped.is_some(), one.transport.shown())
+        (one.wrapped.is_some(), one.transport.to_masked())
     };
     assert_eq!(seen(ours), (true, "x".into()));
     for (from, to) in [

@@ -77,8 +77,12 @@ fn told(configured: &Configured) -> String {
             let names = entry.transport.names().join(" ");
             let names = if names.is_empty() { names } else { format!(" [{names}]") };
             let kind = entry.transport.kind();
-            let _ =
-                writeln!(text, "{}{off}: {kind} {}{names}", entry.name, entry.transport.shown());
+            let _ = writeln!(
+                text,
+                "{}{off}: {kind} {}{names}",
+                entry.name,
+                entry.transport.to_masked()
+            );
         }
         let adoption = file.adopt(&plans(&file.entries), &front());
         for (entry, error) in &adoption.refused {

@@ -34,7 +34,7 @@ fn of_names_that_stand_twice_the_last_is_taken() {
     let configured = machine.configured();
     let seen: Vec<_> = configured
         .entries()
-        .map(|entry| (entry.name.as_str(), entry.is_repeated, entry.transport.shown()))
+        .map(|entry| (entry.name.as_str(), entry.is_repeated, entry.transport.to_masked()))
         .collect();
     let unclear = "neither a command nor a URL".to_owned();
     let expected =

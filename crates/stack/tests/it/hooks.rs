@@ -2,7 +2,7 @@
 //! and what they answer.
 
 use serde_json::json;
-use sluice_stack::{Answer, Asked, Client, HookFile, Hooked};
+use sluice_stack::{Answer, Client, HookFile, HookQuestion, Hooked};
 
 use crate::machine::{Machine, NOW, restore_all};
 
@@ -154,8 +154,8 @@ fn calls_are_told_by_what_each_client_says_of_them() {
     );
     let configured = machine.configured();
     let names = |client, said: serde_json::Value| -> Vec<String> {
-        match Asked::read(client, &said) {
-            Asked::Call(call) => configured
+        match HookQuestion::read(client, &said) {
+            HookQuestion::Call(call) => configured
                 .entries()
                 .filter(|entry| call.is_of(entry))
                 .map(|entry| entry.name.clone())
@@ -196,13 +196,16 @@ fn calls_are_told_by_what_each_client_says_of_them() {
 fn answers_are_in_each_clients_own_form() {
     let ask = Answer::Ask("why".into());
     let check = |client, pointer: &str, expected: &str| {
-        let written: serde_json::Value = serde_json::from_str(&ask.written(client)).unwrap();
+        let written: serde_json::Value = serde_json::from_str(&ask.to_client_json(client)).unwrap();
         assert_eq!(written.pointer(pointer).unwrap(), expected);
     };
     check(Client::ClaudeCode, "/hookSpecificOutput/permissionDecision", "ask");
     check(Client::ClaudeCode, "/hookSpecificOutput/permissionDecisionReason", "why");
     check(Client::Cursor, "/permission", "ask");
     check(Client::Gemini, "/decision", "deny");
-    assert_eq!(Answer::Pass.written(Client::Cursor), "{}");
-    assert_eq!(Answer::Tell("t".into()).written(Client::ClaudeCode), r#"{"systemMessage":"t"}"#);
+    assert_eq!(Answer::Pass.to_client_json(Client::Cursor), "{}");
+    assert_eq!(
+        Answer::Tell("t".into()).to_client_json(Client::ClaudeCode),
+        r#"{"systemMessage":"t"}"#
+    );
 }

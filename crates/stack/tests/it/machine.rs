@@ -6,12 +6,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use sluice_stack::{Adoption, Configured, Entry, Fingerprints, Front, Os, Places, Plan};
+use sluice_stack::{Adoption, Configured, Entry, Fingerprints, Folders, Front, Os, Plan};
 use sluice_testkit::Folder;
 
 pub(crate) struct Machine {
     folder: Folder,
-    pub(crate) places: Places,
+    pub(crate) places: Folders,
 }
 
 /// When everything in these tests happens.
@@ -22,7 +22,7 @@ impl Machine {
         let folder = Folder::new().unwrap();
         let home = fs::canonicalize(folder.path()).unwrap();
         fs::create_dir(home.join("code")).unwrap();
-        let places = Places {
+        let places = Folders {
             os: Os::Linux,
             config: home.join(".config"),
             claude: None,

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Request};
 use http_body_util::BodyExt as _;
 use sluice_http::{AnswerBody, SendError};
-use sluice_stdio::{Instances, Launch, Limits, OnlyChild, Program, StdioServer};
+use sluice_stdio::{Instances, Launch, Limits, OnlyChild, Program, StdioServer, Timeout};
 use sluice_testkit::Folder;
 use sluice_upstream::Upstream;
 
@@ -90,7 +90,7 @@ impl Server {
         let folder = Folder::new().unwrap();
         let record = folder.join("record").display().to_string();
         let program = Program { command, env: vec![("RECORD".into(), record)] };
-        let limits = Limits { message: MOST, patience: Some(patience) };
+        let limits = Limits { message: MOST, timeout: Some(Timeout::new(patience)) };
         let server = StdioServer::new("test", launch(), program, instances, limits);
         Server { upstream: Upstream::Stdio(server.into()), folder }
     }

@@ -86,7 +86,7 @@ pub(super) fn answer(route: &str, query: &Query) -> Option<Result<String, Raised
     let result = match route {
         "/list-packages" => Ok(list(PACKAGES)),
         "/list-classes" => query.require("package_name").map(classes_of),
-        "/list-extended-classes" => query.require("package_name").map(extended),
+        "/list-extended-classes" => query.require("package_name").map(list_extensions),
         "/list-methods" => query.require("package_name").map(methods_of),
         "/get-class-source" => query.require("class_name").and_then(find).map(source),
         "/get-class-comment" => query
@@ -104,9 +104,9 @@ pub(super) fn answer(route: &str, query: &Query) -> Option<Result<String, Raised
         "/search-references-to-class" => query.require("class_name").map(mentioning),
         "/run-package-test" => query
             .require("package_name")
-            .map(|name| tested(CLASSES.iter().filter(|class| class.package == name))),
+            .map(|name| run_tests(CLASSES.iter().filter(|class| class.package == name))),
         "/run-class-test" => {
-            query.require("class_name").and_then(find).map(|class| tested([class].into_iter()))
+            query.require("class_name").and_then(find).map(|class| run_tests([class].into_iter()))
         }
         "/export-package" => export(query),
         "/import-package" => import(query),
@@ -127,7 +127,7 @@ fn classes_of(package: &str) -> String {
     list(names)
 }
 
-fn extended(package: &str) -> String {
+fn list_extensions(package: &str) -> String {
     list(EXTENSIONS.iter().filter(|(from, _)| *from == package).map(|(_, class)| *class))
 }
 
@@ -216,7 +216,7 @@ fn places(fits: impl Fn(&Method) -> bool) -> String {
     format!("[{}]", found.join(","))
 }
 
-fn tested<'c>(classes: impl Iterator<Item = &'c Class>) -> String {
+fn run_tests<'c>(classes: impl Iterator<Item = &'c Class>) -> String {
     let tests = classes.flat_map(|class| class.methods).count();
     format!("\"{tests} ran, {tests} passed, 0 skipped, 0 expected failures, 0 failures, 0 errors\"")
 }

@@ -102,8 +102,8 @@ impl Reader<'_> {
                     }
                     Some(b'}') if is_object => self.close()?,
                     Some(b']') if !is_object => self.close()?,
-                    _ if is_object => return self.unexpected("`,` or `}`"),
-                    _ => return self.unexpected("`,` or `]`"),
+                    _ if is_object => return self.refuse_unexpected("`,` or `}`"),
+                    _ => return self.refuse_unexpected("`,` or `]`"),
                 }
             }
         }
@@ -128,7 +128,7 @@ impl Reader<'_> {
             Some(b't') => self.literal("true", Shape::True)?,
             Some(b'f') => self.literal("false", Shape::False)?,
             Some(b'n') => self.literal("null", Shape::Null)?,
-            _ => return self.unexpected("a value").map(|()| false),
+            _ => return self.refuse_unexpected("a value").map(|()| false),
         }
         Ok(false)
     }
@@ -191,7 +191,7 @@ impl Reader<'_> {
     /// Reads a key and its colon.
     fn key(&mut self) -> Result<(), Refusal> {
         if self.next_significant() != Some(b'"') {
-            return self.unexpected("a key in double quotes");
+            return self.refuse_unexpected("a key in double quotes");
         }
         let start = self.at;
         let shape = self.string()?;
@@ -200,7 +200,7 @@ impl Reader<'_> {
             self.refuse_early_repeat(start)?;
         }
         if self.next_significant() != Some(b':') {
-            return self.unexpected("`:`");
+            return self.refuse_unexpected("`:`");
         }
         self.at += 1;
         Ok(())
@@ -209,7 +209,7 @@ impl Reader<'_> {
     fn literal(&mut self, word: &'static str, shape: Shape) -> Result<(), Refusal> {
         let start = self.at;
         if !self.rest().starts_with(word.as_bytes()) {
-            return self.unexpected("a value");
+            return self.refuse_unexpected("a value");
         }
         self.at += word.len();
         self.push(shape, start);
@@ -297,7 +297,7 @@ impl Reader<'_> {
         }
     }
 
-    fn unexpected(&self, wanted: &'static str) -> Result<(), Refusal> {
+    fn refuse_unexpected(&self, wanted: &'static str) -> Result<(), Refusal> {
         self.refuse(match self.peek() {
             None => Reason::End,
             Some(b'/') => Reason::Comment,

@@ -15,10 +15,10 @@ use crate::output::{Done, FAINT, GOOD, counted, print_json, remark, visible};
 
 #[derive(Debug, Args)]
 pub(crate) struct Export {
-    /// Write web pages to this folder, which must be new, empty, or made by this command
+    /// Write web pages to this folder, which must be new, empty, or written by this command
     #[arg(long, value_name = "DIR", required = true)]
     html: PathBuf,
-    /// Only this server, by its name or slug
+    /// Only this server, by name or slug
     #[arg(long, value_name = "SERVER")]
     server: Option<String>,
     /// Print {"index", "servers", "tools"} as JSON

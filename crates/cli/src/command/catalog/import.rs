@@ -20,10 +20,10 @@ pub(crate) struct Import {
     /// Answers to `tools/list`, registries' `server.json` or lists of them, or lines of `{"server", "source", "tools"}`; `-` is standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// What the server is called whose answer does not say it [default: the file's name]
+    /// The name of a server whose file does not contain it [default: the file's name]
     #[arg(long, value_name = "NAME")]
     server: Option<String>,
-    /// Print {"servers", "new", "tools", "problems", "older", "`server_list`", "`problem_list`"} as JSON
+    /// Print {"servers", "new", "tools", "problems", "older", `"server_list"`, `"problem_list"`} as JSON
     #[arg(long)]
     json: bool,
 }

@@ -7,7 +7,7 @@ use sluice_classify::Risk;
 
 use crate::output::{BAD, FAINT, GOOD, HELD, STRONG, visible, wrapped};
 
-/// Places of a line.
+/// Columns of a line.
 const WIDTH: usize = 80;
 
 /// A page that grows from top to bottom.

@@ -9,7 +9,7 @@ use crate::output::{Done, GOOD, print_json, remark, visible};
 
 #[derive(Debug, Args)]
 pub(crate) struct Remove {
-    /// Servers that were imported, by their names or slugs
+    /// Imported servers, by name or slug
     #[arg(required = true, value_name = "SERVER")]
     servers: Vec<String>,
     /// Print {"removed": [{"server", "shipped"}]} as JSON

@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal as _};
 
 use clap::{Args, ValueEnum};
 use sluice_admin::known::KnownFound;
-use sluice_catalog::{Catalog, Found, Query, Server};
+use sluice_catalog::{Catalog, Query, SearchResults, Server};
 use sluice_classify::{Category, Risk, SignalKind};
 
 use super::page::of_risk;
@@ -25,7 +25,7 @@ const BESIDES_SERVER: usize = 22;
 
 #[derive(Debug, Args)]
 pub(crate) struct Search {
-    /// Words of a server's or tool's name; of descriptions too, where they are your own
+    /// Words in the name of a server or tool, or in an imported description
     words: Vec<String>,
     /// Only tools of this category; may be repeated
     #[arg(long, value_parser = category)]
@@ -36,10 +36,10 @@ pub(crate) struct Search {
     /// Only tools with this signal; may be repeated, then with all of them
     #[arg(long, value_parser = signal)]
     signal: Vec<SignalKind>,
-    /// Results at most
+    /// Maximum number of results
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=500))]
     limit: u16,
-    /// Results to pass over
+    /// Number of results to skip
     #[arg(long, default_value_t = 0)]
     offset: u16,
     /// Print {"servers", "tools", "more"} as JSON
@@ -113,7 +113,7 @@ fn width() -> usize {
     }
 }
 
-fn drawn(found: &Found, width: usize) -> String {
+fn drawn(found: &SearchResults, width: usize) -> String {
     let mut text = String::new();
     if !found.servers.is_empty() {
         let rows: Vec<_> = found

@@ -15,10 +15,10 @@ pub(crate) struct Show {
     /// A server by its name or slug, or one of its tools as `SERVER/TOOL`
     #[arg(value_name = "SERVER[/TOOL]")]
     what: String,
-    /// Show all tools and attack patterns, not only the worst and closest
+    /// Show all tools and attack patterns
     #[arg(long)]
     all: bool,
-    /// Print the recommended policy alone, to be saved to a file
+    /// Print only the recommended policy
     #[arg(long, conflicts_with_all = ["json", "all"])]
     policy: bool,
     /// Print all of it as JSON

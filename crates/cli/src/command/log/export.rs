@@ -37,10 +37,10 @@ const COLUMNS: [(&str, &str); 20] = [
 pub(super) struct Export {
     #[command(flatten)]
     filters: Filters,
-    /// At most so many records
+    /// The maximum number of records
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
-    /// How to write them
+    /// Output format
     #[arg(long, value_enum, default_value_t = Form::Ndjson)]
     format: Form,
     /// The same as `--format ndjson`
@@ -50,9 +50,9 @@ pub(super) struct Export {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Form {
-    /// One JSON record a line, byte for byte as it is chained
+    /// One JSON record per line, byte for byte as in the hash chain
     Ndjson,
-    /// A table with a head
+    /// A table with a header row
     Csv,
 }
 

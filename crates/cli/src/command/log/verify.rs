@@ -12,7 +12,7 @@ use crate::{
 
 #[derive(Debug, Args)]
 pub(super) struct Verify {
-    /// Print what was found as JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
 }

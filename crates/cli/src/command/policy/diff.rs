@@ -11,11 +11,11 @@ use crate::{
 
 #[derive(Debug, Args)]
 pub(crate) struct Diff {
-    /// The policy as it is
+    /// The current policy
     a: String,
-    /// The policy as it would be
+    /// The new policy
     b: String,
-    /// A saved answer to `tools/list`: compare over these tools
+    /// A saved `tools/list` result: compare these tools
     #[arg(long, value_name = "FILE")]
     tools: Option<String>,
     /// Print the differences as JSON

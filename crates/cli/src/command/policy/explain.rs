@@ -24,13 +24,13 @@ pub(crate) struct Explain {
     /// The call's arguments, a JSON object
     #[arg(long, value_name = "JSON")]
     args: Option<String>,
-    /// A saved answer to `tools/list`, for categories and schemas
+    /// A saved `tools/list` result, for categories and schemas
     #[arg(long, value_name = "FILE")]
     tools: Option<String>,
-    /// When the call is made (RFC 3339); now, unless given
+    /// The time of the call (RFC 3339) [default: now]
     #[arg(long, value_name = "TIME", value_parser = time)]
     at: Option<Timestamp>,
-    /// What a counter has used up already; may be repeated
+    /// The current value of a counter; may be repeated
     #[arg(long, value_name = "COUNTER=N", value_parser = reading)]
     used: Vec<(String, Amount)>,
     /// Print {"outcome", "rule", "message", "charges", "trace"} as JSON

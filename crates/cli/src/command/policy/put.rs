@@ -19,12 +19,12 @@ pub(crate) struct Put {
     /// The server it is for
     #[arg(value_parser = Name::new)]
     server: Name,
-    /// What grants call it by
+    /// The name that grants refer to
     #[arg(value_parser = Name::new)]
     name: Name,
     /// The policy: JSON, or YAML by its ending; `-` reads standard input
     file: String,
-    /// Print the policy as it is in force, or {"ok", "problems"}, as JSON
+    /// Print the active policy, or {"ok", "problems"}, as JSON
     #[arg(long)]
     json: bool,
 }

@@ -16,28 +16,28 @@ use crate::{
 
 #[derive(Debug, Args)]
 pub(crate) struct Add {
-    /// What to call the server
+    /// The server's name
     #[arg(value_parser = Name::new)]
     name: Name,
-    /// Where it is, such as `https://mcp.example.com/mcp`
+    /// The server's URL, such as `https://mcp.example.com/mcp`
     #[arg(long, required_unless_present = "command")]
     url: Option<String>,
-    /// A header to send it, such as 'Authorization: Bearer `env:NAME`'; a value may be `env:NAME` or `file:PATH`
+    /// A header to send, such as `Authorization: Bearer env:NAME`; a value may be `env:NAME` or `file:PATH`
     #[arg(long = "header", value_name = "NAME: VALUE")]
     headers: Vec<String>,
-    /// A variable for the command, such as KEY=`env:NAME`; a value may be `env:NAME` or `file:PATH`
+    /// A variable for the command, such as `KEY=env:NAME`; a value may be `env:NAME` or `file:PATH`
     #[arg(long = "env", value_name = "NAME=VALUE", conflicts_with = "url")]
     env: Vec<String>,
-    /// Start the command once for each session, not once for all
+    /// Start one process per session instead of one for all clients
     #[arg(long, conflicts_with = "url")]
     session: bool,
-    /// How long it may be silent before a call is given up [default: 60s]
+    /// How long the server may be silent before a call times out [default: 60s]
     #[arg(long, value_name = "SPAN")]
     timeout: Option<String>,
     /// Print the server as JSON
     #[arg(long)]
     json: bool,
-    /// A command that starts it
+    /// The server's command and its arguments
     #[arg(last = true, conflicts_with_all = ["url", "headers"])]
     command: Vec<String>,
 }

@@ -26,10 +26,10 @@ use crate::output::{Done, FAINT, GOOD, STRONG, complain, print, print_json, rema
 pub(crate) struct Adopt {
     #[command(flatten)]
     which: Which,
-    /// Also servers that do not tell their tools, with a policy by categories
+    /// Also servers whose tools cannot be listed, with a policy by category
     #[arg(long)]
     unseen: bool,
-    /// Print what changes as JSON
+    /// Print the changes as JSON
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -39,7 +39,7 @@ pub(crate) struct Adopt {
 /// Which servers are adopted.
 #[derive(Debug, Args)]
 struct Which {
-    /// Servers, by the names they have in their clients
+    /// Servers, by their names in the clients
     #[arg(value_name = "SERVER", required_unless_present_any = ["all", "client"])]
     servers: Vec<String>,
     /// Only in this client
@@ -48,7 +48,7 @@ struct Which {
     /// All servers
     #[arg(long, conflicts_with = "servers")]
     all: bool,
-    /// Also those in files of projects, which others may use too
+    /// Also servers in project files, which others may use too
     #[arg(long, conflicts_with = "servers")]
     projects: bool,
 }

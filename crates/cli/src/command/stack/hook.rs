@@ -20,16 +20,16 @@ const ALIKE: f64 = 0.6;
 
 #[derive(Debug, Args)]
 pub(crate) struct Hook {
-    /// Put the hook into Claude Code, Cursor and Gemini CLI, as far as they are used here
+    /// Install the hook in Claude Code, Cursor and Gemini CLI, as far as they are used here
     #[arg(long, group = "do")]
     install: bool,
-    /// Take it out again
+    /// Remove the hook
     #[arg(long, group = "do")]
     uninstall: bool,
-    /// Let calls to these servers pass from now on
+    /// Accept these servers: allow calls to them from now on
     #[arg(long, value_name = "SERVER", num_args = 1.., group = "do")]
     accept: Vec<String>,
-    /// Also those that are in no file, as plug-ins have them, by their names
+    /// Also accept servers that are in no file, such as those of plug-ins, by name
     #[arg(long, requires = "accept")]
     unlisted: bool,
     /// Answer a client's hook, whose question is on standard input
@@ -184,7 +184,7 @@ fn near(name: &str, known: &BTreeSet<&str>) -> String {
 fn told(machine: &Machine, entries: &[&Entry]) -> anyhow::Result<()> {
     for entry in entries {
         let file = visible(&machine.shown(&entry.file));
-        let place = fitted(&visible(&entry.transport.shown()), WIDTH);
+        let place = fitted(&visible(&entry.transport.to_masked()), WIDTH);
         remark(&format!("`{}` in {file}\n  {FAINT}{place}{FAINT:#}\n", visible(&entry.name)))?;
     }
     Ok(())

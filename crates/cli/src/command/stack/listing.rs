@@ -41,7 +41,7 @@ pub(super) async fn tools(
     let (listing, leaving) = asked.map_err(|error| failed(entry, error))?;
     let scan = Scan::of(&listing);
     leaving.end().await;
-    let scan = scan.map_err(|error| ListError::Failed(entry.scrubbed(&error.to_string())))?;
+    let scan = scan.map_err(|error| ListError::Failed(entry.scrub(&error.to_string())))?;
     let known = scan.tools().map(|(name, assessment, definition)| Tool {
         name: name.to_owned(),
         category: assessment.category.name().to_owned(),
@@ -59,7 +59,7 @@ fn failed(entry: &Entry, error: AskError) -> ListError {
         Trouble::Client(error) => error.to_string(),
         Trouble::Place(error) => error.to_string(),
     };
-    ListError::Failed(entry.scrubbed(&told))
+    ListError::Failed(entry.scrub(&told))
 }
 
 /// Fills in what clients fill in themselves: variables and folders.

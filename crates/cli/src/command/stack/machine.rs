@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::{Context as _, anyhow};
 use sluice_catalog::Catalog;
-use sluice_stack::{Configured, Fingerprints, Front, Memory, Os, Places};
+use sluice_stack::{Configured, Fingerprints, Folders, Front, Memory, Os};
 use sluice_store::{Key, Server};
 
 use crate::{
@@ -21,7 +21,7 @@ use crate::{
 const LONGEST: u64 = 64 << 20;
 
 pub(super) struct Machine {
-    pub(super) places: Places,
+    pub(super) places: Folders,
     pub(super) environment: Environment,
     /// The data directory, which is made when something is put there.
     pub(super) data: PathBuf,
@@ -156,7 +156,7 @@ pub(super) fn now() -> String {
     moment.unwrap_or_default().to_string()
 }
 
-fn places(environment: &Environment) -> anyhow::Result<Places> {
+fn places(environment: &Environment) -> anyhow::Result<Folders> {
     let home = environment
         .path("HOME")
         .filter(|home| home.is_absolute())
@@ -167,7 +167,7 @@ fn places(environment: &Environment) -> anyhow::Result<Places> {
         Os::MacOs => home.join("Library/Application Support"),
         _ => absolute("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config")),
     };
-    Ok(Places {
+    Ok(Folders {
         os,
         config,
         claude: absolute("CLAUDE_CONFIG_DIR"),

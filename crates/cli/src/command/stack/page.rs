@@ -137,7 +137,8 @@ fn servers(report: &Report<'_>, machine: &Machine) -> String {
     for (group, line) in groups.iter().zip(lines) {
         // Writing to a string cannot fail.
         let _ = writeln!(text, "{line}");
-        let place = group.entries.first().map(|entry| entry.transport.shown()).unwrap_or_default();
+        let place =
+            group.entries.first().map(|entry| entry.transport.to_masked()).unwrap_or_default();
         // The user's own name is nothing to share.
         let home = format!("{}/", machine.places.home.display());
         let place = shortened(&place.replace(&home, "~/"), WIDTH - 2);

@@ -62,7 +62,7 @@ impl Report<'_> {
             "name": group.name,
             "identity": group.identity,
             "transport": first.map(|entry| entry.transport.kind()),
-            "place": first.map(|entry| entry.transport.shown()),
+            "place": first.map(|entry| entry.transport.to_masked()),
             "advice": group.advice.name(),
             "adopted": group.is_adopted(),
             "registered": group.registered,

@@ -13,10 +13,10 @@ use crate::output::{
 
 #[derive(Debug, Args)]
 pub(crate) struct Restore {
-    /// Show what would be put back, and write nothing
+    /// Show what would be restored, and write nothing
     #[arg(long)]
     dry_run: bool,
-    /// Print what is done as JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
 }

@@ -76,7 +76,7 @@ impl Lowering<'_> {
             if let Takes::Boolean(test) = operator.takes {
                 return Some(test(true));
             }
-            let wanted = wanted(operator.takes);
+            let wanted = expected_value(operator.takes);
             let message =
                 format!("`{}` needs {wanted} as its `value`, and has none", operator.name);
             self.problems.add(node.span, message);
@@ -188,7 +188,7 @@ impl Lowering<'_> {
         if matches!(value.content, Content::Reported) {
             return None;
         }
-        let wanted = wanted(operator.takes);
+        let wanted = expected_value(operator.takes);
         let message =
             format!("`{}` needs {wanted} as its `value`, found {}", operator.name, value.kind());
         let is_list_operator =
@@ -210,7 +210,7 @@ impl Lowering<'_> {
     }
 }
 
-fn wanted(takes: Takes) -> &'static str {
+fn expected_value(takes: Takes) -> &'static str {
     match takes {
         Takes::Scalar(_) => "a string, number or boolean",
         Takes::Scalars(_) | Takes::Directories | Takes::Hosts => "a list",

@@ -49,7 +49,7 @@ impl Lowering<'_> {
             message: rule.message(text(node, "on_deny")),
             counter: counter?.into(),
         };
-        self.numbered(limit, node.span)
+        self.number_counter(limit, node.span)
     }
 
     fn counter<'n>(&mut self, node: &'n Node) -> Option<&'n str> {
@@ -77,7 +77,7 @@ impl Lowering<'_> {
             message: rule.message(None),
             counter: counter.into(),
         };
-        self.numbered(limit, node.span)
+        self.number_counter(limit, node.span)
     }
 
     /// Reads `10/minute`.
@@ -100,7 +100,7 @@ impl Lowering<'_> {
     }
 
     /// Gives the limit its counter's number, once it agrees with earlier uses.
-    fn numbered(&mut self, mut limit: Limit, span: Span) -> Option<Limit> {
+    fn number_counter(&mut self, mut limit: Limit, span: Span) -> Option<Limit> {
         let next = u32::try_from(self.counters.len()).ok()?;
         let first = self
             .counters

@@ -39,7 +39,7 @@ impl Reader<'_> {
         if siblings.len() < FEW {
             for &(other, sibling) in siblings {
                 if other == digest && self.name(sibling) == name {
-                    return repeated(start, name);
+                    return refuse_repeated(start, name);
                 }
             }
         }
@@ -71,7 +71,7 @@ impl Reader<'_> {
             None => Ok(()),
             Some(index) => {
                 let start = self.nodes.get(index as usize).map_or(0, |node| node.start as usize);
-                repeated(start, self.name(index))
+                refuse_repeated(start, self.name(index))
             }
         }
     }
@@ -87,7 +87,7 @@ impl Reader<'_> {
     }
 }
 
-fn repeated(offset: usize, name: &str) -> Result<(), Refusal> {
+fn refuse_repeated(offset: usize, name: &str) -> Result<(), Refusal> {
     let shown: String = name.chars().take(64).collect();
     Err(Refusal { offset, reason: Reason::DuplicateKey(shown) })
 }

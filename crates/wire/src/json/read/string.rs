@@ -15,11 +15,11 @@ impl Reader<'_> {
             self.at += 1;
             return Ok(Shape::Plain);
         }
-        self.escaped(opening)
+        self.read_escaped(opening)
     }
 
     /// Decodes the string that begins at `opening`, its first escape being next.
-    fn escaped(&mut self, opening: usize) -> Result<Shape, Refusal> {
+    fn read_escaped(&mut self, opening: usize) -> Result<Shape, Refusal> {
         let from = self.decoded.len();
         let mut copied = opening + 1;
         loop {

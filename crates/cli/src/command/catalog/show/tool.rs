@@ -50,7 +50,7 @@ pub(super) fn page(
     for line in format!("{entry:#}").lines() {
         page.lines(&visible(line));
     }
-    related(&mut page, tool, &catalog.tools(server)?, &catalog.related(server, tool)?);
+    related_tools(&mut page, tool, &catalog.tools(server)?, &catalog.related_tools(server, tool)?);
     Ok(page.finish())
 }
 
@@ -104,7 +104,7 @@ fn attacks(page: &mut Page, tool: &Tool, all: bool) {
     }
 }
 
-fn related(page: &mut Page, tool: &Tool, siblings: &[Tool], elsewhere: &[Hit]) {
+fn related_tools(page: &mut Page, tool: &Tool, siblings: &[Tool], elsewhere: &[Hit]) {
     page.heading("Related tools");
     let others: Vec<String> = siblings
         .iter()

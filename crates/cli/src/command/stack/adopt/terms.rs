@@ -115,7 +115,7 @@ struct Asked {
 fn may_be_started(servers: &[&Entry]) -> anyhow::Result<bool> {
     remark("These are in files of projects, and asking them what tools they have starts them:\n")?;
     for entry in servers {
-        let line = format!("{}: {}", visible(&entry.name), visible(&entry.transport.shown()));
+        let line = format!("{}: {}", visible(&entry.name), visible(&entry.transport.to_masked()));
         remark(&format!("  {}\n", fitted(&line, WIDTH)))?;
     }
     is_yes("Start them?")

@@ -15,7 +15,8 @@ use std::{
 use anyhow::{Context as _, anyhow};
 use serde_json::Value;
 use sluice_stack::{
-    Answer, Asked, Called, Client, Configured, Entry, Fingerprints, HookFile, Memory, Problem,
+    Answer, Client, Configured, Entry, Fingerprints, HookCall, HookFile, HookQuestion, Memory,
+    Problem,
 };
 
 use crate::{
@@ -70,7 +71,7 @@ fn answer(machine: &Machine, client: &str) -> anyhow::Result<String> {
         folders: &folders,
         client,
     };
-    Ok(check.answer(&Asked::read(client, &said)).written(client))
+    Ok(check.answer(&HookQuestion::read(client, &said)).to_client_json(client))
 }
 
 /// The folders that a client works in: what holds in any of them is what matters.
@@ -95,11 +96,11 @@ struct Check<'a> {
 }
 
 impl Check<'_> {
-    fn answer(&self, asked: &Asked) -> Answer {
+    fn answer(&self, asked: &HookQuestion) -> Answer {
         match asked {
-            Asked::Other => Answer::Pass,
-            Asked::Session => self.told(),
-            Asked::Call(call) => self.asked(call),
+            HookQuestion::Other => Answer::Pass,
+            HookQuestion::Session => self.told(),
+            HookQuestion::Call(call) => self.asked(call),
         }
     }
 
@@ -146,7 +147,7 @@ impl Check<'_> {
         ))
     }
 
-    fn asked(&self, call: &Called) -> Answer {
+    fn asked(&self, call: &HookCall) -> Answer {
         if let Some(problem) = self.problem() {
             return Answer::Ask(self.unread(problem));
         }

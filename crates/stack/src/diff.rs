@@ -8,20 +8,20 @@ use serde_json::{Map, Value};
 use crate::{
     entry::{HEADER_KEYS, URL_KEYS},
     guarded::{Guarded, MASK},
-    json::quoted,
-    place::Syntax,
+    json::quote,
+    locations::Syntax,
 };
 
 /// Columns of a line of arguments.
 const WIDTH: usize = 72;
 
 /// The lines of one entry, before and after.
-pub(crate) fn diff(syntax: Syntax, keys: &[String], sides: [Option<Value>; 2]) -> String {
+pub(crate) fn diff_entry(syntax: Syntax, keys: &[String], sides: [Option<Value>; 2]) -> String {
     let [before, after] = sides.map(|side| lines(syntax, &side.unwrap_or_default()));
     // What leads to an entry is shown as a path; a key may be any text.
     let path: Vec<_> = keys.iter().map(|key| key.replace(char::is_control, "?")).collect();
     let mut text = format!("@@ {} @@\n", path.join("."));
-    for (sign, line) in compared(&before, &after) {
+    for (sign, line) in compare_lines(&before, &after) {
         // Writing to a string cannot fail.
         let _ = writeln!(text, "{sign} {line}");
     }
@@ -30,7 +30,7 @@ pub(crate) fn diff(syntax: Syntax, keys: &[String], sides: [Option<Value>; 2]) -
 
 /// Lines of both sides: those before the first difference and after the last are
 /// shown once.
-fn compared<'l>(before: &'l [String], after: &'l [String]) -> Vec<(char, &'l str)> {
+fn compare_lines<'l>(before: &'l [String], after: &'l [String]) -> Vec<(char, &'l str)> {
     let same = before.iter().zip(after).take_while(|(a, b)| a == b).count();
     let left = before.len().min(after.len()) - same;
     let tail =
@@ -55,11 +55,11 @@ fn lines(syntax: Syntax, entry: &Value) -> Vec<String> {
     let mut lines = Vec::new();
     for (key, value) in members {
         let name = match syntax {
-            Syntax::Json => format!("{}: ", quoted(key)),
+            Syntax::Json => format!("{}: ", quote(key)),
             Syntax::Toml => format!("{key} = "),
         };
         match (key.as_str(), value) {
-            ("args", Value::Array(items)) => lines.extend(filled(&name, items)),
+            ("args", Value::Array(items)) => lines.extend(wrap_arguments(&name, items)),
             _ => lines.push(format!("{name}{}", single(key, value))),
         }
     }
@@ -70,28 +70,28 @@ fn lines(syntax: Syntax, entry: &Value) -> Vec<String> {
 fn single(key: &str, value: &Value) -> String {
     match value {
         Value::String(text) if ["command", "path"].contains(&key) => {
-            quoted(Guarded::program(text.as_str()).shown())
+            quote(Guarded::program(text.as_str()).as_masked())
         }
         Value::String(text) if URL_KEYS.contains(&key) => {
-            quoted(Guarded::url(text.as_str()).shown())
+            quote(Guarded::url(text.as_str()).as_masked())
         }
         Value::String(text) if ["type", "cwd", "bearer_token_env_var"].contains(&key) => {
-            quoted(text)
+            quote(text)
         }
         Value::Bool(_) | Value::Null => value.to_string(),
         Value::Array(items) if key == "env_vars" => Value::Array(items.clone()).to_string(),
         Value::Object(members) if key == "env" || HEADER_KEYS.contains(&key) => {
             let pairs: Vec<_> =
-                members.keys().map(|name| format!("{}: {MASK}", quoted(name))).collect();
+                members.keys().map(|name| format!("{}: {MASK}", quote(name))).collect();
             if pairs.is_empty() { "{}".into() } else { format!("{{ {} }}", pairs.join(", ")) }
         }
         // Zed once kept program and arguments one level deeper.
         Value::Object(members) if key == "command" => {
             let inner = members.iter().map(|(key, value)| match (key.as_str(), value) {
                 ("args", Value::Array(items)) => {
-                    format!("{}: [{}]", quoted(key), masked(items).join(", "))
+                    format!("{}: [{}]", quote(key), mask_arguments(items).join(", "))
                 }
-                _ => format!("{}: {}", quoted(key), single(key, value)),
+                _ => format!("{}: {}", quote(key), single(key, value)),
             });
             format!("{{ {} }}", inner.collect::<Vec<_>>().join(", "))
         }
@@ -100,19 +100,19 @@ fn single(key: &str, value: &Value) -> String {
     }
 }
 
-fn masked(items: &[Value]) -> Vec<String> {
+fn mask_arguments(items: &[Value]) -> Vec<String> {
     let texts: Vec<String> = items
         .iter()
         .map(|item| item.as_str().map_or_else(|| item.to_string(), str::to_owned))
         .collect();
-    Guarded::arguments(&texts).iter().map(|one| quoted(one.shown())).collect()
+    Guarded::arguments(&texts).iter().map(|one| quote(one.as_masked())).collect()
 }
 
 /// Arguments, as many on a line as fit.
-fn filled(name: &str, items: &[Value]) -> Vec<String> {
+fn wrap_arguments(name: &str, items: &[Value]) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = format!("{name}[");
-    let shown = masked(items);
+    let shown = mask_arguments(items);
     for (index, word) in shown.iter().enumerate() {
         let comma = if index + 1 < shown.len() { "," } else { "]" };
         let is_first = line.ends_with('[') || line.trim().is_empty();

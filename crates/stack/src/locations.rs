@@ -1,7 +1,7 @@
 //! Where clients keep their files, on each system.
 //!
 //! The table is data; which of its rows hold for a machine follows from the
-//! [`Places`] it is given, so that all of it can be tried on any system.
+//! [`Folders`] it is given, so that all of it can be tried on any system.
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ pub enum Os {
 
 /// The folders of a machine and its user that files are looked for in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Places {
+pub struct Folders {
     pub os: Os,
     pub home: PathBuf,
     /// Where programs keep their settings: `~/.config`, `~/Library/Application
@@ -37,12 +37,12 @@ pub struct Candidate {
     pub client: Client,
     pub path: PathBuf,
     pub scope: Scope,
-    pub(crate) form: Form,
+    pub(crate) form: FileFormat,
 }
 
 /// How a file is written, and where in it servers are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Form {
+pub(crate) struct FileFormat {
     pub(crate) syntax: Syntax,
     /// Keys that lead to objects of servers; `*` is any key.
     pub(crate) roots: &'static [&'static [&'static str]],
@@ -74,19 +74,21 @@ struct Row {
     client: Client,
     base: Base,
     path: &'static str,
-    form: Form,
+    form: FileFormat,
 }
 
-const MCP_SERVERS: Form = Form { syntax: Syntax::Json, roots: &[&["mcpServers"]] };
-const CLAUDE: Form =
-    Form { syntax: Syntax::Json, roots: &[&["mcpServers"], &["projects", "*", "mcpServers"]] };
-const SERVERS: Form = Form { syntax: Syntax::Json, roots: &[&["servers"]] };
-const SETTINGS: Form =
-    Form { syntax: Syntax::Json, roots: &[&["mcp", "servers"], &["mcp.servers"]] };
-const CONTEXT: Form = Form { syntax: Syntax::Json, roots: &[&["context_servers"]] };
-const TABLES: Form = Form { syntax: Syntax::Toml, roots: &[&["mcp_servers"]] };
+const MCP_SERVERS: FileFormat = FileFormat { syntax: Syntax::Json, roots: &[&["mcpServers"]] };
+const CLAUDE: FileFormat = FileFormat {
+    syntax: Syntax::Json,
+    roots: &[&["mcpServers"], &["projects", "*", "mcpServers"]],
+};
+const SERVERS: FileFormat = FileFormat { syntax: Syntax::Json, roots: &[&["servers"]] };
+const SETTINGS: FileFormat =
+    FileFormat { syntax: Syntax::Json, roots: &[&["mcp", "servers"], &["mcp.servers"]] };
+const CONTEXT: FileFormat = FileFormat { syntax: Syntax::Json, roots: &[&["context_servers"]] };
+const TABLES: FileFormat = FileFormat { syntax: Syntax::Toml, roots: &[&["mcp_servers"]] };
 
-const fn row(client: Client, base: Base, path: &'static str, form: Form) -> Row {
+const fn row(client: Client, base: Base, path: &'static str, form: FileFormat) -> Row {
     Row { client, base, path, form }
 }
 
@@ -113,7 +115,7 @@ const TABLE: [Row; 18] = [
 
 /// The file of a client that people are told to edit, and its form: the user's own,
 /// else that of a folder. Where its folder differs by system, it is the name alone.
-pub(crate) fn usual_file(client: Client) -> (String, Form) {
+pub(crate) fn usual_file(client: Client) -> (String, FileFormat) {
     let rank = |base| match base {
         Base::Home | Base::Claude | Base::Codex | Base::DotConfig => 0,
         Base::Work => 1,
@@ -136,7 +138,7 @@ pub(crate) fn usual_file(client: Client) -> (String, Form) {
 /// Folders above the user's that are looked at, if no repository begins before.
 const HIGHEST: usize = 32;
 
-impl Places {
+impl Folders {
     /// The files that there may be, in the order of the table.
     pub fn candidates(&self) -> Vec<Candidate> {
         let work = self.work();
@@ -198,10 +200,10 @@ impl Places {
 mod tests {
     use std::path::PathBuf;
 
-    use super::{Os, Places};
+    use super::{Folders, Os};
 
-    fn places(os: Os, config: &str) -> Places {
-        Places {
+    fn places(os: Os, config: &str) -> Folders {
+        Folders {
             os,
             home: "/h".into(),
             config: config.into(),
@@ -211,7 +213,7 @@ mod tests {
         }
     }
 
-    fn paths(places: &Places) -> Vec<String> {
+    fn paths(places: &Folders) -> Vec<String> {
         places.candidates().into_iter().map(|one| one.path.display().to_string()).collect()
     }
 
@@ -256,7 +258,7 @@ mod tests {
     #[test]
     fn folders_that_variables_name_are_used_instead() {
         let claude = Some(PathBuf::from("/c"));
-        let moved = Places { claude, codex: Some("/x".into()), ..places(Os::Linux, "/h/.config") };
+        let moved = Folders { claude, codex: Some("/x".into()), ..places(Os::Linux, "/h/.config") };
         let paths = paths(&moved);
         assert!(
             paths.contains(&"/c/.claude.json".into()) && paths.contains(&"/x/config.toml".into())
@@ -265,7 +267,7 @@ mod tests {
 
     #[test]
     fn a_file_that_two_rows_name_is_looked_at_once() {
-        let at_home = Places { folder: "/h".into(), ..places(Os::Linux, "/h/.config") };
+        let at_home = Folders { folder: "/h".into(), ..places(Os::Linux, "/h/.config") };
         let paths = paths(&at_home);
         assert_eq!(paths.iter().filter(|path| *path == "/h/.cursor/mcp.json").count(), 1);
     }

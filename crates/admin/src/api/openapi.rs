@@ -1,0 +1,167 @@
+//! The OpenAPI document. Each handler describes its own operation and the router
+//! collects them; what all operations have in common is added here.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use axum::{Extension, http::header, response::IntoResponse};
+use utoipa::{
+    IntoResponses, PartialSchema as _, ToSchema as _,
+    openapi::{
+        Components, Content, Header, Info, License, OpenApi, OpenApiBuilder, Ref, RefOr, Response,
+        ResponseBuilder,
+        path::{Operation, PathItem},
+        schema::ObjectBuilder,
+        security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme},
+        tag::{Tag, TagBuilder},
+    },
+};
+
+use super::problem::{PolicyProblem, ProblemDetails, ProblemKind, ProblemType};
+
+/// The name of the security scheme.
+const ADMIN_TOKEN: &str = "admin_token";
+
+const TAGS: [(&str, &str); 7] = [
+    ("servers", "MCP servers and their tools"),
+    ("policies", "Policies attached to servers"),
+    ("grants", "Tokens that clients call servers with"),
+    ("approvals", "Calls that wait for a person's decision"),
+    ("audit", "The audit log"),
+    ("catalog", "Published servers and tools, with their assessment"),
+    ("status", "The state of the gateway, and this document"),
+];
+
+/// Declares a type for each status of a problem, to be named among the responses
+/// of an operation, and `list_problem_responses` with all of them.
+macro_rules! problem_responses {
+    ($($name:ident = $status:literal, $description:literal;)*) => {
+        $(
+            #[doc = $description]
+            pub(super) enum $name {}
+
+            impl IntoResponses for $name {
+                fn responses() -> BTreeMap<String, RefOr<Response>> {
+                    let response = Ref::from_response_name(stringify!($name));
+                    BTreeMap::from([($status.to_string(), RefOr::Ref(response))])
+                }
+            }
+        )*
+
+        /// The status and the description of each, by name.
+        fn list_problem_responses() -> Vec<(&'static str, u16, &'static str)> {
+            vec![$((stringify!($name), $status, $description)),*]
+        }
+    };
+}
+
+problem_responses! {
+    BadRequest = 400, "The path, the query, a header or the body cannot be read.";
+    Unauthorized = 401, "The admin token is missing or wrong.";
+    Forbidden = 403, "The `Host` or `Origin` is not allowed, or the request would change a server that is started as a command.";
+    NotFound = 404, "There is no such object.";
+    Conflict = 409, "The object is declared in the configuration file, the name is taken, the grant was revoked, or the gateway could not apply the change, which was undone.";
+    PreconditionFailed = 412, "`If-Match` or `If-None-Match` does not hold.";
+    ContentTooLarge = 413, "The body is too long.";
+    UnsupportedMediaType = 415, "The content type is not accepted.";
+    UnprocessableContent = 422, "A value is not valid, or the policy has problems.";
+    InternalServerError = 500, "The store or the catalogue failed.";
+    BadGateway = 502, "The tools of the server cannot be listed.";
+    ServiceUnavailable = 503, "The store accepts no requests at the moment.";
+}
+
+/// The document before any operation is added.
+pub(super) fn describe_api() -> OpenApi {
+    let info = Info::builder()
+        .title("Sluicegate admin API")
+        .version(env!("CARGO_PKG_VERSION"))
+        .description(Some("Manages the servers, policies and grants of a gateway, and reads its audit log. See docs/reference/api.md."))
+        .license(Some(License::builder().name("Apache-2.0").identifier(Some("Apache-2.0")).build()));
+    OpenApiBuilder::new()
+        .info(info)
+        .components(Some(describe_components()))
+        .security(Some([SecurityRequirement::new(ADMIN_TOKEN, Vec::<String>::new())]))
+        .tags(Some(TAGS.map(describe_tag)))
+        .build()
+}
+
+fn describe_tag((name, description): (&str, &str)) -> Tag {
+    TagBuilder::new().name(name).description(Some(description)).build()
+}
+
+fn describe_components() -> Components {
+    let mut components = Components::new();
+    let mut schemas = vec![
+        (ProblemDetails::name().into_owned(), ProblemDetails::schema()),
+        (ProblemType::name().into_owned(), ProblemType::schema()),
+        (PolicyProblem::name().into_owned(), PolicyProblem::schema()),
+    ];
+    components.schemas.extend(schemas.drain(..));
+    for (name, status, description) in list_problem_responses() {
+        let response = describe_problem(status, description);
+        components.responses.insert(name.to_owned(), response.into());
+    }
+    let bearer = Http::builder()
+        .scheme(HttpAuthScheme::Bearer)
+        .description(Some("The admin token, which is in `admin-token` of the data directory."));
+    let scheme = SecurityScheme::Http(bearer.build());
+    components.security_schemes.insert(ADMIN_TOKEN.to_owned(), scheme.into());
+    components
+}
+
+fn describe_problem(status: u16, description: &str) -> Response {
+    let kinds = ProblemKind::ALL.into_iter().filter(|kind| kind.status() == status);
+    let codes: Vec<_> = kinds.map(|kind| format!("`{}`", kind.code())).collect();
+    let description = format!("{description} The problem type ends in {}.", codes.join(" or "));
+    let details = Ref::from_schema_name(ProblemDetails::name());
+    let response = ResponseBuilder::new()
+        .description(description)
+        .content("application/problem+json", Content::new(Some(details)));
+    if status == 401 {
+        response.header("WWW-Authenticate", describe_header("`Bearer`.")).build()
+    } else {
+        response.build()
+    }
+}
+
+fn describe_header(description: &str) -> Header {
+    let text = ObjectBuilder::new().schema_type(utoipa::openapi::schema::Type::String);
+    let mut header = Header::new(text);
+    header.description = Some(description.to_owned());
+    header
+}
+
+/// Adds the responses that any request can get: the checks of `Host`, `Origin`
+/// and the token come before every handler.
+pub(super) fn add_common_responses(document: &mut OpenApi) {
+    for item in document.paths.paths.values_mut() {
+        for operation in list_operations(item) {
+            let mut common = BadRequest::responses();
+            common.append(&mut Forbidden::responses());
+            // An operation that needs no token says so itself.
+            if operation.security.is_none() {
+                common.append(&mut Unauthorized::responses());
+            }
+            operation.responses.responses.append(&mut common);
+        }
+    }
+}
+
+fn list_operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
+    let PathItem { get, put, post, delete, patch, .. } = item;
+    [get, put, post, delete, patch].into_iter().flatten()
+}
+
+/// Show this document
+///
+/// The OpenAPI 3.1 document of the running gateway.
+#[utoipa::path(
+    get,
+    path = "/openapi.json",
+    operation_id = "show_openapi",
+    tag = "status",
+    responses((status = 200, description = "The OpenAPI document", body = Object, content_type = "application/json")),
+)]
+pub(super) async fn show(Extension(document): Extension<Arc<OpenApi>>) -> impl IntoResponse {
+    let text = document.to_pretty_json().unwrap_or_default() + "\n";
+    ([(header::CONTENT_TYPE, "application/json")], text)
+}

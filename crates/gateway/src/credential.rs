@@ -1,0 +1,59 @@
+//! The gateway's own credential at a server: where headers of a server's definition
+//! become a credential, and where a credential becomes headers of a request.
+//!
+//! A client's credential never becomes one of these: `identify` reads it, and nothing
+//! passes it on.
+
+use std::fmt;
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+use sluice_store::Transport;
+
+/// What the gateway shows a server so that its requests are accepted.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) enum Credential {
+    /// The same headers with every request; none at all for servers without a credential.
+    Static(HeaderMap),
+}
+
+impl fmt::Debug for Credential {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Credential(…)")
+    }
+}
+
+impl Credential {
+    /// The credential in a server's definition, or what is wrong with it.
+    pub(crate) fn read(transport: &Transport) -> Result<Credential, String> {
+        let mut headers = HeaderMap::new();
+        let Transport::Http { headers: declared, .. } = transport else {
+            return Ok(Credential::Static(headers));
+        };
+        for (name, value) in declared {
+            let parsed = HeaderName::try_from(name.as_str())
+                .map_err(|_| format!("`{name}` is no header name"))?;
+            let mut value = HeaderValue::try_from(value.expose()).map_err(|_| {
+                format!("the value of header `{name}` has characters that no header can carry")
+            })?;
+            value.set_sensitive(true);
+            headers.insert(parsed, value);
+        }
+        Ok(Credential::Static(headers))
+    }
+
+    /// Puts the credential into the headers of a request, in the place of whatever had
+    /// these names before.
+    pub(crate) fn add_to(&self, request: &mut HeaderMap) {
+        let Credential::Static(headers) = self;
+        for (name, value) in headers {
+            request.insert(name.clone(), value.clone());
+        }
+    }
+
+    /// The credential as headers alone.
+    pub(crate) fn to_headers(&self) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        self.add_to(&mut headers);
+        headers
+    }
+}

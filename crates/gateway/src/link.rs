@@ -1,0 +1,228 @@
+//! One server as the gateway reaches it: its definition, and apart from that its state.
+//!
+//! A definition is immutable and replaced whole when the configuration changes. The
+//! state is everything that was found out or opened: it is taken over by the next
+//! definition as long as that describes the same endpoint, so that a new time-out costs
+//! neither learnt tools nor connections nor sessions. With another credential the
+//! connections and the tools stay; streams and the sessions of the bridge begin again,
+//! because they were opened with the one before.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use sluice_bridge::{Bridge, Caller, Offer};
+use sluice_builtin::Endpoint;
+use sluice_http::{AnswerBody, HttpUpstream, SendError, address::Reach};
+use sluice_stdio::{self as stdio, StdioServer};
+use sluice_store::{Instances, Secret, Server, Source, Start, Transport};
+use sluice_upstream::Upstream;
+use sluice_wire::mcp::Era;
+
+use crate::{
+    assess::Tools,
+    credential::Credential,
+    settings::Settings,
+    snapshot::{ApplyError, Builtins},
+    subscriptions::Hub,
+};
+
+/// A server's definition, with the state behind it.
+#[derive(Debug)]
+pub(crate) struct Link {
+    pub(crate) server: Server,
+    pub(crate) name: Arc<str>,
+    pub(crate) credential: Credential,
+    pub(crate) timeout: Duration,
+    pub(crate) state: Arc<LinkState>,
+}
+
+/// What outlives a change of the definition.
+///
+/// Which protocol the server speaks is a fact of this state: the transport and the
+/// HTTP version are found out by `upstream`, the era by `bridge`, each once and again
+/// when the server fails in what it spoke before.
+#[derive(Debug)]
+pub(crate) struct LinkState {
+    /// The endpoint, with its connections or processes.
+    pub(crate) upstream: Upstream,
+    /// For clients of an era that the server does not speak, with their sessions.
+    /// Servers of our own speak both.
+    pub(crate) bridge: Option<Bridge>,
+    pub(crate) tools: Arc<Tools>,
+    /// Subscriptions that clients share.
+    pub(crate) hub: Hub,
+}
+
+impl Link {
+    /// The link for a definition; what the one before knows of the same endpoint is
+    /// taken over.
+    pub(crate) fn build(
+        server: &Server,
+        before: Option<&Arc<Link>>,
+        settings: &Settings,
+        builtins: &Builtins,
+    ) -> Result<Arc<Link>, ApplyError> {
+        if let Some(before) = before.filter(|before| before.server == *server) {
+            return Ok(Arc::clone(before));
+        }
+        let credential = read_credential(server)?;
+        let state = match before.filter(|before| is_same_endpoint(&before.server, server)) {
+            Some(before) if before.credential == credential => Arc::clone(&before.state),
+            Some(before) => Arc::new(before.state.begin_again(server)),
+            None => Arc::new(LinkState::new(server, build_upstream(server, settings, builtins)?)),
+        };
+        Ok(Arc::new(Link::define(server, credential, state)))
+    }
+
+    /// The link to a server that is reached in this way.
+    pub(crate) fn over(server: &Server, upstream: Upstream) -> Result<Link, ApplyError> {
+        let state = Arc::new(LinkState::new(server, upstream));
+        Ok(Link::define(server, read_credential(server)?, state))
+    }
+
+    fn define(server: &Server, credential: Credential, state: Arc<LinkState>) -> Link {
+        Link {
+            server: server.clone(),
+            name: server.name.as_str().into(),
+            credential,
+            timeout: server.timeout,
+            state,
+        }
+    }
+
+    /// Whether two definitions are of the same endpoint under the same credential, with
+    /// one state.
+    pub(crate) fn shares_state(&self, other: &Link) -> bool {
+        Arc::ptr_eq(&self.state, &other.state)
+    }
+
+    /// Puts this definition in force: starts what is to run from the beginning, and
+    /// tells a state that is taken over what has changed.
+    pub(crate) fn take_effect(&self, before: Option<&Link>) {
+        if let Upstream::Stdio(child) = &self.state.upstream {
+            child.set_timeout(self.timeout);
+            let is_started =
+                before.is_some_and(|before| before.shares_state(self) && starts_up(&before.server));
+            if starts_up(&self.server) && !is_started {
+                let child = Arc::clone(child);
+                tokio::spawn(async move { child.begin().await });
+            }
+        }
+        if before.is_some_and(|before| before.credential != self.credential) {
+            // Another credential may be shown other tools.
+            self.state.tools.suspect();
+        }
+    }
+
+    /// Sends a request of this era, to a server of whichever.
+    pub(crate) async fn send(
+        &self,
+        era: Era,
+        request: Box<Request<Bytes>>,
+        caller: impl FnOnce() -> Caller,
+    ) -> Result<Response<AnswerBody>, SendError> {
+        match &self.state.bridge {
+            Some(bridge) => bridge.send(era, request, caller).await,
+            None => self.state.upstream.send(request).await,
+        }
+    }
+}
+
+impl LinkState {
+    fn new(server: &Server, upstream: Upstream) -> LinkState {
+        LinkState::with(server, upstream, Arc::default())
+    }
+
+    /// The state of the same endpoint for another credential.
+    fn begin_again(&self, server: &Server) -> LinkState {
+        LinkState::with(server, self.upstream.clone(), Arc::clone(&self.tools))
+    }
+
+    fn with(server: &Server, upstream: Upstream, tools: Arc<Tools>) -> LinkState {
+        let offer = match server.bridge {
+            sluice_store::Bridge::OwnEra => Offer::OwnEra,
+            sluice_store::Bridge::Modern => Offer::Modern,
+        };
+        let speaks_both = matches!(upstream, Upstream::Builtin(_));
+        LinkState {
+            bridge: (!speaks_both).then(|| Bridge::new(upstream.clone(), offer)),
+            upstream,
+            tools,
+            hub: Hub::default(),
+        }
+    }
+}
+
+fn apply_error(server: &Server, reason: String) -> ApplyError {
+    ApplyError::Server { server: server.name.as_str().into(), reason }
+}
+
+fn read_credential(server: &Server) -> Result<Credential, ApplyError> {
+    Credential::read(&server.transport).map_err(|reason| apply_error(server, reason))
+}
+
+fn starts_up(server: &Server) -> bool {
+    matches!(server.transport, Transport::Command { start: Start::Up, .. })
+}
+
+/// Whether two definitions reach the same server in the same way.
+fn is_same_endpoint(a: &Server, b: &Server) -> bool {
+    let is_same_transport = match (&a.transport, &b.transport) {
+        (Transport::Http { url: a, .. }, Transport::Http { url: b, .. }) => a == b,
+        (
+            Transport::Command { command: a, env: a_env, instances: a_instances, .. },
+            Transport::Command { command: b, env: b_env, instances: b_instances, .. },
+        ) => a == b && a_env == b_env && a_instances == b_instances,
+        (a, b) => a == b,
+    };
+    // Only the file may name this machine, so the same URL may be out of reach elsewhere.
+    is_same_transport && a.name == b.name && a.source == b.source && a.bridge == b.bridge
+}
+
+fn build_upstream(
+    server: &Server,
+    settings: &Settings,
+    builtins: &Builtins,
+) -> Result<Upstream, ApplyError> {
+    let failed = |reason: String| apply_error(server, reason);
+    match &server.transport {
+        Transport::Http { url, .. } => {
+            // Only the file of whoever runs this machine may name the machine itself.
+            let reach = &settings.reach;
+            let loopback = reach.loopback || server.source == Source::File;
+            let reach = Reach { loopback, ..reach.clone() };
+            let upstream = HttpUpstream::new(url, reach);
+            Ok(Upstream::Http(upstream.map_err(|error| failed(error.to_string()))?))
+        }
+        Transport::Builtin { name, options } => {
+            let make = builtins.get(name.as_str());
+            let make =
+                make.ok_or_else(|| failed(format!("there is no built-in server `{name}`")))?;
+            Ok(Upstream::Builtin(Endpoint::new(make(options).map_err(failed)?)))
+        }
+        Transport::Command { command, env, instances, .. } => {
+            Ok(Upstream::Stdio(build_stdio(server, settings, command, env, *instances)))
+        }
+    }
+}
+
+/// A server that is a command; nothing is started yet.
+fn build_stdio(
+    server: &Server,
+    settings: &Settings,
+    command: &[String],
+    env: &[(String, Secret)],
+    instances: Instances,
+) -> Arc<StdioServer> {
+    let env = env.iter().map(|(name, value)| (name.clone(), value.expose().to_owned())).collect();
+    let program = stdio::Program { command: command.to_vec(), env };
+    let instances = match instances {
+        Instances::Shared => stdio::Instances::Shared,
+        Instances::Session => stdio::Instances::Session,
+    };
+    let launch = settings.launch.clone();
+    let timeout = Some(stdio::Timeout::new(server.timeout));
+    let limits = stdio::Limits { message: settings.answer, timeout };
+    Arc::new(StdioServer::new(server.name.as_str(), launch, program, instances, limits))
+}
