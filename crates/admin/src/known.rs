@@ -12,7 +12,8 @@ use sluice_policy::{ToolSeen, suggest_entry, suggest_policy};
 use utoipa::ToSchema;
 
 use crate::schema::{
-    CatalogStanding, DefinitionPart, EvidenceKind, ToolCategory, ToolRisk, ToolSignal,
+    CatalogStanding, DefinitionPart, EvidenceKind, PolicyDocument, ToolCategory, ToolRisk,
+    ToolSignal,
 };
 
 /// A server at a glance.
@@ -53,7 +54,7 @@ pub struct KnownServerPage {
     #[serde(flatten)]
     pub server: KnownServer,
     pub tool_list: Vec<KnownTool>,
-    #[schema(value_type = Object)]
+    #[schema(value_type = PolicyDocument)]
     pub recommended_policy: Value,
     /// What that policy does, in words.
     pub recommended_effect: Vec<String>,

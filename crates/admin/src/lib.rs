@@ -9,13 +9,11 @@
 mod api;
 mod auth;
 mod clock;
-pub mod declare;
 mod failures;
 pub mod known;
 mod live;
 mod ops;
 mod schema;
-pub mod span;
 
 pub use api::{Api, AssessedTool, Settings};
 pub use live::{Eventual, FileProblem, FileVersion, InForce, Live, Running, TakeError, Tool};

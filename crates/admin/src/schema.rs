@@ -1,6 +1,6 @@
-//! Schemas of strings that can only have certain values. The values come from the
-//! enums that have them, so that the OpenAPI document cannot name others. These
-//! types are only named in descriptions; none has a value.
+//! Schemas of strings that can only have certain values or forms, and of policies.
+//! Values come from the enums that have them, so that the OpenAPI document cannot
+//! name others. These types are only named in descriptions; none has a value.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use utoipa::{
     PartialSchema, ToSchema,
     openapi::{
         RefOr,
-        schema::{ObjectBuilder, Schema, Type},
+        schema::{AdditionalProperties, ObjectBuilder, Schema, Type},
     },
 };
 
@@ -57,6 +57,8 @@ choices! {
         Kind::ALL.map(Kind::as_str);
     RecordOutcome, "The outcome that an audit record reports.":
         Outcome::ALL.map(Outcome::as_str);
+    AnyVersion, "Any version.":
+        ["*"];
 }
 
 fn list_evidence_kinds() -> Vec<&'static str> {
@@ -65,20 +67,61 @@ fn list_evidence_kinds() -> Vec<&'static str> {
     categories.chain(signals).chain(FindingKind::ALL.map(FindingKind::name)).collect()
 }
 
-/// The name of a server, a policy or a grant.
-pub(crate) enum ObjectName {}
+/// Declares types whose schema is a string that matches a pattern.
+macro_rules! patterns {
+    ($($name:ident, $description:literal: $pattern:literal;)*) => {$(
+        #[doc = $description]
+        pub(crate) enum $name {}
 
-impl PartialSchema for ObjectName {
+        impl PartialSchema for $name {
+            fn schema() -> RefOr<Schema> {
+                let text = ObjectBuilder::new().schema_type(Type::String);
+                text.description(Some($description)).pattern(Some($pattern)).into()
+            }
+        }
+
+        impl ToSchema for $name {
+            fn name() -> Cow<'static, str> {
+                stringify!($name).into()
+            }
+        }
+    )*};
+}
+
+patterns! {
+    ObjectName, "The name of a server, a policy or a grant.":
+        "^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$";
+    TimeSpan, "A span of time of at most ten years: seconds, minutes, hours or days.":
+        "^0*[1-9][0-9]* *[smhd]$";
+    TimeOrSpan, "A span of time such as `24h`, or a time such as `2027-01-31T12:00:00Z`.":
+        "^(0*[1-9][0-9]* *[smhd]|[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9:.]+([Zz]|[+-][0-9:]+))$";
+    RecordId, "A ULID.":
+        "^[0-7][0-9A-HJKMNP-TV-Z]{25}$";
+}
+
+/// A policy, of which only the required members are described here.
+pub(crate) enum PolicyDocument {}
+
+impl PartialSchema for PolicyDocument {
     fn schema() -> RefOr<Schema> {
-        let text = ObjectBuilder::new().schema_type(Type::String);
-        text.description(Some("The name of a server, a policy or a grant."))
-            .pattern(Some("^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$"))
+        let choice = |values: &[&str]| {
+            ObjectBuilder::new().schema_type(Type::String).enum_values(Some(values.to_vec()))
+        };
+        ObjectBuilder::new()
+            .description(Some(
+                "A policy. `schema/policy.schema.json` is the schema of the language.",
+            ))
+            .property("version", choice(&["1"]))
+            .required("version")
+            .property("default", choice(&["allow", "deny"]))
+            .required("default")
+            .additional_properties(Some(AdditionalProperties::FreeForm(true)))
             .into()
     }
 }
 
-impl ToSchema for ObjectName {
+impl ToSchema for PolicyDocument {
     fn name() -> Cow<'static, str> {
-        "ObjectName".into()
+        "PolicyDocument".into()
     }
 }

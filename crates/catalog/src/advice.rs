@@ -1,4 +1,4 @@
-//! What a tool lets an agent do, and why that needs a policy, in our words.
+//! Texts that describe what a tool lets an agent do, and why that needs a policy.
 
 use sluice_classify::{Category, FindingKind, SignalKind};
 
@@ -16,7 +16,7 @@ pub fn ability(category: Category) -> &'static str {
     }
 }
 
-/// What a tool lets an agent do: by its category, then by its signals.
+/// Describes what a tool lets an agent do: by its category, then by its signals.
 pub fn abilities(traits: &Traits) -> Vec<&'static str> {
     let of_signals = traits.signals.kinds().map(of_signal);
     std::iter::once(ability(traits.category)).chain(of_signals).collect()

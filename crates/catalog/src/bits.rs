@@ -1,4 +1,4 @@
-//! Signals and findings as numbers: a set of bits, and a few bits a count.
+//! Signals and findings encoded as integers: a bit set, and a few bits per count.
 //!
 //! INVARIANT: the numbers are in files, so the order of `SignalKind::ALL` and
 //! `FindingKind::ALL` may only grow at its end. A test pins both.

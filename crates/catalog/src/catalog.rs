@@ -1,4 +1,4 @@
-//! A catalogue: opening one, wherever it can be kept.
+//! Opens a catalogue, on disk or in memory.
 
 use std::{
     fmt, io,
@@ -52,7 +52,7 @@ pub struct CatalogError(#[from] rusqlite::Error);
 impl Catalog {
     /// Opens the catalogue kept in this file, making it if it is not there. Where
     /// it cannot be written it is read as it is, and where it cannot be made it
-    /// is in memory, with what is shipped alone.
+    /// is in memory, with the shipped index only.
     pub fn open(path: &Path) -> Result<Catalog, OpenError> {
         match Catalog::open_to_write(path) {
             Err(OpenError::Unwritable(_, why)) => {
@@ -84,7 +84,7 @@ impl Catalog {
         Ok(Catalog { connection, unkept: None })
     }
 
-    /// A catalogue in memory with what is shipped.
+    /// A catalogue in memory with the shipped index.
     pub fn in_memory() -> Result<Catalog, OpenError> {
         Catalog::shipped_alone(None)
     }

@@ -1,4 +1,4 @@
-//! Digests: of a definition, to see whether it has changed, and of a text.
+//! Digests: of a definition, to detect changes, and of a text.
 
 use ring::digest::{Context, SHA256};
 use sluice_wire::json::{Kind, Value};

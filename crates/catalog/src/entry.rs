@@ -1,4 +1,4 @@
-//! What the catalogue says of a server and of a tool.
+//! The catalogue's data about one server and one tool.
 
 use sluice_classify::{Attack, Category, FindingKind, Risk, SignalKind};
 
@@ -20,7 +20,7 @@ pub struct Server {
     pub standing: Standing,
     pub version: Option<String>,
     pub description: Option<String>,
-    /// Where it is and what it is run from, as the registry's entry says; JSON.
+    /// Its URLs and packages, from the registry's entry; JSON.
     pub about: Option<String>,
     /// How many tools of each category; `None` where its tools are not known.
     pub counts: Option<Counts>,
@@ -97,7 +97,7 @@ impl Counts {
     }
 }
 
-/// What is known of any tool at a glance.
+/// The properties of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Traits {
     pub category: Category,

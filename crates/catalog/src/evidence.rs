@@ -1,7 +1,7 @@
-//! Evidence as it is kept: what was seen in a definition, and in which part.
+//! The stored form of evidence: which words were found in which part of a definition.
 //!
-//! Evidence is stored as short JSON, `[[what, code, phrase, part, quote, parameter], …]`. The
-//! phrases, which are ours and few, are kept once for all tools.
+//! Evidence is stored as short JSON, `[[what, code, phrase, part, quote, parameter], …]`.
+//! The phrases, which are few, are stored once for all tools.
 
 use std::fmt::Write as _;
 
@@ -29,7 +29,7 @@ pub struct Evidence {
     pub parameter: Option<String>,
 }
 
-/// What was seen.
+/// The kind of evidence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Evident {
     /// A reason for a category, in our words.
@@ -54,7 +54,7 @@ pub(crate) struct StoredEvidence {
     pub(crate) phrases: Vec<&'static str>,
 }
 
-/// What is kept of an assessment's evidence.
+/// Converts an assessment's evidence into its stored form.
 pub(crate) fn keep_evidence(assessment: &Assessment, keep: Keep) -> StoredEvidence {
     let mut kept = StoredEvidence { text: String::from("["), phrases: Vec::new() };
     for reason in assessment.reasons.iter().take(MOST_REASONS) {
@@ -97,7 +97,7 @@ fn beginning(text: &str) -> &str {
     text.get(..text.floor_char_boundary(LONGEST_QUOTE)).unwrap_or_default()
 }
 
-/// Reads what was kept; what cannot be understood is passed over.
+/// Reads stored evidence, and skips what it cannot parse.
 pub(crate) fn read(text: &str, phrase: impl Fn(u32) -> Option<String>) -> Vec<Evidence> {
     let Ok(document) = Document::parse(text, &Bounds::default()) else { return Vec::new() };
     let items = document.root().items().into_iter().flatten();
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_seen_comes_back() {
+    fn stored_evidence_can_be_read_back() {
         let seen = seen(Keep::Quotes);
         assert!(
             matches!(&seen[0].what, Evident::Reason(Category::Destructive, text) if !text.is_empty())
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_others_wrote_is_kept_unless_it_may_be() {
+    fn third_party_text_is_stored_only_for_imports() {
         for one in seen(Keep::Names) {
             assert!(one.quote.is_empty() || "delete_page".contains(&one.quote), "{one:?}");
             assert_eq!(one.parameter, None);

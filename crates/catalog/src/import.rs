@@ -1,8 +1,8 @@
-//! Importing definitions and registry entries from files of any size.
+//! Imports definitions and registry entries from files of any size.
 //!
-//! `pieces` takes a file apart, `prepare` understands a piece (`form`) and
-//! classifies its tools, on several threads at once (`pipeline`); `replace` puts
-//! what comes out into the catalogue and says what has changed.
+//! `pieces` splits a file, `prepare` parses a piece (`form`) and classifies its
+//! tools, on several threads at once (`pipeline`); `replace` writes the results to the
+//! catalogue and reports changes.
 
 mod elements;
 mod form;
@@ -26,7 +26,7 @@ use pieces::Pieces;
 /// Bytes of a line, of an entry of a list, or of a whole file that is one document.
 pub(crate) const LONGEST_TEXT: usize = 32 << 20;
 
-/// What an import has done so far.
+/// The progress of an import.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Imported {
     pub servers: u64,
@@ -82,10 +82,10 @@ pub enum ImportError {
 }
 
 impl Catalog {
-    /// Imports a file. What cannot be understood is told and passed over; what
+    /// Imports a file. Entries that cannot be parsed are reported and skipped; what
     /// was there stays, unless a server of the same name comes.
     ///
-    /// `name` is what a server is called whose definitions do not say it.
+    /// `name` is the name of a server whose definitions do not contain it.
     pub fn import(
         &mut self,
         path: &Path,

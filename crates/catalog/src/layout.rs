@@ -1,8 +1,8 @@
-//! The tables of a catalogue, and what a connection to it is set to.
+//! The database tables of a catalogue, and the settings of its connections.
 //!
-//! A server's tools stand one after the other, so that no index is needed to find
-//! them. What the user has imported comes before what is shipped: the full-text
-//! tables answer in the order of their rows, and a search takes the first that fit.
+//! The tools of a server have consecutive row ids, so that no index is needed to find
+//! them. Imported servers come before shipped ones: the full-text tables return rows
+//! in order, and a search takes the first matches.
 
 use std::{thread, time::Duration};
 
@@ -12,7 +12,7 @@ use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 pub(crate) const APPLICATION: i32 = 0x536c_7567;
 /// The layout of all tables, and of the words in the index.
 pub(crate) const VERSION: i32 = 1;
-/// The first row of what is shipped.
+/// The first row of the shipped index.
 pub(crate) const SHIPPED: i64 = 1 << 40;
 /// How long another process may keep the file to itself.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -42,7 +42,7 @@ const TABLES: &str = "
     INSERT INTO tool_words (tool_words, rank) VALUES ('hashsize', 33554432);
 ";
 
-/// Makes the tables if there are none; what the file was before.
+/// Creates the tables if there are none, and returns the file's previous kind.
 pub(crate) fn prepare(connection: &mut Connection) -> rusqlite::Result<Kind> {
     // In one transaction, or what another process makes meanwhile is seen by halves.
     let kind = kind(&*connection.transaction()?)?;
@@ -61,7 +61,7 @@ pub(crate) fn prepare(connection: &mut Connection) -> rusqlite::Result<Kind> {
     Ok(if now == Kind::Empty { Kind::Ours } else { now })
 }
 
-/// What a file is.
+/// The kind of a database file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Empty,
@@ -72,7 +72,7 @@ pub(crate) enum Kind {
     Foreign,
 }
 
-/// Sees what a file is; within a transaction, where others may be writing it.
+/// Detects the kind of a file; within a transaction, if others may be writing it.
 pub(crate) fn kind(connection: &Connection) -> rusqlite::Result<Kind> {
     let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
     let tables: i64 =
@@ -92,7 +92,7 @@ pub(crate) fn settle(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch("PRAGMA cache_size = -16384; PRAGMA temp_store = MEMORY;")
 }
 
-/// What a connection that writes a file needs besides.
+/// Additional settings of a connection that writes a file.
 pub(crate) fn settle_writer(connection: &Connection) -> rusqlite::Result<()> {
     let is_set = || {
         let mode: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;

@@ -1,12 +1,11 @@
-//! The index of known servers and tools, and its search.
+//! The catalogue of known servers and tools, and its full-text search.
 //!
-//! A catalogue is one SQLite file with full-text tables (`layout`). What ships
-//! with the program (`shipped`) is put into it at first use; what the user
-//! imports (`import`) takes the place of what is shipped under the same name.
-//! What a tool is recommended to be allowed is not known here.
+//! A catalogue is one SQLite file with full-text tables (`layout`). The shipped index
+//! (`shipped`) is loaded into it at first use; an imported server (`import`) replaces
+//! a shipped one of the same name. Recommended policies are not made here.
 //!
-//! It is large because definitions come in three forms (`import`), and because what
-//! is kept of them has a form of its own, on disk and as it ships.
+//! It is large because definitions can be imported in three formats (`import`), and
+//! because the results have a storage format of their own, on disk and as shipped.
 
 mod advice;
 mod bits;

@@ -1,4 +1,4 @@
-//! Looking up servers and tools, and what belongs to them.
+//! Looks up servers, tools and related data by name.
 
 use rusqlite::{OptionalExtension as _, Row, params};
 use sluice_classify::{Category, SignalKind};
@@ -32,13 +32,13 @@ macro_rules! tools {
 
 pub(crate) const SERVER_BY_ID: &str = servers!("WHERE id = ?1");
 
-/// What a source begins with whose servers are called as their packages are.
+/// The prefix of sources whose servers are named after their packages.
 const BY_PACKAGE: &str = "toolsdk-ai/toolsdk-mcp-registry@";
 
 /// Related tools of each kind.
 const MOST_RELATED: usize = 5;
 
-/// What a name was taken for.
+/// The result of looking up a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Taken {
     Server(Server),
@@ -48,7 +48,7 @@ pub enum Taken {
     Nothing,
 }
 
-/// What is in the catalogue.
+/// Statistics of the catalogue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stats {
     pub servers: u64,
@@ -159,7 +159,7 @@ impl Catalog {
         Ok(elsewhere(server, self.tools_named(&words::of(tool), MOST_RELATED + 8)?))
     }
 
-    /// The same, or those that have the same words in their names.
+    /// Tools of the same name on other servers, or else those with the same words.
     pub fn related_tools(&self, server: &Server, tool: &Tool) -> Result<Vec<Hit>, CatalogError> {
         let same = self.namesakes(server, &tool.name)?;
         if !same.is_empty() {

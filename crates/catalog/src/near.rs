@@ -1,4 +1,4 @@
-//! Names near to one that is not known.
+//! "Did you mean" suggestions for unknown names.
 
 use crate::{
     catalog::{Catalog, CatalogError},

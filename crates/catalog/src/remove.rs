@@ -1,7 +1,7 @@
-//! Taking servers out of the tables and the index.
+//! Removes servers from the tables and the full-text index.
 //!
-//! The index does not keep what it was given, so a row is taken out of it with
-//! the words that were put in, made again from the tables.
+//! The index does not store the indexed text, so a row is removed with the same
+//! words that were added, which are generated again from the tables.
 
 use rusqlite::{Connection, OptionalExtension as _, Row, TransactionBehavior, params};
 
@@ -73,7 +73,7 @@ fn words_of(server: &str, row: &Row<'_>) -> rusqlite::Result<String> {
     Ok(words::of_tool(server, &name, description, traits.category, traits.signals))
 }
 
-/// Takes everything out that is shipped.
+/// Removes all shipped servers.
 pub(crate) fn remove_shipped(connection: &Connection) -> rusqlite::Result<()> {
     let mut statement = connection.prepare("SELECT id FROM server WHERE own = 0")?;
     let ids: Vec<i64> =

@@ -1,9 +1,8 @@
-//! Searching, with bounded work whatever is asked for.
+//! Search, with bounded work for any query.
 //!
-//! A common word is in a third of all tools, and ranking them all would take
-//! long. So the index is asked for the first that fit, the user's own before
-//! those shipped, and these are ranked here; tools that are called exactly what
-//! was asked for are looked up besides, wherever they stand.
+//! A common word occurs in a third of all tools, and ranking all matches would be
+//! slow. So the index returns the first matches, imported before shipped, and only
+//! these are ranked; tools whose whole name matches the query are looked up in addition.
 
 use std::fmt::Write as _;
 
@@ -29,7 +28,7 @@ const MOST_WORDS: usize = 16;
 /// Results in one answer.
 const MOST_RESULTS: usize = 500;
 
-/// What is asked for. All of it must fit.
+/// A search query. All conditions must match.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Query {
     /// Any text; its words are taken out of it.
@@ -45,7 +44,7 @@ pub struct Query {
     pub limit: usize,
 }
 
-/// What fits, the best first.
+/// The matches, the best first.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SearchResults {
     /// Servers with the words in their name or description; none where the query
@@ -69,7 +68,7 @@ pub struct Hit {
 }
 
 impl Query {
-    /// The categories that are asked for, by themselves and by their risk.
+    /// The categories that match the query, directly or by their risk.
     fn matching_categories(&self) -> Vec<Category> {
         let fits = |category: &Category| {
             (self.categories.is_empty() || self.categories.contains(category))
@@ -82,7 +81,7 @@ impl Query {
         !(self.categories.is_empty() && self.risks.is_empty() && self.signals.is_empty())
     }
 
-    /// What the index must have besides the words.
+    /// Marks that the index must match besides the words.
     fn marks(&self) -> Vec<String> {
         let mut marks = Vec::new();
         if !(self.categories.is_empty() && self.risks.is_empty()) {
@@ -147,7 +146,7 @@ impl Catalog {
         self.hits(&rest, &[asked])
     }
 
-    /// Tools that are called so, however the words are joined.
+    /// Tools with exactly these words in their name, however they are joined.
     pub(crate) fn tools_named(
         &self,
         words: &[String],
@@ -203,8 +202,8 @@ fn hit(row: &Row<'_>) -> rusqlite::Result<Hit> {
     })
 }
 
-/// What the index is asked. Words have only letters and digits, so that no
-/// quotation mark and no operator gets there.
+/// The full-text query. Words have only letters and digits, so that it contains no
+/// quotation mark and no operator.
 fn index_query(words: &[String], marks: &[String]) -> String {
     let mut asked = String::new();
     for word in words {

@@ -1,9 +1,9 @@
-//! What ships with the program: `catalog/index.bin`, and putting it into a catalogue.
+//! The shipped index, `catalog/index.bin`, and loading it into a catalogue.
 //!
-//! The file is a digest of 32 bytes, then lines of JSON, packed with zlib: a head,
+//! The file is a digest of 32 bytes, then JSON lines compressed with zlib: a header,
 //! a line of phrases, a line of sources, then for each server `[slug, name, source]`
-//! in a list of its own and a line for each of its tools. It is made by `build` and
-//! holds nothing that others have written, but names.
+//! in a list of its own and a line for each of its tools. `build` writes it. Of
+//! third-party text it contains names only.
 
 mod build;
 
@@ -25,12 +25,12 @@ pub use build::{BuildError, build};
 static INDEX: &[u8] = include_bytes!("../../../catalog/index.bin");
 /// Bytes of the digest before the packed lines.
 const STAMP: usize = 32;
-/// Bytes of the lines; more is no index of ours.
+/// The largest size of the lines in bytes.
 const MOST_BYTES: usize = 64 << 20;
 /// The first line.
 const HEAD: &str = r#"["sluice-catalog",1]"#;
 
-/// Why what is shipped cannot be used.
+/// Why the shipped index cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ShippedError {
     #[error("it is damaged")]
@@ -39,8 +39,8 @@ pub enum ShippedError {
     Store(#[from] rusqlite::Error),
 }
 
-/// Puts what is shipped into a catalogue, unless it is there already. What was
-/// shipped before goes; what the user has imported stays.
+/// Loads the shipped index into a catalogue, unless it is there already. Replaces an
+/// older shipped index, and keeps imported servers.
 pub(crate) fn put(connection: &mut Connection) -> Result<(), ShippedError> {
     let stamp = INDEX.get(..STAMP).ok_or(ShippedError::Content)?;
     if is_there(connection, stamp)? {
@@ -209,7 +209,7 @@ mod tests {
         std::fs::write(&file, lines).unwrap();
         catalog.import(&file, None, &mut |_| {}).unwrap();
         let before = catalog.stats().unwrap();
-        // As if what is there had come from another version of the program.
+        // As if the index had come from another version of the program.
         let older = "UPDATE meta SET value = x'00' WHERE name = 'shipped'";
         catalog.connection.execute(older, []).unwrap();
         put(&mut catalog.connection).unwrap();

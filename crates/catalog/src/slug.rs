@@ -1,8 +1,8 @@
-//! Slugs: names as they may stand in addresses and file names.
+//! Slugs: names in the form used in URLs and file names.
 //!
-//! A slug is lower-case ASCII letters, digits and hyphens. A server whose slug is
-//! taken by another gets its own with a few characters of its name's digest; who
-//! has a slug keeps it. A tool's slug is its own within its server only.
+//! A slug consists of lower-case ASCII letters, digits and hyphens. If the slug of a
+//! server is taken, a few characters of the name's digest are appended; a server keeps
+//! the slug it has. The slug of a tool is unique within its server only.
 
 use std::collections::HashSet;
 
@@ -12,7 +12,7 @@ use crate::digest;
 const LONGEST: usize = 60;
 /// Characters of a digest that tell slugs apart.
 const DIGEST: usize = 6;
-/// Names that some file systems keep for devices, and what a site has already.
+/// Names that some file systems reserve for devices, and names that the site uses.
 const RESERVED: [&str; 8] = ["con", "prn", "aux", "nul", "index", "servers", "attacks", "search"];
 
 /// The slug of a name, if no other has it. It is never empty.
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_a_slug_keeps_it() {
+    fn a_server_keeps_its_slug() {
         let mut slugs = Slugs::default();
         let first = slugs.take("a_b");
         let second = slugs.take("a-b");

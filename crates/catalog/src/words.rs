@@ -1,12 +1,12 @@
-//! Names and descriptions as the words they are searched by.
+//! Tokenizes names and descriptions for the full-text index.
 //!
-//! Words are parted here rather than by the engine, because names are parted at
-//! capitals too, and because what is asked for must be parted as what is kept.
-//! The engine then sees words of letters and digits with a blank between them.
+//! Words are split here rather than by SQLite, because names are also split at
+//! capitals, and because queries and indexed text must be split in the same way.
+//! SQLite then sees words of letters and digits with blanks between them.
 //!
-//! INVARIANT: what this module makes of a tool is what was put into the index
-//! and must be taken out of it by the same words. A change here needs another
-//! `layout::VERSION`, and an index made anew.
+//! INVARIANT: rows are removed from the index with the words that this module
+//! generates for a tool. A change here needs another `layout::VERSION` and a new
+//! index.
 
 use sluice_classify::{Category, SignalKind};
 
@@ -81,7 +81,7 @@ fn is_written_without_blanks(character: char) -> bool {
         && character.is_alphanumeric()
 }
 
-/// What a tool is found by: its words, its server's, and its traits.
+/// The index words of a tool: from its name, its server and its traits.
 pub(crate) fn of_tool(
     server: &str,
     tool: &str,
@@ -111,7 +111,7 @@ pub(crate) fn whole_name(words: &[String]) -> String {
     format!("{WHOLE_NAME}{}", words.concat())
 }
 
-/// What a server is found by.
+/// The index words of a server.
 pub(crate) fn of_server(name: &str, description: Option<&str>) -> String {
     let mut text = String::with_capacity(64);
     add(name, &mut text);

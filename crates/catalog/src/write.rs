@@ -1,4 +1,4 @@
-//! Putting a server and its tools into the tables and the index.
+//! Writes a server and its tools to the tables and the full-text index.
 
 use rusqlite::{Connection, OptionalExtension as _, params};
 use sluice_classify::Category;
@@ -30,7 +30,7 @@ pub(crate) struct NewTool {
     pub(crate) traits: Traits,
     pub(crate) digest: Option<i64>,
     pub(crate) evidence: String,
-    /// What it is found by.
+    /// Its words in the full-text index.
     pub(crate) words: String,
 }
 

@@ -1,4 +1,4 @@
-//! From what was seen to an assessment: the worst category that a rule supports.
+//! Assessment: combines the evidence into the worst category that a rule supports.
 
 use std::fmt;
 
@@ -18,10 +18,10 @@ use crate::{
 const MOST_REASONS: usize = 8;
 /// Bytes of a quotation that are kept.
 const LONGEST_QUOTE: usize = 200;
-/// What a tool without any evidence gets.
+/// The confidence of a tool without any evidence.
 const NOTHING_KNOWN: u8 = 35;
 
-/// What a tool can do, and why it is thought so.
+/// The classification of a tool, with the evidence for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assessment {
     pub category: Category,
@@ -34,7 +34,7 @@ pub struct Assessment {
 }
 
 impl Assessment {
-    /// The same tool in the category that a server of our own declares for it.
+    /// The same tool in the category that a built-in server declares for it.
     #[must_use]
     pub fn with_declared_category(self, category: Category) -> Assessment {
         let quote = "sluicegate/category".to_owned();
@@ -67,7 +67,7 @@ impl fmt::Display for Confidence {
     }
 }
 
-/// Says what a tool can do, from its definition and what surrounds it.
+/// Classifies a tool by its definition and its siblings.
 pub fn classify<'d>(definition: &Definition<'d>, siblings: &Siblings<'d>) -> Assessment {
     let parameters = definition.parameters();
     let facts = observe(definition, &parameters, siblings);

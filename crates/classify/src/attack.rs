@@ -1,8 +1,8 @@
-//! Attack patterns: what is known to have been done with tools of a kind.
+//! Attack patterns: known attacks on each kind of tool.
 //!
-//! The patterns are `catalog/attacks.toml`, which is part of the binary. They
-//! are read here because what links a tool to them, its category, signals and
-//! findings, is this crate's vocabulary.
+//! The patterns are in `catalog/attacks.toml`, which is embedded in the binary. They
+//! are read here because a tool is linked to them by its category, signals and
+//! findings, which are this crate's vocabulary.
 
 use std::sync::LazyLock;
 
@@ -76,7 +76,7 @@ impl Attack {
     }
 }
 
-/// What a tool and a pattern have in common, the closest first.
+/// The patterns that match a tool, the closest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Closeness {
     Finding,

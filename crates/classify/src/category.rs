@@ -1,4 +1,4 @@
-//! The six categories.
+//! The six categories of tools.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! A tool's definition, as far as it is looked at, and its parameters.
+//! The parts of a tool's definition that are classified, and its parameters.
 
 use sluice_wire::json::Value;
 
@@ -8,7 +8,7 @@ const MOST_SCHEMAS: usize = 512;
 /// Schemas within schemas.
 const DEEPEST: usize = 6;
 
-/// What a server says of one of its tools.
+/// The definition of a tool.
 #[derive(Debug, Clone, Copy)]
 pub struct Definition<'d> {
     pub name: &'d str,

@@ -1,4 +1,4 @@
-//! What was seen in a definition: where, of which class, and at which place.
+//! Facts: which classes of words occur in which position of a definition.
 
 use crate::{lexicon::LEXICON, reason::Part};
 
@@ -115,11 +115,11 @@ pub(crate) struct Facts<'d> {
 }
 
 impl<'d> Facts<'d> {
-    /// Adds what was seen at a place.
+    /// Adds the classes found at a location.
     pub(crate) fn add(&mut self, position: Position, classes: Classes, place: Location<'d>) {
         let Some(seen) = self.seen.get_mut(position as usize) else { return };
         let both = seen.with(classes);
-        // Only what is new needs a place; this also bounds the list.
+        // Only a new class needs a location; this also bounds the list.
         if both != *seen {
             *seen = both;
             self.places.push((position, classes, place));

@@ -1,6 +1,6 @@
 //! Findings: signs that a definition was written to mislead a model or a person.
 //!
-//! They stand apart from the category: a poisoned tool may well only read.
+//! Findings are independent of the category: a poisoned tool may only read.
 
 mod characters;
 mod look_alike;
@@ -20,7 +20,7 @@ use crate::{
 pub use characters::is_unseen;
 pub(crate) use look_alike::skeleton;
 
-/// Bytes beyond which a description is larger than what it has to say.
+/// Bytes beyond which a description is oversized.
 const OVERSIZED: usize = 10_000;
 /// Findings that are kept of one definition.
 const MOST_FINDINGS: usize = 16;
@@ -34,7 +34,7 @@ pub struct Finding {
     pub at: Spot,
 }
 
-/// What a finding is about.
+/// The kind of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FindingKind {
     /// Text addressed to the model.
@@ -152,7 +152,7 @@ pub(crate) fn find(
     found
 }
 
-/// The findings in what a server tells every model that uses it. Such a text is
+/// The findings in a server's `instructions`. Such a text is
 /// addressed to the model and speaks of tools; that alone is nothing to find.
 pub fn findings_in_instructions(text: &str) -> Vec<Finding> {
     let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! The words of `data/lexicon.txt`, read once and looked up by their class.
+//! The word list of `data/lexicon.txt`, loaded once and looked up by class.
 
 use std::{
     collections::HashMap,
@@ -34,7 +34,7 @@ pub(crate) struct Lexicon {
     wrong: Vec<&'static str>,
 }
 
-/// What one word can mean.
+/// The possible meanings of one word.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Meaning {
     pub(crate) verb: Classes,
@@ -46,12 +46,12 @@ pub(crate) struct Meaning {
 }
 
 impl Lexicon {
-    /// What a word means.
+    /// The meanings of a word.
     pub(crate) fn word(&self, word: &str) -> Option<Meaning> {
         self.words.get(word).copied()
     }
 
-    /// What a word that is not known means by its end.
+    /// The meanings of an unknown word by its suffix.
     pub(crate) fn by_ending(&self, word: &str) -> Option<Meaning> {
         let (_, class) = self.endings.iter().find(|(ending, _)| word.ends_with(ending))?;
         let mut noun = Classes::default();

@@ -1,6 +1,6 @@
-//! What a tool can do to the world.
+//! Classifies tools by their definitions: category, risk, signals and findings.
 //!
-//! A category is evidence for policies and people; nothing is decided here.
+//! The result is evidence for policies and people; nothing is decided here.
 
 mod assess;
 mod attack;

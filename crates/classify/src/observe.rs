@@ -1,4 +1,4 @@
-//! Looking at a definition: which classes of words stand where in it.
+//! Collects facts from a definition: which classes of words occur in which position.
 
 mod name;
 mod sentence;
@@ -63,7 +63,7 @@ fn phrases<'d>(text: &'d str, facts: &mut Facts<'d>) {
     }
 }
 
-/// Parameters whose values are what the tool is to do.
+/// Parameters whose values select the tool's action.
 const CHOOSERS: [&str; 9] =
     ["action", "operation", "op", "method", "verb", "subcommand", "command", "mutation", "actions"];
 

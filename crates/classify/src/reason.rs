@@ -1,4 +1,4 @@
-//! Why a tool was put into its category: which part of the definition says so.
+//! Reasons for a category, each with the part of the definition that supports it.
 
 use std::fmt;
 
@@ -24,7 +24,7 @@ pub enum Part {
     Siblings,
     /// The server's name.
     Server,
-    /// What the server tells every model that uses it.
+    /// The server's `instructions`.
     Instructions,
 }
 
@@ -71,9 +71,9 @@ impl fmt::Display for Part {
 /// One piece of evidence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reason {
-    /// What it is evidence for.
+    /// The category that it supports.
     pub category: Category,
-    /// What it says, in our words.
+    /// The reason in words.
     pub text: &'static str,
     pub at: Spot,
 }

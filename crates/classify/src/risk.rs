@@ -1,4 +1,4 @@
-//! How much harm a category can do, as one of four levels.
+//! Risk: the harm that a category can do, in four levels.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! The rules of `data/rules.txt`: which category follows from what was seen.
+//! The rules of `data/rules.txt`: which category follows from which facts.
 
 use std::sync::LazyLock;
 
@@ -21,7 +21,7 @@ pub(crate) struct Rule {
     /// How often it is right where it applies, in percent.
     pub(crate) confidence: u8,
     conditions: Vec<Condition>,
-    /// What it means, for people.
+    /// The reason in words, for people.
     pub(crate) text: &'static str,
 }
 

@@ -1,4 +1,4 @@
-//! What surrounds a tool: its server's name and the other tools there.
+//! The context of a tool: its server's name and the server's other tools.
 
 use crate::{
     definition::Definition,
@@ -10,7 +10,7 @@ use crate::{
     words::{self, place},
 };
 
-/// Tools of a server that are looked at for what is usual there.
+/// How many tools of a server are examined for its conventions.
 const MOST_TOOLS: usize = 1000;
 
 /// The tools of one server, looked at once for all of them.

@@ -1,4 +1,4 @@
-//! Signals: traits of a tool that matter whatever its category.
+//! Signals: properties that make a tool more useful to an attacker, in any category.
 
 use std::fmt;
 
@@ -18,7 +18,7 @@ pub struct Signal {
     pub at: Spot,
 }
 
-/// What a signal is about.
+/// The kind of a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SignalKind {
     /// Takes code, a command or a query as free text.
@@ -108,7 +108,7 @@ fn add(found: &mut Vec<Signal>, kind: SignalKind, at: Location<'_>) {
     }
 }
 
-/// What a parameter's name says it takes.
+/// The signal in a parameter's name.
 fn of_parameter<'d>(
     parameter: &Parameter<'d>,
     facts: &Facts<'d>,

@@ -1,7 +1,7 @@
-//! Taking names and texts apart into words, each with its place.
+//! Splits names and texts into words with their positions.
 //!
-//! Words are folded to lower case in a small buffer, so that looking at a text
-//! allocates nothing; a word too long for it is none that the lexicon knows.
+//! Words are folded to lower case in a fixed buffer, so that scanning a text
+//! allocates nothing; a word too long for the buffer cannot be in the lexicon.
 
 /// Bytes of the longest word that is looked at.
 const LONGEST: usize = 32;

@@ -11,6 +11,7 @@ use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header, request::Builder};
 use http_body_util::BodyExt as _;
 use serde_json::Value;
+use sluice_config::{Environment, LoadError, Overrides};
 use sluice_http::{AnswerBody, HttpUpstream, address::Reach};
 use sluice_upstream::Upstream;
 use url::Url;
@@ -18,9 +19,7 @@ use url::Url;
 use self::{refusal::Refusal, resting::Resting};
 use crate::{
     command::draw_problems,
-    config::{self, LoadError, Overrides},
     data::{Running, agents_url, running::FindError},
-    environment::Environment,
     output::{Done, complain},
 };
 
@@ -110,7 +109,7 @@ impl Gateway {
     fn find(data: Option<PathBuf>, may_rest: bool) -> anyhow::Result<Gateway> {
         let environment = Environment::of_process();
         let overrides = Overrides { data, ..Overrides::default() };
-        let directory = match config::data_directory(&overrides, &environment) {
+        let directory = match sluice_config::data_directory(&overrides, &environment) {
             // Another machine's gateway has its directory there.
             Err(_) if environment.setting("SLUICE_URL").is_some() => PathBuf::new(),
             found => found?,

@@ -5,6 +5,7 @@ mod catalog;
 mod classify;
 mod completions;
 mod config;
+mod flags;
 mod grant;
 mod log;
 mod pharo;

@@ -4,7 +4,6 @@
 //! Everything in it is checked before it is believed: a directory or file that
 //! others could have read or written is refused, with what to do about it.
 
-mod guard;
 pub(crate) mod running;
 mod secret;
 
@@ -15,11 +14,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use sluice_config::{
+    Environment,
+    private::{self, AccessError},
+    server_file, servers_folder,
+};
 use sluice_store::{Name, Secret};
 
 pub(crate) use running::{Running, admin_url, agents_url};
-
-use crate::environment::Environment;
 
 /// A data directory that is there and private.
 #[derive(Debug, Clone)]
@@ -46,10 +48,8 @@ pub(crate) enum DataError {
     Read(PathBuf, #[source] io::Error),
     #[error("cannot write `{}`\nhint: make its folder writable, or choose another data directory with `--data`", .0.display())]
     Write(PathBuf, #[source] io::Error),
-    #[error("others have access to `{}` (mode {mode:04o})\nhint: chmod {wanted:o} '{}'", path.display(), path.display())]
-    Mode { path: PathBuf, mode: u32, wanted: u32 },
-    #[error("`{}` belongs to another user (uid {owner}, not {user})\nhint: sudo chown -R {user} '{}'", path.display(), path.display())]
-    Owner { path: PathBuf, owner: u32, user: u32 },
+    #[error(transparent)]
+    Access(#[from] AccessError),
     #[error("`{}` does not hold what belongs there\nhint: restore it, or remove it and a new one is made at the next start", .0.display())]
     Content(PathBuf),
     #[error("`SLUICE_ADMIN_TOKEN` must be visible ASCII characters without spaces")]
@@ -86,7 +86,7 @@ impl DataDirectory {
         let file = options.open(&path).map_err(|error| DataError::Write(path.clone(), error))?;
         let metadata = file.metadata().map_err(|error| DataError::Read(path.clone(), error))?;
         // Whoever can open the file could keep the gateway from starting.
-        guard::check(&path, &metadata, 0o600)?;
+        private::check_metadata(&path, &metadata, 0o600)?;
         match file.try_lock() {
             Ok(()) => Ok(Lock { _file: file }),
             Err(TryLockError::WouldBlock) => {
@@ -152,32 +152,16 @@ pub(crate) fn write_private(path: &Path, text: &str) -> Result<(), DataError> {
     secret::write(path, text.trim_end())
 }
 
-/// Where servers are kept that a command on this machine has added.
-pub(crate) fn servers_folder(data: &Path) -> PathBuf {
-    data.join("servers.d")
-}
-
-/// The file of one such server.
-pub(crate) fn server_file(data: &Path, name: &Name) -> PathBuf {
-    servers_folder(data).join(format!("{name}.toml"))
-}
-
 /// Where the catalogue is kept.
 pub(crate) fn catalog_file(data: &Path) -> PathBuf {
     data.join("catalog.db")
-}
-
-/// Checks that a file or directory is its user's alone.
-pub(crate) fn check_private(path: &Path) -> Result<(), DataError> {
-    let metadata = path.metadata().map_err(|error| DataError::Read(path.to_owned(), error))?;
-    guard::check(path, &metadata, if metadata.is_dir() { 0o700 } else { 0o600 })
 }
 
 /// Makes a directory that only its owner can enter, or checks that it is one.
 fn make_private(path: &Path) -> Result<(), DataError> {
     match path.metadata() {
         Ok(metadata) if !metadata.is_dir() => Err(DataError::NoDirectory(path.to_owned())),
-        Ok(metadata) => guard::check(path, &metadata, 0o700),
+        Ok(metadata) => Ok(private::check_metadata(path, &metadata, 0o700)?),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             // Those above are made as any other directory would be.
             if let Some(parent) = path.parent() {

@@ -6,59 +6,19 @@ use std::{
 };
 
 use anyhow::{Context as _, anyhow};
-use sluice_policy::{Format, Policy, Problem, ToolFacts, load};
+use sluice_config::{MOST_POLICY, Source};
+use sluice_policy::ToolFacts;
 use sluice_wire::json::{Bounds, Document};
 
 use crate::output::{remark, visible};
 
-/// Bytes of a policy that are read: one more than a policy may have, so that a
-/// longer one is told from the longest.
-pub(crate) const MOST_POLICY: u64 = (1 << 20) + 1;
 /// Bytes of a list of tools. It is larger than a call, and comes from the
 /// user's own disk.
 const MOST_TOOLS: u64 = 64 << 20;
 
-/// A policy's file name and text.
-#[derive(Debug)]
-pub(crate) struct Source {
-    pub(crate) name: String,
-    pub(crate) text: Vec<u8>,
-}
-
-impl Source {
-    /// Reads a file, or standard input for `-`.
-    pub(crate) fn read(name: &str) -> anyhow::Result<Source> {
-        Ok(Source { name: name.to_owned(), text: read(name, MOST_POLICY)? })
-    }
-
-    /// How it is written. Standard input has no ending to tell by: what begins
-    /// like an object is JSON.
-    pub(crate) fn format(&self) -> Format {
-        match self.name.as_str() {
-            "-" if !self.text.trim_ascii_start().starts_with(b"{") => Format::Yaml,
-            name => Format::of_file_name(name),
-        }
-    }
-
-    /// Compiles it as a policy.
-    pub(crate) fn policy(&self) -> Result<Policy, Vec<Problem>> {
-        load(&self.text, self.format())
-    }
-
-    /// The policy's own tests that fail, as problems at their places, and how
-    /// many tests there are.
-    pub(crate) fn failing_tests(&self, policy: &Policy) -> (Vec<Problem>, usize) {
-        let results = policy.run_tests();
-        let problems = results
-            .iter()
-            .filter_map(|test| {
-                let failure = test.failure.as_ref()?;
-                let message = format!("test `{}` fails: {failure}", test.name);
-                Some(Problem::at(&self.text, test.offset, message))
-            })
-            .collect();
-        (problems, results.len())
-    }
+/// Reads a policy's file, or standard input for `-`.
+pub(crate) fn read_source(name: &str) -> anyhow::Result<Source> {
+    Ok(Source { name: name.to_owned(), text: read(name, MOST_POLICY)? })
 }
 
 /// Reads a file, or standard input for `-`, up to so many bytes.

@@ -5,7 +5,7 @@ use std::io;
 use clap::ValueEnum;
 use tracing_subscriber::{EnvFilter, fmt};
 
-use crate::environment::Environment;
+use sluice_config::Environment;
 
 /// Format of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -3,7 +3,8 @@
 use anyhow::anyhow;
 use sluice_pharo::Options;
 
-use crate::{environment::Environment, output::visible};
+use crate::output::visible;
+use sluice_config::Environment;
 
 /// The image in which Pharo's own server reads its port from the same variable.
 const PORT: &str = "PHARO_SIS_PORT";
@@ -24,7 +25,7 @@ pub(crate) fn defaults(environment: &Environment) -> anyhow::Result<Options> {
 #[cfg(test)]
 mod tests {
     use super::defaults;
-    use crate::environment::Environment;
+    use sluice_config::Environment;
 
     #[test]
     fn the_environment_names_the_port() {

@@ -12,6 +12,7 @@ use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use anyhow::anyhow;
 use sluice_admin::Live as _;
+use sluice_config::{Audit, Config, Environment, Limits, Overrides};
 use sluice_gateway::{Builtins, Gateway, Settings, Tls};
 use sluice_http::address::Reach;
 use sluice_listener::AllowedCallers;
@@ -21,12 +22,7 @@ use sluice_store::{Changes, Clock, Key, OpenError, Server, Store, StoreConfig, T
 use sluice_wire::json::Bounds;
 use tokio::{net::TcpListener, sync::watch, task::JoinSet};
 
-use crate::{
-    clock,
-    config::{Audit, Config, Limits, Overrides},
-    data::DataDirectory,
-    environment::Environment,
-};
+use crate::{clock, data::DataDirectory};
 use live::{LiveGateway, Process};
 
 /// How often held calls are looked for whose time is over.

@@ -6,6 +6,7 @@ pub(crate) mod name;
 use std::{path::PathBuf, process::ExitStatus, sync::Arc};
 
 use anyhow::{Context as _, anyhow};
+use sluice_config::{Audit, Environment, Limits, Source, TIMEOUT};
 use sluice_gateway::{Builtins, Ended, Gateway, Settings, Wrapped};
 use sluice_http::{HttpUpstream, address::Reach};
 use sluice_listener::AllowedCallers;
@@ -18,10 +19,7 @@ use sluice_upstream::Upstream;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{
-    config::{Audit, Limits, TIMEOUT},
     data::{self, DataDirectory},
-    environment::Environment,
-    input::Source,
     output::Done,
     up,
 };

@@ -18,6 +18,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("policy", &["classify", "wire"]),
     ("catalog", &["classify", "wire"]),
     ("store", &["policy", "classify", "wire"]),
+    ("config", &["policy", "store"]),
     ("expiring", &[]),
     ("http", &["wire", "expiring"]),
     ("stdio", &["wire", "http", "expiring"]),
@@ -35,12 +36,12 @@ const LAYERS: &[(&str, &[&str])] = &[
             "bridge", "listener", "expiring",
         ],
     ),
-    ("admin", &["wire", "classify", "catalog", "policy", "store", "listener"]),
+    ("admin", &["wire", "classify", "catalog", "policy", "store", "config", "listener"]),
     ("testkit", &["wire", "policy", "store", "upstream"]),
     (
         "cli",
         &[
-            "wire", "classify", "policy", "catalog", "store", "http", "stdio", "builtin",
+            "wire", "classify", "policy", "catalog", "store", "config", "http", "stdio", "builtin",
             "upstream", "pharo", "demo", "stack", "listener", "gateway", "admin",
         ],
     ),

@@ -1,4 +1,4 @@
-//! Reading a call's arguments, with messages that say what is expected.
+//! Reads a call's arguments, with error messages that say what is expected.
 
 use std::ops::RangeInclusive;
 

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_too_many_digits_is_no_number() {
+    fn numbers_with_too_many_digits_are_refused() {
         check("1e39", None);
         check("1e-19", None);
         check("1e99999999999999999999", None);

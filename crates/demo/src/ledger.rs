@@ -44,7 +44,7 @@ impl fmt::Display for Money {
     }
 }
 
-/// INVARIANT: the balance and what is owed never fall below zero.
+/// INVARIANT: the balance and the amounts owed never fall below zero.
 #[derive(Debug)]
 pub(crate) struct Ledger {
     balance: Money,

@@ -1,8 +1,8 @@
-//! A notes-and-ledger server for trying things.
+//! A demo MCP server with notes and a ledger.
 //!
-//! Six tools, one of each category a policy can tell apart, over a handful of
-//! notes and invoices that are kept in memory and begin anew with each start.
-//! Nothing here reaches outside the process, and no money is real.
+//! It has six tools, one of each category, over a few notes and invoices, which are
+//! kept in memory and reset at each start. It reaches nothing outside the process, and
+//! no money is real.
 
 mod arguments;
 mod decimal;
@@ -37,12 +37,12 @@ pub struct Demo {
     state: Mutex<State>,
 }
 
-/// What the tools read and change.
+/// The state that the tools read and change.
 #[derive(Debug)]
 struct State {
     notes: Notes,
     ledger: Ledger,
-    /// What the last report came to.
+    /// The value of the last report.
     last: Decimal,
     pings: u64,
 }
@@ -102,7 +102,7 @@ impl Builtin for Demo {
     }
 }
 
-/// What a tool answers, or what its caller should do otherwise.
+/// A tool's result, or an error that says what to do instead.
 type Answer = Result<ToolResult, String>;
 
 /// The tools: each reads its arguments and leaves the rest to the part of the

@@ -25,7 +25,7 @@ struct Note {
     text: String,
 }
 
-/// What a newcomer finds. Nothing a policy is likely to hide is named here.
+/// The initial notes. They name nothing that a policy is likely to hide.
 const SEEDS: [(&str, &str); 3] = [
     ("Welcome", "These notes and the ledger live in memory: restart the demo to begin anew."),
     (

@@ -1,4 +1,4 @@
-//! Reports: small expressions over the notes and the ledger.
+//! A small expression language for reports over the notes and the ledger.
 //!
 //! ```text
 //! sum     := product (("+" | "-") product)*
@@ -7,7 +7,7 @@
 //!          | ("count" | "sum" | "min" | "max") "(" rows ")"
 //! rows    := "notes" | "invoices" | "invoices.open" | "invoices.paid"
 //! ```
-//! Arithmetic is exact; there is no division, which could not be.
+//! Arithmetic is exact; there is no division, because its results are not.
 
 use crate::{State, decimal::Decimal, ledger::Invoice};
 
@@ -15,7 +15,7 @@ use crate::{State, decimal::Decimal, ledger::Invoice};
 pub(crate) const LONGEST_EXPRESSION: usize = 200;
 const DEEPEST: usize = 20;
 
-/// What the expression comes to over the state as it is.
+/// Evaluates the expression over the current state.
 pub(crate) fn evaluate(expression: &str, state: &State) -> Result<Decimal, String> {
     let tokens = tokens(expression)?;
     let mut reader = Reader { tokens: tokens.into_iter().peekable(), state, depth: 0 };

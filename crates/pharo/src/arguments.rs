@@ -1,8 +1,8 @@
-//! Reading a call's arguments, with messages that say what is expected.
+//! Reads a call's arguments, with error messages that say what is expected.
 
 use sluice_wire::json::{Kind, Value};
 
-/// What is wrong with a call's arguments; the model reads it and does better.
+/// An error in a call's arguments, written for the model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Problem {
     #[error("unknown argument `{argument}`: {expected}")]

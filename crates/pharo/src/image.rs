@@ -1,4 +1,4 @@
-//! The image's HTTP port: one request, one answer, within a bound of time.
+//! The HTTP client for an image's port, with a time limit per request.
 
 use std::{net::IpAddr, time::Duration};
 
@@ -13,10 +13,10 @@ use crate::options::{Options, OptionsError};
 
 /// The longest answer that is read.
 const LONGEST_ANSWER: usize = 64 << 20;
-/// How often a caller that wants to know is told that the image still works.
+/// How often progress is reported to a caller that has asked for it.
 const REPORT_EVERY: Duration = Duration::from_secs(1);
 
-/// Networks inside of which an image may run: whoever starts this has named it.
+/// Networks in which an image may run: its host is configured by the operator.
 /// Addresses of the local link, where clouds answer with credentials, are not
 /// among them.
 const PRIVATE: [&str; 5] =
@@ -31,7 +31,7 @@ pub(crate) struct Image {
     is_here: bool,
 }
 
-/// What an image has answered.
+/// The answer of an image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,

@@ -1,8 +1,8 @@
 //! The Pharo Smalltalk Interop MCP server: tools that read and change a running
 //! Pharo image, over the HTTP port that `PharoSmalltalkInteropServer` opens in it.
 //!
-//! Each tool is one HTTP call. What the image answers passes unchanged; only
-//! what does not come from it, such as that nothing answers, is said here.
+//! Each tool is one HTTP call. Answers of the image are returned unchanged; this crate
+//! adds only its own errors, such as that the image cannot be reached.
 
 mod arguments;
 mod image;

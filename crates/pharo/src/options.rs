@@ -1,15 +1,15 @@
-//! Which image, and how long to wait for it.
+//! Options: the address of the image, and time limits.
 
 use std::time::Duration;
 
 use sluice_wire::json::{Bounds, Document, Kind, Value};
 
-/// The port that the image opens if it is told no other.
+/// The default port of the image.
 pub const DEFAULT_PORT: u16 = 8086;
 /// How long the original waits.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What a server is started with.
+/// The options of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
     /// The machine that the image runs on.
@@ -46,7 +46,7 @@ pub enum OptionsError {
 }
 
 impl Options {
-    /// These options with what a JSON object says in their place; `span` reads a
+    /// These options, overridden by those in a JSON object; `span` reads a
     /// span of time such as `30s`.
     pub fn overlaid(
         self,

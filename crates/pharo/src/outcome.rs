@@ -1,7 +1,7 @@
-//! What a tool answers, from what the image has answered.
+//! Converts an answer of the image into a tool result.
 //!
-//! The image's object passes as it is: as text, and for programs. Nothing is
-//! written anew, so that numbers keep all their digits.
+//! The image's JSON object is returned unchanged, as text and as structured content,
+//! so that numbers keep all their digits.
 
 use bytes::Bytes;
 use sluice_builtin::ToolResult;
@@ -32,7 +32,7 @@ pub(crate) fn result(tool: &str, answered: Result<Answer, NoAnswer>) -> ToolResu
     }
 }
 
-/// What the image said.
+/// Returns the image's answer.
 fn relay(tool: &str, body: Bytes) -> ToolResult {
     let document = match Document::parse(body, &BOUNDS) {
         Ok(document) => document,
@@ -63,7 +63,7 @@ fn single_line(json: &str) -> String {
     json.replace(['\n', '\r'], " ")
 }
 
-/// What was not the image's to say, in the form in which it would.
+/// An error of our own, in the format of the image's errors.
 fn error_result(error: &str) -> ToolResult {
     let object = format!("{{\"success\":false,\"error\":{}}}", Quoted(error));
     ToolResult { has_failed: true, ..ToolResult::text(object.clone()).with_structured(object) }
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_answer_is_said_as_the_original_does() {
+    fn connection_errors_read_as_in_the_original() {
         check(
             500,
             "boom\r\n",

@@ -1,7 +1,7 @@
-//! The picture that `read_screen` lets the image write, shown to the caller.
+//! Attaches the picture that `read_screen` makes the image write to the tool result.
 //!
-//! The image names the file, so that not every file is taken: only a PNG of the
-//! name that screenshots have, and only where image and server share a machine.
+//! The image names the file, so only some files are accepted: a PNG with the name of a
+//! screenshot, and only if image and server run on the same machine.
 
 use std::{
     fs::File,
@@ -43,7 +43,7 @@ fn path(answer: &str) -> Option<PathBuf> {
 
 /// The file's bytes, if it is a picture.
 fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    // What is no file could keep whoever opens it waiting.
+    // Opening something other than a regular file could block.
     if !path.symlink_metadata()?.is_file() {
         return Ok(None);
     }

@@ -1,5 +1,4 @@
-//! The tools as HTTP calls: which path each is, and under which name each
-//! argument is sent.
+//! The tools as HTTP calls: the path of each, and the names of its arguments.
 
 use bytes::Bytes;
 use http::{
@@ -39,7 +38,7 @@ struct Parameter {
     kind: Kind,
 }
 
-/// What an argument may be, and what is sent in its place if it is left out.
+/// The type of an argument, and its default.
 #[derive(Debug, Clone, Copy)]
 enum Kind {
     Text,
@@ -119,7 +118,7 @@ impl Tool {
         TOOLS.iter().find(|tool| tool.name == name)
     }
 
-    /// What is sent to the image for a call with these arguments.
+    /// The HTTP request for a call with these arguments.
     pub(crate) fn request(&self, arguments: Option<Value<'_>>) -> Result<Request<Bytes>, Problem> {
         let arguments =
             Arguments::read(arguments, self.parameters.iter().map(|parameter| parameter.name))?;
@@ -163,7 +162,7 @@ impl Tool {
                 query.append_pair(sent_as, value);
             }
         }
-        // What was written is ASCII; the longest that fails is a URI beyond 64 KiB.
+        // The text is ASCII; it fails only for a URI beyond 64 KiB.
         query.finish().parse().map_err(|_| Problem::TooLong)
     }
 

@@ -1,5 +1,5 @@
-//! What is not a tool call: resources, prompts, requests of the server, and
-//! methods this gateway does not know.
+//! Access to everything that is not a tool call: resources, prompts, server requests
+//! and unknown methods.
 
 use std::fmt;
 

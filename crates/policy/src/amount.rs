@@ -1,4 +1,4 @@
-//! Amounts: what counters hold and charges add, exact and never negative.
+//! Amounts: exact, non-negative decimals that counters hold and charges add.
 //!
 //! Eighteen decimal places cover every currency in use, and sums are whole
 //! numbers of the smallest unit, so adding never rounds.
@@ -80,7 +80,7 @@ impl Amount {
         Some(Amount { whole, fraction })
     }
 
-    /// What is left after taking `other` away, or `None` if it is more.
+    /// The difference, or `None` if `other` is larger.
     pub fn checked_sub(self, other: Amount) -> Option<Amount> {
         let (borrow, fraction) = if self.fraction >= other.fraction {
             (0, self.fraction - other.fraction)
@@ -92,7 +92,7 @@ impl Amount {
     }
 }
 
-/// Puts digits on both sides of the point, dropping what is finer than a unit.
+/// Puts digits on both sides of the point, and drops digits finer than a unit.
 fn collect(number: Decimal<'_>) -> Option<Amount> {
     let mut amount = Amount::ZERO;
     let mut position = number.magnitude();
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_held_is_said() {
+    fn amounts_out_of_range_are_refused() {
         check("-1", Err(AmountError::Negative));
         check("-0.01", Err(AmountError::Negative));
         check("340282366920938463463374607431768211456", Err(AmountError::TooLarge));

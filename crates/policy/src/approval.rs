@@ -1,4 +1,4 @@
-//! Approval: which calls need a human, and on what terms.
+//! Approvals: which calls need a human's approval, and with which terms.
 
 use crate::condition::Predicate;
 
@@ -32,12 +32,12 @@ impl Approval {
     }
 }
 
-/// What it takes to let one held call through.
+/// The terms for approving one held call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Terms<'p> {
     /// The rule that asks; of several, the first in order of naming.
     pub rule: &'p str,
-    /// What the policy wants the caller told.
+    /// The policy's message to the caller.
     pub message: Option<&'p str>,
     /// How many different people must approve: the most that any entry asks for.
     pub approvers: u8,

@@ -1,4 +1,4 @@
-//! Conditions and predicates: judging arguments.
+//! Conditions and predicates: tests on the arguments of a call.
 
 use sluice_wire::json::Value;
 

@@ -1,4 +1,4 @@
-//! The decision on one call.
+//! The decision on one call: deny, hold, or allow with its charges.
 
 use std::borrow::Cow;
 
@@ -43,7 +43,7 @@ impl Outcome {
     }
 }
 
-/// What a policy says of one call, before its counters are read.
+/// The decision on one call, before its counters are read.
 #[derive(Debug)]
 pub enum Decision<'p> {
     Deny(Denial<'p>),
@@ -56,7 +56,7 @@ pub enum Decision<'p> {
 /// A call that is not forwarded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Denial<'p> {
-    /// The true rule. What a caller may see of it is another matter.
+    /// The rule that decided. The caller may see a less specific one.
     pub rule: Cow<'p, str>,
     /// What to tell the caller.
     pub message: Cow<'p, str>,
@@ -110,7 +110,7 @@ pub(crate) struct Demand<'p> {
     pub(crate) amount: Amount,
 }
 
-/// What one call adds to one counter.
+/// The amount that one call adds to one counter.
 #[derive(Debug, Clone, Copy)]
 pub struct Charge<'p> {
     /// Of the limits that share the counter, the one with the smallest bound.
@@ -121,7 +121,7 @@ pub struct Charge<'p> {
 }
 
 impl<'p> Allow<'p> {
-    /// What the call adds to counters, each counter once.
+    /// The charges of the call, one for each counter.
     pub fn charges(&self) -> impl Iterator<Item = Charge<'p>> + '_ {
         self.binding().into_iter().filter_map(|place| {
             let demand = self.demands.get(place)?;

@@ -1,8 +1,8 @@
-//! What changes when one policy takes another's place.
+//! Semantic diff of two policies, tool by tool.
 //!
-//! Compares what each policy says of every tool. Where the answer hangs on a
-//! call's arguments, the conditions that come and go are named, and nothing is
-//! guessed about the calls they catch.
+//! Compares what each policy says about every tool. Where the result depends on a
+//! call's arguments, the diff names the added and removed conditions and makes no
+//! claim about the calls that match them.
 
 mod summary;
 

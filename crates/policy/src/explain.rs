@@ -1,4 +1,6 @@
-//! Explanations: the same judgement, watched, as data for people and programs.
+//! Explanations: the decision on one call, with a trace of every check.
+//!
+//! An explanation runs the same code as a real decision, with a recording witness.
 
 mod report;
 
@@ -15,7 +17,7 @@ use crate::{
 use report::Recorder;
 pub use report::{ChargeReport, Explanation, Step};
 
-/// Explains what the policy says of a call when its counters read so.
+/// Explains the decision on a call, with the given counter readings.
 ///
 /// The outcome is the one under enforcement, also in shadow mode.
 pub fn explain(

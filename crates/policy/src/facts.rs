@@ -1,4 +1,4 @@
-//! What is known of the tool a call names.
+//! Facts about the tool that a call names: its category and its input schema.
 
 use std::{collections::HashSet, sync::OnceLock};
 

@@ -1,9 +1,9 @@
-//! Policy text: reading it, finding everything wrong with it, and compiling it.
+//! Policy files: parsing, error reporting and compilation.
 //!
-//! JSON and YAML become one tree of nodes that know their place
-//! (`node`, `json`, `yaml`). The tree is compared with the language's own tables
-//! (`grammar`, `check`), which also write the JSON Schema (`schema`), and is then
-//! lowered into a [`Policy`] (`lower`).
+//! JSON and YAML are parsed into one tree of nodes with source positions
+//! (`node`, `json`, `yaml`). The tree is checked against the language's tables
+//! (`grammar`, `check`), from which the JSON Schema is generated too (`schema`), and
+//! is then lowered into a [`Policy`] (`lower`).
 
 pub(crate) mod check;
 pub(crate) mod grammar;

@@ -1,7 +1,7 @@
-//! The decision on one call: steps 1 to 8 of the language, in their order.
+//! The decision on one call: steps 1 to 8 of the language, in order.
 //!
-//! A pure function. What cannot be judged is denied. Every step tells a
-//! [`Witness`] what it found, so an explanation is the same run, watched.
+//! A pure function. A call that cannot be judged is denied. Every step reports to a
+//! [`Witness`], so that an explanation runs the same code.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! Limits: how much a counter may take in one window, and whose counter it is.
+//! Limits: the maximum of a counter in one window, and the scope of the counter.
 
 use std::fmt;
 

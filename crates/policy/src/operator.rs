@@ -1,7 +1,7 @@
-//! What a condition tests at each place its path leads to.
+//! The tests that conditions apply to the values at their path.
 //!
-//! A test answers yes or no, or that the value is not of its type. Values are
-//! never coerced.
+//! A test is true or false, or reports that the value has the wrong type. Values
+//! are never converted.
 
 mod hosts;
 mod paths;
@@ -38,7 +38,7 @@ pub(crate) enum Test {
 }
 
 impl Test {
-    /// Whether the test holds for what is there.
+    /// Whether the test holds for a value.
     pub(crate) fn holds(&self, found: Option<Value<'_>>) -> Result<bool, Unjudgeable> {
         if let Test::Exists(wanted) = self {
             let present = found.is_some_and(|value| !value.is_null());

@@ -1,7 +1,7 @@
 //! Paths into a call's arguments, such as `args.items.*.id`.
 //!
-//! Walking hands every place the path leads to over to a closure, absent ones
-//! included, and stops at anything that cannot be judged.
+//! A walk calls a closure for every value that the path leads to, with `None` for an
+//! absent one, and stops at the first value that cannot be judged.
 
 use sluice_wire::{
     json::{Kind, Value},
@@ -33,7 +33,7 @@ pub(crate) enum Unjudgeable {
 }
 
 impl Unjudgeable {
-    /// What is appended to the rule's id.
+    /// The suffix of the rule's id.
     pub(crate) fn suffix(self) -> &'static str {
         match self {
             Unjudgeable::Type => "(type)",

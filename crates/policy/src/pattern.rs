@@ -6,7 +6,7 @@ use sluice_classify::Category;
 
 pub(crate) use index::PatternIndex;
 
-/// What an entry of a policy selects.
+/// The tools that an entry of a policy selects.
 ///
 /// The order of variants, and within each the order of code points, is the
 /// order in which denials are named.

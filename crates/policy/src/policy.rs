@@ -1,7 +1,7 @@
-//! A policy in force: the compiled, immutable form that calls are judged by.
+//! The compiled, immutable policy by which calls are judged.
 //!
 //! [`file`](crate::file) builds it from text. It is not serialisable on purpose:
-//! the text is the policy's outside shape.
+//! the text is the policy's external representation.
 
 use std::collections::BTreeSet;
 
@@ -43,7 +43,7 @@ pub struct Policy {
     pub(crate) tests: Box<[SelfTest]>,
 }
 
-/// What a server may ask of its client.
+/// A request that a server may send to its client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServerRequest {
     Sampling,
@@ -71,7 +71,7 @@ impl ServerRequest {
     }
 }
 
-/// Names taken out of what a pattern selects.
+/// Names that are excluded from a pattern.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Except(Box<[Box<str>]>);
 
@@ -177,7 +177,7 @@ pub(crate) struct Entry {
     pub(crate) limits: Box<[Limit]>,
 }
 
-/// What an entry says about validating arguments.
+/// An entry's setting for validating arguments.
 #[derive(Debug)]
 pub(crate) struct Validate {
     pub(crate) by: ValidateBy,
@@ -198,7 +198,7 @@ pub(crate) enum ValidateBy {
 }
 
 impl Policy {
-    /// What the policy says it is for.
+    /// The policy's description.
     pub fn description(&self) -> Option<&str> {
         self.description.as_deref()
     }

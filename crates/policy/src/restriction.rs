@@ -1,4 +1,4 @@
-//! What a policy takes away from a client and a server that used each other freely.
+//! What a policy restricts, compared with a client and server without one.
 
 use sluice_classify::Definition;
 
@@ -10,7 +10,7 @@ use crate::{
     suggest::ToolSeen,
 };
 
-/// What a client loses when a server is put under a policy.
+/// The features that a client loses when a server gets a policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Restriction {
     /// Tools that are neither listed nor callable any more, in order of their names.
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_tool_is_named_where_it_is_denied() {
+    fn denied_resources_prompts_and_requests_are_named() {
         let all = ["resources", "prompts", "sampling", "elicitation", "roots"];
         check(r#"{"version":"1","default":"deny","tools":{"*":{}}}"#, &[], &all);
         let some = r#"{"version":"1","default":"allow","resources":{"allow":["a://*"]},"server_requests":["roots"]}"#;

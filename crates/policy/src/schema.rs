@@ -1,9 +1,9 @@
-//! `validate_args`: arguments against a JSON Schema, with exact numbers.
+//! `validate_args`: validates arguments against a JSON Schema, with exact numbers.
 //!
-//! Schemas may not refer to anything outside themselves, and their patterns are
-//! searched in linear time; one that cannot be compiled so denies every call.
-//! Both a schema and arguments may be hostile, so what checking can cost is known
-//! beforehand ([`cost`]), and what would cost too much is refused unchecked.
+//! Schemas may not refer to other documents, and their patterns are searched in
+//! linear time; a schema that cannot be compiled under these rules denies every call.
+//! Schema and arguments may both be hostile, so the cost of validation is bounded
+//! beforehand ([`cost`]), and a schema that exceeds the bound is refused.
 
 mod cost;
 mod locations;
@@ -59,7 +59,7 @@ impl ArgsSchema {
         self.cost.pattern_bytes
     }
 
-    /// What is wrong with the arguments, if anything.
+    /// The first error in the arguments, if any.
     ///
     /// Only whether they fit is asked of the library: it explains a failure branch
     /// by branch, which takes time without bound and copies values, and those may
@@ -136,7 +136,7 @@ fn has_huge_number(schema: &Json) -> bool {
     }
 }
 
-/// What a schema's top level says about names: enough to explain most refusals.
+/// The property names in a schema's top level: enough to explain most refusals.
 #[derive(Debug, Default)]
 struct Outline {
     required: Box<[Box<str>]>,

@@ -1,4 +1,4 @@
-//! A policy's own `tests`, run against it.
+//! Runs a policy's own `tests` against it.
 
 use std::collections::HashMap;
 
@@ -31,7 +31,7 @@ pub(crate) struct SelfTest {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TestResult {
     pub name: String,
-    /// What the last call came to, and by which rule.
+    /// The outcome of the last call, and its rule.
     pub outcome: Outcome,
     pub rule: Option<String>,
     /// What went wrong, if it failed.
@@ -63,7 +63,7 @@ impl Policy {
 }
 
 impl SelfTest {
-    /// What the last of the test's calls comes to.
+    /// The outcome of the test's last call.
     fn last_call(&self, policy: &Policy) -> (Outcome, Option<String>) {
         // Loading has seen to it that the arguments are an object.
         let Ok(call) = Call::new(&self.tool, self.args.as_ref().map(Document::root)) else {

@@ -1,7 +1,7 @@
-//! Where a tool stands under a policy, before any argument is looked at.
+//! A tool's standing under a policy, before any argument is checked.
 //!
-//! Calls are judged and lists are filtered by this one function, so that what is
-//! shown and what can be called cannot disagree.
+//! Judging calls and filtering lists both use this function, so that the visible
+//! tools and the callable tools cannot differ.
 
 use std::borrow::Cow;
 

@@ -1,9 +1,8 @@
-//! The policy to start from: what is recommended for tools of each category.
+//! Recommended policies and entries for tools, by category.
 //!
-//! A suggestion is text for people to read and change. Nothing is in force by
-//! being suggested, and every suggestion is a policy that [`load`](crate::load) takes.
-//! It restricts tools only: resources, prompts and the requests that a server makes
-//! of its client stay as they are without a policy.
+//! A suggestion is text for people to read and change; it has no effect by itself.
+//! Every suggestion is a policy that [`load`](crate::load) accepts. It restricts tools
+//! only: resources, prompts and server requests stay as they are without a policy.
 
 use std::collections::BTreeSet;
 
@@ -18,21 +17,21 @@ const MOST_ENTRIES: usize = 5_000;
 /// a policy within its own bounds.
 const LONGEST_NAME: usize = 128;
 
-/// What is recommended for one tool.
+/// The recommended entry for one tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Suggestion {
     /// The tool's entry, under `default: "deny"`.
     pub entry: Json,
-    /// What it does, in words.
+    /// Its effect in words.
     pub effect: &'static str,
 }
 
-/// What is recommended for a server.
+/// The recommended policy for a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SuggestedPolicy {
     /// The policy as JSON text, for people to read on.
     pub policy: String,
-    /// What it does, in words, one line a kind of treatment.
+    /// Its effect in words, one line for each kind of treatment.
     pub effect: Vec<String>,
 }
 
@@ -59,7 +58,7 @@ pub fn suggest_entry(tool: ToolSeen<'_>) -> Suggestion {
     Treatment::of(tool).suggestion(tool.name)
 }
 
-/// How a tool is treated, by what was seen in it.
+/// The treatment of a tool, by its assessment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Treatment {
     As(Category),
@@ -101,7 +100,7 @@ fn entry(tool: &str, category: Category) -> Json {
     }
 }
 
-/// What the recommended entry of a category does.
+/// Describes the recommended entry of a category.
 fn effect(category: Category) -> &'static str {
     match category {
         Category::Read => "allowed",

@@ -1,4 +1,4 @@
-//! Moments and the calendar windows that limits count in.
+//! Timestamps, and the calendar windows of limits.
 //!
 //! Time is always passed in; nothing here reads a clock.
 

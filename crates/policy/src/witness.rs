@@ -1,7 +1,7 @@
-//! What judging lets itself be watched through.
+//! The observer of a decision, which is notified of every check.
 //!
-//! A decision on the data path has a [`Silent`] witness, which the compiler
-//! removes; an explanation has one that writes everything down.
+//! Decisions on the data path use the [`Silent`] witness, which the compiler
+//! removes; an explanation uses one that records every check.
 
 use sluice_wire::json::Value;
 
@@ -18,9 +18,9 @@ use crate::{
     standing::{Applying, Unavailable},
 };
 
-/// Told of every check, in the order they are made.
+/// Notified of every check, in the order they are made.
 pub(crate) trait Witness {
-    /// Which entries apply, or why the tool cannot be had.
+    /// Which entries apply, or why the tool is unavailable.
     fn note_standing(
         &mut self,
         _policy: &Policy,
@@ -47,7 +47,7 @@ pub(crate) trait Witness {
     fn note_amount(&mut self, _limit: &Limit, _amount: &Result<Amount, Denial<'_>>) {}
 }
 
-/// Watches nothing.
+/// Ignores everything.
 pub(crate) struct Silent;
 
 impl Witness for Silent {}

@@ -1,4 +1,4 @@
-//! The engine's own words, for denials where the policy gives none.
+//! Default messages, for denials without a message in the policy.
 
 use crate::{
     condition::{Condition, Predicate},

@@ -1,5 +1,4 @@
-//! Putting Sluicegate before servers: what an entry is to become, and the text
-//! of the file with it.
+//! Routes servers through Sluicegate: plans the new entries and rewrites the file.
 
 use serde_json::Value;
 
@@ -14,7 +13,7 @@ use crate::{
     wrapped::URL_VARIABLE,
 };
 
-/// How Sluicegate is started.
+/// How clients start Sluicegate.
 #[derive(Debug, Clone)]
 pub struct Front {
     /// The path that clients are to start.
@@ -39,7 +38,7 @@ impl Front {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan<'e> {
     pub entry: &'e Entry,
-    /// What it is called in counters and the log.
+    /// Its name in counters and the log.
     pub name: String,
     /// The path of its policy.
     pub policy: String,

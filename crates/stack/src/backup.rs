@@ -1,8 +1,8 @@
-//! What a file was before it was rewritten, kept so that it can be put back.
+//! Backups of rewritten files, from which they can be restored.
 //!
 //! A backup is a folder with the file's text before (`original`) and after
-//! (`rewritten`), and a manifest. Both texts may hold secrets, so that the folder
-//! and all in it are their user's alone; the manifest holds none.
+//! (`rewritten`), and a manifest. Both texts may contain secrets, so only the user can
+//! read the folder; the manifest contains none.
 
 use std::{
     fs::{self, DirBuilder, OpenOptions},
@@ -25,7 +25,7 @@ const MANIFEST: &str = "manifest.json";
 const ORIGINAL: &str = "original";
 const REWRITTEN: &str = "rewritten";
 
-/// What a backup says of itself.
+/// The metadata of a backup.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
     /// When the file was rewritten.
@@ -46,7 +46,7 @@ pub struct Manifest {
     pub restored: Option<String>,
 }
 
-/// What was put into a file.
+/// The kind of change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -215,7 +215,7 @@ impl Backup {
         FileFormat { syntax, roots: &[] }
     }
 
-    /// Notes what is left to be put back; when, if it is nothing.
+    /// Records the entries that remain to be restored, and the time if none remains.
     pub(crate) fn settle(&self, left: Vec<Vec<String>>, time: &str) -> Result<(), BackupError> {
         let mut settled = self.clone();
         settled.manifest.restored = left.is_empty().then(|| time.to_owned());

@@ -1,4 +1,4 @@
-//! The clients whose files are known, and what people call them.
+//! The supported MCP clients and their names.
 
 use std::fmt;
 

@@ -1,5 +1,5 @@
-//! What changes in an entry, line by line, for people. Made from the values and
-//! never from the text, so that nothing is shown but what is meant to be.
+//! The diff of one entry, line by line, for people. It is built from masked values and
+//! never from the file's text, so that it cannot show a secret.
 
 use std::fmt::Write as _;
 
@@ -95,7 +95,7 @@ fn single(key: &str, value: &Value) -> String {
             });
             format!("{{ {} }}", inner.collect::<Vec<_>>().join(", "))
         }
-        // What is not changed need not be seen.
+        // Unchanged keys are not shown.
         _ => "…".to_owned(),
     }
 }
@@ -108,7 +108,7 @@ fn mask_arguments(items: &[Value]) -> Vec<String> {
     Guarded::arguments(&texts).iter().map(|one| quote(one.as_masked())).collect()
 }
 
-/// Arguments, as many on a line as fit.
+/// Formats arguments, as many on a line as fit.
 fn wrap_arguments(name: &str, items: &[Value]) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = format!("{name}[");

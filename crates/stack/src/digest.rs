@@ -1,5 +1,5 @@
-//! Digests: of whole files, of values whatever the order of their keys, and of
-//! entries in a way that does not give their secrets away.
+//! Digests: of whole files, of values independent of the order of keys, and keyed
+//! digests of entries, which do not reveal their secrets.
 
 use std::fmt;
 

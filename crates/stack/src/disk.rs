@@ -1,4 +1,4 @@
-//! Reading files that may be anything, and replacing them whole or not at all.
+//! Reads untrusted files, and replaces files atomically.
 
 use std::{
     fs::{self, File, Metadata, OpenOptions},
@@ -12,7 +12,7 @@ use crate::digest::sha256;
 /// Bytes of a client's file that are read: some keep a history in theirs.
 const LONGEST: u64 = 32 << 20;
 
-/// A file's text, and what is needed to replace it.
+/// A file's text, and the metadata needed to replace it.
 pub(crate) struct Text {
     pub(crate) content: String,
     /// The file itself, where links lead to.
@@ -114,7 +114,7 @@ pub(crate) fn replace(real: &Path, digest: &str, text: &str) -> Result<(), Write
         fs::rename(&new, real).map_err(failed)
     });
     if written.is_err() {
-        // What is left over would only be in the way.
+        // A leftover temporary file would only be in the way.
         let _ = fs::remove_file(&new);
     }
     written

@@ -1,4 +1,4 @@
-//! One server as a client's file has it.
+//! The entry of one server in a client's file.
 
 use std::path::{Path, PathBuf};
 
@@ -29,11 +29,11 @@ pub struct Entry {
     pub is_disabled: bool,
     /// Whether the file has the same name twice, of which clients take the last.
     pub is_repeated: bool,
-    /// What is said there of it, if it goes through Sluicegate.
+    /// The settings of its `sluice wrap`, if it goes through Sluicegate.
     pub wrapped: Option<Wrapped>,
     /// Keys that lead to it in the file.
     pub(crate) keys: Vec<String>,
-    /// What the client itself starts or connects to.
+    /// The command or URL that the client itself uses.
     pub(crate) own: Transport,
     /// What stands for its variables or headers: names, and a fingerprint of all
     /// values.
@@ -46,7 +46,7 @@ pub struct Entry {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scope {
     User,
-    /// Whoever works in this folder.
+    /// All users of this folder.
     Project(PathBuf),
 }
 
@@ -76,10 +76,10 @@ pub enum Transport {
     Unclear,
 }
 
-/// What is known of a server that goes through `sluice wrap`.
+/// The settings of a server that goes through `sluice wrap`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wrapped {
-    /// What it is called in counters and the log.
+    /// Its name in counters and the log.
     pub name: String,
     pub policy: String,
 }
@@ -97,7 +97,7 @@ impl Transport {
         }
     }
 
-    /// What it is called in JSON.
+    /// Its name in JSON output.
     pub fn kind(&self) -> &'static str {
         match self {
             Transport::Command { .. } => "stdio",
@@ -129,8 +129,7 @@ impl Entry {
         sha256(text.as_bytes()).chars().take(16).collect()
     }
 
-    /// A text without any secret of this entry, whoever has put it there: servers
-    /// repeat in their errors what they were sent.
+    /// Removes this entry's secrets from a text: servers may repeat them in errors.
     pub fn scrub(&self, text: &str) -> String {
         let (words, pairs) = match &self.transport {
             Transport::Command { program, args, env } => {
@@ -153,7 +152,7 @@ impl Entry {
         scrubbed
     }
 
-    /// Whether its command is a `sluice wrap`, whoever has written it.
+    /// Whether its command is any `sluice wrap`, written by `adopt` or not.
     pub fn is_wrap(&self) -> bool {
         wrapped::is_wrap(&self.own)
     }
@@ -164,7 +163,7 @@ impl Entry {
         wrapped::data(&self.own)
     }
 
-    /// Where it stands, to be remembered.
+    /// Its location, to be stored.
     pub(crate) fn to_seen(&self) -> SeenEntry {
         SeenEntry {
             file: self.file.display().to_string(),
@@ -184,7 +183,7 @@ pub(crate) struct Spot<'a> {
     pub(crate) front: &'a Front,
 }
 
-/// Reads what a file says of one server.
+/// Reads the entry of one server.
 pub(crate) fn read(spot: &Spot<'_>, value: &Value) -> Entry {
     let name = spot.keys.last().cloned().unwrap_or_default();
     let own = transport(value);
@@ -226,7 +225,7 @@ fn variables(transport: &Transport, front: &Front) -> String {
     }
     pairs.sort_unstable();
     let names: Vec<_> = pairs.iter().map(|(name, _)| name).collect();
-    // No separator can be part of what is quoted.
+    // A quoted part cannot contain a separator.
     let values = front.fingerprints.as_ref().map(|all| all.of_text(&format!("{pairs:?}")));
     format!("{names:?} {}", values.unwrap_or_default())
 }
@@ -289,7 +288,7 @@ fn transport(value: &Value) -> Transport {
 
 /// Keys under which clients keep a server's address.
 pub(crate) const URL_KEYS: [&str; 3] = ["url", "serverUrl", "httpUrl"];
-/// Keys under which they keep what is sent along.
+/// Keys under which clients keep headers.
 pub(crate) const HEADER_KEYS: [&str; 2] = ["headers", "http_headers"];
 
 fn headers(value: &Value) -> Vec<(String, Guarded)> {

@@ -1,4 +1,4 @@
-//! One client's file: read once, with the servers in it.
+//! A client's configuration file, parsed, with its server entries.
 
 use std::{fmt, ops::Range, path::PathBuf};
 
@@ -36,7 +36,7 @@ pub struct ConfigFile {
     /// Whether its owner may not write it either.
     pub is_read_only: bool,
     pub(crate) form: FileFormat,
-    /// What it holds, secrets and all.
+    /// The whole text, including secrets.
     pub(crate) text: String,
 }
 
@@ -47,7 +47,7 @@ impl fmt::Debug for ConfigFile {
     }
 }
 
-/// What there is at a place.
+/// The state of a candidate file.
 #[derive(Debug)]
 pub enum FileState {
     Nothing,
@@ -66,7 +66,7 @@ pub struct Problem {
     pub message: String,
 }
 
-/// Where a text stops being what it should be.
+/// A syntax error in a client's file, with its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SyntaxError {
     pub(crate) at: usize,

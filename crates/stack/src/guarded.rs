@@ -1,8 +1,8 @@
-//! Texts that may hold a secret, and what in them is shown.
+//! Strings that may contain secrets, with a masked form for output.
 //!
-//! Values of variables and headers are never shown. Arguments and URLs are shown
-//! with what looks like a secret masked: what follows a telling name, the user
-//! and query of a URL, and words that look like a key.
+//! The values of variables and headers are masked completely. In arguments and URLs,
+//! the parts that look like a secret are masked: the value after a name such as
+//! `--token`, the user and query of a URL, and words that look like a key.
 
 use std::fmt;
 
@@ -39,7 +39,7 @@ impl Guarded {
         Guarded { whole, shown }
     }
 
-    /// Arguments, each masked by what it is and by what stands before it.
+    /// Arguments, each masked by its content and by the argument before it.
     pub fn arguments(given: &[String]) -> Vec<Guarded> {
         let mut is_value = Value::Plain;
         let mut guarded = Vec::with_capacity(given.len());
@@ -56,7 +56,7 @@ impl Guarded {
         &self.shown
     }
 
-    /// The text itself, for whoever must use it.
+    /// The text itself, to be used and not printed.
     pub fn expose(&self) -> &str {
         &self.whole
     }
@@ -73,7 +73,7 @@ impl fmt::Debug for Guarded {
     }
 }
 
-/// What the word before says of a word.
+/// The kind of a word, as announced by the word before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Value {
     Plain,
@@ -83,7 +83,7 @@ enum Value {
     Pair,
 }
 
-/// Names, or parts of names, of what is kept secret.
+/// Names, or parts of names, of secrets.
 const TELLING: [&str; 16] = [
     "token",
     "secret",
@@ -143,7 +143,7 @@ fn masked_words(text: &str) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// One argument: masked, and what it says of the next.
+/// Masks one argument, and returns what it announces about the next.
 fn masked_word(word: &str, is_value: Value) -> (String, Value) {
     let is_one = !word.contains(' ')
         || joined_pair(word).is_some()
@@ -208,7 +208,7 @@ fn is_scheme(word: &str) -> bool {
         || (word.ends_with(':') && is_telling(word))
 }
 
-/// A name as variables have it: what is assigned to one may be anything.
+/// Whether this could be a variable's name, whose value may be anything.
 fn is_variable(name: &str) -> bool {
     name.len() > 1
         && name.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_')
@@ -289,7 +289,7 @@ fn masked_url(text: &str) -> Option<String> {
     {
         return None;
     }
-    // What the standard does not take for a URL is not shown in parts.
+    // A text that is not a URL by the standard is masked as a whole.
     if Url::parse(text).is_err() && !rest.contains("${") {
         return Some(format!("{scheme}://{MASK}"));
     }
@@ -306,7 +306,7 @@ fn masked_url(text: &str) -> Option<String> {
     Some(masked_named(&whole, &['=']))
 }
 
-/// What is not shown in parts: JSON, and a user and password before a host.
+/// Texts that are masked as a whole: JSON, and a user and password before a host.
 fn masked_other(word: &str) -> Option<String> {
     if word.trim_start().starts_with(['{', '[']) {
         return Some(MASK.to_owned());

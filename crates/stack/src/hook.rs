@@ -1,9 +1,9 @@
-//! Hooks of clients: commands of ours that a client runs before it calls a tool
-//! of an MCP server, so that a server nobody has looked at is noticed.
+//! Client hooks: commands that a client runs before it calls a tool of an MCP server,
+//! so that a call to a server that was not accepted is noticed.
 //!
-//! Claude Code, Cursor and Gemini CLI have such hooks. Each takes an answer in its
-//! own form, and each goes on with the call if the hook fails in another way
-//! than by exit code 2; so whoever runs the check must end every failure with it.
+//! Claude Code, Cursor and Gemini CLI have such hooks. Each expects an answer in its
+//! own format, and each continues with the call if the hook fails with any exit code
+//! but 2; so the check must end every failure with exit code 2.
 
 mod check;
 
@@ -80,7 +80,7 @@ impl HookFile {
         Ok(Some(HookFile { client, path, text }))
     }
 
-    /// Whether a hook of ours is in it, at all events that it belongs to.
+    /// Whether our hook is installed for all of its events.
     pub fn is_installed(&self) -> bool {
         self.text.as_deref().is_some_and(|text| {
             let ours = events_of_ours(text);
@@ -88,7 +88,7 @@ impl HookFile {
         })
     }
 
-    /// Whether any hook of ours is in it.
+    /// Whether our hook is installed for any event.
     pub fn has_ours(&self) -> bool {
         self.text.as_deref().is_some_and(has_ours)
     }
@@ -113,11 +113,11 @@ impl HookFile {
         let real = std::fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
         let is_of_this =
             |one: &Backup| one.manifest.kind == Kind::Hook && one.manifest.file == real;
-        // One that cannot be read is told when files are restored.
+        // A backup that cannot be read is reported when files are restored.
         let (all, _) = Backup::all(backups)?;
         let kept: Vec<Backup> = all.into_iter().filter(is_of_this).collect();
-        // A file that nobody has touched since becomes what it was, unless that had
-        // an older hook of ours in it.
+        // An unchanged file is restored byte for byte, unless the original contained
+        // an older version of our hook.
         let is_untouched =
             |one: &&Backup| one.manifest.after == sha256(text.as_bytes()) && one.manifest.existed;
         let original = kept.first().filter(is_untouched).map(Backup::original).transpose()?;
@@ -163,7 +163,7 @@ fn path(client: Client, places: &Folders) -> Option<PathBuf> {
     }
 }
 
-/// The events that a client is asked to run the hook at, and what it takes there.
+/// The events for which a client runs the hook, and the configuration for each.
 fn definitions(client: Client, command: &str) -> Vec<(&'static str, Value)> {
     let run = json!({ "type": "command", "command": command, "timeout": 10 });
     match client {
@@ -215,7 +215,7 @@ fn has_exactly(text: &str, wanted: &[(&str, Value)]) -> bool {
     events_of_ours(text).len() == wanted.len() && wanted.iter().all(has)
 }
 
-/// The event of each hook of ours.
+/// The event of each of our hooks.
 fn events_of_ours(text: &str) -> Vec<String> {
     let root = parse(body(text));
     let hooks = root.and_then(|root| root.object_value()?.object_value("hooks"));
@@ -254,7 +254,7 @@ pub(crate) fn without(text: &str) -> Option<String> {
     is_changed.then(|| with_body(text, root.to_string()))
 }
 
-/// What only our hooks needed goes with them.
+/// Removes objects that only our hooks needed.
 fn remove_empty_hooks(object: &CstObject, hooks: &CstObject, is_changed: bool) {
     let property = object.get("hooks").filter(|_| is_changed && hooks.properties().is_empty());
     if let Some(property) = property {

@@ -1,5 +1,5 @@
-//! Client files in JSON, with comments and trailing commas: entries by their
-//! spans, and the edits that put a command of ours before a server.
+//! Client files in JSON, with comments and trailing commas: locates entries and
+//! computes the text edits that route a server through `sluice wrap`.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -149,7 +149,7 @@ pub(crate) fn pieces(text: &str, keys: &[String]) -> Option<Pieces> {
     })
 }
 
-/// The object that has program and arguments, and what the program is called there.
+/// The object that has program and arguments, and the key of the program.
 fn holder<'o, 't>(entry: &'o Object<'t>) -> (&'o Object<'t>, &'static str) {
     match member(entry, "command").map(|command| &command.value) {
         Some(Ast::Object(nested)) => (nested, "path"),

@@ -1,15 +1,14 @@
 //! MCP client configuration files: find, read, rewrite, restore.
 //!
-//! Every client keeps the servers it may use in a file of its own, in a place and
-//! form of its own. Here those files are found ([`Folders`]), read ([`ConfigFile`]),
-//! rewritten so that a server is reached through `sluice wrap` ([`ConfigFile::adopt`]),
-//! and put back as they were ([`Undo`]). What is a secret in them is held by
-//! [`Guarded`], which shows itself only masked. Nothing here starts a server,
-//! reads the environment or knows the time.
+//! Every client keeps its servers in a file with its own location and format. This
+//! crate finds those files ([`Folders`]), reads them ([`ConfigFile`]), rewrites them so
+//! that a server is reached through `sluice wrap` ([`ConfigFile::adopt`]), and restores
+//! them ([`Undo`]). Secrets are held by [`Guarded`], which prints only a masked form.
+//! Nothing here starts a server, reads the environment or knows the time.
 //!
-//! The crate is large because eight clients have three forms of file, and because
-//! nothing of what a stranger may put into one is let through unread: masking,
-//! backups and hooks are each as long as reading.
+//! The crate is large because eight clients have three file formats, and because the
+//! files are untrusted input that contains secrets: masking, backups and hooks are each
+//! as long as reading.
 
 mod adopt;
 mod backup;

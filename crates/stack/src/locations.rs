@@ -1,7 +1,7 @@
-//! Where clients keep their files, on each system.
+//! The locations of the clients' files on each operating system.
 //!
-//! The table is data; which of its rows hold for a machine follows from the
-//! [`Folders`] it is given, so that all of it can be tried on any system.
+//! The table is data; the [`Folders`] of a machine select its rows, so that all of it
+//! can be tested on any system.
 
 use std::path::{Path, PathBuf};
 
@@ -40,7 +40,7 @@ pub struct Candidate {
     pub(crate) form: FileFormat,
 }
 
-/// How a file is written, and where in it servers are.
+/// The syntax of a file, and the keys of its servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FileFormat {
     pub(crate) syntax: Syntax,
@@ -55,7 +55,7 @@ pub(crate) enum Syntax {
     Toml,
 }
 
-/// What a path in the table is relative to.
+/// The base folder of a path in the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Base {
     Home,

@@ -1,8 +1,8 @@
-//! What is remembered of servers from one look to the next: what their tools can
-//! do, where they are configured, and which of them the user has accepted.
+//! State that is kept between runs: the abilities of servers, where they are configured,
+//! and which of them the user has accepted.
 //!
-//! No secret is in it: servers are known by their identity, tools by their names
-//! and the digests of their definitions.
+//! It contains no secrets: servers are stored by identity, and tools by name and the
+//! digest of their definition.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,7 +30,7 @@ pub struct Memory {
     pub accepted_names: BTreeSet<String>,
 }
 
-/// A server that stood somewhere.
+/// The location of a server that was configured earlier.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SeenEntry {
@@ -40,7 +40,7 @@ pub struct SeenEntry {
     pub identity: String,
 }
 
-/// What was learnt from a server itself.
+/// The data learnt from a server itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Remembered {
@@ -49,11 +49,11 @@ pub struct Remembered {
     /// When it was asked.
     pub scanned: String,
     pub tools: Vec<Tool>,
-    /// What was different from the time before.
+    /// The changes since the previous scan.
     pub changes: Changes,
 }
 
-/// What a server can do.
+/// The abilities of a server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ability {
     pub tools: Vec<Tool>,
@@ -136,7 +136,7 @@ impl Ability {
 }
 
 impl Memory {
-    /// Takes note of what a server says its tools are.
+    /// Stores the tools that a server has listed.
     pub fn learn(&mut self, entry: &Entry, tools: Vec<Tool>, time: &str) {
         let known = self.servers.entry(entry.identity()).or_default();
         let is_first = known.scanned.is_empty();
@@ -147,7 +147,7 @@ impl Memory {
         known.tools = tools;
     }
 
-    /// What is known of a server.
+    /// The stored data of a server.
     pub fn ability(&self, entry: &Entry) -> Option<Ability> {
         let known = self.servers.get(&entry.identity())?;
         let source = format!("scanned {}", known.scanned);

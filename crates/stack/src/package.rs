@@ -1,5 +1,4 @@
-//! The package that a command fetches and runs, by which a server is known
-//! elsewhere too.
+//! The published package (npm or `PyPI`) that a command runs, by which the catalogue knows a server.
 
 use crate::{Guarded, Transport};
 
@@ -28,7 +27,7 @@ pub struct Package {
     pub name: String,
 }
 
-/// What an option of a runner says.
+/// The meaning of a runner's option.
 enum Meaning {
     /// Its value is the package.
     Package,
@@ -95,7 +94,7 @@ impl Registry {
         None
     }
 
-    /// What an option is, without its first dash.
+    /// Parses an option, without its first dash.
     fn option(self, option: &str) -> Meaning {
         match (self, option) {
             (Registry::Npm, "p" | "-package") | (Registry::PyPi, "-from" | "-spec") => {
@@ -183,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_no_package_has_none() {
+    fn commands_without_a_package_have_none() {
         for command in [
             "node server.js",
             "npx",

@@ -1,8 +1,8 @@
-//! Undoing what was rewritten.
+//! Restores rewritten files.
 //!
-//! A file that nobody has touched since becomes what it was, byte for byte. In
-//! one that somebody has edited, only our own changes are reverted, whatever the layout
-//! is by then. An entry whose meaning has changed is left alone, with the reason.
+//! A file that has not changed since is restored byte for byte. In a file that has been
+//! edited, only our own changes are reverted, whatever the layout is by then. An entry
+//! whose meaning has changed is left alone, and the reason is reported.
 
 mod sides;
 
@@ -29,7 +29,7 @@ pub enum Outcome {
     Nothing,
 }
 
-/// What is to be done to one file.
+/// The planned restore of one file.
 pub struct Undo {
     pub file: PathBuf,
     pub client: String,
@@ -69,7 +69,7 @@ const MOST_NAMED: usize = 5;
 const UNREADABLE: &str = "its file cannot be read any more";
 
 impl Undo {
-    /// What is to be done for all backups below a folder, file by file, and which
+    /// The planned restores for all backups below a folder, file by file, and which
     /// backups cannot be used.
     pub fn all(backups: &Path) -> Result<(Vec<Undo>, Vec<BackupError>), BackupError> {
         let mut undone: Vec<Undo> = Vec::new();
@@ -114,7 +114,7 @@ impl Undo {
         let mut text = Some(current);
         let mut is_exact = true;
         for backup in backups {
-            // What was there before a file that is to go was gone already.
+            // The file did not exist before, and is gone already.
             let Some(now) = text.take() else {
                 undo.settled.push((backup, Vec::new()));
                 continue;
@@ -249,7 +249,7 @@ fn describe_changes(differences: &[String]) -> String {
     format!("{CHANGED}: {named}{more}")
 }
 
-/// What an entry is called, for people; the hooks of a client have no name.
+/// An entry's name for people; the hooks of a client have no name.
 fn entry_name(keys: &[String]) -> String {
     keys.last().cloned().unwrap_or_else(|| "the hook".to_owned())
 }

@@ -1,8 +1,8 @@
-//! The configuration with which each client calls a server over HTTP: a command to run, or an entry
-//! to paste into its file.
+//! The configuration with which each client reaches a server over HTTP: a command to
+//! run, or an entry to paste into its file.
 //!
-//! Every client has its own place and spelling for the same three things: a name,
-//! a URL and a token. The file and the key are in `locations`.
+//! Every client has its own file format for the same three values: a name, a URL and
+//! a token. The file and the key are in `locations`.
 
 use serde_json::{Map, Value, json};
 
@@ -14,7 +14,7 @@ use crate::{
 /// Where a client is to call, as what, and with which token.
 #[derive(Debug, Clone, Copy)]
 pub struct Access<'a> {
-    /// What the client calls it.
+    /// The server's name in the client.
     pub name: &'a str,
     pub url: &'a str,
     pub token: &'a str,

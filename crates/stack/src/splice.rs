@@ -1,4 +1,4 @@
-//! Changing a text in some places and nowhere else.
+//! Applies edits to a text and leaves every other byte unchanged.
 
 use std::ops::Range;
 

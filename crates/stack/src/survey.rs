@@ -1,5 +1,5 @@
-//! Everything that the clients of a machine are configured to use, put together:
-//! the same server in three clients is one.
+//! Survey of all servers that the clients of a machine use. A server that several
+//! clients use is one group.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -20,7 +20,7 @@ use crate::{
 /// Folders named by Claude Code whose `.mcp.json` is looked at.
 const MOST_PROJECTS: usize = 500;
 
-/// What was found in the files of a machine.
+/// The contents of all client files of a machine.
 #[derive(Debug, Default)]
 pub struct Configured {
     pub files: Vec<ConfigFile>,
@@ -66,7 +66,7 @@ impl Configured {
         }
     }
 
-    /// The files of which it is known what is in them now: what stands in other
+    /// The files whose current content is known: what stands in other
     /// folders' files was not looked for, and what stands in broken ones not found.
     fn known_files(&self) -> BTreeSet<String> {
         let broken: BTreeSet<&PathBuf> = self.problems.iter().map(|one| &one.path).collect();
@@ -87,12 +87,12 @@ pub enum Advice {
     Proceed,
     /// It can do harm, which a policy keeps within bounds.
     WithRules,
-    /// What it can do is not known, or its definitions look wrong.
+    /// Its abilities are unknown, or its definitions look suspicious.
     AskFirst,
 }
 
 impl Advice {
-    /// What it is called.
+    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Advice::Proceed => "proceed",
@@ -110,7 +110,7 @@ pub struct Group<'e> {
     pub name: String,
     pub entries: Vec<&'e Entry>,
     pub ability: Option<Ability>,
-    /// What it is called in the running gateway, if it goes through that.
+    /// Its name in the running gateway, if it goes through that.
     pub registered: Option<String>,
     /// Whether none of its entries was there when last looked.
     pub is_new: bool,
@@ -184,7 +184,7 @@ impl<'e> Survey<'e> {
     }
 }
 
-/// The worst first; what is not known stands before what only reads.
+/// Sorts the most dangerous first; unknown servers come before those that only read.
 fn rank(group: &Group<'_>) -> (bool, Option<Category>, usize) {
     let tools = group.ability.as_ref().map_or(0, |ability| ability.tools.len());
     let worst = match &group.ability {
@@ -220,7 +220,7 @@ fn common_name(entries: &[&Entry]) -> String {
     most.map(|entry| entry.name.clone()).unwrap_or_default()
 }
 
-/// Names of servers that stood in a file that was read, and do no more.
+/// Names of servers that were removed from a file that was read.
 fn find_removed(configured: &Configured, memory: &Memory) -> Vec<String> {
     let now: Vec<SeenEntry> = configured.entries().map(Entry::to_seen).collect();
     let now: BTreeSet<_> = now.iter().map(|seen| (&seen.file, &seen.keys)).collect();

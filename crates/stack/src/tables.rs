@@ -1,5 +1,5 @@
-//! Client files in TOML: the tables of servers by their spans, and the edits that
-//! put a command of ours before a server.
+//! Client files in TOML: locates entries and computes the text edits that route a
+//! server through `sluice wrap`.
 
 mod put_back;
 
@@ -17,7 +17,7 @@ use crate::{
 
 pub(crate) use self::put_back::{is_same_change, put_back};
 
-/// Keys that a change of ours touches, or whose values it moves.
+/// Keys that our change touches, or whose values it moves.
 const TOUCHED: [&str; 7] =
     ["command", "args", "url", "env", "http_headers", "bearer_token_env_var", "env_vars"];
 
@@ -71,7 +71,7 @@ fn value_of(item: &Item) -> Value {
     plain.unwrap_or_else(|| text().or_else(time).into())
 }
 
-/// The bytes from the first to the last of what a change touches.
+/// The range of bytes that a change touches.
 pub(crate) fn region(text: &str, keys: &[String]) -> Option<Range<usize>> {
     let document = parse(text).ok()?;
     let entry = table(document.as_item(), keys)?;

@@ -1,4 +1,4 @@
-//! Seeing through `sluice wrap`: which server stands behind a command of ours.
+//! Recognises `sluice wrap` entries and finds the server behind them.
 
 use std::path::Path;
 
@@ -11,11 +11,11 @@ use crate::{
 /// The variable that the URL is kept in.
 pub(crate) const URL_VARIABLE: &str = "SLUICE_UPSTREAM_URL";
 
-/// The server itself, and what is said of it if a command that `adopt` has written
+/// The server itself, and its settings if a command that `adopt` has written
 /// stands before it.
 ///
-/// Only what is so to the word is looked through: what else calls itself `sluice`
-/// may be any program, and what it is told to run is not what would be started.
+/// Only commands in exactly that form are unwrapped: another command called `sluice`
+/// may be any program, and need not start the command in its arguments.
 pub(crate) fn seen_through(own: &Transport, front: &Front) -> (Transport, Option<Wrapped>) {
     match through(own, front) {
         Some((inner, wrapped)) => (inner, Some(wrapped)),
@@ -77,7 +77,7 @@ pub(crate) fn data(own: &Transport) -> Option<&str> {
     words(own).map(|words| words.data)
 }
 
-/// Whether a command is a `sluice wrap`, whoever has written it.
+/// Whether a command is any `sluice wrap`, written by `adopt` or not.
 pub(crate) fn is_wrap(own: &Transport) -> bool {
     let Transport::Command { program, args, .. } = own else { return false };
     let is_named = Path::new(program.expose()).file_stem().is_some_and(|stem| stem == "sluice");

@@ -1,5 +1,5 @@
-//! Two servers with everything a server can have, each of which speaks one era
-//! only and refuses the other as real ones do.
+//! Two complete test servers, each of which supports one era only and refuses the
+//! other as real servers do.
 
 use std::{
     collections::HashMap,
@@ -39,7 +39,7 @@ struct State {
     known: Vec<String>,
     /// Streams of news, each with its session.
     streams: Vec<(String, Stream)>,
-    /// Calls that wait, by the id of what they wait for.
+    /// Pending calls, by the id of the request they wait for.
     waiting: HashMap<String, (String, Stream)>,
 }
 
@@ -68,7 +68,7 @@ fn answer(id: &str, members: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{{members}}}}}"#)
 }
 
-/// What a server of either era says of what it has.
+/// The capabilities of a server of either era.
 fn members(request: &Recorded, method: &str) -> Option<String> {
     Some(match method {
         "tools/list" => format!(r#""tools":{TOOLS}"#),
@@ -87,7 +87,7 @@ fn members(request: &Recorded, method: &str) -> Option<String> {
     })
 }
 
-/// Something to say of the log.
+/// A log notification.
 fn log_message(level: &str) -> String {
     format!(
         r#"{{"jsonrpc":"2.0","method":"notifications/message","params":{{"level":"{level}","data":"{level}"}}}}"#
@@ -95,7 +95,7 @@ fn log_message(level: &str) -> String {
 }
 
 impl ModernOnly {
-    /// Tells everybody who listens.
+    /// Sends a notification to all open streams.
     pub fn announce(&self, method: &str, params: &str) {
         say(
             &lock(&self.state).streams,
@@ -214,7 +214,7 @@ fn say(streams: &[(String, Stream)], method: &str, params: &str, meta: &str) {
 }
 
 impl LegacyOnly {
-    /// Tells everybody who listens.
+    /// Sends a notification to all open streams.
     pub fn announce(&self, method: &str, params: &str) {
         say(&lock(&self.state).streams, method, params, "");
     }
@@ -334,7 +334,7 @@ impl LegacyOnly {
         }
     }
 
-    /// Takes in what a client answers, and finishes the call that waited for it.
+    /// Takes a client's answer, and finishes the call that waited for it.
     fn take_reply(&self, request: &Recorded) -> Reply {
         let waiting = lock(&self.state).waiting.remove(&request.rpc_id());
         if let Some((id, stream)) = waiting {

@@ -1,4 +1,4 @@
-//! A folder of its own for a test, removed when the test is over.
+//! A temporary folder for a test, removed when the test ends.
 
 use std::{
     fs, io,

@@ -1,6 +1,5 @@
-//! What tests of several crates need: folders that go away, an upstream that
-//! records all it is sent, a Pharo image's HTTP port, and a client that sends
-//! any bytes.
+//! Test support shared by several crates: temporary folders, a recording upstream, a
+//! fake Pharo image, and a raw HTTP client.
 
 mod eras;
 mod folder;

@@ -1,5 +1,5 @@
-//! A server of the oldest HTTP transport: a stream that says where messages go,
-//! and answers on that stream.
+//! A test server of the oldest HTTP transport (HTTP+SSE): its event stream announces
+//! the endpoint for messages and carries the answers.
 
 use std::{
     collections::BTreeMap,
@@ -29,7 +29,7 @@ type Responder = dyn Fn(&Recorded) -> Reply + Send + Sync;
 /// A running server; its stream is at the URL of its `upstream`.
 #[derive(Clone)]
 pub struct OldServer {
-    /// All that has reached it.
+    /// All recorded requests.
     pub upstream: Upstream,
     streams: Arc<Mutex<BTreeMap<u32, mpsc::UnboundedSender<StreamFrame>>>>,
     responder: Arc<Responder>,

@@ -1,7 +1,7 @@
-//! The HTTP port of a Pharo image with `PharoSmalltalkInteropServer` 3.4 loaded:
-//! its routes, envelopes and errors, over a handful of classes and expressions.
+//! A fake Pharo image with `PharoSmalltalkInteropServer` 3.4: its routes, envelopes
+//! and errors, over a handful of classes and expressions.
 //!
-//! It knows the fixtures that the server's own tests look for, and no Smalltalk.
+//! It has the fixtures that the server's own tests look for, and runs no Smalltalk.
 
 mod browse;
 mod envelope;
@@ -34,7 +34,7 @@ use crate::Reply;
 use evaluate::Value;
 use settings::Settings;
 
-/// A running image. It ends with its runtime, or when it is told to.
+/// A running fake image. It stops with its runtime, or on request.
 #[derive(Debug, Clone)]
 pub struct PharoImage {
     pub address: SocketAddr,
@@ -44,7 +44,7 @@ pub struct PharoImage {
 #[derive(Debug)]
 struct Inner {
     requests: Mutex<Vec<String>>,
-    /// What is answered whatever is asked.
+    /// A fixed answer to every request.
     answer: Mutex<Option<Reply>>,
     settings: Mutex<Settings>,
     /// Where `SisGate wait` waits.
@@ -160,7 +160,7 @@ impl PharoImage {
         self.inner.answer.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// What a route answers; `None` if there is none.
+    /// The answer of a route; `None` if there is none.
     async fn handle(&self, method: &Method, uri: &Uri, body: &str) -> Option<String> {
         // A trailing slash leads to the same route, which then no longer is
         // exactly `/eval`.

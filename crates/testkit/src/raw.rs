@@ -1,5 +1,4 @@
-//! A client that sends whatever bytes a test wants, and reads what comes back
-//! without believing it.
+//! A raw HTTP client that sends any bytes and reads the response without validating it.
 
 use std::{io, net::SocketAddr, time::Duration};
 

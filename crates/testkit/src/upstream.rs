@@ -1,5 +1,5 @@
-//! An upstream that records whatever reaches it, byte for byte, and answers as a
-//! test tells it to.
+//! A fake upstream that records every request byte for byte, and answers as a test
+//! defines.
 
 use std::{
     convert::Infallible,
@@ -114,8 +114,8 @@ impl Reply {
         Reply::new(200, "text/event-stream", body)
     }
 
-    /// An event stream of messages that come one by one, until nobody is left
-    /// who could say another.
+    /// An event stream of messages that are sent through a channel, until its last
+    /// sender is dropped.
     pub fn live_stream() -> (Reply, mpsc::UnboundedSender<String>) {
         let (sender, receiver) = mpsc::unbounded_channel();
         let live = Some(Arc::new(Mutex::new(Some(receiver))));
@@ -123,7 +123,7 @@ impl Reply {
         (Reply { live, pieces: Vec::new(), ..reply }, sender)
     }
 
-    /// A JSON answer that does not begin before somebody has said it.
+    /// A JSON answer that is sent through a channel.
     pub fn later() -> (Reply, mpsc::UnboundedSender<String>) {
         let (reply, sender) = Reply::live_stream();
         (Reply { end: End::Later, live: reply.live, ..Reply::json("") }, sender)
@@ -205,7 +205,7 @@ impl Upstream {
         format!("http://{}/mcp", self.address)
     }
 
-    /// All that has reached it.
+    /// All recorded requests.
     pub fn recorded(&self) -> Vec<Recorded> {
         self.recorded.lock().map(|recorded| recorded.clone()).unwrap_or_default()
     }

@@ -1,8 +1,8 @@
-//! Checking an answer while it streams: that it is one JSON-RPC response, to the
-//! request that waits, without holding more of it than its outline.
+//! Validates an answer while it streams: that it is one JSON-RPC response to the pending
+//! request, without buffering more than its outline.
 //!
-//! Answers that must be changed are read whole elsewhere; this is for those that
-//! pass as they are, however long they get.
+//! Answers that must be changed are buffered elsewhere; this is for answers that are
+//! forwarded unchanged, of any length.
 
 mod scan;
 
@@ -17,7 +17,7 @@ use crate::{
 };
 use scan::{Scanner, Sink};
 
-/// Why an answer is not what it must be.
+/// Why an answer is not a valid response.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AnswerError {
     #[error("it is not valid JSON at byte {0}")]
@@ -34,12 +34,12 @@ pub enum AnswerError {
     Ambiguous,
 }
 
-/// What is known of an answer's content so far.
+/// The facts about an answer's content so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Outline {
     /// Whether it is an error of the protocol.
     pub is_failure: bool,
-    /// What the result says of itself in `isError`.
+    /// The value of `isError` in the result.
     pub is_error: Option<bool>,
     /// `resultType` of a modern result.
     pub result_type: Option<String>,
@@ -93,7 +93,7 @@ impl AnswerCheck {
         self.scanner.push(bytes, &mut self.envelope)
     }
 
-    /// What is known so far.
+    /// The facts known so far.
     pub fn outline(&self) -> &Outline {
         &self.envelope.outline
     }

@@ -1,4 +1,4 @@
-//! Changing a few places of a message and leaving every other byte as it was.
+//! Edits parts of a message and leaves every other byte unchanged.
 
 use crate::json::{Document, Value};
 

@@ -1,9 +1,9 @@
-//! JSON documents: the bytes as they came, and the one tree they mean.
+//! JSON documents: the original bytes, and the one tree they are parsed into.
 //!
 //! A [`Document`] keeps its text and a flat list of nodes in document order, so
-//! reading takes a handful of buffers whatever the size, a value's exact source
-//! text is always at hand, and numbers keep the digits they were written with.
-//! The module `read` builds it; this one is about looking at it.
+//! parsing needs a handful of buffers whatever the size, a value's exact source
+//! text is always available, and numbers keep the digits they were written with.
+//! The module `read` builds it; this one provides access to it.
 
 mod bounds;
 mod print;

@@ -1,9 +1,8 @@
-//! One strict reading of JSON, and of the JSON-RPC messages that MCP is made of.
+//! A strict JSON parser, and the JSON-RPC messages of MCP.
 //!
-//! Everything that decides about a message decides about the one tree built
-//! here, and what is sent on is taken from the same bytes. Whatever two correct
-//! parsers could read differently is refused. Nothing here does I/O, and no
-//! member is lost because this crate does not know it.
+//! Policy decisions and forwarding use the same tree, built here once, and the same
+//! bytes. Texts that two correct parsers could read differently are refused. Nothing
+//! here does I/O, and unknown members are preserved.
 
 pub mod answer;
 pub mod arguments;

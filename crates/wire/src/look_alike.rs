@@ -1,4 +1,4 @@
-//! Keys that some other program would take for the key that matters.
+//! Look-alike keys: keys that another program might take for the key that matters.
 //!
 //! A server may compare names without case, trim them, drop NULs or stop at one.
 //! A message that holds `Amount` beside a governed `amount` could be judged by one

@@ -1,7 +1,7 @@
-//! What of MCP must be understood: its revisions, its methods, and the few
+//! The parts of MCP that the gateway interprets: protocol versions, methods, and the
 //! parameters that decide what a request reaches.
 //!
-//! Everything else about a message passes through unread.
+//! Everything else in a message is forwarded without being interpreted.
 
 mod header;
 mod method;

@@ -1,8 +1,8 @@
-//! The JSON-RPC envelope: what kind of message a document is, and its id.
+//! The JSON-RPC envelope: the kind of a message, and its id.
 //!
-//! Members this module does not name stay in the document and are sent on with
-//! it. A member that merely looks like one of the envelope's own is refused,
-//! because another reader might take it for the real one.
+//! Unknown members stay in the document and are forwarded. A member that merely
+//! looks like one of the envelope's own is refused, because another parser might
+//! take it for the real one.
 
 use std::sync::LazyLock;
 

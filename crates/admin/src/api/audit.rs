@@ -14,6 +14,7 @@ use axum::{
 };
 use futures_util::stream;
 use serde::{Deserialize, Serialize};
+use sluice_config::span;
 use sluice_policy::Timestamp;
 use sluice_store::{Cursor, CursorError, Fault, Filter, Id, Kind, Outcome, Page};
 use utoipa::{IntoParams, ToSchema};
@@ -26,8 +27,7 @@ use super::{
 };
 use crate::{
     clock,
-    schema::{RecordKind, RecordOutcome},
-    span,
+    schema::{RecordId, RecordKind, RecordOutcome, TimeOrSpan},
 };
 
 /// Records on a page by default.
@@ -41,10 +41,10 @@ const MAX_LIMIT: usize = 1_000;
 #[serde(deny_unknown_fields)]
 pub(super) struct AuditQuery {
     /// Records from this time on: a span such as `24h`, counted back from now, or a time such as `2027-01-31T12:00:00Z`.
-    #[param(nullable = false)]
+    #[param(value_type = TimeOrSpan, required = false)]
     since: Option<String>,
     /// Records before this time, written like `since`.
-    #[param(nullable = false)]
+    #[param(value_type = TimeOrSpan, required = false)]
     until: Option<String>,
     /// Records of this server.
     #[param(nullable = false)]
@@ -62,10 +62,10 @@ pub(super) struct AuditQuery {
     #[param(value_type = RecordKind, required = false)]
     kind: Option<String>,
     /// Records of the request with this id.
-    #[param(nullable = false)]
+    #[param(value_type = RecordId, required = false)]
     request: Option<String>,
     /// How many records to answer with.
-    #[param(nullable = false)]
+    #[param(value_type = u64, required = false)]
     limit: Option<usize>,
     /// Records of this principal.
     #[param(nullable = false)]

@@ -41,7 +41,7 @@ pub(super) struct CatalogQuery {
     #[param(value_type = ToolSignal, required = false)]
     signal: Option<String>,
     /// How many results to answer with, at most 500, by default 50.
-    #[param(nullable = false)]
+    #[param(value_type = u64, required = false)]
     limit: Option<usize>,
     /// `next` of the page before.
     #[param(nullable = false)]

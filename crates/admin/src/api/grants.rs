@@ -20,7 +20,7 @@ use super::{
 use crate::{
     clock,
     ops::{GrantPage, IssuedToken, WantedGrant},
-    schema::ObjectName,
+    schema::{ObjectName, TimeOrSpan},
 };
 
 /// The default and the maximum number of grants on a page.
@@ -100,7 +100,8 @@ pub(super) struct NewGrant {
     /// The person or program it is issued to.
     #[schema(min_length = 1, max_length = 256)]
     principal: Option<String>,
-    /// When it ends: a span such as `30d`, or a time such as `2027-01-31T12:00:00Z`.
+    /// When it ends, which must be in the future; a span is counted from now.
+    #[schema(value_type = Option<TimeOrSpan>)]
     expires: Option<String>,
 }
 
@@ -109,7 +110,7 @@ pub(super) struct NewGrant {
 #[serde(deny_unknown_fields)]
 pub(super) struct GrantQuery {
     /// How many grants to answer with, at most and by default 1000.
-    #[param(nullable = false)]
+    #[param(value_type = u64, required = false)]
     limit: Option<usize>,
     /// `next` of the page before.
     #[param(nullable = false)]

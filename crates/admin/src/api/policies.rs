@@ -30,7 +30,7 @@ use super::{
 };
 use crate::{
     ops::{self, Expected, PutPolicy},
-    schema::ObjectName,
+    schema::{AnyVersion, ObjectName, PolicyDocument},
 };
 
 /// List the policies of a server
@@ -90,11 +90,11 @@ pub(super) async fn show(
         ("name" = ObjectName, Path, description = "The name of the server"),
         ("policy" = ObjectName, Path, description = "The name of the policy"),
         ("If-Match" = Option<String>, Header, nullable = false, description = "Versions one of which must be in force, in quotes and separated by commas; `*` for any"),
-        ("If-None-Match" = Option<String>, Header, nullable = false, pattern = r"^\*$", description = "`*` if there must be no policy of this name; not together with `If-Match`"),
+        ("If-None-Match" = inline(Option<AnyVersion>), Header, nullable = false, description = "`*` if there must be no policy of this name; not together with `If-Match`"),
     ),
     request_body(
-        description = "The policy itself, as `schema/policy.schema.json` defines it. YAML can also be sent as `application/x-yaml` or `text/yaml`.",
-        content((Object = "application/json"), (String = "application/yaml"))
+        description = "The policy itself. YAML can also be sent as `application/x-yaml` or `text/yaml`.",
+        content((PolicyDocument = "application/json"), (PolicyDocument = "application/yaml"))
     ),
     responses(
         (
@@ -204,8 +204,8 @@ pub(super) async fn list_versions(
     operation_id = "check_policy",
     tag = "policies",
     request_body(
-        description = "The policy itself, as `schema/policy.schema.json` defines it. YAML can also be sent as `application/x-yaml` or `text/yaml`.",
-        content((Object = "application/json"), (String = "application/yaml"))
+        description = "The policy itself, valid or not. YAML can also be sent as `application/x-yaml` or `text/yaml`.",
+        content((Value = "application/json"), (Value = "application/yaml"))
     ),
     responses(
         (status = 200, description = "Everything that is wrong with it", body = CheckResult),

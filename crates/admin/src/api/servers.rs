@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use axum::{Json, extract::State, http::StatusCode};
 use serde::{Deserialize, Serialize, de::IgnoredAny};
+use sluice_config::span;
 use sluice_store::{MaskedTransport, Name, Server, Source};
 use utoipa::ToSchema;
 
@@ -20,8 +21,7 @@ use super::{
 use crate::{
     live::Tool,
     ops::{Refused, WantedServer},
-    schema::{ObjectName, ProcessSharing, ProcessStart},
-    span,
+    schema::{ObjectName, ProcessSharing, ProcessStart, TimeSpan},
 };
 
 /// All servers, by name.
@@ -60,7 +60,8 @@ pub(super) struct ServerView {
     env: Vec<String>,
     /// Names of the headers that are sent to the server.
     headers: Vec<String>,
-    /// How long the server may be silent, such as `60s`.
+    /// How long the server may be silent.
+    #[schema(value_type = TimeSpan)]
     timeout: String,
     /// The policy for callers without a token.
     #[schema(value_type = Option<ObjectName>, required)]
@@ -91,12 +92,13 @@ pub(super) struct NewServer {
     #[schema(value_type = ObjectName)]
     name: String,
     /// Where the server is: `http` or `https`, without user name and fragment.
-    #[schema(value_type = String, required)]
+    #[schema(value_type = String, format = "uri", pattern = "^[Hh][Tt][Tt][Pp][Ss]?:", required)]
     url: Option<String>,
     /// Headers to send to the server.
     #[serde(default)]
     headers: BTreeMap<String, String>,
-    /// How long the server may be silent, such as `60s`.
+    /// How long the server may be silent, by default `60s`.
+    #[schema(value_type = Option<TimeSpan>)]
     timeout: Option<String>,
     /// The policy for callers without a token.
     #[schema(value_type = Option<ObjectName>)]

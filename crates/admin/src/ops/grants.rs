@@ -1,10 +1,11 @@
 //! Grants: creating, rotating and revoking them.
 
+use sluice_config::span;
 use sluice_policy::Timestamp;
 use sluice_store::{Actor, Grant, Name, NewGrant, Rotated, Token};
 
 use super::{Ops, Refused, build_edit, parse_name};
-use crate::{clock, span};
+use crate::clock;
 
 /// A grant as it is asked for, before any of it is checked.
 pub(crate) struct WantedGrant {

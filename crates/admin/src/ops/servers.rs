@@ -2,10 +2,11 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
+use sluice_config::{declare, span};
 use sluice_store::{Actor, AttachedPolicy, Bridge, Edit, Name, Secret, Server, Source, Transport};
 
 use super::{Ops, Refused, build_edit, parse_name};
-use crate::{declare, live::Tool, span};
+use crate::live::Tool;
 
 /// How long a server may be silent unless something else is asked for.
 const TIMEOUT: Duration = Duration::from_mins(1);

@@ -1,7 +1,7 @@
-//! The elements of a list in a document that is too large to be read whole.
+//! The elements of a JSON list in a document that is too large to be read at once.
 //!
-//! Only as much of JSON is understood as is needed to see where an element ends;
-//! each element is then read strictly by itself.
+//! Parses only as much JSON as is needed to find the end of an element; each element
+//! is then parsed strictly by itself.
 
 use std::io::{self, BufRead};
 
@@ -17,7 +17,7 @@ pub(super) struct Elements<R> {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Element {
     pub(super) text: Vec<u8>,
-    /// Whether it goes on beyond what was kept.
+    /// Whether it is longer than the stored part.
     pub(super) is_cut: bool,
 }
 
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_list_has_no_elements() {
+    fn a_document_without_a_list_has_no_elements() {
         for text in ["", "{}", "3", r#"{"servers": 3}"#, r#"{"servers""#, r#"{"a": [1]}"#] {
             assert_eq!(elements(text, 100), None, "{text}");
         }

@@ -1,15 +1,15 @@
-//! The forms that servers and tools are written in.
+//! The file formats that can be imported.
 //!
-//! - An answer to `tools/list`, with or without what JSON-RPC puts around it, or
-//!   its bare list of tools.
-//! - `{server, source, tools}`, as the definitions are kept that the shipped
-//!   index is built from.
-//! - `server.json` of the official registry, one, or a list of them as the
-//!   registry answers it; these name no tools.
+//! - A `tools/list` result, with or without its JSON-RPC envelope, or the bare list
+//!   of tools.
+//! - `{server, source, tools}`, the format of the definitions from which the shipped
+//!   index is built.
+//! - `server.json` of the official registry, one, or a list of them as the registry
+//!   returns it; these contain no tools.
 
 use sluice_wire::json::{Kind, Value};
 
-/// What a document says of one server.
+/// The part of a document about one server.
 #[derive(Debug)]
 pub(super) enum ServerDocument<'d> {
     Tools {

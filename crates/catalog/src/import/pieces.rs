@@ -1,4 +1,4 @@
-//! A file taken apart: line by line, entry by entry, or as one document.
+//! Splits a file into pieces: by lines, by list elements, or as one document.
 
 use std::{
     fs::File,

@@ -1,8 +1,8 @@
-//! Reading, classifying and writing at the same time.
+//! The import pipeline: reading, classifying and writing run in parallel.
 //!
-//! Pieces are dealt out to the workers in turn and taken back in the same turn,
-//! so that what comes out does not depend on which worker was faster. What is
-//! under way is bounded by what the channels hold.
+//! Pieces are handed to the workers round-robin and collected in the same order, so
+//! that the result does not depend on which worker was faster. The channels bound the
+//! amount of work in progress.
 
 use std::{
     io,
@@ -39,7 +39,7 @@ pub(super) struct Outcome {
     pub(super) prepared: Result<Prepared, String>,
 }
 
-/// What a worker made of several, and how far the file has been read.
+/// The results of a worker for several pieces, and how far the file has been read.
 type Batch = (Vec<Outcome>, u64);
 
 pub(super) fn run(
@@ -72,7 +72,7 @@ pub(super) fn run(
             let Ok((outcomes, read)) = from_worker.recv() else { break };
             let written = writer.write(outcomes, read, bytes).map_err(Failure::Store);
             if written.is_err() {
-                // The workers and the reader end when nobody takes what they make.
+                // The workers and the reader end when nobody takes their results.
                 drop(from_workers);
                 return written.map(|()| Imported::default());
             }

@@ -1,4 +1,4 @@
-//! From a piece of a file to servers whose tools are classified.
+//! Parses a piece of a file and classifies the tools of its servers.
 
 use std::{collections::HashSet, fmt::Write as _};
 
@@ -35,11 +35,11 @@ const LONGEST_DESCRIPTION: usize = 4 << 10;
 /// Packages and addresses that are kept of a registry's entry.
 const MOST_PLACES: usize = 8;
 
-/// What a piece says.
+/// The content of a piece.
 #[derive(Debug, Default)]
 pub(crate) struct Prepared {
     pub(crate) servers: Vec<NewServer>,
-    /// What was passed over, and why.
+    /// Skipped entries, with the reasons.
     pub(crate) problems: Vec<String>,
     /// The words that evidence refers to.
     pub(crate) phrases: HashSet<&'static str>,

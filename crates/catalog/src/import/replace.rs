@@ -1,4 +1,4 @@
-//! Putting imported servers into the catalogue in place of what was there.
+//! Writes imported servers to the catalogue, replacing earlier entries of the same name.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -42,7 +42,7 @@ const IN_ORDER: &str = "
     INSERT INTO server_words (server_words) VALUES ('optimize');
 ";
 
-/// A server that was put in, and what it changed.
+/// An imported server, and its changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
     pub server: String,
@@ -54,7 +54,7 @@ pub struct Change {
     pub changed: Vec<String>,
 }
 
-/// What was there under the same name.
+/// The earlier entry of the same name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Before {
     Nothing,
@@ -68,11 +68,11 @@ pub(super) struct Replacer<'c> {
     file: String,
     tell: &'c mut dyn FnMut(Event<'_>),
     imported: Imported,
-    /// What the open transaction has changed; `None` where there is none.
+    /// The changes of the open transaction; `None` if there is none.
     open: Option<Open>,
 }
 
-/// What is not committed yet.
+/// Uncommitted changes.
 #[derive(Default)]
 struct Open {
     changes: Vec<Change>,
@@ -101,7 +101,7 @@ impl<'c> Replacer<'c> {
         Ok(Replacer { connection, file, tell, imported, open: None })
     }
 
-    /// Takes what a worker has made.
+    /// Takes the result of a worker.
     pub(super) fn write(
         &mut self,
         outcomes: Vec<Outcome>,
@@ -128,7 +128,7 @@ impl<'c> Replacer<'c> {
         Ok(())
     }
 
-    /// Commits what is left, and puts the index in order if much has come.
+    /// Commits the remaining changes, and optimises the index after a large import.
     pub(super) fn end(mut self) -> rusqlite::Result<Imported> {
         self.commit()?;
         self.connection.execute_batch(MERGED)?;
@@ -218,7 +218,7 @@ fn replace(
         }
     }
     change.removed = old.into_keys().collect();
-    // What a registry said of the server still holds.
+    // The registry's data about the server is kept.
     let mut server = server.clone();
     server.version = server.version.or(there.version);
     server.description = server.description.or(there.description);
@@ -236,10 +236,10 @@ fn server_by_name(connection: &Connection, name: &str) -> rusqlite::Result<Optio
     connection.prepare_cached(SERVER_BY_ID)?.query_row([id], look::read_server).map(Some)
 }
 
-/// Notes what a registry says of a server whose tools may be known: they stay.
+/// Stores a registry's data about a server, and keeps the tools that are known.
 fn describe(connection: &Connection, there: &Server, said: &NewServer) -> rusqlite::Result<()> {
     let words = |description: Option<&str>| words::of_server(&there.name, description);
-    // What it does not say was said before.
+    // Missing fields keep their values.
     let version = said.version.as_ref().or(there.version.as_ref());
     let description = said.description.as_ref().or(there.description.as_ref());
     let about = said.about.as_ref().or(there.about.as_ref());

@@ -1,5 +1,5 @@
-//! Building what is shipped from a folder of definitions. The same files give the
-//! same bytes.
+//! Builds the shipped index from a folder of definitions. The build is reproducible:
+//! the same files give the same bytes.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -80,7 +80,7 @@ fn add(servers: &mut BTreeMap<String, NewServer>, server: NewServer) {
     }
 }
 
-/// Whether the definitions are what the published package itself answered.
+/// Whether the definitions come from the published package itself.
 fn is_answer(server: &NewServer) -> bool {
     ["npm:", "pypi:"].iter().any(|prefix| server.source.starts_with(prefix))
 }

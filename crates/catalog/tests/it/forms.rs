@@ -135,7 +135,7 @@ fn importing_again_replaces_the_server_and_says_what_changed() {
 }
 
 #[test]
-fn what_is_imported_takes_the_place_of_what_is_shipped() {
+fn an_import_replaces_the_shipped_server() {
     let mut scratch = Scratch::new();
     let shipped = scratch.catalog.servers("", 1).unwrap().remove(0);
     assert_eq!(shipped.standing, Standing::Shipped);
@@ -175,7 +175,7 @@ fn a_page_of_a_longer_list_is_told() {
 }
 
 #[test]
-fn what_is_no_definition_is_told_and_changes_nothing() {
+fn invalid_definitions_are_reported_and_change_nothing() {
     let mut scratch = Scratch::new();
     let before = scratch.catalog.stats().unwrap();
     for text in ["", "{", "3", "{}", "[]\nx", "{\"tools\": 3}", "\u{feff}{}", "<html>"] {
@@ -207,7 +207,7 @@ fn a_list_that_is_too_large_to_be_read_whole_is_read_entry_by_entry() {
 }
 
 #[test]
-fn what_is_no_file_is_refused() {
+fn folders_and_devices_are_refused() {
     let mut scratch = Scratch::new();
     let folder = scratch.folder.path().to_owned();
     for path in [folder.as_path(), &folder.join("nothing"), std::path::Path::new("/dev/null")] {
@@ -217,7 +217,7 @@ fn what_is_no_file_is_refused() {
 }
 
 #[test]
-fn what_can_be_read_only_once_is_imported_at_any_length() {
+fn a_pipe_of_any_length_can_be_imported() {
     let line = |name: &str| format!("{{\"server\": \"{name}\", \"tools\": []}}\n");
     let far = || io::repeat(b'x').take(33 << 20);
     let long = io::Cursor::new(line("one")).chain(far());

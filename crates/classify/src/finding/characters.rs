@@ -1,4 +1,4 @@
-//! Characters that a person does not see but a model reads.
+//! Invisible characters, which a model reads but a person does not see.
 
 /// The first run of hidden characters in a text.
 pub(super) fn find_hidden(text: &str) -> Option<(usize, usize)> {

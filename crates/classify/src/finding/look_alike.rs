@@ -1,4 +1,4 @@
-//! Names that a reader would take for another tool's.
+//! Tool names that look like the name of another tool.
 
 use std::{collections::BTreeMap, sync::LazyLock};
 

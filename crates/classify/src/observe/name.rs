@@ -7,7 +7,7 @@ use crate::{
     words::{self, Word},
 };
 
-/// The verb that tells what a name is about.
+/// The main verb of a name.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Lead {
     pub(crate) word: Word,
@@ -23,7 +23,7 @@ impl Lead {
     }
 }
 
-/// A word of a name, with what it can mean there.
+/// A word of a name, with its possible meanings there.
 #[derive(Debug, Clone, Copy)]
 struct Token {
     word: Word,

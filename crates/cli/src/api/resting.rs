@@ -11,7 +11,7 @@ use sluice_http::{AnswerBody, BodyError};
 use sluice_listener::AllowedCallers;
 use sluice_store::{Grant, Name, Secret, Store, TokenHash};
 
-use crate::data::{catalog_file, check_private};
+use crate::data::catalog_file;
 
 /// Where the API is called, and with which token: in this process alone.
 pub(super) const URL: &str = "http://localhost";
@@ -29,7 +29,7 @@ impl Resting {
         if !Store::exists(directory) {
             return Ok(None);
         }
-        check_private(directory)?;
+        sluice_config::private::check(directory)?;
         let store = Store::open_read_only(directory)?;
         let settings = Settings {
             callers: AllowedCallers::new([HOST], [""; 0])?,

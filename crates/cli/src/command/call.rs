@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context as _, anyhow, bail};
 use clap::Args;
 use http::{HeaderMap, HeaderValue, header};
+use sluice_config::{Environment, Overrides};
 use sluice_http::{HttpUpstream, address::Reach};
 use sluice_upstream::{
     Upstream,
@@ -16,9 +17,7 @@ use sluice_wire::{
 };
 
 use crate::{
-    config::{self, Overrides},
     data::{DataDirectory, agents_url},
-    environment::Environment,
     input,
     output::{BAD, Done, print, remark, visible},
 };
@@ -51,7 +50,7 @@ impl Call {
             bail!("`--args` must be a JSON object, such as '{{\"id\": 1}}'");
         }
         let overrides = Overrides { data, ..Overrides::default() };
-        let directory = config::data_directory(&overrides, &environment)?;
+        let directory = sluice_config::data_directory(&overrides, &environment)?;
         let url = format!("{}/mcp/{}", agents_url(&directory)?, self.server);
         let token = self.token(&directory, &environment)?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

@@ -16,11 +16,10 @@ use clap::Subcommand;
 use sluice_catalog::Catalog;
 
 use crate::{
-    config::{self, Overrides},
     data::{DataDirectory, catalog_file},
-    environment::Environment,
     output::{Done, FAINT, remark, visible},
 };
+use sluice_config::{Environment, Overrides};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -77,7 +76,7 @@ fn open_to_write(data: Option<PathBuf>) -> anyhow::Result<Catalog> {
 
 fn directory(data: Option<PathBuf>) -> anyhow::Result<PathBuf> {
     let overrides = Overrides { data, ..Overrides::default() };
-    Ok(config::data_directory(&overrides, &Environment::of_process())?)
+    Ok(sluice_config::data_directory(&overrides, &Environment::of_process())?)
 }
 
 fn note(why: &str) -> anyhow::Result<()> {

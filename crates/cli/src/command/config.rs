@@ -5,17 +5,14 @@ use std::path::PathBuf;
 use clap::Args;
 use serde::Serialize;
 
-use super::policy::drawn;
-use crate::{
-    config::{Config, FileProblems, LoadError, Overrides, Shown},
-    environment::Environment,
-    output::{Done, print, print_json, remark},
-};
+use super::{flags::ConfigFlags, policy::drawn};
+use crate::output::{Done, print, print_json, remark};
+use sluice_config::{Config, Environment, FileProblems, LoadError, Shown};
 
 #[derive(Debug, Args)]
 pub(crate) struct Show {
     #[command(flatten)]
-    overrides: Overrides,
+    flags: ConfigFlags,
     /// Print {"ok", "problems", "config", "files"} as JSON
     #[arg(long)]
     json: bool,
@@ -41,7 +38,7 @@ struct PlacedProblem<'r> {
 
 impl Show {
     pub(crate) fn run(self, data: Option<PathBuf>) -> anyhow::Result<Done> {
-        let overrides = Overrides { data, ..self.overrides };
+        let overrides = self.flags.into_overrides(data);
         match Config::load(&overrides, &Environment::of_process()) {
             Ok(config) => show(&config, self.json),
             Err(LoadError::Problems(files)) => refuse(&files, self.json),

@@ -5,11 +5,12 @@ use std::{sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 use clap::Args;
-use sluice_admin::span;
 use sluice_builtin::serve_stdio;
+use sluice_config::span;
 use sluice_pharo::Options;
 
-use crate::{environment::Environment, output::Done, pharo, standard};
+use crate::{output::Done, pharo, standard};
+use sluice_config::Environment;
 
 #[derive(Debug, Args)]
 pub(crate) struct Pharo {

@@ -15,10 +15,8 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 
-use crate::{
-    input::Source,
-    output::{BAD, Done, counted, print, print_json, problem, remark, visible},
-};
+use crate::output::{BAD, Done, counted, print, print_json, problem, remark, visible};
+use sluice_config::Source;
 use sluice_policy::{Policy, Problem};
 
 #[derive(Debug, Subcommand)]

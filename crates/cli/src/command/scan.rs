@@ -2,16 +2,16 @@
 
 use anyhow::{Context as _, anyhow, bail};
 use clap::{ArgGroup, Args, ValueEnum};
-use sluice_admin::span;
+use sluice_config::span;
 
 use super::server::headers;
 use crate::{
-    environment::Environment,
     logging::{self, LogFormat},
     output::{Done, Screen, print, print_bytes, print_json, print_json_text, remark},
     scan::{self, Hold, Manner, Scan, Target},
     wrap::Place,
 };
+use sluice_config::Environment;
 
 #[derive(Debug, Args)]
 #[command(

@@ -5,19 +5,18 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use clap::Args;
 
-use super::policy::drawn;
+use super::{flags::ConfigFlags, policy::drawn};
 use crate::{
-    config::{Config, LoadError, Overrides},
-    environment::Environment,
     logging::{self, LogFormat},
     output::{Done, remark},
     up,
 };
+use sluice_config::{Config, Environment, LoadError};
 
 #[derive(Debug, Args)]
 pub(crate) struct Up {
     #[command(flatten)]
-    overrides: Overrides,
+    flags: ConfigFlags,
     /// Add a demo server (notes and a ledger) with a policy and a grant, all named `demo`
     #[arg(long)]
     demo: bool,
@@ -30,7 +29,7 @@ impl Up {
     pub(crate) fn run(self, data: Option<PathBuf>) -> anyhow::Result<Done> {
         let environment = Environment::of_process();
         logging::start(self.log, &environment);
-        let overrides = Overrides { data, ..self.overrides };
+        let overrides = self.flags.into_overrides(data);
         let config = match Config::load(&overrides, &environment) {
             Ok(config) => config,
             Err(LoadError::Problems(files)) => {

@@ -10,13 +10,12 @@ use sluice_store::{Bridge, Name};
 
 use super::{policy::drawn, server::headers};
 use crate::{
-    config::{self, Overrides, secret},
-    environment::Environment,
-    input::Source,
+    input::read_source,
     logging::{self, LogFormat},
     output::{Done, remark},
     wrap::{self, Place, Start},
 };
+use sluice_config::{Environment, Overrides, secret};
 
 #[derive(Debug, Args)]
 #[command(
@@ -59,7 +58,7 @@ impl Wrap {
         if self.policy == "-" {
             bail!("the policy must be a file: standard input is the client's");
         }
-        let source = Source::read(&self.policy)?;
+        let source = read_source(&self.policy)?;
         let problems = match source.policy() {
             Ok(policy) => source.failing_tests(&policy).0,
             Err(problems) => problems,
@@ -69,7 +68,7 @@ impl Wrap {
             return Ok(Done::Misused);
         }
         let overrides = Overrides { data, ..Overrides::default() };
-        let data = config::data_directory(&overrides, &environment)?;
+        let data = sluice_config::data_directory(&overrides, &environment)?;
         let place = match self.url {
             Some(url) => {
                 let headers = headers(&self.headers, &environment)?;

@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use sluice_policy::Timestamp;
 use sluice_store::Secret;
 
-use super::{DataDirectory, DataError, guard, secret};
-use crate::environment::Environment;
+use super::{DataDirectory, DataError, secret};
+use sluice_config::{Environment, private};
 
 const NAME: &str = "run.json";
 /// How long a gateway on this machine may take to accept a connection.
@@ -131,7 +131,7 @@ fn local(
 ) -> Result<Running, FindError> {
     let not_running = || FindError::NotRunning(directory.to_owned());
     let metadata = directory.metadata().map_err(|_| not_running())?;
-    guard::check(directory, &metadata, 0o700)?;
+    private::check_metadata(directory, &metadata, 0o700).map_err(DataError::from)?;
     let run = read(directory)?.filter(|run| is_alive(run.pid)).ok_or_else(not_running)?;
     let address = reachable(run.admin);
     TcpStream::connect_timeout(&address, PATIENCE).map_err(|_| not_running())?;

@@ -8,10 +8,10 @@ use std::{
 };
 
 use data_encoding::HEXLOWER;
+use sluice_config::{Environment, private};
 use sluice_store::Secret;
 
-use super::{DataError, guard};
-use crate::environment::Environment;
+use super::DataError;
 
 /// Bytes of such a file that are read.
 const LONGEST: u64 = 4 << 10;
@@ -88,7 +88,7 @@ pub(super) fn read(path: &Path) -> Result<Option<String>, DataError> {
     if !metadata.is_file() {
         return Err(DataError::NoFile(path.to_owned()));
     }
-    guard::check(path, &metadata, 0o600)?;
+    private::check_metadata(path, &metadata, 0o600)?;
     let mut text = String::new();
     File::open(path).and_then(|file| file.take(LONGEST).read_to_string(&mut text)).map_err(
         |error| match error.kind() {

@@ -10,7 +10,8 @@ use std::{
 use sluice_policy::Timestamp;
 
 use super::{DataDirectory, DataError, Running, running::FindError};
-use crate::{environment::Environment, scratch::Scratch};
+use crate::scratch::Scratch;
+use sluice_config::Environment;
 
 /// A folder with room for a data directory in it.
 struct Folder(Scratch);

@@ -3,7 +3,7 @@
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use super::visible;
-use crate::environment::Environment;
+use sluice_config::Environment;
 
 /// What is written for, where nothing says otherwise.
 const USUAL: Screen = Screen { width: 80, height: 50 };

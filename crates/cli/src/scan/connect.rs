@@ -5,7 +5,8 @@ use std::{sync::Arc, time::Duration};
 
 use anyhow::{Context as _, anyhow};
 use http::{HeaderMap, HeaderName, HeaderValue};
-use sluice_admin::span;
+use sluice_config::Environment;
+use sluice_config::span;
 use sluice_http::{HttpUpstream, address::Reach};
 use sluice_stack::Guarded;
 use sluice_stdio::{Errors, Launch, NOBODY_ASKED, OnlyChild, Overheard, Program};
@@ -17,7 +18,7 @@ use sluice_wire::json::{Bounds, Document, Value};
 use tokio::time::Instant;
 
 use super::progress;
-use crate::{environment::Environment, output::visible, up, wrap::Place};
+use crate::{output::visible, up, wrap::Place};
 
 /// Answers may be as long as a gateway lets them be.
 const LONGEST_ANSWER: usize = 64 << 20;

@@ -6,7 +6,8 @@ use sluice_builtin::Builtin;
 use sluice_policy::{Format, Timestamp};
 use sluice_store::{AttachedPolicy, Grant, Name, Secret, Server, Source, TokenHash, Transport};
 
-use crate::{config::Config, data::DataDirectory};
+use crate::data::DataDirectory;
+use sluice_config::Config;
 
 /// The server itself, which takes no options.
 pub(crate) fn server(options: &str) -> Result<Arc<dyn Builtin>, String> {

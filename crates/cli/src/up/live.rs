@@ -9,15 +9,13 @@ use std::{
 use arc_swap::ArcSwap;
 use data_encoding::HEXLOWER;
 use sluice_admin::{Eventual, FileProblem, FileVersion, InForce, Live, Running, TakeError, Tool};
+use sluice_config::Config;
 use sluice_gateway::{Configuration, Gateway};
 use sluice_policy::Timestamp;
 use sluice_store::{AttachedPolicy, Grant, Key, Name, Snapshot, Store, TokenHash};
 
 use super::{demo::Demo, history};
-use crate::{
-    clock,
-    config::{self, Config},
-};
+use crate::clock;
 
 /// The running gateway and what it was told.
 #[derive(Debug)]
@@ -104,7 +102,7 @@ impl LiveGateway {
 
     /// A digest of what the files hold, in the form of a policy's version.
     fn version_of(&self, config: &Config) -> String {
-        let digest = config::digest(&config.files);
+        let digest = sluice_config::digest(&config.files);
         let keyed = self.process.versions.derive(&digest);
         let (start, _) = keyed.as_bytes().split_at(8);
         HEXLOWER.encode(start)

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use sluice_admin::span;
 use sluice_builtin::Builtin;
+use sluice_config::span;
 use sluice_pharo::Pharo;
 
-use crate::{environment::Environment, pharo};
+use crate::pharo;
+use sluice_config::Environment;
 
 /// The server, with options from the file.
 pub(crate) fn server(options: &str) -> Result<Arc<dyn Builtin>, String> {

@@ -9,10 +9,7 @@ use sluice_admin::FileProblem;
 
 use self::changes::Changes;
 use super::live::LiveGateway;
-use crate::{
-    config::{Config, LoadError, Overrides, WatchedFile},
-    environment::Environment,
-};
+use sluice_config::{Config, Environment, LoadError, Overrides, WatchedFile};
 
 /// Watches for as long as it is held.
 pub(crate) struct Watching {

@@ -15,8 +15,7 @@ use sluice_upstream::Upstream;
 use crate::sluice::{BINARY, Folder};
 
 /// A small MCP server, which the tests of `upstream` use too.
-pub(crate) const SERVER: &str =
-    concat!(env!("CARGO_MANIFEST_DIR"), "/../upstream/tests/it/server.sh");
+pub(crate) const SERVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../stdio/tests/it/server.sh");
 pub(crate) const TOKEN: &str = "sg_0123456789abcdef";
 const HELLO: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{"sampling":{}},"clientInfo":{"name":"t","version":"1"}}}"#;
 const POLICY: &str = r#"{"version":"1","default":"allow"}"#;

@@ -55,7 +55,7 @@ fn every_tool_is_its_http_call() {
 }
 
 #[test]
-fn what_is_left_out_has_its_default() {
+fn omitted_arguments_have_their_defaults() {
     let method = r#"{"class_name": "A class", "method_name": "x:", "is_class_method": true}"#;
     let expected = "GET /get-method-source?class_name=A+class&method_name=x%3A&is_class_method=";
     sends("get_method_source", method, &format!("{expected}true"));

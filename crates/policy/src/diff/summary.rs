@@ -1,4 +1,4 @@
-//! What a policy says of one tool, whatever the arguments.
+//! Summary of a policy for one tool, independent of arguments: the two sides of a diff.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +36,7 @@ pub(super) struct Summary<'p> {
 }
 
 impl<'p> Summary<'p> {
-    /// What the policy says of a tool whose definition is known.
+    /// The summary for a tool whose definition is known.
     pub(super) fn of(policy: &'p Policy, tool: &str, facts: Facts<'_>) -> Summary<'p> {
         match standing(policy, tool, facts) {
             Err(Unavailable::Hidden) => Summary::closed_off(Standing::Hidden),
@@ -45,7 +45,7 @@ impl<'p> Summary<'p> {
         }
     }
 
-    /// What the policy says of a tool by its name alone, categories left out.
+    /// The summary for a tool by its name alone, without categories.
     pub(super) fn by_name(policy: &'p Policy, tool: &str) -> Summary<'p> {
         if policy.hide.hides(tool, None) {
             return Summary::closed_off(Standing::Hidden);
@@ -59,7 +59,7 @@ impl<'p> Summary<'p> {
         Summary::open(policy, &entries)
     }
 
-    /// What the policy says of tools that nothing in it selects.
+    /// The summary for tools that no entry selects.
     pub(super) fn by_default(policy: &'p Policy) -> Summary<'p> {
         if policy.posture() == Posture::Deny {
             let rule = Unavailable::Unlisted.rule().into();
@@ -68,7 +68,7 @@ impl<'p> Summary<'p> {
         Summary::open(policy, &policy.all_tools.iter().collect::<Vec<_>>())
     }
 
-    /// What the policy says of the tools that only this pattern selects.
+    /// The summary for the tools that only this pattern selects.
     pub(super) fn by_pattern(policy: &'p Policy, pattern: &str) -> Summary<'p> {
         if policy.hide.has(pattern) {
             return Summary::closed_off(Standing::Hidden);

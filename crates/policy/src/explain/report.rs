@@ -1,4 +1,4 @@
-//! The shape of an explanation, and the witness that fills it.
+//! The data of an explanation, and the witness that records it.
 
 use std::ptr;
 
@@ -29,9 +29,9 @@ pub struct Explanation {
     pub outcome: &'static str,
     /// The rule that decides, unless the call is allowed.
     pub rule: Option<String>,
-    /// What the caller is told.
+    /// The message to the caller.
     pub message: Option<String>,
-    /// What an allowed call adds to counters.
+    /// The charges of an allowed call.
     pub charges: Vec<ChargeReport>,
     /// Everything that was checked, in order.
     pub trace: Vec<Step>,
@@ -63,7 +63,7 @@ pub struct ChargeReport {
 /// One check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Step {
-    /// What was looked at: `tool`, `validate_args`, `require`, `deny_if`,
+    /// The kind of check: `tool`, `validate_args`, `require`, `deny_if`,
     /// `approval`, `limits` or `decision`.
     pub step: &'static str,
     /// Its rule id, where it has one.
@@ -71,7 +71,7 @@ pub struct Step {
     /// `pass`, `deny`, `hold`, `match` for a condition that holds where that
     /// speaks against the call, or in the last step the outcome.
     pub result: &'static str,
-    /// What was found, in words.
+    /// The result in words.
     pub detail: String,
 }
 
@@ -111,7 +111,7 @@ fn window(window: Window) -> Json {
     }
 }
 
-/// Writes every check down.
+/// Records every check.
 #[derive(Default)]
 pub(super) struct Recorder {
     steps: Vec<Step>,
@@ -217,7 +217,7 @@ impl Witness for Recorder {
     }
 
     fn note_predicate(&mut self, list: &'static str, predicate: &Predicate) {
-        // What follows from a predicate of `approval` is said once, for all of them.
+        // Predicates of `approval` are reported once, together.
         if list == "deny_if" {
             let detail = match predicate.conditions.len() {
                 0 => "holds for every call",
@@ -245,7 +245,7 @@ impl Witness for Recorder {
     }
 }
 
-/// What stands at a path, shortened.
+/// The values at a path, shortened.
 fn describe_value(path: &ArgPath, args: Option<Value<'_>>) -> String {
     let mut values = Vec::new();
     let walked = path.walk(args, &mut |value| {

@@ -1,7 +1,7 @@
-//! Comparing a tree with the language's tables.
+//! Checks a tree against the tables of the grammar.
 //!
-//! Says what is missing, unknown, given twice or of the wrong type. What strings
-//! and numbers mean is left to [`lower`](super::lower).
+//! Reports missing, unknown and duplicate keys and wrong types. The meaning of
+//! strings and numbers is checked by [`lower`](super::lower).
 
 mod suggest;
 
@@ -210,7 +210,7 @@ impl Checker<'_> {
     }
 }
 
-/// Words of other tools for ours.
+/// Translates words of other policy languages into ours.
 fn translate_foreign_word(word: &str) -> Option<&'static str> {
     match word {
         "block" | "reject" | "forbid" | "refuse" => Some("deny"),

@@ -1,7 +1,7 @@
-//! The language's shape as tables: every key, its type, and a line about it.
+//! The grammar as tables: every key with its type and a line of documentation.
 //!
-//! Loading checks texts against these tables and editors get them as a JSON
-//! Schema, so what is accepted and what is suggested cannot drift apart.
+//! The loader checks policies against these tables, and the JSON Schema for
+//! editors is generated from them, so the two cannot drift apart.
 
 mod operators;
 
@@ -29,14 +29,14 @@ pub(crate) struct Choice {
     pub(crate) doc: &'static str,
 }
 
-/// A string of a certain form. Lowering says what is wrong with one; the
-/// pattern is for editors.
+/// The format of a string. Lowering reports errors in a value; the pattern is
+/// for editors.
 pub(crate) struct TextForm {
     pub(crate) pattern: &'static str,
     pub(crate) example: &'static str,
 }
 
-/// What a value may be.
+/// The type of a value.
 pub(crate) enum Type {
     Text,
     Form(&'static TextForm),

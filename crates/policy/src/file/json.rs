@@ -1,4 +1,4 @@
-//! JSON text as a tree of nodes.
+//! Parses JSON text into a tree of nodes.
 
 use sluice_wire::json::{Bounds, Document, Kind, Reason, Refusal, Value};
 

@@ -1,8 +1,8 @@
-//! Lowering: from a checked tree to the one form the engine knows.
+//! Lowering: from a checked tree to a compiled policy.
 //!
-//! Reads what is well-formed and passes over what [`check`](super::check) has
-//! reported already; adds the problems that only meaning can show. With any
-//! problem at all the result is thrown away.
+//! Skips the parts that [`check`](super::check) has already reported, and adds the
+//! errors that only the meaning of a value shows. If there is any error, the result
+//! is discarded.
 
 mod condition;
 mod limit;

@@ -1,4 +1,4 @@
-//! The tree that JSON and YAML both become: values that know their place.
+//! The syntax tree of JSON and YAML: values with their source positions.
 
 use std::fmt;
 
@@ -27,7 +27,7 @@ pub(crate) struct Node {
 
 #[derive(Debug, Clone)]
 pub(crate) enum Content {
-    /// Something that was reported while reading; nothing more is said about it.
+    /// A value whose error was already reported; it is not reported again.
     Reported,
     Null,
     Bool(bool),
@@ -47,7 +47,7 @@ pub(crate) struct Member {
 }
 
 impl Node {
-    /// What it is, in the language's words.
+    /// The type's name in error messages.
     pub(crate) fn kind(&self) -> &'static str {
         match &self.content {
             Content::Reported => "nothing usable",

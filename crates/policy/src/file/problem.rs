@@ -1,4 +1,4 @@
-//! Problems in a policy's text, with their places.
+//! Errors in a policy's text, with line and column.
 
 use serde::Serialize;
 

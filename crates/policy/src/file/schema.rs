@@ -1,4 +1,4 @@
-//! The language's JSON Schema, written from its tables.
+//! Generates the JSON Schema of policies from the grammar.
 
 use serde_json::{Map, Value as Json, json};
 

@@ -1,5 +1,5 @@
-//! YAML text as a tree of nodes: version 1.2's core schema, without anchors,
-//! aliases and tags.
+//! Parses YAML text into a tree of nodes: the core schema of version 1.2, without
+//! anchors, aliases and tags.
 
 mod scalar;
 

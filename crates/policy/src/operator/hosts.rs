@@ -1,4 +1,4 @@
-//! `url_host_in`: is a URL's host one of these?
+//! `url_host_in`: whether the host of a URL is in a list.
 
 use std::cell::Cell;
 

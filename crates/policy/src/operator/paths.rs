@@ -1,4 +1,4 @@
-//! `path_within`: does a path, resolved by its text alone, lie in a directory?
+//! `path_within`: whether a path, resolved by its text alone, is in a directory.
 
 use smallvec::SmallVec;
 

@@ -1,4 +1,4 @@
-//! `regex`: linear-time search, with the memory of all patterns accounted for.
+//! `regex`: linear-time search, with a limit on the memory of all patterns together.
 
 use regex_automata::meta::{BuildError, Config, Regex};
 
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_linear_is_named() {
+    fn look_around_and_back_references_are_refused() {
         for source in ["(?=a)", "(?<!a)b", r"(a)\1"] {
             let error = PatternBudget::new().compile(source).unwrap_err();
             assert_eq!(error, TextPatternError::NotLinear, "{source}");

@@ -1,4 +1,4 @@
-//! Strings, numbers and booleans as a policy gives them.
+//! Strings, numbers and booleans as values of operators.
 
 use sluice_wire::json::{Kind, Value};
 

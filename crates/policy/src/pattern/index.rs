@@ -1,4 +1,4 @@
-//! Finding the patterns that match a tool without trying each of them.
+//! An index that finds the patterns matching a tool without trying each of them.
 //!
 //! Exact names are hashed and categories are listed. A glob is tried only if
 //! its longest literal piece occurs in the name, and all pieces are searched

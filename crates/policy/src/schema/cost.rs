@@ -1,9 +1,9 @@
-//! How many steps validation can take, found out before any arguments come.
+//! An upper bound on the steps of validation, computed before any arguments arrive.
 //!
-//! A tool's definition comes from a server nobody has judged, and a small schema
-//! can ask for more steps than there are atoms: two references at each of forty
-//! places double forty times. So the worst case is computed from the schema
-//! alone, for every depth of arguments, and what would take too long is refused.
+//! A tool's definition comes from an untrusted server, and a small schema can need
+//! an astronomical number of steps: two references at each of forty levels double
+//! forty times. So the worst case is computed from the schema alone, for every depth
+//! of arguments, and a schema that would take too long is refused.
 
 use serde_json::Value as Json;
 

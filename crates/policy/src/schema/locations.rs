@@ -1,7 +1,7 @@
-//! The places of a schema and the ways between them.
+//! The subschemas of a schema and the references between them.
 //!
-//! Reading them refuses whatever cannot be followed by looking at the schema
-//! alone, so that [`cost`](super::cost) sees every step a validator can take.
+//! Reading them refuses everything that cannot be followed statically, so that
+//! [`cost`](super::cost) sees every step that a validator can take.
 
 use std::{borrow::Cow, collections::HashMap};
 
@@ -14,9 +14,9 @@ const MOST_LOCATIONS: usize = 20_000;
 const MOST_PATTERNS: usize = 500;
 /// Bytes of all patterns of one schema, as far as compiling shows them.
 const MOST_PATTERN_BYTES: usize = 2 << 20;
-/// What a pattern counts for: a search looks at every byte of a piece of text.
+/// The cost of a pattern: a search reads every byte of a piece of text.
 const PATTERN: u64 = 32;
-/// What one counts for that only the library can compile.
+/// The cost of a pattern that only the library can compile.
 const UNKNOWN_PATTERN: u64 = 65_536;
 /// States with which a pattern's searches never need many threads at once.
 const FEW_STATES: usize = 64;
@@ -164,7 +164,7 @@ impl<'s> Reader<'s> {
         Ok(steps)
     }
 
-    /// What a reference names.
+    /// The subschema that a reference names.
     fn resolve(&self, reference: &str) -> Result<&'s Json, String> {
         let elsewhere = || format!("`{}` is not a reference within it", super::short(reference));
         let fragment = reference.strip_prefix('#').ok_or_else(elsewhere)?;

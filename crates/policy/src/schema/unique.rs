@@ -1,9 +1,9 @@
-//! `uniqueItems`, in place of the library's own.
+//! `uniqueItems`, in place of the library's implementation.
 //!
-//! The library sorts items into a hash table in which all numbers that round to
-//! one float fall together, as do all lists without scalars, and it compares
-//! numbers by writing out their powers of ten. A few kilobytes of such items keep
-//! it busy for minutes. Here items are sorted, so the time is `n log n`.
+//! The library hashes all numbers that round to one float, and all lists without
+//! scalars, into one bucket, and compares numbers by writing out their powers of ten.
+//! A few kilobytes of such items keep it busy for minutes. Here items are sorted, so
+//! the time is `n log n`.
 
 use jsonschema::{Keyword, ValidationError, paths::Location};
 use serde_json::{Map, Value as Json};

@@ -1,5 +1,5 @@
-//! What a client asks its hook, which server that is about, and the answer in the
-//! client's own form.
+//! The protocol of client hooks: a client's question, the server that it is about, and
+//! the answer in the client's format.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::{
     guarded::Guarded,
 };
 
-/// What a client asks the hook.
+/// A client's question to the hook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HookQuestion {
     /// A session begins.
@@ -20,7 +20,7 @@ pub enum HookQuestion {
     Other,
 }
 
-/// What a hook is told of a call.
+/// A call, as a client describes it to the hook.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HookCall {
     tool: String,
@@ -30,7 +30,7 @@ pub struct HookCall {
 }
 
 impl HookQuestion {
-    /// Reads what a client writes to its hook.
+    /// Parses a client's question.
     pub fn read(client: Client, said: &Value) -> HookQuestion {
         let text = |key: &str| said.get(key).and_then(Value::as_str).map(str::to_owned);
         let event = text("hook_event_name").unwrap_or_default();
@@ -77,7 +77,7 @@ impl HookCall {
             || self.tool.starts_with(&format!("MCP:{name}:"))
     }
 
-    /// Whether the client runs what the entry says; `None` if that cannot be told.
+    /// Whether the client's command or URL is that of the entry; `None` if unknown.
     fn agrees(&self, entry: &Entry) -> Option<bool> {
         let told = self.command.as_ref().or(self.url.as_ref())?;
         let written = match &entry.own {
@@ -88,7 +88,7 @@ impl HookCall {
             Transport::Url { url, .. } => url.expose().to_owned(),
             Transport::Unclear => return None,
         };
-        // The client has filled in what the file only names.
+        // The client has expanded variables that the file only names.
         if written.contains("${") {
             return None;
         }
@@ -126,7 +126,7 @@ fn plain(name: &str) -> String {
     name.chars().map(fits).collect()
 }
 
-/// What the hook answers.
+/// The answer of the hook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
     /// It has nothing to say; the client goes on as without it.

@@ -1,5 +1,5 @@
-//! One entry before and after it was rewritten, and how it is put back into a text
-//! that somebody has changed meanwhile.
+//! One entry before and after it was rewritten, and how it is restored in a file that
+//! has been edited meanwhile.
 
 use serde_json::Value;
 
@@ -30,7 +30,7 @@ impl Sides<'_> {
         now.is_some() && now == entry(self.original)
     }
 
-    /// The text with the entry as it was; `None` if it does not mean what we wrote.
+    /// The text with the original entry; `None` if its meaning has changed since.
     pub(super) fn taken_back(&self, text: &str) -> Option<String> {
         let (now, then) = (self.region(text)?, self.region(self.rewritten)?);
         let first = self.original.get(self.region(self.original)?)?;

@@ -1,5 +1,5 @@
-//! Taking a change back from an entry in TOML whose layout somebody has changed: keys
-//! in another order, a table instead of an inline one, comments that are gone.
+//! Reverts a change in a TOML entry whose layout has been edited: keys in another
+//! order, a table instead of an inline table, removed comments.
 
 use std::ops::Range;
 
@@ -18,7 +18,7 @@ pub(crate) fn is_same_change(one: &Value, other: &Value) -> bool {
     TOUCHED.iter().all(|key| one.get(key) == other.get(key))
 }
 
-/// The text with what a change touches in an entry as it is in `original`; `None`
+/// The text with the changed keys of an entry as they are in `original`; `None`
 /// where the entry has a layout in which that cannot be done.
 pub(crate) fn put_back(text: &str, original: &str, keys: &[String]) -> Option<String> {
     let (now, before) = (parse(text).ok()?, parse(original).ok()?);
@@ -32,7 +32,7 @@ pub(crate) fn put_back(text: &str, original: &str, keys: &[String]) -> Option<St
         line_edits(text, entry, &pairs)?
     };
     let new = splice(text, edits)?;
-    // INVARIANT: the entry means what it meant, and nothing else means anything new.
+    // INVARIANT: the entry has its original meaning, and no other entry has changed.
     let wanted = put_keys_back(value_of(now.as_item()), &value_of(before.as_item()), keys)?;
     let read = value_of(parse(&new).ok()?.as_item());
     (of_value(&read) == of_value(&wanted)).then_some(new)

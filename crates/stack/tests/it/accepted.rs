@@ -93,7 +93,7 @@ fn a_command_that_looks_like_ours_is_not_ours() {
 }
 
 #[test]
-fn what_adopting_writes_can_be_accepted_before_it_is_written() {
+fn adopted_entries_can_be_accepted_before_they_are_written() {
     let machine =
         Machine::with(".cursor/mcp.json", &config(r#"{"url": "https://h/?k=v", "headers": {}}"#));
     let configured = machine.configured();

@@ -57,7 +57,7 @@ fn other_parts_of_an_entry_may_be_changed() {
 }
 
 #[test]
-fn what_cannot_be_put_back_is_left_and_said() {
+fn entries_that_cannot_be_restored_are_left_and_reported() {
     let machine = adopted(FILE, TEXT);
     let edited = machine
         .text(FILE)
@@ -140,7 +140,7 @@ fn several_rewrites_are_undone_together() {
 }
 
 #[test]
-fn what_is_left_is_kept_where_it_was_not_yet_ours() {
+fn an_entry_left_alone_names_its_oldest_backup() {
     let machine = adopted(FILE, TEXT);
     let more =
         machine.text(FILE).replace("\"c\": {", "\"d\": { \"command\": \"d\" },\n    \"c\": {");

@@ -81,7 +81,7 @@ const fn class(name: &'static str, package: &'static str, methods: &'static [Met
     Class { name, package, is_trait: false, comment: "", variables: &[], methods }
 }
 
-/// What a route answers; `None` if there is none of that name.
+/// The answer of a route; `None` if there is none of that name.
 pub(super) fn answer(route: &str, query: &Query) -> Option<Result<String, Raised>> {
     let result = match route {
         "/list-packages" => Ok(list(PACKAGES)),

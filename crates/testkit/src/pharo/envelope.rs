@@ -1,4 +1,4 @@
-//! The objects that an image answers with.
+//! The JSON objects that an image answers with.
 
 use sluice_wire::json::{Bounds, Document, Quoted, Value};
 

@@ -1,10 +1,10 @@
-//! The expressions that the double can evaluate.
+//! The expressions that the fake image can evaluate.
 
 use sluice_wire::json::Quoted;
 
 use super::envelope::Raised;
 
-/// What an expression comes to.
+/// The value of an expression.
 #[derive(Debug)]
 pub(super) enum Value {
     Json(String),

@@ -1,4 +1,4 @@
-//! What an image shows: its world, and a picture of it.
+//! The fake image's screen: its world, and a picture of it.
 
 use std::{
     fs,

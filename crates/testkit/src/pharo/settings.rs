@@ -6,7 +6,7 @@ use sluice_wire::json::{Bounds, Document, Quoted};
 
 use super::envelope::{self, Raised};
 
-/// What was set, as JSON, by names in camelCase.
+/// The settings as JSON, by names in camelCase.
 #[derive(Debug, Default)]
 pub(super) struct Settings(BTreeMap<String, String>);
 

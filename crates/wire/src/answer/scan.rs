@@ -1,4 +1,4 @@
-//! A JSON scanner that is fed piece by piece and keeps nothing but its place.
+//! An incremental JSON scanner, which keeps only its parse state.
 
 use smallvec::SmallVec;
 
@@ -26,7 +26,7 @@ enum Expect {
     /// A name, or the end of an empty object.
     KeyOrEnd,
     Colon,
-    /// A comma, or the end of what is open.
+    /// A comma, or the end of the open container.
     CommaOrEnd,
     /// Only blanks.
     Nothing,
@@ -69,7 +69,7 @@ enum Digits {
 #[derive(Debug)]
 pub(super) struct Scanner {
     depth: usize,
-    /// What is open; `true` for objects.
+    /// The open containers; `true` for objects.
     open: SmallVec<[bool; 16]>,
     /// Whether the second of these is the result.
     in_result: bool,

@@ -52,7 +52,7 @@ fn answers_are_outlined() {
 }
 
 #[test]
-fn what_is_no_answer_is_refused() {
+fn messages_that_are_not_responses_are_refused() {
     check(r#"{"jsonrpc":"2.0","id":8,"result":{}}"#, Err(&AnswerError::OtherId));
     check(r#"{"jsonrpc":"2.0","id":"7","result":{}}"#, Err(&AnswerError::OtherId));
     check(r#"{"jsonrpc":"2.0","id":null,"error":{}}"#, Err(&AnswerError::OtherId));

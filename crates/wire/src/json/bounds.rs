@@ -1,4 +1,4 @@
-//! How large a document may be, in every direction that costs memory or time.
+//! Size limits of a document, in every dimension that costs memory or time.
 
 /// Limits checked while a document is read, before memory is spent on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

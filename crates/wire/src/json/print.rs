@@ -1,4 +1,4 @@
-//! Writing a value as compact JSON.
+//! Prints a value as compact JSON.
 
 use std::fmt;
 

@@ -1,7 +1,7 @@
-//! Reading a text into nodes, in one pass and without recursion.
+//! The JSON parser: one pass, without recursion.
 //!
-//! Bounds are checked as each token is met, before anything is stored for it.
-//! Strings and repeated keys have modules of their own.
+//! Limits are checked as each token is met, before anything is stored for it.
+//! Strings and duplicate keys have modules of their own.
 
 mod keys;
 mod string;

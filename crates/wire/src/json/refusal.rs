@@ -1,4 +1,4 @@
-//! Why a text was not accepted as JSON, and where.
+//! Parse errors: why a text was not accepted as JSON, and where.
 
 /// A text that was not accepted, and the byte at which that became certain.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -6,11 +6,11 @@
 pub struct Refusal {
     /// Byte offset into the text.
     pub offset: usize,
-    /// What is wrong there.
+    /// The error.
     pub reason: Reason,
 }
 
-/// What was wrong with a text.
+/// The error in a text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Reason {
     #[error("byte order mark")]

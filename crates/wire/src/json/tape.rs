@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What a value is.
+/// The type of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Null,
@@ -130,7 +130,7 @@ impl<'d> Value<'d> {
         self.document.node(self.index)
     }
 
-    /// What the value is.
+    /// The type of the value.
     pub fn kind(self) -> Kind {
         match self.node().shape {
             Shape::Null => Kind::Null,

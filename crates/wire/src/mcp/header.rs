@@ -1,4 +1,4 @@
-//! Texts in the headers that modern requests repeat them in.
+//! Encoding of strings in the HTTP headers in which modern requests repeat them.
 
 use data_encoding::BASE64;
 

@@ -1,4 +1,5 @@
-//! The methods a client may send, and which part of a policy each one meets.
+//! The methods that a client may send, and the part of a policy that each is checked
+//! against.
 
 use std::sync::LazyLock;
 

@@ -1,7 +1,7 @@
-//! What a request is aimed at: the tool, resource or prompt its parameters name.
+//! The target of a request: the tool, resource or prompt that its parameters name.
 //!
-//! A parameter that another program would take for the one that is judged is
-//! refused, so that what was judged is what the server reads.
+//! A parameter that another program could take for the judged one is refused, so
+//! that the server reads what was judged.
 
 use std::sync::LazyLock;
 
@@ -11,7 +11,7 @@ use crate::{
     look_alike::Governed,
 };
 
-/// What the parameters of a judged request name.
+/// The target that the parameters of a judged request name.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Target<'d> {
     /// A tool, and its arguments if it has any: always an object.
@@ -47,7 +47,7 @@ static GOVERNED: LazyLock<[(&'static str, Governed); 6]> = LazyLock::new(|| {
 });
 
 impl<'d> Target<'d> {
-    /// What a request through this door is aimed at.
+    /// The target of a request through this door.
     pub fn read(door: Door, params: Option<Value<'d>>) -> Result<Target<'d>, ParamsError> {
         Ok(match door {
             Door::ToolCall => tool(params)?,
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_reader_might_take_is_refused() {
+    fn look_alike_parameters_are_refused() {
         for key in ["Name", "name ", "NAME", "name\\u0000", "\\u0000name", "n\\u0061me\\t"] {
             let params = format!(r#"{{"name": "safe", "{key}": "eval"}}"#);
             check(Door::ToolCall, &params, Err(&ParamsError::LookAlike("name")));
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_or_of_another_type_is_refused() {
+    fn missing_and_mistyped_parameters_are_refused() {
         assert_eq!(Target::read(Door::ToolCall, None), Err(ParamsError::NotAnObject));
         check(Door::ToolCall, "[1]", Err(&ParamsError::NotAnObject));
         check(Door::ToolCall, "{}", Err(&ParamsError::NoText("name")));

@@ -1,4 +1,4 @@
-//! The revisions of the protocol, and the two ways of speaking it.
+//! MCP protocol versions and their two eras.
 
 /// How client and server know each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +29,7 @@ impl Revision {
         Revision::V2026_07_28,
     ];
 
-    /// What a request without the version header is taken to speak, which the
+    /// The version of a request without the version header, which the
     /// revision that brought the header asks for.
     pub const UNSAID: Revision = Revision::V2025_03_26;
 

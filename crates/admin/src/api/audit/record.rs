@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use utoipa::ToSchema;
 
-use crate::schema::{RecordKind, RecordOutcome};
+use crate::schema::{RecordId, RecordKind, RecordOutcome};
 
 /// A page of the audit log.
 #[derive(ToSchema)]
@@ -23,14 +23,13 @@ pub(crate) struct RecordPage {
 /// An audit record. Fields that do not apply are left out.
 #[derive(ToSchema)]
 struct AuditRecord {
-    /// A ULID.
-    id: String,
+    id: RecordId,
     #[schema(format = DateTime)]
     at: String,
     kind: RecordKind,
     /// The ULID that a decision and its outcome have in common.
-    #[schema(nullable = false)]
-    request: Option<String>,
+    #[schema(value_type = RecordId, required = false)]
+    request: Option<RecordId>,
     #[schema(nullable = false)]
     server: Option<String>,
     #[schema(value_type = RecordGrant, required = false)]

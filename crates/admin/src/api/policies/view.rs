@@ -7,7 +7,7 @@ use sluice_store::{AttachedPolicy, PolicyVersion};
 use utoipa::ToSchema;
 
 use super::super::{problem::PolicyProblem, servers::DeclarationSource};
-use crate::schema::ObjectName;
+use crate::schema::{ObjectName, PolicyDocument};
 
 /// The policies of a server, by name.
 #[derive(Serialize, ToSchema)]
@@ -83,8 +83,7 @@ pub(crate) struct SuggestRequest {
 pub(crate) struct PolicySuggestion {
     #[schema(value_type = ObjectName)]
     pub(crate) server: String,
-    /// A policy as `schema/policy.schema.json` defines it.
-    #[schema(value_type = Object)]
+    #[schema(value_type = PolicyDocument)]
     pub(crate) policy: Value,
     /// What the policy does, in words.
     pub(crate) effect: Vec<String>,

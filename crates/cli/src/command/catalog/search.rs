@@ -8,12 +8,10 @@ use sluice_catalog::{Catalog, Query, SearchResults, Server};
 use sluice_classify::{Category, Risk, SignalKind};
 
 use super::page::of_risk;
-use crate::{
-    environment::Environment,
-    output::{
-        Cell, Done, FAINT, HELD, Screen, print, print_json, remark, shortened, table, visible, wide,
-    },
+use crate::output::{
+    Cell, Done, FAINT, HELD, Screen, print, print_json, remark, shortened, table, visible, wide,
 };
+use sluice_config::Environment;
 
 /// Servers that are shown above the tools.
 const MOST_SERVERS: usize = 5;

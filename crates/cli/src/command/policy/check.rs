@@ -5,10 +5,8 @@ use serde::Serialize;
 use sluice_policy::Problem;
 
 use super::{drawn, reported};
-use crate::{
-    input::Source,
-    output::{Done, GOOD, counted, print_json, visible},
-};
+use crate::input::read_source;
+use crate::output::{Done, GOOD, counted, print_json, visible};
 
 #[derive(Debug, Args)]
 pub(crate) struct Check {
@@ -27,7 +25,7 @@ pub(super) struct Report<'r> {
 
 impl Check {
     pub(crate) fn run(&self) -> anyhow::Result<Done> {
-        let source = Source::read(&self.file)?;
+        let source = read_source(&self.file)?;
         let (problems, tests) = match source.policy() {
             Ok(policy) => source.failing_tests(&policy),
             Err(problems) => (problems, 0),

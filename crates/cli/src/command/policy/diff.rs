@@ -5,7 +5,7 @@ use sluice_policy::{Change, PolicyDiff, diff};
 
 use super::loaded;
 use crate::{
-    input::{self, Source},
+    input::{self, read_source},
     output::{BAD, Done, FAINT, HELD, STRONG, counted, print, print_json, visible},
 };
 
@@ -25,7 +25,7 @@ pub(crate) struct Diff {
 
 impl Diff {
     pub(crate) fn run(&self) -> anyhow::Result<Done> {
-        let (a, b) = (Source::read(&self.a)?, Source::read(&self.b)?);
+        let (a, b) = (read_source(&self.a)?, read_source(&self.b)?);
         let tools = self.tools.as_deref().map(input::tools).transpose()?;
         let (Some(before), Some(after)) = (loaded(&a, self.json)?, loaded(&b, self.json)?) else {
             return Ok(Done::WithProblems);

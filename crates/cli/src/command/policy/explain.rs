@@ -10,7 +10,7 @@ use sluice_wire::json::{Bounds, Document};
 use super::loaded;
 use crate::{
     clock,
-    input::{self, Source},
+    input::{self, read_source},
     output::{BAD, Done, FAINT, GOOD, HELD, STRONG, counted, print, print_json, visible},
 };
 
@@ -54,7 +54,7 @@ fn reading(text: &str) -> Result<(String, Amount), String> {
 
 impl Explain {
     pub(crate) fn run(&self) -> anyhow::Result<Done> {
-        let source = Source::read(&self.file)?;
+        let source = read_source(&self.file)?;
         let args = self.args.as_deref().map(|text| input::json("--args", text)).transpose()?;
         let call = Call::new(&self.tool, args.as_ref().map(Document::root)).context("--args")?;
         let tools = self.tools.as_deref().map(input::tools).transpose()?;

@@ -5,10 +5,8 @@ use serde::Serialize;
 use sluice_policy::{Format, Note, import, load};
 
 use super::refused;
-use crate::{
-    input::Source,
-    output::{BAD, Done, HELD, STRONG, counted, print, print_json, remark, visible},
-};
+use crate::input::read_source;
+use crate::output::{BAD, Done, HELD, STRONG, counted, print, print_json, remark, visible};
 
 #[derive(Debug, Args)]
 pub(crate) struct Import {
@@ -27,7 +25,7 @@ struct Report<'r> {
 
 impl Import {
     pub(crate) fn run(&self) -> anyhow::Result<Done> {
-        let source = Source::read(&self.file)?;
+        let source = read_source(&self.file)?;
         if load(&source.text, Format::Yaml).is_ok() {
             remark("note: this is a policy of ours already, and need not be imported\n")?;
         }

@@ -8,9 +8,9 @@ use sluice_policy::Format;
 use sluice_store::Name;
 
 use super::refused;
+use crate::input::read_source;
 use crate::{
     api::{Question, with_gateway},
-    input::Source,
     output::{Done, GOOD, print_json, remark, visible},
 };
 
@@ -31,7 +31,7 @@ pub(crate) struct Put {
 
 impl Put {
     pub(crate) fn run(self, data: Option<PathBuf>) -> anyhow::Result<Done> {
-        let source = Source::read(&self.file)?;
+        let source = read_source(&self.file)?;
         // The gateway checks it too; here the text is at hand to show where.
         let problems = match source.policy() {
             Ok(policy) => source.failing_tests(&policy).0,

@@ -5,10 +5,9 @@ use serde::Serialize;
 use sluice_policy::{Problem, TestResult};
 
 use super::{drawn, reported};
-use crate::{
-    input::Source,
-    output::{BAD, Done, FAINT, GOOD, STRONG, counted, print_json, visible},
-};
+use crate::input::read_source;
+use crate::output::{BAD, Done, FAINT, GOOD, STRONG, counted, print_json, visible};
+use sluice_config::Source;
 
 #[derive(Debug, Args)]
 pub(crate) struct Test {
@@ -50,7 +49,7 @@ impl Test {
         let mut text = String::new();
         let mut report = Report { ok: true, files: Vec::new() };
         for file in &self.files {
-            let source = Source::read(file)?;
+            let source = read_source(file)?;
             let (results, problems) = match source.policy() {
                 Ok(policy) => (policy.run_tests(), Vec::new()),
                 Err(problems) => (Vec::new(), problems),

@@ -9,10 +9,9 @@ use sluice_store::{Name, Secret};
 
 use crate::{
     api::{Question, with_gateway},
-    config::secret,
-    environment::Environment,
     output::{Done, GOOD, print_json, remark},
 };
+use sluice_config::{Environment, secret};
 
 #[derive(Debug, Args)]
 pub(crate) struct Add {
@@ -101,7 +100,7 @@ pub(in crate::command) fn headers(
 #[cfg(test)]
 mod tests {
     use super::headers;
-    use crate::environment::Environment;
+    use sluice_config::Environment;
 
     #[test]
     fn headers_are_resolved_here() {

@@ -11,17 +11,16 @@ use std::{
 use anyhow::{Context as _, anyhow, bail};
 use serde::Serialize;
 use serde_json::{Value, json};
-use sluice_admin::{declare, span};
+use sluice_config::{declare, span};
 use sluice_store::Name;
 
 use super::{One, removed};
 use crate::{
     api::{Gateway, Question, with_gateway},
-    config::{self, Overrides},
-    data::{DataDirectory, Running, server_file},
-    environment::Environment,
+    data::{DataDirectory, Running},
     output::{Done, GOOD, complain, print_json, remark},
 };
+use sluice_config::{Environment, Overrides, server_file};
 
 /// How long a running gateway may take to notice, in steps.
 const STEP: Duration = Duration::from_millis(50);
@@ -49,7 +48,7 @@ struct Written {
 
 fn directory(data: Option<PathBuf>) -> anyhow::Result<PathBuf> {
     let overrides = Overrides { data, ..Overrides::default() };
-    Ok(config::data_directory(&overrides, &Environment::of_process())?)
+    Ok(sluice_config::data_directory(&overrides, &Environment::of_process())?)
 }
 
 /// The file of a server that was added here, if there is one.

@@ -11,7 +11,7 @@ use sluice_policy::{
 use sluice_stack::{Ability, Tool};
 
 use super::machine::Machine;
-use crate::{data, input::Source};
+use crate::{data, input::read_source};
 
 /// A policy that is to be put into the data directory, unless one is there.
 pub(super) struct Draft {
@@ -42,7 +42,7 @@ pub(super) fn draft(machine: &Machine, name: &str, ability: Option<&Ability>) ->
 
 /// A policy that somebody has written, if it can be used.
 fn read(path: &Path) -> Option<Policy> {
-    Source::read(path.to_str()?).ok()?.policy().ok()
+    read_source(path.to_str()?).ok()?.policy().ok()
 }
 
 fn parse(text: &str) -> Option<Policy> {
@@ -88,7 +88,7 @@ pub(super) fn unusable(path: &str) -> Option<Unusable> {
     if !Path::new(path).exists() {
         return Some(Unusable::Gone);
     }
-    let source = match Source::read(path) {
+    let source = match read_source(path) {
         Ok(source) => source,
         Err(error) => return Some(Unusable::Broken(format!("{error:#}"))),
     };

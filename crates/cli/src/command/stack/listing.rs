@@ -9,10 +9,10 @@ use sluice_store::Secret;
 use sluice_upstream::client::ClientError;
 
 use crate::{
-    environment::Environment,
     scan::{AskError, Scan, Target, Trouble, ask},
     wrap::Place,
 };
+use sluice_config::Environment;
 
 /// How long a server may take to start and answer; some are downloaded first.
 const PATIENCE: Duration = Duration::from_mins(1);

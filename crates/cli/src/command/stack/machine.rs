@@ -12,10 +12,9 @@ use sluice_store::{Key, Server};
 
 use crate::{
     clock,
-    config::{self, Config, Overrides},
     data::{self, DataDirectory},
-    environment::Environment,
 };
+use sluice_config::{Config, Environment, Overrides};
 
 /// Bytes of what is remembered.
 const LONGEST: u64 = 64 << 20;
@@ -31,7 +30,7 @@ impl Machine {
     pub(super) fn of_process(data: Option<PathBuf>) -> anyhow::Result<Machine> {
         let environment = Environment::of_process();
         let overrides = Overrides { data, ..Overrides::default() };
-        let data = config::data_directory(&overrides, &environment)?;
+        let data = sluice_config::data_directory(&overrides, &environment)?;
         Ok(Machine {
             places: places(&environment)?,
             // Clients start `sluice` in folders of their own.
@@ -91,7 +90,7 @@ impl Machine {
         if !path.exists() {
             return Ok(Memory::default());
         }
-        data::check_private(&path)?;
+        sluice_config::private::check(&path)?;
         let text = crate::input::read(&path.display().to_string(), LONGEST)?;
         serde_json::from_slice(&text).with_context(|| {
             format!("`{}` does not hold what belongs there\nhint: remove it; servers are then to be scanned again", path.display())

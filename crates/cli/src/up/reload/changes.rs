@@ -12,12 +12,11 @@ use std::{
 };
 
 use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher as _};
+use sluice_config::WatchedFile;
 use tokio::{
     sync::mpsc,
     time::{Instant, sleep, timeout_at},
 };
-
-use crate::config::WatchedFile;
 
 /// Editors write a file in several steps; this long after the last, it is read.
 const DEBOUNCE: Duration = Duration::from_millis(100);

@@ -1,4 +1,4 @@
-//! What a misspelt word was probably meant to be.
+//! "Did you mean" suggestions for misspelt words.
 
 /// The nearest of `names` to `word`, if any is near enough to be meant.
 pub(crate) fn nearest<'n>(word: &str, names: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {

@@ -1,7 +1,6 @@
-//! The operators: what value each takes, what it means, and the test it makes.
+//! The operators: the value that each takes, its documentation, and the test it creates.
 //!
-//! A row here and a variant of [`Test`] are all that a new operator needs to be
-//! loaded, suggested and explained to editors.
+//! A new operator needs a row here and a variant of [`Test`].
 
 use crate::operator::{Number, Scalar, Test};
 
@@ -14,7 +13,7 @@ pub(crate) struct Operator {
     pub(crate) also: &'static [&'static str],
 }
 
-/// What an operator's `value` must be, and the test it makes of one.
+/// The type of an operator's `value`, and how a test is built from it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Takes {
     /// A string, number or boolean.

@@ -1,4 +1,4 @@
-//! Predicates, conditions, and the values operators take.
+//! Lowers predicates, conditions, and the values of operators.
 
 use super::{Lowering, list, rule::Rule, text};
 use crate::{

@@ -1,4 +1,4 @@
-//! Limits, the short form for them, and counters that rules share.
+//! Lowers limits and their short form, and checks counters that several rules share.
 
 use super::{FirstUse, Lowering, list, rule::Rule, text};
 use crate::{

@@ -1,4 +1,4 @@
-//! One rule: the sugar taken out, the rest compiled.
+//! Lowers one rule: expands short forms and compiles the rest.
 
 use super::{Lowering, list, text};
 use crate::{

@@ -1,4 +1,4 @@
-//! The policy's own tests.
+//! Lowers the policy's own tests.
 
 use sluice_wire::json::{Bounds, Document, Reason, Refusal};
 

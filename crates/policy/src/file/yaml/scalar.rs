@@ -1,4 +1,4 @@
-//! What an unquoted YAML scalar means under the core schema.
+//! Resolves unquoted YAML scalars by the core schema.
 
 use super::Content;
 

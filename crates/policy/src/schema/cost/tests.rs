@@ -94,7 +94,7 @@ fn the_stack_bounds_the_depth() {
 }
 
 #[test]
-fn what_unevaluated_looks_at_counts_again() {
+fn unevaluated_keywords_count_their_subschemas_again() {
     let nested = |next: Json| json!({ "allOf": [next], "unevaluatedProperties": false });
     assert_eq!(depth(&chain(5, nested)), DEEPEST);
     check_unusable(&chain(25, nested), "too long");
@@ -110,7 +110,7 @@ fn long_lists_of_values_count() {
 }
 
 #[test]
-fn what_cannot_be_followed_is_unusable() {
+fn references_that_cannot_be_followed_make_a_schema_unusable() {
     check_unusable(&json!({ "$ref": "https://example.com/a" }), "not a reference within it");
     check_unusable(&json!({ "$ref": "" }), "not a reference within it");
     check_unusable(&json!({ "$ref": "#name", "$anchor": "name" }), "not a reference within it");

@@ -110,7 +110,7 @@ fn one_more_denial_lets_nothing_more_through() {
 }
 
 #[test]
-fn what_is_hidden_is_never_listed_and_never_allowed() {
+fn hidden_tools_are_never_listed_and_never_allowed() {
     let world = World::new();
     hold(400, (policy(), attempts(20)), |(text, attempts)| {
         let Some(policy) = loaded(&text) else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! Finding keys that an object names twice.
+//! Detects duplicate keys in an object.
 //!
 //! Small objects compare each new key with the ones before it; large ones are
 //! sorted once at their end, so that many keys cannot cost quadratic time.

@@ -1,4 +1,4 @@
-//! Strings: finding the closing quote, and decoding escapes.
+//! Parses strings: finds the closing quote, and decodes escapes.
 
 use super::{super::refusal::Reason, Reader, Refusal, Shape, narrow};
 

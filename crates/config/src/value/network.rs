@@ -11,7 +11,7 @@ use super::{Parsed, Wrong};
 const ADDRESS: &str = "an address and a port such as `127.0.0.1:8787`";
 
 /// An address to listen on, of the file.
-pub(in crate::config) fn address(value: &DeValue<'_>) -> Parsed<SocketAddr> {
+pub(crate) fn address(value: &DeValue<'_>) -> Parsed<SocketAddr> {
     match value {
         DeValue::Integer(port) => {
             Err(Wrong::with_hint(ADDRESS, format!("write \"127.0.0.1:{port}\"")))
@@ -22,7 +22,7 @@ pub(in crate::config) fn address(value: &DeValue<'_>) -> Parsed<SocketAddr> {
 
 /// An address to listen on. Names are not looked up: which address they lead to
 /// decides who can reach the listener.
-pub(in crate::config) fn socket_address(text: &str) -> Parsed<SocketAddr> {
+pub(crate) fn socket_address(text: &str) -> Parsed<SocketAddr> {
     if let Ok(address) = text.parse() {
         return Ok(address);
     }
@@ -37,7 +37,7 @@ pub(in crate::config) fn socket_address(text: &str) -> Parsed<SocketAddr> {
 }
 
 /// A range of addresses.
-pub(in crate::config) fn range(value: &DeValue<'_>) -> Parsed<IpNet> {
+pub(crate) fn range(value: &DeValue<'_>) -> Parsed<IpNet> {
     const EXPECTED: &str = "a range of addresses such as `10.0.0.0/8`";
     let text = value.as_str().ok_or(EXPECTED)?;
     if let Ok(address) = text.parse() {
@@ -54,7 +54,7 @@ pub(in crate::config) fn range(value: &DeValue<'_>) -> Parsed<IpNet> {
 }
 
 /// A host as a `Host` header names it, with its port if there is one.
-pub(in crate::config) fn host(value: &DeValue<'_>) -> Parsed<String> {
+pub(crate) fn host(value: &DeValue<'_>) -> Parsed<String> {
     const EXPECTED: &str = "a host such as `gateway.example.com` or `gateway.example.com:8787`";
     let text = value.as_str().ok_or(EXPECTED)?;
     if let Some(host) = Url::parse(text).ok().and_then(|url| Some(url.host_str()?.to_owned())) {
@@ -76,7 +76,7 @@ pub(in crate::config) fn host(value: &DeValue<'_>) -> Parsed<String> {
 }
 
 /// An origin as an `Origin` header names it.
-pub(in crate::config) fn origin(value: &DeValue<'_>) -> Parsed<String> {
+pub(crate) fn origin(value: &DeValue<'_>) -> Parsed<String> {
     const EXPECTED: &str = "an origin such as `https://app.example.com`";
     let text = value.as_str().ok_or(EXPECTED)?;
     let url = Url::parse(text).map_err(|_| Wrong::from(EXPECTED))?;

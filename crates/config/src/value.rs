@@ -4,12 +4,12 @@ pub(super) mod network;
 
 use std::time::Duration;
 
-use sluice_admin::span;
 use sluice_policy::Timestamp;
 use sluice_store::Durability;
 use toml::de::DeValue;
 
 use super::section::nearest;
+use crate::span;
 
 /// What a value means, or what was expected in its place.
 pub(super) type Parsed<T> = Result<T, Wrong>;

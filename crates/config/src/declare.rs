@@ -1,6 +1,6 @@
 //! What a server may be declared with, whether in the file or over the API.
 
-use axum::http::{HeaderName, HeaderValue};
+use http::{HeaderName, HeaderValue};
 use url::Url;
 
 /// Headers that the gateway makes itself for every request.

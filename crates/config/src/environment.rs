@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     ffi::{OsStr, OsString},
+    fmt,
     path::{Path, PathBuf},
     sync::{Mutex, MutexGuard, PoisonError},
 };
@@ -83,26 +84,32 @@ const ADDRESSES: [&str; 16] = [
 
 /// The variables a process was started with. They may hold secrets, so that
 /// there is no way to print them all.
-pub(crate) struct Environment {
+pub struct Environment {
     all: BTreeMap<OsString, OsString>,
     /// Names that `env:NAME` has been used with: their values are secrets of ours.
     secret: Mutex<BTreeSet<String>>,
 }
 
+impl fmt::Debug for Environment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Environment").finish_non_exhaustive()
+    }
+}
+
 impl Environment {
     /// The variables of this process.
-    pub(crate) fn of_process() -> Environment {
+    pub fn of_process() -> Environment {
         Environment { all: std::env::vars_os().collect(), secret: Mutex::default() }
     }
 
     /// A variable's value, if it is set.
-    pub(crate) fn get(&self, name: &str) -> Option<&OsStr> {
+    pub fn get(&self, name: &str) -> Option<&OsStr> {
         self.all.get(OsStr::new(name)).map(OsString::as_os_str)
     }
 
     /// The value of a variable that a configuration or a command line names as a
     /// secret. No command inherits it from then on.
-    pub(crate) fn secret(&self, name: &str) -> Option<&OsStr> {
+    pub fn secret(&self, name: &str) -> Option<&OsStr> {
         self.secrets().insert(name.to_owned());
         self.get(name)
     }
@@ -114,7 +121,7 @@ impl Environment {
     /// What a command that is started here may know of it: where programs and files
     /// are, who the user is, in which language, whom it trusts and how it reaches the
     /// network. Nothing that could be a secret.
-    pub(crate) fn for_children(&self) -> Vec<(OsString, OsString)> {
+    pub fn for_children(&self) -> Vec<(OsString, OsString)> {
         self.select(|name, value| match find_listed(name) {
             Some(Listed::Plain) => true,
             Some(Listed::Address) => !has_credential(value),
@@ -123,7 +130,7 @@ impl Environment {
     }
 
     /// Variables that a command is not given because their values hold a credential.
-    pub(crate) fn list_withheld(&self) -> Vec<String> {
+    pub fn list_withheld(&self) -> Vec<String> {
         let withheld = |name: &OsStr, value: &OsStr| {
             matches!(find_listed(name), Some(Listed::Address)) && has_credential(value)
         };
@@ -133,13 +140,13 @@ impl Environment {
 
     /// What a command may know of it that its client meant to start: everything
     /// that the client has set, except what is addressed to us.
-    pub(crate) fn for_wrapped(&self) -> Vec<(OsString, OsString)> {
+    pub fn for_wrapped(&self) -> Vec<(OsString, OsString)> {
         self.select(|name, _| !name.as_encoded_bytes().starts_with(b"SLUICE_"))
     }
 
     /// Values that a wrapped command knows and messages about it must not repeat: those
     /// of all variables that are not known to be harmless, unless they name a file.
-    pub(crate) fn secret_values(&self) -> Vec<String> {
+    pub fn secret_values(&self) -> Vec<String> {
         let harmless = ["PWD", "OLDPWD", "SHLVL", "_"];
         let is_secret = |name: &OsStr, value: &OsStr| {
             let is_harmless =
@@ -161,12 +168,12 @@ impl Environment {
     }
 
     /// A setting of ours: a variable that is empty counts as not set.
-    pub(crate) fn setting(&self, name: &str) -> Option<&OsStr> {
+    pub fn setting(&self, name: &str) -> Option<&OsStr> {
         self.get(name).filter(|value| !value.is_empty())
     }
 
     /// A setting that is a path.
-    pub(crate) fn path(&self, name: &str) -> Option<PathBuf> {
+    pub fn path(&self, name: &str) -> Option<PathBuf> {
         self.setting(name).map(PathBuf::from)
     }
 }
@@ -201,7 +208,7 @@ fn has_credential(value: &OsStr) -> bool {
     })
 }
 
-#[cfg(test)]
+/// Variables given one by one, in place of those of the process.
 impl<const N: usize> From<[(&str, &str); N]> for Environment {
     fn from(variables: [(&str, &str); N]) -> Environment {
         let all = variables.map(|(name, value)| (name.into(), value.into())).into();

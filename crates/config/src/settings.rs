@@ -20,17 +20,17 @@ const MOST_NODES: u64 = 100_000_000;
 
 /// What the gateway takes in before it refuses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Limits {
+pub struct Limits {
     /// Bytes of a request's body.
-    pub(crate) body: u64,
+    pub body: u64,
     /// Bytes of an answer that must be read whole.
-    pub(crate) answer: u64,
+    pub answer: u64,
     /// Containers within containers.
-    pub(crate) depth: u64,
+    pub depth: u64,
     /// Values in one message.
-    pub(crate) nodes: u64,
+    pub nodes: u64,
     /// Bytes of one string.
-    pub(crate) string: u64,
+    pub string: u64,
 }
 
 impl Default for Limits {
@@ -41,13 +41,13 @@ impl Default for Limits {
 
 /// How the audit log is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Audit {
-    pub(crate) durability: Durability,
-    pub(crate) keep: Duration,
+pub struct Audit {
+    pub durability: Durability,
+    pub keep: Duration,
     /// Bytes.
-    pub(crate) max_size: u64,
+    pub max_size: u64,
     /// Paths of arguments whose values are recorded; no others are.
-    pub(crate) values: Vec<String>,
+    pub values: Vec<String>,
 }
 
 impl Default for Audit {
@@ -63,9 +63,9 @@ impl Default for Audit {
 
 /// Files for TLS to clients. They can be read; what they hold is not looked at here.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Tls {
-    pub(crate) cert: PathBuf,
-    pub(crate) key: PathBuf,
+pub struct Tls {
+    pub cert: PathBuf,
+    pub key: PathBuf,
 }
 
 /// What the file says of the gateway; what it leaves out is `None` or empty.

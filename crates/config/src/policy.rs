@@ -10,7 +10,7 @@ use super::{
     section::Section,
     value::{self, Parsed},
 };
-use crate::input::{MOST_POLICY, Source};
+use crate::{MOST_POLICY, Source};
 
 /// What the file says of policies.
 #[derive(Default)]

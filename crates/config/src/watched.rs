@@ -6,14 +6,15 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use sluice_stack::sha256;
+use data_encoding::HEXLOWER;
+use ring::digest::{SHA256, digest as hash};
 
 use super::{LONGEST_FILE, loader};
 
 /// A file, or a folder of files, whose content is part of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct WatchedFile {
-    pub(crate) path: PathBuf,
+pub struct WatchedFile {
+    pub path: PathBuf,
     /// The digest of what it held; `None` if it could not be read.
     content: Option<String>,
 }
@@ -26,14 +27,14 @@ impl WatchedFile {
     }
 
     /// Whether it holds something else by now.
-    pub(crate) fn has_changed(&self) -> bool {
+    pub fn has_changed(&self) -> bool {
         content(&self.path) != self.content
     }
 }
 
 /// A digest of everything that these files held. It may be computed from secrets, so
 /// it is not for showing.
-pub(crate) fn digest(files: &[WatchedFile]) -> String {
+pub fn digest(files: &[WatchedFile]) -> String {
     let contents: Vec<_> =
         files.iter().map(|file| file.content.as_deref().unwrap_or("-")).collect();
     sha256(contents.join("\n").as_bytes())
@@ -62,4 +63,8 @@ fn content_of_folder(folder: &Path) -> Option<String> {
         contents.extend_from_slice(sha256(&text).as_bytes());
     }
     Some(sha256(&contents))
+}
+
+fn sha256(bytes: &[u8]) -> String {
+    HEXLOWER.encode(hash(&SHA256, bytes).as_ref())
 }

@@ -1,6 +1,5 @@
 //! Servers that are started as a command.
 
-use sluice_admin::declare;
 use sluice_store::{Instances, Secret, Start, Transport};
 use toml::{Spanned, de::DeValue};
 
@@ -10,6 +9,7 @@ use super::{
     section::{Section, nearest},
     value::{Parsed, Wrong},
 };
+use crate::declare;
 
 /// Reads the command, its environment, and when and how often it is started.
 pub(super) fn read(section: &Section<'_>, loader: &mut Loader<'_>) -> Option<Transport> {

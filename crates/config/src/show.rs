@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use sluice_admin::span;
 use sluice_store::{Bridge, Durability, Grant, MASK, MaskedTransport, Server};
 
 use super::{Config, value::written_size};
+use crate::span;
 
 /// A configuration that can be printed. Its shape is that of the file.
-#[derive(Serialize)]
-pub(crate) struct Shown {
+#[derive(Debug, Serialize)]
+pub struct Shown {
     listen: String,
     admin: String,
     data: String,
@@ -26,13 +26,13 @@ pub(crate) struct Shown {
     grants: BTreeMap<String, ShownGrant>,
 }
 
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 struct ShownTls {
     cert: String,
     key: String,
 }
 
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 struct ShownLimits {
     body: String,
     answer: String,
@@ -41,7 +41,7 @@ struct ShownLimits {
     string: String,
 }
 
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 struct ShownAudit {
     durability: &'static str,
     keep: String,
@@ -49,12 +49,12 @@ struct ShownAudit {
     values: Vec<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 struct ShownUpstreams {
     allow_private: Vec<String>,
 }
 
-#[derive(Serialize, Default)]
+#[derive(Debug, Serialize, Default)]
 struct ShownServer {
     #[serde(skip_serializing_if = "Option::is_none")]
     builtin: Option<String>,
@@ -79,7 +79,7 @@ struct ShownServer {
     env: BTreeMap<String, &'static str>,
 }
 
-#[derive(Serialize, Default)]
+#[derive(Debug, Serialize, Default)]
 struct ShownPolicy {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     servers: Vec<String>,
@@ -91,7 +91,7 @@ struct ShownPolicy {
     versions: BTreeMap<String, String>,
 }
 
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 struct ShownGrant {
     id: String,
     servers: Vec<String>,
@@ -104,7 +104,7 @@ struct ShownGrant {
 }
 
 impl Shown {
-    pub(crate) fn of(config: &Config) -> Shown {
+    pub fn of(config: &Config) -> Shown {
         let text = |path: &std::path::Path| path.display().to_string();
         Shown {
             listen: config.listen.to_string(),

@@ -6,7 +6,7 @@ use sluice_store::Secret;
 use toml::{Spanned, de::DeValue};
 
 use super::loader::Loader;
-use crate::environment::Environment;
+use crate::Environment;
 
 /// What stands before a token in a header.
 const BEARER: &str = "Bearer ";
@@ -45,7 +45,7 @@ pub(super) fn resolve(
 
 /// A secret given on the command line, in the same three ways; what is named may
 /// be a token that `Bearer` stands before.
-pub(crate) fn given(text: &str, environment: &Environment) -> Result<Secret, String> {
+pub fn given(text: &str, environment: &Environment) -> Result<Secret, String> {
     let mut loader = Loader::new(Path::new(""), environment);
     let scheme = if text.starts_with(BEARER) { BEARER } else { "" };
     let found = match text.strip_prefix(scheme).unwrap_or(text).split_once(':') {

@@ -1,22 +1,30 @@
-//! The configuration: `sluice.toml`, overlaid by flags and the environment.
+//! The configuration: `sluice.toml` and `servers.d`, overlaid by flags and the
+//! environment.
 //!
 //! A file is read table by table (`section`, `value`), each part by the module
 //! named after it, and everything wrong with it and the policies it names is put
 //! down (`problem`). What comes out is valid: names exist, policies compile and
-//! pass their own tests, secrets are at hand. Opening and listening is left to others.
+//! pass their own tests, secrets are at hand. Opening the store and listening are left to
+//! the binary, and so are arguments. `declare` and `span` are the rules that the API
+//! has in common with the file.
 
 mod command;
+pub mod declare;
+mod environment;
 mod folder;
 mod grant;
 mod loader;
 mod options;
 mod policy;
+pub mod private;
 mod problem;
-pub(crate) mod secret;
+pub mod secret;
 mod section;
 mod server;
 mod settings;
 mod show;
+mod source;
+pub mod span;
 mod syntax;
 mod value;
 mod watched;
@@ -27,18 +35,19 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use clap::Args;
 use ipnet::IpNet;
 use sluice_store::{AttachedPolicy, Grant, Server, TokenHash};
 
-pub(crate) use problem::FileProblems;
-pub(crate) use server::TIMEOUT;
-pub(crate) use settings::{Audit, Limits, Tls};
-pub(crate) use show::Shown;
-pub(crate) use watched::{WatchedFile, digest};
+pub use environment::Environment;
+pub use folder::{server_file, servers_folder};
+pub use problem::FileProblems;
+pub use server::TIMEOUT;
+pub use settings::{Audit, Limits, Tls};
+pub use show::Shown;
+pub use source::{MOST_POLICY, Source};
+pub use watched::{WatchedFile, digest};
 
 use self::{loader::Loader, section::Section, settings::Settings};
-use crate::{environment::Environment, input::Source};
 
 /// The file that is read when none is named.
 const DEFAULT_FILE: &str = "sluice.toml";
@@ -46,23 +55,20 @@ const DEFAULT_FILE: &str = "sluice.toml";
 const LONGEST_FILE: u64 = 64 << 20;
 
 /// What the command line says of the configuration; it wins over the file.
-#[derive(Debug, Clone, Default, Args)]
-pub(crate) struct Overrides {
-    /// The configuration file [default: sluice.toml, if there is one]
-    #[arg(long, value_name = "FILE")]
-    pub(crate) config: Option<PathBuf>,
-    /// Address of the agent listener [default: 127.0.0.1:8787]
-    #[arg(long, value_name = "ADDR", value_parser = address)]
-    pub(crate) listen: Option<SocketAddr>,
-    /// Address of the admin listener [default: 127.0.0.1:8788]
-    #[arg(long, value_name = "ADDR", value_parser = address)]
-    pub(crate) admin: Option<SocketAddr>,
-    /// The data directory, which is a flag of every command.
-    #[arg(skip)]
-    pub(crate) data: Option<PathBuf>,
+#[derive(Debug, Clone, Default)]
+pub struct Overrides {
+    /// The configuration file; `sluice.toml`, if there is one.
+    pub config: Option<PathBuf>,
+    /// Address of the agent listener.
+    pub listen: Option<SocketAddr>,
+    /// Address of the admin listener.
+    pub admin: Option<SocketAddr>,
+    /// The data directory.
+    pub data: Option<PathBuf>,
 }
 
-fn address(text: &str) -> Result<SocketAddr, String> {
+/// Reads an address to listen on, as a flag gives it.
+pub fn parse_address(text: &str) -> Result<SocketAddr, String> {
     value::network::socket_address(text).map_err(|wrong| {
         let hint = wrong.hint.map(|hint| format!("; {hint}")).unwrap_or_default();
         format!("it must be {}{hint}", wrong.expected)
@@ -71,28 +77,28 @@ fn address(text: &str) -> Result<SocketAddr, String> {
 
 /// A whole and valid configuration.
 #[derive(Debug, Clone)]
-pub(crate) struct Config {
-    pub(crate) listen: SocketAddr,
-    pub(crate) admin: SocketAddr,
-    pub(crate) data: PathBuf,
+pub struct Config {
+    pub listen: SocketAddr,
+    pub admin: SocketAddr,
+    pub data: PathBuf,
     /// Hosts, some with a port, besides the listeners' own.
-    pub(crate) allowed_hosts: Vec<String>,
-    pub(crate) allowed_origins: Vec<String>,
-    pub(crate) tls: Option<Tls>,
-    pub(crate) limits: Limits,
-    pub(crate) audit: Audit,
-    pub(crate) allow_private: Vec<IpNet>,
-    pub(crate) servers: Vec<Server>,
-    pub(crate) policies: Vec<AttachedPolicy>,
-    pub(crate) grants: Vec<(TokenHash, Grant)>,
+    pub allowed_hosts: Vec<String>,
+    pub allowed_origins: Vec<String>,
+    pub tls: Option<Tls>,
+    pub limits: Limits,
+    pub audit: Audit,
+    pub allow_private: Vec<IpNet>,
+    pub servers: Vec<Server>,
+    pub policies: Vec<AttachedPolicy>,
+    pub grants: Vec<(TokenHash, Grant)>,
     /// Every file that was read or looked for: a change in one of them is a
     /// change of the configuration.
-    pub(crate) files: Vec<WatchedFile>,
+    pub files: Vec<WatchedFile>,
 }
 
 /// Why there is no configuration.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum LoadError {
+pub enum LoadError {
     #[error("cannot read configuration file `{}`", .0.display())]
     Unreadable(PathBuf, #[source] io::Error),
     #[error("the configuration has problems")]
@@ -109,16 +115,13 @@ pub(crate) enum LoadError {
 
 impl Config {
     /// Reads the configuration, or reports everything that is wrong with it.
-    pub(crate) fn load(
-        overrides: &Overrides,
-        environment: &Environment,
-    ) -> Result<Config, LoadError> {
+    pub fn load(overrides: &Overrides, environment: &Environment) -> Result<Config, LoadError> {
         Config::read(overrides, environment).0
     }
 
     /// The same, with every file that was looked at: a change in one of them may
     /// make a configuration of what is none.
-    pub(crate) fn read(
+    pub fn read(
         overrides: &Overrides,
         environment: &Environment,
     ) -> (Result<Config, LoadError>, Vec<WatchedFile>) {
@@ -144,7 +147,7 @@ impl Config {
 
 /// The data directory alone, for commands that only need to find a running
 /// gateway: the rest of the file may be about secrets they do not have.
-pub(crate) fn data_directory(
+pub fn data_directory(
     overrides: &Overrides,
     environment: &Environment,
 ) -> Result<PathBuf, LoadError> {

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use sluice_admin::declare;
 use sluice_store::{Bridge, Name, Secret, Server, Source, Transport};
 use toml::Spanned;
 
@@ -13,6 +12,7 @@ use super::{
     section::{Section, nearest},
     value,
 };
+use crate::declare;
 
 const KEYS: &[&str] = &[
     "builtin",
@@ -41,7 +41,7 @@ const KINDS: &[(&str, &[&str], Read)] = &[
 
 /// Servers that are part of this program.
 const BUILT_IN: &[&str] = &["demo", "pharo"];
-pub(crate) const TIMEOUT: Duration = Duration::from_mins(1);
+pub const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// What the file says of a server, which may be wrong.
 pub(super) struct Declared {

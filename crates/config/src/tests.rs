@@ -8,17 +8,17 @@ use std::{
 use sluice_store::{Bridge, Durability, Instances, Start, Transport};
 
 use super::{Config, LoadError, Overrides, data_directory};
-use crate::{environment::Environment, scratch::Scratch};
+use crate::Environment;
 
 const POLICY: &str = r#"{ "version": "1", "default": "deny" }"#;
 const TOKEN: &str = "sg_0123456789abcdef";
 
 /// A folder with a configuration, a policy and a secret.
-struct Folder(Scratch);
+struct Folder(sluice_testkit::Folder);
 
 impl Folder {
     fn with(config: &str) -> Folder {
-        let folder = Folder(Scratch::new());
+        let folder = Folder(sluice_testkit::Folder::new().unwrap());
         fs::write(folder.join("sluice.toml"), config).unwrap();
         fs::write(folder.join("policy.json"), POLICY).unwrap();
         fs::write(folder.join("secret"), format!("{TOKEN}\n")).unwrap();
@@ -26,7 +26,7 @@ impl Folder {
     }
 
     fn join(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
+        self.0.join(name)
     }
 
     fn overrides(&self) -> Overrides {

@@ -5,14 +5,14 @@ use std::ops::Range;
 
 use sluice_policy::Problem;
 
-use crate::input::Source;
+use crate::Source;
 
 /// Everything wrong with one file.
 #[derive(Debug)]
-pub(crate) struct FileProblems {
+pub struct FileProblems {
     /// The file as it may be shown: secrets are starred out.
-    pub(crate) source: Source,
-    pub(crate) problems: Vec<Problem>,
+    pub source: Source,
+    pub problems: Vec<Problem>,
 }
 
 /// Problems as they are found, and the secrets met on the way.
@@ -94,7 +94,7 @@ fn starred(mut text: Vec<u8>, hidden: &[Range<usize>]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::Findings;
-    use crate::input::Source;
+    use crate::Source;
 
     #[test]
     fn problems_come_in_order_and_secrets_do_not_come_at_all() {

@@ -13,15 +13,34 @@ use super::{
     server::{self, Declared},
     syntax,
 };
-use crate::{data, input::Source};
+use crate::{Source, private};
 
 /// Bytes of one file.
 const LONGEST: u64 = 1 << 20;
 
+/// Why the folder or a file of it cannot be used.
+#[derive(Debug, thiserror::Error)]
+enum UseError {
+    #[error(transparent)]
+    Access(#[from] private::AccessError),
+    #[error(transparent)]
+    Read(#[from] io::Error),
+}
+
+/// Where servers are kept that a command on this machine has added.
+pub fn servers_folder(data: &Path) -> PathBuf {
+    data.join("servers.d")
+}
+
+/// The file of one such server.
+pub fn server_file(data: &Path, name: &Name) -> PathBuf {
+    servers_folder(data).join(format!("{name}.toml"))
+}
+
 /// The servers of the folder. What is wrong with one is put down as a problem
 /// of its file.
 pub(super) fn read(data: &Path, declared: &[Declared], loader: &mut Loader<'_>) -> Vec<Declared> {
-    let folder = data::servers_folder(data);
+    let folder = servers_folder(data);
     // A file that comes or goes is a change of the configuration.
     loader.note(&folder);
     let paths = match paths(&folder) {
@@ -34,12 +53,12 @@ pub(super) fn read(data: &Path, declared: &[Declared], loader: &mut Loader<'_>) 
     paths.iter().filter_map(|path| one(&folder, path, declared, loader)).collect()
 }
 
-fn paths(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+fn paths(folder: &Path) -> Result<Vec<PathBuf>, UseError> {
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries?,
     };
-    data::check_private(folder)?;
+    private::check(folder)?;
     let mut paths = Vec::new();
     for entry in entries {
         let path = entry?.path();
@@ -51,6 +70,11 @@ fn paths(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
+fn read_private(path: &Path) -> Result<Vec<u8>, UseError> {
+    private::check(path)?;
+    Ok(loader::read(path, LONGEST)?)
+}
+
 fn one(
     folder: &Path,
     path: &Path,
@@ -58,10 +82,7 @@ fn one(
     loader: &mut Loader<'_>,
 ) -> Option<Declared> {
     loader.note(path);
-    let text = match data::check_private(path)
-        .map_err(anyhow::Error::from)
-        .and_then(|()| Ok(loader::read(path, LONGEST)?))
-    {
+    let text = match read_private(path) {
         Ok(text) => text,
         Err(error) => {
             refuse(path, &error.to_string(), loader);

@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::{problem::Findings, watched::WatchedFile};
-use crate::environment::Environment;
+use crate::Environment;
 
 pub(super) struct Loader<'l> {
     /// The folder of the configuration file.

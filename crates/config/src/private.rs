@@ -1,0 +1,39 @@
+//! Whether a file or directory is its user's alone.
+
+use std::{
+    fs::Metadata,
+    io,
+    os::unix::fs::MetadataExt as _,
+    path::{Path, PathBuf},
+};
+
+/// Why a file or directory is not taken for its user's alone.
+#[derive(Debug, thiserror::Error)]
+pub enum AccessError {
+    #[error("cannot read `{}`", .0.display())]
+    Read(PathBuf, #[source] io::Error),
+    #[error("others have access to `{}` (mode {mode:04o})\nhint: chmod {wanted:o} '{}'", path.display(), path.display())]
+    Mode { path: PathBuf, mode: u32, wanted: u32 },
+    #[error("`{}` belongs to another user (uid {owner}, not {user})\nhint: sudo chown -R {user} '{}'", path.display(), path.display())]
+    Owner { path: PathBuf, owner: u32, user: u32 },
+}
+
+/// Checks that a file or directory is its user's alone.
+pub fn check(path: &Path) -> Result<(), AccessError> {
+    let metadata = path.metadata().map_err(|error| AccessError::Read(path.to_owned(), error))?;
+    check_metadata(path, &metadata, if metadata.is_dir() { 0o700 } else { 0o600 })
+}
+
+/// Checks that the user owns it and nobody else has any access. `wanted` is the
+/// mode it should have.
+pub fn check_metadata(path: &Path, metadata: &Metadata, wanted: u32) -> Result<(), AccessError> {
+    let (owner, user) = (metadata.uid(), rustix::process::geteuid().as_raw());
+    if owner != user {
+        return Err(AccessError::Owner { path: path.to_owned(), owner, user });
+    }
+    let mode = metadata.mode() & 0o7777;
+    if mode & 0o077 != 0 {
+        return Err(AccessError::Mode { path: path.to_owned(), mode, wanted });
+    }
+    Ok(())
+}
