@@ -1,4 +1,4 @@
-//! Which eras a server speaks, as far as is known, and asking it.
+//! The eras that a server is known to support, and probing for them.
 
 use std::{
     sync::atomic::{AtomicU8, Ordering},
@@ -6,11 +6,16 @@ use std::{
 };
 
 use http::HeaderMap;
-use sluice_wire::{json::Bounds, mcp::Era, rpc::Id};
+use sluice_http::headers::{METHOD, REVISION, SESSION};
+use sluice_wire::{
+    json::Bounds,
+    mcp::{Era, is_unknown_era},
+    rpc::Id,
+};
 use tokio::time::Instant;
 
 use super::{
-    Link, STRANGE,
+    Link,
     exchange::{self, Exchanged, exchange, post, set},
     message::{Declared, LEGACY, MODERN, is_modern_error, modern_request},
 };
@@ -98,29 +103,30 @@ impl Link {
 
     async fn discovers(&self, headers: HeaderMap, bounds: Bounds) -> Speaks {
         let mut headers = exchange::plain_headers(&headers);
-        set(&mut headers, "mcp-protocol-version", MODERN.name());
-        set(&mut headers, "mcp-method", "server/discover");
+        set(&mut headers, REVISION, MODERN.name());
+        set(&mut headers, METHOD, "server/discover");
         let bare = r#"{"jsonrpc":"2.0","method":"server/discover"}"#;
         let Ok(bare) = sluice_wire::json::Document::parse(bare, &bounds) else {
             return Speaks::Unknown;
         };
         let body = modern_request(bare.root(), "0", &Declared::gateway(), None, &[]);
-        told(Era::Modern, exchange(&self.upstream, post(headers, body), &zero(), bounds).await)
+        interpret_probe(
+            Era::Modern,
+            exchange(&self.upstream, post(headers, body), &zero(), bounds).await,
+        )
     }
 
     async fn initializes(&self, headers: HeaderMap, bounds: Bounds) -> Speaks {
         let headers = exchange::plain_headers(&headers);
         let body = hello(&Declared::gateway(), "0");
         let answer = exchange(&self.upstream, post(headers.clone(), body), &zero(), bounds).await;
-        if let Some(session) =
-            answer.as_ref().ok().and_then(|answer| answer.headers.get("mcp-session-id"))
-        {
+        if let Some(session) = answer.as_ref().ok().and_then(|answer| answer.headers.get(SESSION)) {
             let mut headers = headers;
-            headers.insert("mcp-session-id", session.clone());
+            headers.insert(SESSION, session.clone());
             let end = exchange::bare(http::Method::DELETE, headers);
             let _ = self.upstream.send(end).await;
         }
-        told(Era::Legacy, answer)
+        interpret_probe(Era::Legacy, answer)
     }
 }
 
@@ -140,17 +146,17 @@ fn zero() -> Id {
 }
 
 /// What an answer says of the era it was asked for in.
-fn told(era: Era, answer: Result<Exchanged, sluice_http::SendError>) -> Speaks {
+fn interpret_probe(era: Era, answer: Result<Exchanged, sluice_http::SendError>) -> Speaks {
     let Ok(answer) = answer else { return Speaks::Unknown };
     let status = answer.status;
     let Some(document) = &answer.answer else {
-        return if STRANGE.contains(&status.as_u16()) { Speaks::No } else { Speaks::Unknown };
+        return if is_unknown_era(status.as_u16()) { Speaks::No } else { Speaks::Unknown };
     };
     let error = document.root().get("error");
     match error {
         None if status.is_success() => Speaks::Yes,
         Some(error) if era == Era::Modern && is_modern_error(error) => Speaks::Unknown,
-        Some(_) if status.is_success() || STRANGE.contains(&status.as_u16()) => Speaks::No,
+        Some(_) if status.is_success() || is_unknown_era(status.as_u16()) => Speaks::No,
         _ => Speaks::Unknown,
     }
 }

@@ -1,5 +1,5 @@
-//! Speaking to the server: sending one message, and reading what comes back
-//! message by message, be it JSON or an event stream.
+//! Sends one message to the server and reads the messages of its answer, from JSON or an
+//! event stream.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -8,6 +8,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Status
 use http_body_util::BodyExt as _;
 use sluice_http::{
     AnswerBody, SendError,
+    headers::{LAST_EVENT, PREFIX},
     sse::{Decoder, Event},
 };
 use sluice_upstream::Upstream;
@@ -21,7 +22,7 @@ use sluice_wire::{
 pub(super) struct Reader {
     body: AnswerBody,
     bounds: Bounds,
-    form: Form,
+    form: BodyFormat,
     /// The id of the last event that had one.
     pub(super) last_event: Option<String>,
     /// When to come back for more, in milliseconds.
@@ -32,7 +33,7 @@ pub(super) struct Reader {
 const LONGEST_RETRY: u64 = 10_000;
 
 #[derive(Debug)]
-enum Form {
+enum BodyFormat {
     Json(Vec<u8>),
     Events { decoder: Box<Decoder>, events: VecDeque<Event> },
     Over,
@@ -41,9 +42,12 @@ enum Form {
 impl Reader {
     pub(super) fn new(answer: Response<AnswerBody>, bounds: Bounds) -> Reader {
         let form = if is_events(answer.headers()) {
-            Form::Events { decoder: Box::new(Decoder::new(bounds.bytes)), events: VecDeque::new() }
+            BodyFormat::Events {
+                decoder: Box::new(Decoder::new(bounds.bytes)),
+                events: VecDeque::new(),
+            }
         } else {
-            Form::Json(Vec::new())
+            BodyFormat::Json(Vec::new())
         };
         Reader { body: answer.into_body(), bounds, form, last_event: None, retry: 0 }
     }
@@ -52,7 +56,7 @@ impl Reader {
     /// lost if this is not waited for.
     pub(super) async fn next(&mut self) -> Result<Option<Document>, String> {
         loop {
-            if let Some(document) = self.arrived()? {
+            if let Some(document) = self.try_next()? {
                 return Ok(Some(document));
             }
             let Some(frame) = self.body.frame().await else {
@@ -62,21 +66,21 @@ impl Reader {
                 continue;
             };
             match &mut self.form {
-                Form::Json(bytes) if bytes.len() + data.len() > self.bounds.bytes => {
+                BodyFormat::Json(bytes) if bytes.len() + data.len() > self.bounds.bytes => {
                     return Err(format!("its answer is longer than {} bytes", self.bounds.bytes));
                 }
-                Form::Json(bytes) => bytes.extend_from_slice(&data),
-                Form::Events { decoder, events } => decoder
+                BodyFormat::Json(bytes) => bytes.extend_from_slice(&data),
+                BodyFormat::Events { decoder, events } => decoder
                     .push(&data, |event| events.push_back(event))
                     .map_err(|error| error.to_string())?,
-                Form::Over => return Ok(None),
+                BodyFormat::Over => return Ok(None),
             }
         }
     }
 
     /// A message that is here already, without waiting.
-    pub(super) fn arrived(&mut self) -> Result<Option<Document>, String> {
-        let Form::Events { events, .. } = &mut self.form else { return Ok(None) };
+    pub(super) fn try_next(&mut self) -> Result<Option<Document>, String> {
+        let BodyFormat::Events { events, .. } = &mut self.form else { return Ok(None) };
         while let Some(mut event) = events.pop_front() {
             self.last_event = event.id.take().or(self.last_event.take());
             self.retry = event.retry.map_or(self.retry, |retry| retry.min(LONGEST_RETRY));
@@ -97,8 +101,8 @@ impl Reader {
     }
 
     fn last(&mut self) -> Result<Option<Document>, String> {
-        match std::mem::replace(&mut self.form, Form::Over) {
-            Form::Json(bytes) if !bytes.is_empty() => {
+        match std::mem::replace(&mut self.form, BodyFormat::Over) {
+            BodyFormat::Json(bytes) if !bytes.is_empty() => {
                 Document::parse(bytes, &self.bounds).map(Some).map_err(|_| NOT_JSON.to_owned())
             }
             _ => Ok(None),
@@ -170,7 +174,7 @@ const ACCEPTED: HeaderValue = HeaderValue::from_static("application/json, text/e
 /// what traces a request.
 pub(super) fn plain_headers(headers: &HeaderMap) -> HeaderMap {
     let is_of_protocol =
-        |name: &HeaderName| name.as_str().starts_with("mcp-") || name.as_str() == "last-event-id";
+        |name: &HeaderName| name.as_str().starts_with(PREFIX) || name == LAST_EVENT;
     let kept = headers.iter().filter(|(name, _)| !is_of_protocol(name));
     let mut kept: HeaderMap = kept.map(|(name, value)| (name.clone(), value.clone())).collect();
     kept.insert(header::ACCEPT, ACCEPTED);
@@ -195,8 +199,8 @@ pub(super) fn bare(method: Method, headers: HeaderMap) -> Request<Bytes> {
 }
 
 /// Sets a header, if the text can be one.
-pub(super) fn set(headers: &mut HeaderMap, name: &str, value: &str) {
-    if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) {
+pub(super) fn set(headers: &mut HeaderMap, name: HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::try_from(value) {
         headers.insert(name, value);
     }
 }

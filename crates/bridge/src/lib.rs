@@ -22,11 +22,14 @@ use std::{pin::pin, sync::Arc};
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response, header};
 use http_body_util::Full;
-use sluice_http::{AnswerBody, SendError};
+use sluice_http::{
+    AnswerBody, CollectError, SendError, collect,
+    headers::{METHOD, SESSION},
+};
 use sluice_upstream::Upstream;
 use sluice_wire::{
     json::{Bounds, Document, Value},
-    mcp::Era,
+    mcp::{Era, is_unknown_era},
 };
 
 use self::{
@@ -87,9 +90,6 @@ enum Examined {
     Crosses,
 }
 
-/// With what servers answer that do not know the era of a request.
-const STRANGE: [u16; 6] = [400, 404, 405, 406, 415, 422];
-
 /// Bytes of an answer that are held back to see whether it is an error.
 const SHORT: usize = 64 << 10;
 
@@ -133,7 +133,7 @@ impl Bridge {
         if speaks == Speaks::Yes && passes {
             // Pinned where it is, because what is awaited is moved first.
             let answer = pin!(self.link.upstream.send(request)).await?;
-            if STRANGE.contains(&answer.status().as_u16()) {
+            if is_unknown_era(answer.status().as_u16()) {
                 // It may be another server by now.
                 self.link.eras.set(era, Speaks::Unknown);
             }
@@ -150,7 +150,7 @@ impl Bridge {
         caller: Caller,
     ) -> Result<Response<AnswerBody>, SendError> {
         let is_own_session = era == Era::Legacy && to_modern::is_own_session(&request);
-        let is_discovery = request.headers().get("mcp-method").is_some_and(is_discover);
+        let is_discovery = request.headers().get(METHOD).is_some_and(is_discover);
         let tells_own_era = is_discovery && era == Era::Modern && self.offer == Offer::OwnEra;
         if is_own_session || speaks == Speaks::No && !tells_own_era {
             return self.cross(era, *request, caller).await;
@@ -161,7 +161,7 @@ impl Bridge {
         }
         let kept = request.clone();
         let answer = self.link.upstream.send(request).await?;
-        match self.examined(era, &kept, answer, caller.bounds).await? {
+        match self.examine_answer(era, &kept, answer, caller.bounds).await? {
             Examined::Passes(answer) => Ok(answer),
             Examined::Crosses => self.cross(era, *kept, caller).await,
         }
@@ -180,7 +180,7 @@ impl Bridge {
     }
 
     /// Looks at the answer to a request in an era that the server may not speak.
-    async fn examined(
+    async fn examine_answer(
         &self,
         era: Era,
         request: &Request<Bytes>,
@@ -188,8 +188,8 @@ impl Bridge {
         bounds: Bounds,
     ) -> Result<Examined, SendError> {
         let status = answer.status();
-        let in_session = request.headers().contains_key("mcp-session-id") && era == Era::Legacy;
-        let is_strange = STRANGE.contains(&status.as_u16());
+        let in_session = request.headers().contains_key(SESSION) && era == Era::Legacy;
+        let is_strange = is_unknown_era(status.as_u16());
         if request.method() != Method::POST
             || !(status.is_success() || is_strange)
             || is_strange && in_session
@@ -205,7 +205,15 @@ impl Bridge {
             }
             return Ok(Examined::Passes(answer));
         }
-        let (parts, bytes) = collected(answer, bounds).await?;
+        let (parts, body) = answer.into_parts();
+        let bytes = collect(body, bounds.bytes).await;
+        let lost = |error| match error {
+            CollectError::TooLong(most) => {
+                SendError::Lost(format!("the answer is longer than {most} bytes"))
+            }
+            CollectError::Lost(_) => SendError::Lost("the answer did not arrive whole".into()),
+        };
+        let bytes = Bytes::from(bytes.map_err(lost)?);
         let document = Document::parse(bytes.to_vec(), &bounds).ok();
         let answer = Response::from_parts(parts, AnswerBody::Whole(Full::new(bytes)));
         let error = document.as_ref().and_then(|document| document.root().get("error"));
@@ -238,24 +246,4 @@ fn method_of(request: &Request<Bytes>, bounds: &Bounds) -> Option<String> {
 fn is_short(headers: &HeaderMap) -> bool {
     let length = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
     length.and_then(|length| length.parse::<usize>().ok()).is_some_and(|length| length <= SHORT)
-}
-
-/// An answer's body, whole.
-async fn collected(
-    answer: Response<AnswerBody>,
-    bounds: Bounds,
-) -> Result<(http::response::Parts, Bytes), SendError> {
-    use http_body_util::BodyExt as _;
-    let (parts, mut body) = answer.into_parts();
-    let mut bytes = Vec::new();
-    while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|_| SendError::Lost("the answer did not arrive whole".into()))?;
-        let Ok(data) = frame.into_data() else { continue };
-        if bytes.len() + data.len() > bounds.bytes {
-            let most = bounds.bytes;
-            return Err(SendError::Lost(format!("the answer is longer than {most} bytes")));
-        }
-        bytes.extend_from_slice(&data);
-    }
-    Ok((parts, bytes.into()))
 }

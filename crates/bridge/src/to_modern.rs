@@ -1,7 +1,7 @@
-//! Playing a legacy server over one that speaks only the modern era.
+//! Presents a modern server as a legacy one.
 //!
-//! What a session is about travels in its id, so that nothing need be kept for
-//! a session to be known; what changes during one is kept in `memory`.
+//! The client's declaration is encoded in the session id, so that a session needs no stored
+//! state; state that changes during a session is kept in `memory`.
 
 mod call;
 mod input;
@@ -14,10 +14,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
+use sluice_http::headers::{METHOD, REVISION, SESSION};
 use sluice_wire::{
     edit::quoted,
     json::{Document, Value},
-    mcp::{Era, Revision},
+    mcp::{Era, META_SERVER, Revision},
     rpc::{Id, Message},
 };
 
@@ -27,8 +28,8 @@ use super::{
     eras::Speaks,
     exchange::{exchange, plain_headers, post, set},
     message::{
-        BAD_PARAMS, Declared, INTERNAL, LEGACY, META_SERVER, MODERN, UNKNOWN_METHOD, error,
-        failure, modern_request, response, spliced, unbridgeable, upstream_error, without_tasks,
+        BAD_PARAMS, Declared, INTERNAL, LEGACY, MODERN, UNKNOWN_METHOD, error, failure,
+        modern_request, response, splice_members, unbridgeable, upstream_error, without_tasks,
     },
     output::{Answer, empty, json},
 };
@@ -45,7 +46,7 @@ pub(super) struct ToModern {
 
 /// One request of a client.
 #[derive(Debug)]
-struct Asked {
+struct LegacyRequest {
     document: Document,
     id: Id,
     method: String,
@@ -69,7 +70,7 @@ impl ToModern {
         caller: Caller,
     ) -> Answer {
         let (parts, body) = request.into_parts();
-        let Some(declared) = session::declared(&parts.headers) else {
+        let Some(declared) = session::read_declared(&parts.headers) else {
             return Ok(empty(StatusCode::NOT_FOUND));
         };
         if self.memory.has_ended(&caller.key) {
@@ -79,14 +80,14 @@ impl ToModern {
         match parts.method {
             Method::GET => return self.listen(headers, declared, caller).await,
             Method::DELETE => {
-                if parts.headers.contains_key("mcp-session-id") {
+                if parts.headers.contains_key(SESSION) {
                     self.memory.end(&caller.key);
                 }
                 return Ok(empty(StatusCode::OK));
             }
             _ => {}
         }
-        let revision = parts.headers.get("mcp-protocol-version").map(HeaderValue::to_str);
+        let revision = parts.headers.get(REVISION).map(HeaderValue::to_str);
         let revision = revision.and_then(Result::ok).unwrap_or(Revision::UNSAID.name()).to_owned();
         let Ok(document) = Document::parse(body.to_vec(), &caller.bounds) else {
             return Ok(empty(StatusCode::BAD_REQUEST));
@@ -109,10 +110,11 @@ impl ToModern {
                 return Ok(empty(StatusCode::BAD_REQUEST));
             }
         };
-        self.request(Asked { document, id, method, caller, headers, declared, revision }).await
+        self.request(LegacyRequest { document, id, method, caller, headers, declared, revision })
+            .await
     }
 
-    async fn request(self: &Arc<Self>, asked: Asked) -> Answer {
+    async fn request(self: &Arc<Self>, asked: LegacyRequest) -> Answer {
         let id = asked.id.to_json();
         let answered = |text: String| Ok(json(StatusCode::OK, text));
         match asked.method.as_str() {
@@ -131,7 +133,7 @@ impl ToModern {
     }
 
     /// `initialize` is discovery, and a session.
-    async fn initialize(&self, asked: Asked) -> Answer {
+    async fn initialize(&self, asked: LegacyRequest) -> Answer {
         let id = asked.id.to_json();
         let params = asked.document.root().get("params");
         let declared = Declared::read(params, "capabilities", "clientInfo");
@@ -142,8 +144,8 @@ impl ToModern {
             .filter(|revision| revision.era() == Era::Legacy)
             .unwrap_or(LEGACY);
         let mut headers = asked.headers;
-        set(&mut headers, "mcp-protocol-version", MODERN.name());
-        set(&mut headers, "mcp-method", "server/discover");
+        set(&mut headers, REVISION, MODERN.name());
+        set(&mut headers, METHOD, "server/discover");
         let ask = format!(r#"{{"jsonrpc":"2.0","method":"server/discover","id":{id}}}"#);
         let Ok(ask) = Document::parse(ask, &asked.caller.bounds) else {
             return Ok(empty(StatusCode::BAD_REQUEST));
@@ -170,12 +172,12 @@ impl ToModern {
         self.link.eras.set(Era::Modern, Speaks::Yes);
         let mut answer = json(StatusCode::OK, response(&id, &introduction(result, revision)));
         if let Some(session) = session::id_for(&declared) {
-            answer.headers_mut().insert("mcp-session-id", session);
+            answer.headers_mut().insert(SESSION, session);
         }
         Ok(answer)
     }
 
-    fn set_level(&self, asked: &Asked, id: &str) -> String {
+    fn set_level(&self, asked: &LegacyRequest, id: &str) -> String {
         let params = asked.document.root().get("params");
         let level = params.and_then(|params| params.get("level")).and_then(Value::as_str);
         let Some(level) = level.filter(|level| super::message::severity(level).is_some()) else {
@@ -185,7 +187,7 @@ impl ToModern {
         response(id, "{}")
     }
 
-    async fn subscribe(&self, asked: &Asked, id: &str) -> String {
+    async fn subscribe(&self, asked: &LegacyRequest, id: &str) -> String {
         let params = asked.document.root().get("params");
         let uri = params.and_then(|params| params.get("uri")).and_then(Value::as_str);
         let Some(uri) = uri else {
@@ -222,5 +224,5 @@ fn introduction(result: Value<'_>, revision: Revision) -> String {
         ("capabilities", without_tasks(result.get("capabilities"))),
         ("serverInfo", info),
     ];
-    spliced(Some(result), drop, &added)
+    splice_members(Some(result), drop, &added)
 }

@@ -1,7 +1,7 @@
-//! A built-in server as an endpoint of streamable HTTP.
+//! A built-in server as a streamable HTTP endpoint.
 //!
-//! Nothing is kept between requests but which calls are under way: a session is
-//! a name that a legacy client is given so that it can call off its own.
+//! The only state between requests is the set of calls in progress: a session is an id that
+//! lets a legacy client cancel its own calls.
 
 use std::{
     fmt,
@@ -19,9 +19,8 @@ use http::{
     HeaderMap, HeaderValue, Method, Request, Response, StatusCode,
     header::{ALLOW, CONTENT_TYPE},
 };
-use http_body::{Body, Frame};
 use http_body_util::{BodyExt as _, Full};
-use sluice_http::{AnswerBody, BodyError, headers::SESSION};
+use sluice_http::{AnswerBody, Pieces, headers::SESSION};
 use sluice_wire::{
     json::{Bounds, Document, Value},
     rpc::{Id, Message},
@@ -81,11 +80,11 @@ impl Endpoint {
         }
         let document = match Document::parse(body, &Bounds::default()) {
             Ok(document) => document,
-            Err(refusal) => return refused(&Fault::unreadable(&refusal)),
+            Err(refusal) => return fault_response(&Fault::unreadable(&refusal)),
         };
         let session = match Message::read(&document) {
             Ok(Message::Request { method: "initialize", params, .. })
-                if self.server.has_long_calls() && serve::agreed(params).is_some() =>
+                if self.server.has_long_calls() && serve::negotiate_revision(params).is_some() =>
             {
                 new_session()
             }
@@ -96,9 +95,9 @@ impl Endpoint {
             }
             Ok(Message::Response { .. } | Message::Failure { .. }) => {
                 let problem = "this server asks nothing, so it takes no answers";
-                return refused(&Fault::invalid(&problem));
+                return fault_response(&Fault::invalid(&problem));
             }
-            Err(error) => return refused(&Fault::invalid(&error)),
+            Err(error) => return fault_response(&Fault::invalid(&error)),
         };
         let mut response = self.begin(head.headers, document).await;
         if let Some(session) = session.filter(|_| response.status().is_success()) {
@@ -140,7 +139,7 @@ impl Endpoint {
             let fault = Fault::invalid(&"no request");
             return (fault.status, fault.body(None));
         };
-        let answered = self.asked(headers, &id, method, params, reports).await;
+        let answered = self.handle_request(headers, &id, method, params, reports).await;
         match answered {
             Ok(served) => {
                 verdict.0.store(served.has_failed, Ordering::Release);
@@ -150,7 +149,7 @@ impl Endpoint {
         }
     }
 
-    async fn asked(
+    async fn handle_request(
         &self,
         headers: &HeaderMap,
         id: &Id,
@@ -166,7 +165,7 @@ impl Endpoint {
         let ticket = if session.is_empty() { None } else { self.calls.begin(session, id) };
         match ticket {
             Some(ticket) => {
-                ticket.unless_cancelled(serving).await.unwrap_or_else(|| Err(Fault::cancelled()))
+                ticket.unless_cancelled(serving).await.unwrap_or_else(|| Err(Fault::cancellation()))
             }
             None => serving.await,
         }
@@ -214,21 +213,10 @@ impl Telling {
     }
 }
 
-impl Body for Telling {
-    type Data = Bytes;
-    type Error = BodyError;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        let said = ready!(self.get_mut().poll_said(context));
-        Poll::Ready(said.map(|message| Ok(Frame::data(format!("data: {message}\n\n").into()))))
-    }
-}
-
-fn events(telling: Telling) -> Response<AnswerBody> {
-    let mut response = Response::new(AnswerBody::Made(telling.boxed_unsync()));
+fn events(mut telling: Telling) -> Response<AnswerBody> {
+    let event = |message| Ok(Bytes::from(format!("data: {message}\n\n")));
+    let body = Pieces::new(move |context| telling.poll_said(context).map(|said| said.map(event)));
+    let mut response = Response::new(AnswerBody::Made(body.boxed_unsync()));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     response
 }
@@ -241,7 +229,7 @@ fn json(status: StatusCode, body: String) -> Response<AnswerBody> {
 }
 
 /// A fault of a message whose id is not known.
-fn refused(fault: &Fault) -> Response<AnswerBody> {
+fn fault_response(fault: &Fault) -> Response<AnswerBody> {
     json(fault.status, fault.body(None))
 }
 

@@ -1,20 +1,16 @@
-//! Which revision a request speaks, and whether its headers say what it says.
+//! The protocol version of a request, and the check of headers that repeat its content.
 //!
-//! A modern request names its revision itself and mirrors what it asks for in
-//! headers, where there are any; both must agree, because something on the way
-//! may have gone by the headers. Of a legacy request only the version header
-//! counts.
+//! A modern request names its version itself and repeats its target in headers; both must
+//! agree, because a proxy may have decided by the headers. For a legacy request only the
+//! version header counts.
 
 use http::HeaderMap;
 use sluice_wire::{
     json::{Kind, Value},
-    mcp::{Era, Revision, text_of_header},
+    mcp::{Era, META_CAPABILITIES, META_VERSION, Revision, text_of_header},
 };
 
 use super::fault::Fault;
-
-const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
-const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 
 /// The revision of a request whose headers are in order.
 pub(super) fn revision(
@@ -23,7 +19,7 @@ pub(super) fn revision(
     params: Option<Value<'_>>,
 ) -> Result<Revision, Fault> {
     let meta = params.and_then(|params| params.get("_meta"));
-    let says_modern = meta.is_some_and(|meta| meta.get(VERSION).is_some());
+    let says_modern = meta.is_some_and(|meta| meta.get(META_VERSION).is_some());
     if method == "initialize" && !says_modern {
         // It opens a legacy conversation, and only its parameters say which.
         return Ok(Revision::UNSAID);
@@ -44,9 +40,12 @@ pub(super) fn revision(
 
 /// The revision of a request that came without headers, among others of a
 /// legacy revision that was agreed on.
-pub(super) fn said(agreed: Revision, params: Option<Value<'_>>) -> Result<Revision, Fault> {
+pub(super) fn revision_without_headers(
+    agreed: Revision,
+    params: Option<Value<'_>>,
+) -> Result<Revision, Fault> {
     let meta = params.and_then(|params| params.get("_meta"));
-    if meta.is_none_or(|meta| meta.get(VERSION).is_none()) {
+    if meta.is_none_or(|meta| meta.get(META_VERSION).is_none()) {
         return Ok(agreed);
     }
     modern_revision(complete(meta)?)
@@ -55,11 +54,11 @@ pub(super) fn said(agreed: Revision, params: Option<Value<'_>>) -> Result<Revisi
 /// The version that a modern request names, if it says all that it must.
 fn complete(meta: Option<Value<'_>>) -> Result<&str, Fault> {
     let said = |key: &str| meta.and_then(|meta| meta.get(key));
-    let version = said(VERSION)
-        .and_then(Value::as_str)
-        .ok_or_else(|| Fault::unsaid(format!("`params._meta[\"{VERSION}\"]` must be a string")))?;
-    if said(CAPABILITIES).map(Value::kind) != Some(Kind::Object) {
-        let problem = format!("`params._meta[\"{CAPABILITIES}\"]` must be an object");
+    let version = said(META_VERSION).and_then(Value::as_str).ok_or_else(|| {
+        Fault::unsaid(format!("`params._meta[\"{META_VERSION}\"]` must be a string"))
+    })?;
+    if said(META_CAPABILITIES).map(Value::kind) != Some(Kind::Object) {
+        let problem = format!("`params._meta[\"{META_CAPABILITIES}\"]` must be an object");
         return Err(Fault::unsaid(problem));
     }
     Ok(version)
@@ -78,21 +77,21 @@ fn modern(
     meta: Option<Value<'_>>,
 ) -> Result<Revision, Fault> {
     let version = complete(meta)?;
-    mirrored(headers, "MCP-Protocol-Version", version)?;
-    mirrored(headers, "Mcp-Method", method)?;
+    check_mirror(headers, "MCP-Protocol-Version", version)?;
+    check_mirror(headers, "Mcp-Method", method)?;
     let name = match method {
         "tools/call" | "prompts/get" => params.and_then(|params| params.get("name")),
         "resources/read" => params.and_then(|params| params.get("uri")),
         _ => None,
     };
     if let Some(name) = name.and_then(Value::as_str) {
-        mirrored(headers, "Mcp-Name", name)?;
+        check_mirror(headers, "Mcp-Name", name)?;
     }
     modern_revision(version)
 }
 
 /// Whether the header is there once and says what the body says.
-fn mirrored(headers: &HeaderMap, name: &'static str, body: &str) -> Result<(), Fault> {
+fn check_mirror(headers: &HeaderMap, name: &'static str, body: &str) -> Result<(), Fault> {
     let Some(header) = only(headers, name)? else {
         return Err(Fault::header(format!("header `{name}` is missing")));
     };

@@ -9,17 +9,16 @@ mod server_request;
 use std::sync::Arc;
 
 use http::{Response, StatusCode, header};
-use sluice_http::AnswerBody;
-use sluice_http::headers::SESSION;
+use sluice_http::{AnswerBody, CollectError, collect, headers::SESSION};
 use sluice_wire::{
     json::{self as json_text, Document, Value},
+    mcp::{is_modern_error_code, is_unknown_era},
     rpc::{Id, Message},
 };
 
 use crate::{
     body::ClientBody,
     forward::Answered,
-    receive::{CollectError, collect},
     refusal::Refusal,
     response,
     session::Session,
@@ -87,7 +86,7 @@ pub(crate) async fn relay(
         (400..=499, MediaType::Json) => {
             Box::pin(failure(visit, &expected, status, body, settlement.take())).await
         }
-        (status, _) if is_discovery(visit, &expected) && LEGACY.contains(&status) => {
+        (status, _) if is_discovery(visit, &expected) && is_unknown_era(status) => {
             Err(Refusal::LegacyServer)
         }
         (404, _) if visit.session.is_some() => Err(Refusal::Session),
@@ -104,17 +103,13 @@ pub(crate) async fn relay(
     Ok(answer)
 }
 
-/// With what a server of the legacy era answers that knows nothing of discovery.
-const LEGACY: [u16; 6] = [400, 404, 405, 406, 415, 422];
-
 fn is_discovery(visit: &Visit, expected: &Expected) -> bool {
     visit.is_modern() && expected.shape == Shape::Introduction
 }
 
 /// Whether an error is one that only servers of the modern era know.
 fn is_modern_error(error: Value<'_>) -> bool {
-    let code = error.get("code").and_then(Value::as_number);
-    matches!(code, Some("-32020" | "-32021" | "-32022"))
+    error.get("code").and_then(Value::as_number).is_some_and(is_modern_error_code)
 }
 
 /// Whether an error may answer a request for discovery as it is: clients go on
@@ -163,7 +158,7 @@ async fn failure(
     };
     let passed = match read {
         Ok(document) if is_failure(&document) => Ok(response::json(status, document.into_text())),
-        _ if is_discovery && LEGACY.contains(&status.as_u16()) => Err(Refusal::LegacyServer),
+        _ if is_discovery && is_unknown_era(status.as_u16()) => Err(Refusal::LegacyServer),
         _ if status == StatusCode::NOT_FOUND && visit.session.is_some() => Err(Refusal::Session),
         _ => Err(Refusal::answered_with(status)),
     };
@@ -200,7 +195,7 @@ async fn whole(visit: &Visit, body: AnswerBody) -> Result<Document, Refusal> {
         tokio::time::timeout(visit.server.link.timeout, collect(body, settings.answer)).await;
     let bytes = match read {
         Ok(Ok(bytes)) => bytes,
-        Ok(Err(CollectError::TooLong)) => {
+        Ok(Err(CollectError::TooLong(_))) => {
             return Err(Refusal::bad_gateway(format!(
                 "the answer is longer than {} bytes",
                 settings.answer

@@ -15,6 +15,7 @@ use std::{
 use arc_swap::ArcSwapOption;
 use sluice_classify::{Assessment, Category, Definition, Siblings, classify};
 use sluice_expiring::{ExpiringMap, Limits};
+use sluice_http::headers::PARAMETER_PREFIX;
 use sluice_policy::{Facts, ToolFacts};
 use sluice_upstream::Upstream;
 use sluice_wire::json::{Bounds, Document, Value};
@@ -180,7 +181,7 @@ fn mirrored(tool: Value<'_>) -> Vec<Mirrored> {
     let repeated = properties.filter_map(|(name, property)| {
         let header = property.get("x-mcp-header")?.as_str()?;
         Some(Mirrored {
-            header: format!("mcp-param-{}", header.to_ascii_lowercase()),
+            header: format!("{PARAMETER_PREFIX}{}", header.to_ascii_lowercase()),
             argument: name.as_str()?.to_owned(),
         })
     });

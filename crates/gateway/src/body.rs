@@ -8,6 +8,8 @@ use std::{
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::Full;
+use sluice_http::Pieces;
+use tokio::sync::mpsc;
 
 /// The stream was cut on purpose: what the client has is not the whole answer,
 /// and the connection shows it.
@@ -39,10 +41,16 @@ impl ClientBody {
         ClientBody::whole(Bytes::new())
     }
 
+    /// Pieces as `poll` gives them; after an error the connection is cut.
     pub(crate) fn stream(
-        body: impl Body<Data = Bytes, Error = Cut> + Send + 'static,
+        poll: impl FnMut(&mut Context<'_>) -> Poll<Option<Result<Bytes, Cut>>> + Send + Unpin + 'static,
     ) -> ClientBody {
-        ClientBody::Stream(Box::pin(body))
+        ClientBody::Stream(Box::pin(Pieces::new(poll)))
+    }
+
+    /// What a task puts into the channel.
+    pub(crate) fn channel(mut receiver: mpsc::Receiver<Result<Bytes, Cut>>) -> ClientBody {
+        ClientBody::stream(move |context| receiver.poll_recv(context))
     }
 }
 

@@ -4,8 +4,10 @@
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, header};
 use sluice_bridge::Caller;
-use sluice_http::headers::{REVISION, SESSION};
-use sluice_http::{AnswerBody, SendError};
+use sluice_http::{
+    AnswerBody, SendError,
+    headers::{LAST_EVENT, METHOD, NAME, PARAMETER_PREFIX, REVISION, SESSION},
+};
 use sluice_wire::mcp::header_text;
 
 use crate::{
@@ -23,8 +25,6 @@ const PASSING: [HeaderName; 5] = [
     HeaderName::from_static("tracestate"),
     HeaderName::from_static("baggage"),
 ];
-
-pub(crate) const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 
 /// What is to be sent.
 #[derive(Debug, Clone, Default)]
@@ -146,14 +146,14 @@ fn made(visit: &Visit, outgoing: Outgoing) -> Box<Request<Bytes>> {
 
 /// Writes the mirrored headers from the body, and passes those of parameters on.
 fn mirror(visit: &Visit, headers: &mut HeaderMap, method: &str, target: Option<&str>) {
-    let pairs = [("mcp-method", Some(method)), ("mcp-name", target)];
+    let pairs = [(METHOD, Some(method)), (NAME, target)];
     for (name, text) in pairs {
         if let Some(value) = text.and_then(|text| HeaderValue::try_from(header_text(text)).ok()) {
-            headers.insert(HeaderName::from_static(name), value);
+            headers.insert(name, value);
         }
     }
     for (name, value) in &visit.headers {
-        if name.as_str().starts_with("mcp-param-") {
+        if name.as_str().starts_with(PARAMETER_PREFIX) {
             headers.insert(name.clone(), value.clone());
         }
     }

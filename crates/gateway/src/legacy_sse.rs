@@ -28,7 +28,7 @@ use crate::{
     refusal::Refusal,
     response,
     seal::Purpose,
-    stream::{Channel, KEEP_ALIVE, WAITING, accepts_events, handed_over, list_changed},
+    stream::{KEEP_ALIVE, WAITING, accepts_events, handed_over, list_changed},
 };
 use target::{Target, Watch};
 
@@ -178,7 +178,7 @@ pub(crate) fn open(target: impl Into<Target>) -> Result<Response<ClientBody>, Re
             connected.run(messages, &body, standing).await;
         }
     });
-    Ok(response::event_stream(ClientBody::stream(Channel(receiver))))
+    Ok(response::event_stream(ClientBody::channel(receiver)))
 }
 
 /// A client as long as its stream stands; dropped, it can no longer be found, and

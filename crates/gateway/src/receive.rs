@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, header};
-use http_body::Body;
-use http_body_util::BodyExt as _;
+use http_body::Body as _;
 use hyper::body::Incoming;
+use sluice_http::{CollectError, collect};
 use sluice_wire::json::{Document, Reason};
 
 use crate::{gateway::Inner, refusal::Refusal};
@@ -46,44 +45,9 @@ pub(crate) async fn body(gateway: &Inner, body: Incoming) -> Result<Vec<u8>, Ref
     let late = |_| Refusal::Request("the body did not arrive in time".into());
     let collected = tokio::time::timeout(PATIENCE, collect(body, most)).await.map_err(late)?;
     collected.map_err(|error| match error {
-        CollectError::TooLong => Refusal::TooLarge(most),
+        CollectError::TooLong(_) => Refusal::TooLarge(most),
         CollectError::Lost(_) => Refusal::Request("the body did not arrive whole".into()),
     })
-}
-
-/// Why a body was not had whole.
-#[derive(Debug)]
-pub(crate) enum CollectError<E> {
-    TooLong,
-    Lost(E),
-}
-
-/// Reads at most so many bytes of a body.
-pub(crate) async fn collect<B>(body: B, most: usize) -> Result<Vec<u8>, CollectError<B::Error>>
-where
-    B: Body<Data = Bytes> + Unpin,
-{
-    let mut body = body;
-    let mut first: Option<Bytes> = None;
-    let mut rest = BytesMut::new();
-    while let Some(frame) = body.frame().await {
-        let Ok(data) = frame.map_err(CollectError::Lost)?.into_data() else { continue };
-        let length = first.as_ref().map_or(0, Bytes::len) + rest.len() + data.len();
-        if length > most {
-            return Err(CollectError::TooLong);
-        }
-        match first {
-            None => first = Some(data),
-            Some(_) => rest.extend_from_slice(&data),
-        }
-        // Most say how long they are, and need not be asked whether that was all.
-        if body.is_end_stream() {
-            break;
-        }
-    }
-    let mut bytes: Vec<u8> = first.unwrap_or_default().into();
-    bytes.extend_from_slice(&rest);
-    Ok(bytes)
 }
 
 /// Reads the bytes as JSON, strictly.

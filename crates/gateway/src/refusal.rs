@@ -7,9 +7,13 @@
 //! that failed to start.
 
 use http::{HeaderValue, Response, StatusCode, header};
-use sluice_wire::{edit::quoted, mcp::Revision, rpc::Id};
+use sluice_wire::{
+    edit::quoted,
+    mcp::{Revision, TASKS_EXTENSION},
+    rpc::Id,
+};
 
-use crate::{body::ClientBody, response, spoken::TASKS_EXTENSION};
+use crate::{body::ClientBody, response};
 
 /// Why a request is refused, and whose doing it is.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -14,8 +14,11 @@ use std::sync::{Arc, atomic::Ordering};
 use bytes::Bytes;
 use http::{Response, StatusCode, header};
 use http_body_util::{BodyExt as _, Full};
-use sluice_http::headers::{REVISION, SESSION};
-use sluice_http::{AnswerBody, sse::Decoder};
+use sluice_http::{
+    AnswerBody, collect,
+    headers::{REVISION, SESSION},
+    sse::Decoder,
+};
 use sluice_wire::{
     json::{Document, Value},
     mcp::Door,
@@ -27,7 +30,6 @@ use crate::{
     body::ClientBody,
     decide::{self, Permit},
     forward::{Answered, Outgoing, forward},
-    receive::collect,
     refusal::Refusal,
     session::Session,
     settle::CallFailure,

@@ -3,20 +3,14 @@
 //! The body decides. On modern requests a header that disagrees is refused; on
 //! legacy ones mirrored headers mean nothing and are not passed on.
 
-use http::HeaderMap;
-use sluice_http::headers::REVISION;
+use http::{HeaderMap, header::AsHeaderName};
+use sluice_http::headers::{METHOD, NAME, REVISION};
 use sluice_wire::{
     json::Value,
-    mcp::{Era, Revision, text_of_header},
+    mcp::{Era, META_CAPABILITIES, META_VERSION, Revision, text_of_header},
 };
 
 use crate::refusal::Refusal;
-
-pub(crate) const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
-pub(crate) const META_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
-/// The extension that a client declares who knows tasks of the modern era.
-pub(crate) const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
-pub(crate) const META_SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 
 /// The revision of a message, mirrored headers checked.
 pub(crate) fn revision(
@@ -90,12 +84,12 @@ fn check_mirrors(
     params: Option<Value<'_>>,
 ) -> Result<(), Refusal> {
     let Some(method) = method else { return Ok(()) };
-    if mirrored(headers, "mcp-method").as_deref() != Some(method) {
+    if mirrored(headers, METHOD).as_deref() != Some(method) {
         return Err(mismatch("Mcp-Method", "`method`"));
     }
     if let Some(target) = mirrored_target(method) {
         let named = params.and_then(|params| params.get(target)).and_then(Value::as_str);
-        if named.is_some() && mirrored(headers, "mcp-name").as_deref() != named {
+        if named.is_some() && mirrored(headers, NAME).as_deref() != named {
             return Err(mismatch("Mcp-Name", "`params`"));
         }
     }
@@ -125,7 +119,7 @@ pub(crate) fn argument_text(arguments: Option<Value<'_>>, name: &str) -> Option<
 }
 
 /// The text that a header of a request stands for.
-pub(crate) fn mirrored(headers: &HeaderMap, name: &str) -> Option<String> {
+pub(crate) fn mirrored(headers: &HeaderMap, name: impl AsHeaderName) -> Option<String> {
     text_of_header(headers.get(name)?.to_str().ok()?)
 }
 

@@ -21,7 +21,7 @@ mod visit;
 use std::sync::Arc;
 
 use http::{HeaderMap, Response, StatusCode};
-use sluice_http::headers::SESSION;
+use sluice_http::headers::{LAST_EVENT, SESSION};
 use sluice_policy::Timestamp;
 use sluice_store::{Id, TokenHash, new_id};
 use sluice_wire::{
@@ -33,7 +33,6 @@ use tokio::time::Instant;
 
 use crate::{
     body::ClientBody,
-    forward::LAST_EVENT,
     gateway::{CLOSING, Inner},
     grants::Holder,
     identify::Caller,

@@ -1,18 +1,14 @@
 //! Streams of their own: what a server has to say besides its answers, in the
 //! legacy era by GET; and the end of a session.
 
-use std::{
-    pin::Pin,
-    sync::Arc,
-    task::{Context, Poll},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Response, StatusCode, header};
-use http_body::{Body, Frame};
-use http_body_util::BodyExt as _;
-use sluice_http::{headers::SESSION, sse::encode_message};
+use sluice_http::{
+    headers::{LAST_EVENT, SESSION},
+    sse::encode_message,
+};
 use sluice_wire::mcp::Door;
 use tokio::sync::mpsc;
 
@@ -20,7 +16,7 @@ use crate::{
     answer::{EventStream, read_refusal},
     body::{ClientBody, Cut},
     decide,
-    forward::{LAST_EVENT, Outgoing, forward},
+    forward::{Outgoing, forward},
     gateway::{CLOSING, Inner, Standing},
     grants::Holder,
     refusal::Refusal,
@@ -140,7 +136,7 @@ pub(crate) async fn end_session(visit: &Visit) -> Result<Response<ClientBody>, R
 fn follow(visit: Arc<Visit>, standing: Standing, stream: EventStream) -> ClientBody {
     let (sender, receiver) = mpsc::channel(WAITING);
     tokio::spawn(pump(visit, standing, stream, sender));
-    ClientBody::stream(Channel(receiver))
+    ClientBody::channel(receiver)
 }
 
 async fn pump(
@@ -152,9 +148,8 @@ async fn pump(
     let mut watcher = Watcher::new(visit);
     loop {
         let send = tokio::select! {
-            frame = stream.frame() => match frame {
-                Some(Ok(frame)) => frame.into_data().ok().map(Ok),
-                Some(Err(cut)) => Some(Err(cut)),
+            next = stream.next() => match next {
+                Some(next) => Some(next),
                 None => break,
             },
             news = watcher.news() => match news {
@@ -234,19 +229,4 @@ pub(crate) async fn expired(gateway: &Inner, holder: &Holder) {
     let Some(end) = holder.expires_at else { return std::future::pending().await };
     let left = end.as_millis().saturating_sub(gateway.settings.clock.now().as_millis());
     tokio::time::sleep(Duration::from_millis(u64::try_from(left).unwrap_or(0))).await;
-}
-
-/// A body fed by a task.
-pub(crate) struct Channel(pub(crate) mpsc::Receiver<Result<Bytes, Cut>>);
-
-impl Body for Channel {
-    type Data = Bytes;
-    type Error = Cut;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
-        self.get_mut().0.poll_recv(context).map(|next| next.map(|next| next.map(Frame::data)))
-    }
 }

@@ -16,6 +16,7 @@ use sluice_wire::{
     edit::{self, Fate, quoted},
     json::{Bounds, Document, Value},
     look_alike::Governed,
+    mcp::META_SUBSCRIPTION,
     rpc::Id,
 };
 use tokio::sync::{broadcast, mpsc};
@@ -26,9 +27,8 @@ use crate::{
     decide::{self, Permit},
     link::Link,
     refusal::Refusal,
-    response,
-    spoken::{self, META_SUBSCRIPTION},
-    stream::{Channel, KEEP_ALIVE, LIST_CHANGED, News, WAITING, Watcher, handed_over},
+    response, spoken,
+    stream::{KEEP_ALIVE, LIST_CHANGED, News, WAITING, Watcher, handed_over},
     visit::Visit,
 };
 use feed::{Feed, Heard};
@@ -98,7 +98,7 @@ pub(crate) async fn listen(
             listener.run(&sender).await;
         }
     });
-    Ok(response::event_stream(ClientBody::stream(Channel(receiver))))
+    Ok(response::event_stream(ClientBody::channel(receiver)))
 }
 
 fn bad() -> Refusal {

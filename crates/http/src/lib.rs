@@ -11,12 +11,16 @@
 
 pub mod address;
 mod body;
+mod collect;
 mod connect;
 pub mod headers;
 mod legacy_sse;
+mod pieces;
 mod pool;
 mod server;
 pub mod sse;
 
 pub use body::{AnswerBody, BodyError};
+pub use collect::{CollectError, collect};
+pub use pieces::Pieces;
 pub use server::{HttpUpstream, SendError, UrlError};

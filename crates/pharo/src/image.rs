@@ -4,9 +4,8 @@ use std::{net::IpAddr, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderValue, Request, StatusCode, header::USER_AGENT};
-use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use sluice_builtin::Progress;
-use sluice_http::{HttpUpstream, SendError, address::Reach};
+use sluice_http::{CollectError, HttpUpstream, SendError, address::Reach, collect};
 use tokio::time::{Instant, interval_at};
 
 use crate::options::{Options, OptionsError};
@@ -116,12 +115,12 @@ impl Image {
         let answer =
             self.http.send_to(&place, &request).await.map_err(|error| self.no_answer(error))?;
         let status = answer.status();
-        match Limited::new(answer.into_body(), LONGEST_ANSWER).collect().await {
-            Ok(body) => Ok(Answer { status, body: body.to_bytes() }),
-            Err(error) if error.is::<LengthLimitError>() => {
-                Err(NoAnswer::TooLong { url: self.url.clone() })
+        match collect(answer.into_body(), LONGEST_ANSWER).await {
+            Ok(body) => Ok(Answer { status, body: body.into() }),
+            Err(CollectError::TooLong(_)) => Err(NoAnswer::TooLong { url: self.url.clone() }),
+            Err(CollectError::Lost(error)) => {
+                Err(self.no_answer(SendError::Lost(error.to_string())))
             }
-            Err(error) => Err(self.no_answer(SendError::Lost(error.to_string()))),
         }
     }
 

@@ -36,10 +36,13 @@ use std::{
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
-use sluice_http::{AnswerBody, SendError, headers::SESSION};
+use sluice_http::{
+    AnswerBody, SendError,
+    headers::{REVISION, SESSION},
+};
 use sluice_wire::{
     json::{Bounds, Document, Value},
-    mcp::{Era, Revision},
+    mcp::{Era, META_VERSION, Revision},
     rpc::{Id, Message},
 };
 use tokio::sync::Mutex;
@@ -56,14 +59,12 @@ use self::{
     chatter::Chatter,
     child::{AskError, Asker},
     introduce::Core,
-    own::{OwnSessions, sent},
+    own::{OwnSessions, ask_error},
     reply::failure,
     sessions::Sessions,
     shared::Shared,
     slot::{Slot, StartError, Started},
 };
-
-const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 
 /// Which sessions share a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -193,7 +194,7 @@ impl StdioServer {
         body: Bytes,
         is_ours: bool,
     ) -> Result<Response<AnswerBody>, SendError> {
-        let Some(document) = judged(body) else { return Ok(no_message()) };
+        let Some(document) = parse_judged(body) else { return Ok(no_message()) };
         let Ok(message) = Message::read(&document) else { return Ok(no_message()) };
         if is_modern(headers, &message) {
             return match message {
@@ -257,7 +258,7 @@ impl StdioServer {
                 Ok(asking) => return reply::answer(asking, id, true).await,
                 // It has just ended: another one takes its place, if it may.
                 Err(AskError::Over(_)) if is_first => is_first = false,
-                Err(error) => return Err(sent(error)),
+                Err(error) => return Err(ask_error(error)),
             }
         }
     }
@@ -265,7 +266,7 @@ impl StdioServer {
 
 /// Reads a message. Whoever sends it has judged it, so that no bound is too
 /// large here.
-fn judged(body: Bytes) -> Option<Document> {
+fn parse_judged(body: Bytes) -> Option<Document> {
     let bounds = Bounds {
         bytes: usize::MAX,
         string: usize::MAX,
@@ -279,7 +280,7 @@ fn judged(body: Bytes) -> Option<Document> {
 
 /// Whether a message is spoken in the modern era.
 fn is_modern(headers: &HeaderMap, message: &Message<'_>) -> bool {
-    let said = headers.get("mcp-protocol-version").and_then(|value| value.to_str().ok());
+    let said = headers.get(REVISION).and_then(|value| value.to_str().ok());
     if let Some(revision) = said.and_then(Revision::from_name) {
         return revision.era() == Era::Modern;
     }

@@ -1,20 +1,16 @@
-//! HTTP's side of it: what a request to a child is answered with.
+//! Builds the HTTP answer to a request from the events of its call.
 
-use std::{
-    pin::Pin,
-    task::{Context, Poll},
-};
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
-use http_body::{Body, Frame};
 use http_body_util::{BodyExt as _, Full};
-use sluice_http::{AnswerBody, BodyError, SendError, headers::SESSION, sse::encode_message};
-use sluice_wire::edit::quoted;
+use sluice_http::{AnswerBody, Pieces, SendError, headers::SESSION, sse::encode_message};
+use sluice_wire::{edit::quoted, mcp::is_modern_error_code};
 
 use super::{
     child::Asking,
-    queue::{Answer, Inbox, Said},
+    queue::{Answer, CallEvent, Inbox},
 };
 
 /// What a child says, as a stream of events.
@@ -53,12 +49,12 @@ impl Events {
         };
         let Poll::Ready(said) = next else { return Poll::Pending };
         Poll::Ready(match (said, &self.source) {
-            (Some(Said::Aside(message)), _) => Some(event(&message)),
-            (Some(Said::Answer(Answer { message, .. })), _) => {
+            (Some(CallEvent::Aside(message)), _) => Some(event(&message)),
+            (Some(CallEvent::Answer(Answer { message, .. })), _) => {
                 self.is_over = true;
                 Some(event(&message))
             }
-            (Some(Said::Failed(why)), Source::Answer { id, .. }) => {
+            (Some(CallEvent::Failed(why)), Source::Answer { id, .. }) => {
                 let message = failure(id, -32603, &why);
                 self.is_over = true;
                 Some(event(message.as_bytes()))
@@ -68,25 +64,12 @@ impl Events {
                 self.is_over = true;
                 Some(event(message.as_bytes()))
             }
-            (Some(Said::Cancelled), _) => {
+            (Some(CallEvent::Cancelled), _) => {
                 self.is_over = true;
                 Some(Bytes::new())
             }
-            (Some(Said::Failed(_)) | None, Source::Standing(_)) => None,
+            (Some(CallEvent::Failed(_)) | None, Source::Standing(_)) => None,
         })
-    }
-}
-
-impl Body for Events {
-    type Data = Bytes;
-    type Error = BodyError;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        let next = self.get_mut().poll_next(context);
-        next.map(|event| event.map(|event| Ok(Frame::data(event))))
     }
 }
 
@@ -111,31 +94,31 @@ pub(super) async fn answer(
     is_modern: bool,
 ) -> Result<Response<AnswerBody>, SendError> {
     let first = asking.inbox.next().await;
-    begun(first, asking, id, is_modern)
+    begin_reply(first, asking, id, is_modern)
 }
 
 /// The answer that begins with what was said first.
-pub(super) fn begun(
-    first: Option<Said>,
+pub(super) fn begin_reply(
+    first: Option<CallEvent>,
     asking: Asking,
     id: String,
     is_modern: bool,
 ) -> Result<Response<AnswerBody>, SendError> {
     match first {
-        Some(Said::Answer(Answer { message, code })) => {
+        Some(CallEvent::Answer(Answer { message, code })) => {
             let status = match code.as_deref() {
                 Some("-32601") if is_modern => StatusCode::NOT_FOUND,
-                Some("-32020" | "-32021" | "-32022") if is_modern => StatusCode::BAD_REQUEST,
+                Some(code) if is_modern && is_modern_error_code(code) => StatusCode::BAD_REQUEST,
                 _ => StatusCode::OK,
             };
             Ok(json(status, message))
         }
-        Some(Said::Aside(message)) => {
+        Some(CallEvent::Aside(message)) => {
             let source = Source::Answer { asking, id };
             Ok(stream(Events::of(Some(message), source)))
         }
-        Some(Said::Cancelled) => Ok(AnswerBody::end_cancelled()),
-        Some(Said::Failed(why)) => Err(SendError::Lost(why.to_string())),
+        Some(CallEvent::Cancelled) => Ok(AnswerBody::end_cancelled()),
+        Some(CallEvent::Failed(why)) => Err(SendError::Lost(why.to_string())),
         None => Err(SendError::Lost("the answer was not read fast enough".into())),
     }
 }
@@ -145,8 +128,9 @@ pub(super) fn standing(inbox: Inbox) -> Response<AnswerBody> {
     stream(Events::of(None, Source::Standing(inbox)))
 }
 
-fn stream(events: Events) -> Response<AnswerBody> {
-    let mut response = Response::new(AnswerBody::Said(events.boxed_unsync()));
+fn stream(mut events: Events) -> Response<AnswerBody> {
+    let body = Pieces::new(move |context| events.poll_next(context).map(|next| next.map(Ok)));
+    let mut response = Response::new(AnswerBody::Said(body.boxed_unsync()));
     let media_type = HeaderValue::from_static("text/event-stream");
     response.headers_mut().insert(header::CONTENT_TYPE, media_type);
     response

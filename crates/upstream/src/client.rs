@@ -1,5 +1,4 @@
-//! A small MCP client of our own, in whichever era the server speaks: for asking
-//! a server about itself, and for trying things by hand.
+//! A small MCP client for both eras: for listing a server's tools, and for `sluice call`.
 
 mod begin;
 mod pages;
@@ -8,14 +7,14 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, header};
 use http_body_util::BodyExt as _;
 use sluice_http::{
-    AnswerBody, SendError,
+    AnswerBody, SendError, collect, headers as mcp_headers,
     sse::{Decoder, Event},
 };
 use sluice_stdio::Inquiry;
 use sluice_wire::{
     edit::quoted,
     json::{Bounds, Document, Value},
-    mcp::Revision,
+    mcp::{Revision, client_meta, header_text},
     rpc::{Id, Message, resembles_message},
 };
 
@@ -71,7 +70,7 @@ pub enum ClientError {
     #[error(transparent)]
     Send(#[from] SendError),
     /// With what its body said, if that was a JSON-RPC error.
-    #[error("it answered `{method}` with status {status}{}", said(message.as_deref()))]
+    #[error("it answered `{method}` with status {status}{}", message_suffix(message.as_deref()))]
     Status { method: String, status: u16, message: Option<String> },
     #[error("its answer to `{method}` is none: {reason}")]
     Answer { method: String, reason: String },
@@ -80,7 +79,7 @@ pub enum ClientError {
     Refused { method: String, message: String },
 }
 
-fn said(message: Option<&str>) -> String {
+fn message_suffix(message: Option<&str>) -> String {
     message.map(|message| format!(": {message}")).unwrap_or_default()
 }
 
@@ -132,11 +131,8 @@ impl Client<'_> {
     fn message(&self, id: u32, method: &str, params: &str) -> String {
         let meta = match self.manner {
             Manner::Modern => {
-                let revision = Revision::V2026_07_28.name();
                 let capabilities = self.declares.capabilities();
-                format!(
-                    r#""_meta":{{"io.modelcontextprotocol/protocolVersion":"{revision}","io.modelcontextprotocol/clientCapabilities":{capabilities},"io.modelcontextprotocol/clientInfo":{{"name":"{NAME}","version":"{VERSION}"}}}}"#
-                )
+                client_meta(Revision::V2026_07_28, capabilities, (NAME, VERSION))
             }
             Manner::Legacy { .. } => String::new(),
         };
@@ -158,7 +154,7 @@ impl Client<'_> {
             return Ok(answer);
         }
         let status = answer.status().as_u16();
-        let body = collected(answer.into_body(), 64 << 10).await.unwrap_or_default();
+        let body = collect(answer.into_body(), 64 << 10).await.unwrap_or_default();
         let document = Document::parse(body, &self.bounds).ok();
         let message = document
             .as_ref()
@@ -175,27 +171,27 @@ impl Client<'_> {
         *request.method_mut() = Method::POST;
         request.extensions_mut().insert(Inquiry);
         let headers = request.headers_mut();
-        let mut set = |name: &'static str, value: &str| {
+        let mut set = |name: HeaderName, value: &str| {
             if let Ok(value) = HeaderValue::try_from(value) {
-                headers.insert(HeaderName::from_static(name), value);
+                headers.insert(name, value);
             }
         };
-        set("content-type", "application/json");
-        set("accept", "application/json, text/event-stream");
+        set(header::CONTENT_TYPE, "application/json");
+        set(header::ACCEPT, "application/json, text/event-stream");
         match &self.manner {
             Manner::Modern => {
-                set("mcp-protocol-version", Revision::V2026_07_28.name());
-                set("mcp-method", method);
+                set(mcp_headers::REVISION, Revision::V2026_07_28.name());
+                set(mcp_headers::METHOD, method);
                 if let Some(target) = target {
-                    set("mcp-name", &sluice_wire::mcp::header_text(target));
+                    set(mcp_headers::NAME, &header_text(target));
                 }
             }
             Manner::Legacy { session, revision } => {
                 if method != "initialize" {
-                    set("mcp-protocol-version", revision);
+                    set(mcp_headers::REVISION, revision);
                 }
                 if let Some(session) = session {
-                    headers.insert(HeaderName::from_static("mcp-session-id"), session.clone());
+                    headers.insert(mcp_headers::SESSION, session.clone());
                 }
             }
         }
@@ -218,11 +214,12 @@ impl Client<'_> {
         let is_stream = stated.is_some_and(|stated| stated.starts_with("text/event-stream"));
         let id = Id::Integer(id.to_string());
         if is_stream {
-            return self.streamed(answer.into_body(), &id).await.map_err(none);
+            return self.read_stream(answer.into_body(), &id).await.map_err(none);
         }
         let kind = stated.and_then(|stated| stated.split(';').next()).map(str::trim);
         let other = kind.filter(|kind| !kind.contains("json")).map(str::to_owned);
-        let bytes = collected(answer.into_body(), self.bounds.bytes).await.map_err(none)?;
+        let bytes = collect(answer.into_body(), self.bounds.bytes).await;
+        let bytes = bytes.map_err(|error| none(error.to_string()))?;
         let document =
             Document::parse(bytes, &self.bounds).map_err(|refusal| {
                 none(other.map_or_else(
@@ -237,7 +234,7 @@ impl Client<'_> {
         }
     }
 
-    async fn streamed(&self, mut body: AnswerBody, id: &Id) -> Result<Document, String> {
+    async fn read_stream(&self, mut body: AnswerBody, id: &Id) -> Result<Document, String> {
         let mut decoder = Decoder::new(self.bounds.bytes);
         while let Some(frame) = body.frame().await {
             let Ok(data) = frame.map_err(|_| "it broke off".to_owned())?.into_data() else {
@@ -266,16 +263,4 @@ fn is_answer(document: &Document, id: &Id) -> bool {
         }
         _ => false,
     }
-}
-
-async fn collected(mut body: AnswerBody, most: usize) -> Result<Vec<u8>, String> {
-    let mut bytes = Vec::new();
-    while let Some(frame) = body.frame().await {
-        let Ok(data) = frame.map_err(|_| "it broke off".to_owned())?.into_data() else { continue };
-        if bytes.len() + data.len() > most {
-            return Err(format!("it is longer than {most} bytes"));
-        }
-        bytes.extend_from_slice(&data);
-    }
-    Ok(bytes)
 }

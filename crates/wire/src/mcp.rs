@@ -4,11 +4,16 @@
 //! Everything else in a message is forwarded without being interpreted.
 
 mod header;
+mod meta;
 mod method;
 mod params;
 mod revision;
 
 pub use header::{header_text, text_of_header};
+pub use meta::{
+    META_CAPABILITIES, META_CLIENT, META_LEVEL, META_RELATED_TASK, META_SERVER, META_SUBSCRIPTION,
+    META_VERSION, TASKS_EXTENSION, client_meta,
+};
 pub use method::{Door, Method};
 pub use params::{ParamsError, Target};
-pub use revision::{Era, Revision};
+pub use revision::{Era, Revision, is_modern_error_code, is_unknown_era};

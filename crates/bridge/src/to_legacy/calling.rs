@@ -1,10 +1,10 @@
-//! A request that is under way at a legacy server, and what the server says
-//! meanwhile: on the stream of the answer, or beside it.
+//! A request in progress at a legacy server, and the messages that belong to it: on the
+//! stream of the answer, or on the session stream.
 
 use std::{fmt, pin::Pin, sync::Arc, time::Duration};
 
 use http::{Method, Response};
-use sluice_http::{AnswerBody, SendError};
+use sluice_http::{AnswerBody, SendError, headers::LAST_EVENT};
 use sluice_wire::{
     json::{Bounds, Document},
     rpc::Id,
@@ -117,16 +117,16 @@ impl Calling {
         if !waits {
             let arrived = match &mut self.source {
                 Source::Awaited(_) => None,
-                Source::Read(reader) => reader.arrived()?,
+                Source::Read(reader) => reader.try_next()?,
             };
             let arrived = arrived.map(Heard::of_call);
-            return Ok(arrived.or_else(|| self.ear.arrived().map(Heard::beside)));
+            return Ok(arrived.or_else(|| self.ear.try_take().map(Heard::beside)));
         }
         loop {
             let next = tokio::select! {
                 next = self.source.next(bounds) => next,
                 said = self.ear.next() => return Ok(Some(Heard::beside(said))),
-                () = output.gone() => return Ok(None),
+                () = output.wait_for_disconnect() => return Ok(None),
             };
             match next {
                 Ok(Some(document)) => return Ok(Some(Heard::of_call(document))),
@@ -153,7 +153,7 @@ impl Calling {
 /// The rest of a stream that the server has ended for now.
 async fn taken_up(session: &Session, last: &str, bounds: Bounds) -> Result<Reader, String> {
     let mut headers = session.headers();
-    set(&mut headers, "last-event-id", last);
+    set(&mut headers, LAST_EVENT, last);
     let sent = session.link().upstream.send(bare(Method::GET, headers)).await;
     let answer = sent.map_err(|error| error.to_string())?;
     if !answer.status().is_success() || !is_events(answer.headers()) {

@@ -1,9 +1,9 @@
-//! Headers that repeat arguments: which of a tool's arguments they are is
-//! learnt from the server's list of tools.
+//! Headers that repeat arguments. The server's list of tools says which arguments they are.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName};
+use sluice_http::headers::{METHOD, PARAMETER_PREFIX, REVISION};
 use sluice_upstream::Upstream;
 use sluice_wire::{
     edit::quoted,
@@ -57,8 +57,9 @@ impl Mirrors {
             let argument = way
                 .iter()
                 .try_fold(named("arguments"), |value, step| value.map(|value| value.get(step)));
-            if let Some(text) = argument.flatten().and_then(scalar) {
-                set(headers, header, &header_text(text));
+            let text = argument.flatten().and_then(scalar);
+            if let (Some(text), Ok(name)) = (text, HeaderName::try_from(header)) {
+                set(headers, name, &header_text(text));
             }
         }
     }
@@ -82,7 +83,7 @@ impl Mirrors {
                 return Arc::clone(tools);
             }
         }
-        let tools = Arc::new(fetched(upstream, plain, bounds).await.unwrap_or_default());
+        let tools = Arc::new(fetch_tools(upstream, plain, bounds).await.unwrap_or_default());
         *known = Some((Instant::now(), Arc::clone(&tools)));
         tools
     }
@@ -93,10 +94,10 @@ fn scalar(value: Value<'_>) -> Option<&str> {
     value.as_str().or_else(|| value.as_number()).or_else(|| value.as_bool().map(|_| value.raw()))
 }
 
-async fn fetched(upstream: &Upstream, plain: &HeaderMap, bounds: Bounds) -> Option<Tools> {
+async fn fetch_tools(upstream: &Upstream, plain: &HeaderMap, bounds: Bounds) -> Option<Tools> {
     let mut headers = plain.clone();
-    set(&mut headers, "mcp-protocol-version", MODERN.name());
-    set(&mut headers, "mcp-method", "tools/list");
+    set(&mut headers, REVISION, MODERN.name());
+    set(&mut headers, METHOD, "tools/list");
     let ask = r#"{"jsonrpc":"2.0","method":"tools/list"}"#;
     let ask = Document::parse(ask, &bounds).ok()?;
     let (mut tools, mut cursor) = (HashMap::new(), Vec::new());
@@ -130,7 +131,7 @@ fn properties(schema: Option<Value<'_>>, way: &mut Vec<String>, found: &mut Vec<
     for (name, property) in members.into_iter().flatten() {
         way.push(name.as_str().unwrap_or_default().to_owned());
         if let Some(header) = property.get("x-mcp-header").and_then(Value::as_str) {
-            found.push((format!("mcp-param-{}", header.to_ascii_lowercase()), way.clone()));
+            found.push((format!("{PARAMETER_PREFIX}{}", header.to_ascii_lowercase()), way.clone()));
         }
         properties(Some(property), way, found);
         way.pop();

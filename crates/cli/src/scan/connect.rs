@@ -14,7 +14,10 @@ use sluice_upstream::{
     Upstream,
     client::{Client, ClientError, Declares},
 };
-use sluice_wire::json::{Bounds, Document, Value};
+use sluice_wire::{
+    json::{Bounds, Document, Value},
+    mcp::META_SERVER,
+};
 use tokio::time::Instant;
 
 use super::progress;
@@ -65,7 +68,7 @@ impl Leaving {
     pub(crate) async fn end(self) {
         if let Some(child) = self.0 {
             child.close();
-            let _ = tokio::time::timeout(PARTING, child.exited()).await;
+            let _ = tokio::time::timeout(PARTING, child.wait_exit()).await;
         }
     }
 }
@@ -180,7 +183,7 @@ impl Begun {
     async fn has_ended_at<T>(&self, asked: &Result<T, Trouble>) -> bool {
         match asked {
             Ok(_) | Err(Trouble::Late) => false,
-            Err(_) => tokio::time::timeout(LAST_WORDS, self.child.exited()).await.is_ok(),
+            Err(_) => tokio::time::timeout(LAST_WORDS, self.child.wait_exit()).await.is_ok(),
         }
     }
 
@@ -188,7 +191,7 @@ impl Begun {
     async fn blamed(self, trouble: Trouble, target: &Target, has_ended: bool) -> AskError {
         if has_ended {
             // What it wrote may still be in the pipe.
-            let _ = tokio::time::timeout(LAST_WORDS, self.overheard.closed()).await;
+            let _ = tokio::time::timeout(LAST_WORDS, self.overheard.wait_closed()).await;
         }
         Leaving(Some(self.child)).end().await;
         let stray = self.overheard.first_stray().filter(|_| !has_ended);
@@ -326,7 +329,7 @@ impl Introduction {
         let info = result.and_then(|result| {
             // In the modern era it stands beside the result's own members.
             let meta = result.get("_meta");
-            let named = meta.and_then(|meta| meta.get("io.modelcontextprotocol/serverInfo"));
+            let named = meta.and_then(|meta| meta.get(META_SERVER));
             result.get("serverInfo").or(named)
         });
         let text = |key| info.and_then(|info| info.get(key)?.as_str()).unwrap_or_default();

@@ -9,7 +9,7 @@ use std::{
 
 use bytes::Bytes;
 use http::Response;
-use http_body::{Body, Frame};
+use http_body::Body as _;
 use sluice_http::{
     AnswerBody,
     sse::{Decoder, Event, SseError},
@@ -82,7 +82,9 @@ impl EventStream {
         match first {
             Some(Ok(bytes)) => {
                 stream.first = Some(bytes);
-                Ok(response::event_stream(ClientBody::stream(stream)))
+                Ok(response::event_stream(ClientBody::stream(move |context| {
+                    stream.poll_piece(context)
+                })))
             }
             Some(Err(why)) => Err(stream.fail(&why)),
             None if stream.body.was_cancelled() => Ok(response::event_stream(ClientBody::empty())),
@@ -415,27 +417,20 @@ pub(crate) fn answer_in(piece: &[u8], own: &Id, bounds: &Bounds) -> Option<Docum
     is_answer.then_some(document)
 }
 
-impl Body for EventStream {
-    type Data = Bytes;
-    type Error = Cut;
+impl EventStream {
+    /// The next event, once it may pass.
+    pub(crate) async fn next(&mut self) -> Option<Result<Bytes, Cut>> {
+        std::future::poll_fn(|context| self.poll_piece(context)).await
+    }
 
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
-        let this = self.get_mut();
-        if let Some(first) = this.first.take() {
-            return Poll::Ready(Some(Ok(Frame::data(first))));
+    fn poll_piece(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, Cut>>> {
+        if let Some(first) = self.first.take() {
+            return Poll::Ready(Some(Ok(first)));
         }
-        this.poll_next(context).map(|next| {
-            next.map(|next| match next {
-                Ok(bytes) => Ok(Frame::data(bytes)),
-                Err(why) => {
-                    tracing::warn!(server = this.visit.server_name(), request = %this.visit.request, %why, "a stream was cut");
-                    this.fail(&why);
-                    Err(Cut)
-                }
-            })
+        self.poll_next(context).map_err(|why| {
+            tracing::warn!(server = self.visit.server_name(), request = %self.visit.request, %why, "a stream was cut");
+            self.fail(&why);
+            Cut
         })
     }
 }

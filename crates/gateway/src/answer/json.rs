@@ -9,16 +9,15 @@ use std::{
 
 use bytes::Bytes;
 use http::Response;
-use http_body::{Body, Frame};
+use http_body::Body as _;
 use http_body_util::BodyExt as _;
-use sluice_http::AnswerBody;
+use sluice_http::{AnswerBody, collect};
 use sluice_wire::{answer::AnswerCheck, json::Document, rpc::Message};
 use tokio::time::{Instant, Sleep};
 
 use super::{Expected, HELD, Shape, is_discovery, is_modern_error, rewrite, unreadable, whole};
 use crate::{
     body::{ClientBody, Cut},
-    receive::collect,
     refusal::Refusal,
     response,
     settle::{CallFailure, Settlement},
@@ -124,7 +123,7 @@ async fn checked(
         let rest = Box::pin(whole_rest(visit, held, body, deadline)).await?;
         return Box::pin(changed(visit, expected, rest, settlement)).await;
     }
-    let stream = JsonStream {
+    let mut stream = JsonStream {
         held,
         body,
         check,
@@ -134,7 +133,7 @@ async fn checked(
         settlement: settlement.take(),
     };
     let mut answer = response::ok(Bytes::new());
-    *answer.body_mut() = ClientBody::stream(stream);
+    *answer.body_mut() = ClientBody::stream(move |context| stream.poll_piece(context));
     Ok(answer)
 }
 
@@ -195,7 +194,7 @@ impl JsonStream {
         Ok(())
     }
 
-    fn cut(&mut self, why: &CallFailure) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
+    fn cut(&mut self, why: &CallFailure) -> Poll<Option<Result<Bytes, Cut>>> {
         if let Some(mut settlement) = self.settlement.take() {
             settlement.fail(why);
         }
@@ -203,24 +202,17 @@ impl JsonStream {
     }
 }
 
-impl Body for JsonStream {
-    type Data = Bytes;
-    type Error = Cut;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
-        let this = self.get_mut();
-        if let Some(data) = this.held.pop_front() {
-            return Poll::Ready(Some(Ok(Frame::data(data))));
+impl JsonStream {
+    fn poll_piece(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, Cut>>> {
+        if let Some(data) = self.held.pop_front() {
+            return Poll::Ready(Some(Ok(data)));
         }
-        if this.deadline.as_mut().poll(context).is_ready() {
-            return this.cut(&"the answer did not end in time".into());
+        if self.deadline.as_mut().poll(context).is_ready() {
+            return self.cut(&"the answer did not end in time".into());
         }
         // Trailers say nothing here.
         let frame = loop {
-            match ready!(Pin::new(&mut this.body).poll_frame(context)) {
+            match ready!(Pin::new(&mut self.body).poll_frame(context)) {
                 Some(Ok(frame)) => {
                     if let Ok(data) = frame.into_data() {
                         break Some(Ok(data));
@@ -231,20 +223,20 @@ impl Body for JsonStream {
             }
         };
         match frame {
-            Some(Ok(data)) => match this.take(&data) {
-                Ok(()) => Poll::Ready(Some(Ok(Frame::data(data)))),
-                Err(why) => this.cut(&why),
+            Some(Ok(data)) => match self.take(&data) {
+                Ok(()) => Poll::Ready(Some(Ok(data))),
+                Err(why) => self.cut(&why),
             },
-            Some(Err(_)) => this.cut(&"the answer did not arrive whole".into()),
-            None => match this.check.finish() {
+            Some(Err(_)) => self.cut(&"the answer did not arrive whole".into()),
+            None => match self.check.finish() {
                 Ok(outline) => {
                     let is_error = if outline.is_failure { Some(true) } else { outline.is_error };
-                    if let Some(mut settlement) = this.settlement.take() {
+                    if let Some(mut settlement) = self.settlement.take() {
                         settlement.succeed(is_error);
                     }
                     Poll::Ready(None)
                 }
-                Err(error) => this.cut(&error.to_string().into()),
+                Err(error) => self.cut(&error.to_string().into()),
             },
         }
     }

@@ -10,12 +10,11 @@ use sluice_wire::{
     edit::{self, Edits, Fate, quoted},
     json::{Document, Value},
     look_alike::Governed,
+    mcp::{META_RELATED_TASK, TASKS_EXTENSION},
 };
 
 use super::{Expected, Shape, server_request};
-use crate::{
-    assess, decide, refusal::Refusal, seal::Purpose, spoken::TASKS_EXTENSION, visit::Visit,
-};
+use crate::{assess, decide, refusal::Refusal, seal::Purpose, visit::Visit};
 
 /// How long a client may keep a list, in milliseconds.
 const LONGEST_KEPT: u64 = 60_000;
@@ -234,8 +233,7 @@ pub(crate) fn sealed_task(visit: &Visit, id: &str) -> Result<String, Refusal> {
 
 /// Puts our id of a task in the place of the upstream's, wherever a result has it.
 fn task_id<'d>(visit: &Visit, edits: &mut Edits<'d>, result: Value<'d>) -> Result<(), Refusal> {
-    let in_meta =
-        result.get("_meta").and_then(|meta| meta.get("io.modelcontextprotocol/related-task"));
+    let in_meta = result.get("_meta").and_then(|meta| meta.get(META_RELATED_TASK));
     for holder in [Some(result), result.get("task"), in_meta].into_iter().flatten() {
         let Some(id) = holder.get("taskId") else { continue };
         let text = id.as_str().ok_or_else(|| unfilterable("`taskId` is no string"))?;

@@ -3,7 +3,6 @@
 use std::{sync::Arc, time::Duration};
 
 use http::{HeaderValue, header};
-use http_body_util::BodyExt as _;
 use sluice_http::headers::SESSION;
 
 use super::Client;
@@ -69,12 +68,8 @@ async fn passed_on(
     let mut visit = visit;
     loop {
         tokio::select! {
-            frame = stream.frame() => match frame {
-                Some(Ok(frame)) => {
-                    if let Ok(data) = frame.into_data() {
-                        client.pass_on(&data).await?;
-                    }
-                }
+            next = stream.next() => match next {
+                Some(Ok(data)) => client.pass_on(&data).await?,
                 Some(Err(_)) | None => return Some(visit),
             },
             news = watcher.news() => {

@@ -7,7 +7,7 @@ use futures_util::FutureExt as _;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
-use sluice_http::headers::{REVISION, SESSION};
+use sluice_http::headers::{LAST_EVENT, REVISION, SESSION};
 use sluice_wire::{
     json::{Bounds, Document, Value},
     mcp::{Era, Revision},
@@ -15,9 +15,7 @@ use sluice_wire::{
 };
 
 use super::{Client, Clients, said, target::Target};
-use crate::{
-    answer::answer_in, body::ClientBody, forward::LAST_EVENT, receive, refusal::Refusal, response,
-};
+use crate::{answer::answer_in, body::ClientBody, receive, refusal::Refusal, response};
 
 /// Takes a message in. What is wrong with the request itself is answered here;
 /// whatever becomes of the message comes on the stream.
@@ -129,7 +127,7 @@ impl Delivery<'_> {
 
     /// An answer that is one message.
     async fn whole(&self, body: ClientBody) -> Option<Document> {
-        let bytes = receive::collect(body, self.bounds.bytes).await.ok()?;
+        let bytes = sluice_http::collect(body, self.bounds.bytes).await.ok()?;
         let document = Document::parse(bytes, &self.bounds).ok()?;
         match Message::read(&document) {
             Ok(Message::Failure { id: None, error }) => {

@@ -9,7 +9,7 @@ use sluice_wire::{
     edit::{self, Edits, Fate, quoted},
     json::{Document, Value},
     look_alike::Governed,
-    mcp::{Door, Method, Target},
+    mcp::{Door, META_CAPABILITIES, META_VERSION, Method, TASKS_EXTENSION, Target},
     rpc::{Id, Message},
 };
 
@@ -22,9 +22,7 @@ use crate::{
     forward::Outgoing,
     refusal::Refusal,
     response,
-    spoken::{
-        META_CAPABILITIES, META_VERSION, TASKS_EXTENSION, argument_text, mirrored, mirrored_target,
-    },
+    spoken::{argument_text, mirrored, mirrored_target},
     visit::Visit,
 };
 
@@ -289,7 +287,7 @@ fn check_mirrored(
     }
     for repeated in list.map_or(&[][..], |list| list.mirrored(tool)) {
         let said = argument_text(arguments, &repeated.argument);
-        if mirrored(&visit.headers, &repeated.header) != said {
+        if mirrored(&visit.headers, &*repeated.header) != said {
             let (header, argument) = (&repeated.header, &repeated.argument);
             return Err(Refusal::HeaderMismatch(format!(
                 "header `{header}` is not what argument `{argument}` says"

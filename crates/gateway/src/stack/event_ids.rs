@@ -1,23 +1,15 @@
 //! Ids of events, which clients name when they take a stream up again: they say
 //! whose event it was, because two servers may use the same ids.
 
-use std::{
-    collections::BTreeMap,
-    pin::Pin,
-    sync::Arc,
-    task::{Context, Poll},
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use bytes::Bytes;
 use data_encoding::BASE64URL_NOPAD;
 use http::{HeaderValue, Response, header};
-use http_body::{Body, Frame};
+use http_body_util::BodyExt as _;
 use sluice_http::sse::Event;
 
-use crate::{
-    answer::event_in,
-    body::{ClientBody, Cut},
-};
+use crate::{answer::event_in, body::ClientBody};
 
 /// Bytes of an id that a header can be trusted to carry.
 const LONGEST: usize = 4096;
@@ -97,31 +89,11 @@ pub(super) fn labelled(answer: Response<ClientBody>, server: &Arc<str>) -> Respo
         return answer;
     }
     let server = Arc::clone(server);
-    answer.map(|body| ClientBody::stream(Labelled { body, server }))
-}
-
-struct Labelled {
-    body: ClientBody,
-    server: Arc<str>,
-}
-
-impl Body for Labelled {
-    type Data = Bytes;
-    type Error = Cut;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
-        let this = self.get_mut();
-        let server = &this.server;
-        Pin::new(&mut this.body).poll_frame(context).map_ok(|frame| {
-            // INVARIANT: each piece of such a stream is one event.
-            frame.map_data(|bytes| {
-                renamed(bytes, |own| written("answer", [(&**server, own)].into_iter()))
-            })
-        })
-    }
+    // INVARIANT: each piece of such a stream is one event.
+    let label = move |bytes| renamed(bytes, |own| written("answer", [(&*server, own)].into_iter()));
+    answer.map(|body| {
+        ClientBody::Stream(Box::pin(body.map_frame(move |frame| frame.map_data(&label))))
+    })
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderValue, Response, header};
-use http_body_util::BodyExt as _;
+use sluice_http::headers::LAST_EVENT;
 
 use super::{
     Stack,
@@ -16,7 +16,6 @@ use super::{
 use crate::{
     answer::{EventStream, event_in},
     body::ClientBody,
-    forward::LAST_EVENT,
     refusal::Refusal,
     snapshot::ServerState,
     stream::{News, Watcher, opened, settled},
@@ -139,9 +138,8 @@ async fn passed_on(
     let mut watcher = Watcher::new(visit);
     loop {
         tokio::select! {
-            frame = stream.frame() => match frame {
-                Some(Ok(frame)) => {
-                    let Ok(data) = frame.into_data() else { continue };
+            next = stream.next() => match next {
+                Some(Ok(data)) => {
                     let Some(event) = event_in(&data).filter(is_said) else { continue };
                     if let Some(id) = event.id.and_then(|id| HeaderValue::try_from(id).ok()) {
                         *last = Some(id);

@@ -4,6 +4,7 @@
 use std::{collections::HashSet, sync::Arc};
 
 use http::{HeaderValue, Response, StatusCode, header};
+use sluice_http::headers::{METHOD, NAME};
 use sluice_wire::{
     edit::{self, Fate, quoted},
     json::{Document, Value},
@@ -202,8 +203,8 @@ async fn page(
         let accepted = HeaderValue::from_static("application/json, text/event-stream");
         visit.headers.insert(header::ACCEPT, accepted);
         if stack.is_modern() {
-            visit.headers.insert("mcp-method", HeaderValue::from_static(method));
-            visit.headers.remove("mcp-name");
+            visit.headers.insert(METHOD, HeaderValue::from_static(method));
+            visit.headers.remove(NAME);
         }
         let answer = post::read(visit, document).await;
         // The server has forgotten the session, and nothing was done in it yet.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sluice_wire::{edit::quoted, json::Value};
+use sluice_wire::{edit::quoted, json::Value, mcp::META_SERVER};
 
 /// Objects as one: objects and lists within are put together likewise, what is
 /// true in one is true, and of anything else the first is taken.
@@ -46,7 +46,7 @@ fn one(values: &[Value<'_>]) -> String {
 pub(super) fn meta(missing: &[Arc<str>], info: Option<&str>) -> String {
     let mut members = Vec::new();
     if let Some(info) = info {
-        members.push(format!(r#""io.modelcontextprotocol/serverInfo":{info}"#));
+        members.push(format!(r#""{META_SERVER}":{info}"#));
     }
     if !missing.is_empty() {
         let names: Vec<_> = missing.iter().map(|name| quoted(name)).collect();

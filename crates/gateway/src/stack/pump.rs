@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use sluice_http::sse::encode_message;
+use sluice_wire::mcp::META_SUBSCRIPTION;
 use tokio::{
     sync::{broadcast, mpsc},
     task::JoinSet,
@@ -15,8 +16,7 @@ use crate::{
     body::{ClientBody, Cut},
     gateway::CLOSING,
     response,
-    spoken::META_SUBSCRIPTION,
-    stream::{Channel, KEEP_ALIVE, WAITING, expired, handed_over},
+    stream::{KEEP_ALIVE, WAITING, expired, handed_over},
     subscriptions::tagged,
 };
 
@@ -217,5 +217,5 @@ where
 {
     let (body, receiver) = mpsc::channel(WAITING);
     tokio::spawn(feed(body));
-    response::event_stream(ClientBody::stream(Channel(receiver)))
+    response::event_stream(ClientBody::channel(receiver))
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use http::{HeaderMap, HeaderValue, header};
 use http_body_util::BodyExt as _;
-use sluice_http::headers::{REVISION, SESSION};
+use sluice_http::headers::{LAST_EVENT, NAME, REVISION, SESSION};
 use sluice_wire::{
     json::{Document, Value},
     mcp::{Era, Revision, header_text},
@@ -19,8 +19,8 @@ use super::{
     parts::PATIENCE,
 };
 use crate::{
-    answer::answer_in, body::ClientBody, forward::LAST_EVENT, gateway::Inner, identify::Caller,
-    post, receive, repair::READY, snapshot::ServerState, stream, visit::Visit,
+    answer::answer_in, body::ClientBody, gateway::Inner, identify::Caller, post, receive,
+    repair::READY, snapshot::ServerState, stream, visit::Visit,
 };
 
 /// A visit to one server; `own` is the name there of what is aimed at.
@@ -32,8 +32,8 @@ pub(super) async fn at(stack: &Stack, server: &Arc<ServerState>, own: Option<&st
     headers.remove(SESSION);
     if stack.is_modern() {
         let own = own.and_then(|own| HeaderValue::try_from(header_text(own)).ok());
-        if let (Some(own), true) = (own, headers.contains_key("mcp-name")) {
-            headers.insert("mcp-name", own);
+        if let (Some(own), true) = (own, headers.contains_key(NAME)) {
+            headers.insert(NAME, own);
         }
     } else if let Some(session) = &stack.session
         && let Some(opened) = opened(stack, session, server).await
@@ -178,7 +178,7 @@ pub(super) async fn whole(
     let is_stream = stated.is_some_and(|value| value.as_bytes().starts_with(b"text/event-stream"));
     let mut body = answer.into_body();
     if !is_stream {
-        let bytes = receive::collect(body, bounds.bytes).await.ok()?;
+        let bytes = sluice_http::collect(body, bounds.bytes).await.ok()?;
         return Document::parse(bytes, &bounds).ok();
     }
     while let Some(frame) = body.frame().await {

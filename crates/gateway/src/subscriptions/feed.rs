@@ -6,25 +6,22 @@ use std::sync::{
 };
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode};
+use http::{HeaderMap, HeaderValue, Request, StatusCode, header};
 use http_body_util::BodyExt as _;
 use sluice_bridge::Caller;
 use sluice_http::{
     AnswerBody,
+    headers::{METHOD, REVISION},
     sse::{Decoder, Event},
 };
 use sluice_wire::{
     json::{Bounds, Document},
-    mcp::{Era, Revision},
+    mcp::{Era, Revision, client_meta},
     rpc::{Message, resembles_message},
 };
 use tokio::sync::{broadcast, watch};
 
-use crate::{
-    link::Link,
-    refusal::Refusal,
-    spoken::{META_CAPABILITIES, META_VERSION},
-};
+use crate::{link::Link, refusal::Refusal};
 
 /// News that a slow client may be behind before it is sent away.
 const BEHIND: usize = 64;
@@ -191,21 +188,21 @@ impl Task {
     }
 
     fn request(&self, wish: &str) -> Request<Bytes> {
-        let revision = Revision::V2026_07_28.name();
+        let revision = Revision::V2026_07_28;
+        let meta = client_meta(revision, "{}", ("sluicegate", env!("CARGO_PKG_VERSION")));
         let body = format!(
-            r#"{{"jsonrpc":"2.0","id":"sluicegate","method":"subscriptions/listen","params":{{"notifications":{wish},"_meta":{{"{META_VERSION}":"{revision}","{META_CAPABILITIES}":{{}},"io.modelcontextprotocol/clientInfo":{{"name":"sluicegate","version":"{}"}}}}}}}}"#,
-            env!("CARGO_PKG_VERSION")
+            r#"{{"jsonrpc":"2.0","id":"sluicegate","method":"subscriptions/listen","params":{{"notifications":{wish},{meta}}}}}"#
         );
         let mut request = Request::new(Bytes::from(body));
         *request.method_mut() = http::Method::POST;
         let headers: &mut HeaderMap = request.headers_mut();
         for (name, value) in [
-            ("content-type", "application/json"),
-            ("accept", "application/json, text/event-stream"),
-            ("mcp-protocol-version", revision),
-            ("mcp-method", "subscriptions/listen"),
+            (header::CONTENT_TYPE, "application/json"),
+            (header::ACCEPT, "application/json, text/event-stream"),
+            (REVISION, revision.name()),
+            (METHOD, "subscriptions/listen"),
         ] {
-            headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+            headers.insert(name, HeaderValue::from_static(value));
         }
         self.link.credential.add_to(headers);
         request

@@ -9,11 +9,12 @@ use std::{
 use futures_util::FutureExt as _;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use sluice_bridge::Offer;
+use sluice_http::headers::{METHOD, NAME, REVISION};
 use sluice_stdio::Line;
 use sluice_upstream::Upstream;
 use sluice_wire::{
     json::{Document, Value},
-    mcp::{Era, header_text},
+    mcp::{Era, META_VERSION, header_text},
     rpc::{Id, Message},
 };
 use tokio::sync::oneshot;
@@ -24,7 +25,7 @@ use crate::{
     legacy_sse::{Client, Delivery, begin_following, said},
     post, receive,
     refusal::Refusal,
-    spoken::{self, META_VERSION, argument_text, mirrored_target},
+    spoken::{self, argument_text, mirrored_target},
     visit::Visit,
 };
 
@@ -200,13 +201,13 @@ fn headers(client: &Client, message: &Message<'_>) -> (HeaderMap, bool) {
     };
     let target = mirrored_target(method).and_then(|name| params?.get(name)?.as_str());
     let mirrors = [
-        ("mcp-protocol-version", Some(version.to_owned())),
-        ("mcp-method", Some(header_text(method))),
-        ("mcp-name", target.map(header_text)),
+        (REVISION, Some(version.to_owned())),
+        (METHOD, Some(header_text(method))),
+        (NAME, target.map(header_text)),
     ];
     for (name, text) in mirrors {
         if let Some(value) = text.and_then(|text| HeaderValue::try_from(text).ok()) {
-            headers.insert(HeaderName::from_static(name), value);
+            headers.insert(name, value);
         }
     }
     (headers, true)

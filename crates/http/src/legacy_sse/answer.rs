@@ -1,27 +1,25 @@
-//! Answers of streamable HTTP, made of what an old server says.
+//! Builds streamable HTTP answers from the messages of an HTTP+SSE server.
 
 use std::{
-    pin::Pin,
     sync::Arc,
     task::{Context, Poll},
 };
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, Response, StatusCode, header};
-use http_body::{Body, Frame};
 use http_body_util::{BodyExt as _, Full};
 use sluice_wire::{edit::quoted, rpc::Id};
 use tokio::sync::mpsc;
 
-use super::{session::Session, switchboard::Said};
-use crate::{AnswerBody, BodyError, SendError};
+use super::{session::Session, switchboard::SseDelivery};
+use crate::{AnswerBody, BodyError, Pieces, SendError};
 
 /// One request that waits; dropped, it no longer does.
 pub(super) struct Caller {
     pub(super) session: Arc<Session>,
     pub(super) id: Id,
     pub(super) order: u64,
-    pub(super) said: mpsc::Receiver<Said>,
+    pub(super) said: mpsc::Receiver<SseDelivery>,
 }
 
 impl Drop for Caller {
@@ -39,17 +37,17 @@ impl Caller {
 
     pub(super) fn begun_by(
         self,
-        first: Option<Said>,
+        first: Option<SseDelivery>,
     ) -> Result<(Response<AnswerBody>, bool), SendError> {
         match first {
-            Some(Said::Answer { text, is_failure }) => {
+            Some(SseDelivery::Answer { text, is_failure }) => {
                 Ok((json(StatusCode::OK, text), !is_failure))
             }
-            Some(Said::Besides(text)) => {
-                let first = Some(Said::Besides(text));
+            Some(SseDelivery::Besides(text)) => {
+                let first = Some(SseDelivery::Besides(text));
                 Ok((events(Events { first, caller: Source::Caller(self) }), true))
             }
-            Some(Said::Broken(why)) => Err(SendError::Lost(why)),
+            Some(SseDelivery::Broken(why)) => Err(SendError::Lost(why)),
             None => Err(SendError::Lost("the session ended".into())),
         }
     }
@@ -65,7 +63,7 @@ pub(super) fn listen(session: &Arc<Session>) -> Response<AnswerBody> {
 
 /// An event stream made of messages.
 struct Events {
-    first: Option<Said>,
+    first: Option<SseDelivery>,
     caller: Source,
 }
 
@@ -73,12 +71,12 @@ enum Source {
     /// Ends with the answer.
     Caller(Caller),
     /// Ends with the session.
-    Listener(mpsc::Receiver<Said>),
+    Listener(mpsc::Receiver<SseDelivery>),
     Over,
 }
 
 impl Events {
-    fn poll_said(&mut self, context: &mut Context<'_>) -> Poll<Option<Said>> {
+    fn poll_said(&mut self, context: &mut Context<'_>) -> Poll<Option<SseDelivery>> {
         if let Some(first) = self.first.take() {
             return Poll::Ready(Some(first));
         }
@@ -86,34 +84,26 @@ impl Events {
             Source::Caller(caller) => caller
                 .said
                 .poll_recv(context)
-                .map(|said| said.or_else(|| Some(Said::Broken("the session ended".into())))),
+                .map(|said| said.or_else(|| Some(SseDelivery::Broken("the session ended".into())))),
             Source::Listener(said) => said.poll_recv(context),
             Source::Over => Poll::Ready(None),
         }
     }
-}
 
-impl Body for Events {
-    type Data = Bytes;
-    type Error = BodyError;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        let this = self.get_mut();
-        this.poll_said(context).map(|said| {
+    fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyError>>> {
+        self.poll_said(context).map(|said| {
             let said = said?;
-            if matches!(said, Said::Answer { .. } | Said::Broken(_)) {
-                this.caller = Source::Over;
+            if matches!(said, SseDelivery::Answer { .. } | SseDelivery::Broken(_)) {
+                self.caller = Source::Over;
             }
-            Some(said.into_event().map(Frame::data).map_err(BodyError))
+            Some(said.into_event().map_err(BodyError))
         })
     }
 }
 
-fn events(events: Events) -> Response<AnswerBody> {
-    let mut answer = Response::new(AnswerBody::Made(events.boxed_unsync()));
+fn events(mut events: Events) -> Response<AnswerBody> {
+    let body = Pieces::new(move |context| events.poll_event(context));
+    let mut answer = Response::new(AnswerBody::Made(body.boxed_unsync()));
     answer
         .headers_mut()
         .insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
@@ -148,7 +138,7 @@ pub(super) fn empty(status: StatusCode) -> Response<AnswerBody> {
 }
 
 /// What an old server does not have: the modern era, and streams without a session.
-pub(super) fn refused(method: &Method) -> Response<AnswerBody> {
+pub(super) fn refuse_modern(method: &Method) -> Response<AnswerBody> {
     if method == Method::POST {
         let why = "this server speaks an older revision: initialize";
         return failure(StatusCode::BAD_REQUEST, None, -32601, why);

@@ -1,8 +1,9 @@
-//! How a conversation begins: finding out which era the server speaks.
+//! The handshake: detects the era that the server supports.
 
 use std::time::Duration;
 
 use http::HeaderMap;
+use sluice_http::headers::SESSION;
 use sluice_wire::{
     json::{Bounds, Document, Value},
     mcp::Revision,
@@ -115,7 +116,7 @@ impl<'u> Client<'u> {
         );
         let id = self.take_id();
         let answer = self.send("initialize", &self.message(id, "initialize", &hello), None).await?;
-        let session = answer.headers().get("mcp-session-id").cloned();
+        let session = answer.headers().get(SESSION).cloned();
         let introduction = self.response("initialize", answer, id).await?;
         let agreed =
             introduction.root().get("result").and_then(|result| result.get("protocolVersion"));

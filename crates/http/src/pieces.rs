@@ -1,0 +1,45 @@
+//! A body made of pieces that a function polls for.
+
+use std::{
+    fmt,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use http_body::{Body, Frame};
+
+/// The one adapter from a source of bytes to a body without trailers, whose length is
+/// not known.
+pub struct Pieces<F>(F);
+
+impl<F> fmt::Debug for Pieces<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Pieces(…)")
+    }
+}
+
+impl<F, E> Pieces<F>
+where
+    F: FnMut(&mut Context<'_>) -> Poll<Option<Result<Bytes, E>>> + Unpin,
+{
+    /// The body ends where the function gives `None` or an error.
+    pub fn new(poll: F) -> Pieces<F> {
+        Pieces(poll)
+    }
+}
+
+impl<F, E> Body for Pieces<F>
+where
+    F: FnMut(&mut Context<'_>) -> Poll<Option<Result<Bytes, E>>> + Unpin,
+{
+    type Data = Bytes;
+    type Error = E;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, E>>> {
+        (self.get_mut().0)(context).map_ok(Frame::data)
+    }
+}
