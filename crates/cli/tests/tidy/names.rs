@@ -95,7 +95,9 @@ fn public_type(line: &str) -> Option<&str> {
         return None;
     }
     let kinds = ["struct ", "enum ", "trait ", "type "];
-    kinds.iter().find_map(|kind| rest.strip_prefix(kind)).map(identifier)
+    let name = kinds.iter().find_map(|kind| rest.strip_prefix(kind)).map(identifier);
+    // In a macro the name may be a parameter.
+    name.filter(|name| !name.is_empty())
 }
 
 fn after_visibility(line: &str) -> &str {

@@ -66,7 +66,7 @@ fn totals(groups: &[Group<'_>]) -> String {
         let count = groups.iter().filter(|group| group.worst() == Some(category)).count();
         if count > 0 {
             let style = colour(Some(category));
-            parts.push(format!("{style}{count} can {}{style:#}", ability(category)));
+            parts.push(format!("{style}{count} can {}{style:#}", ability_of(category)));
         }
     }
     if known == 0 {
@@ -108,7 +108,7 @@ fn wrap_parts(parts: &[String]) -> String {
 }
 
 /// What a category lets an agent do.
-fn ability(category: Category) -> &'static str {
+fn ability_of(category: Category) -> &'static str {
     match category {
         Category::Financial => "move money",
         Category::Destructive => "destroy data",
@@ -158,9 +158,9 @@ fn row(group: &Group<'_>) -> [Cell; 5] {
         (Some(ability), Some(worst)) => {
             let count = ability.count(worst);
             if worst == Category::Read {
-                ability(worst).into()
+                ability_of(worst).into()
             } else {
-                format!("{} ({count})", ability(worst))
+                format!("{} ({count})", ability_of(worst))
             }
         }
     };
