@@ -33,7 +33,7 @@ const RETRY: Duration = Duration::from_secs(5);
 const PRUNE_EVERY: Duration = Duration::from_mins(10);
 
 /// What a gateway is started with.
-pub(crate) struct Start {
+pub(crate) struct GatewayStart {
     pub(crate) config: Config,
     pub(crate) overrides: Overrides,
     pub(crate) environment: Environment,
@@ -41,8 +41,8 @@ pub(crate) struct Start {
 }
 
 /// Runs a gateway until it is told to end.
-pub(crate) async fn run(start: Start) -> anyhow::Result<()> {
-    let Start { config, overrides, environment, demo } = start;
+pub(crate) async fn run(start: GatewayStart) -> anyhow::Result<()> {
+    let GatewayStart { config, overrides, environment, demo } = start;
     let data = DataDirectory::open(&config.data)?;
     let _lock = data.lock()?;
     let key = Key::from_bytes(data.master_key()?);

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use clap::Args;
 
-use super::{flags::ConfigFlags, policy::drawn};
+use super::{flags::ConfigFlags, policy::draw};
 use crate::{
     logging::{self, LogFormat},
     output::{Done, remark},
@@ -34,7 +34,7 @@ impl Up {
             Ok(config) => config,
             Err(LoadError::Problems(files)) => {
                 let text: String =
-                    files.iter().map(|file| drawn(&file.source, &file.problems)).collect();
+                    files.iter().map(|file| draw(&file.source, &file.problems)).collect();
                 remark(&text)?;
                 return Ok(Done::Misused);
             }
@@ -47,7 +47,12 @@ impl Up {
             .enable_all()
             .build()
             .context("the runtime cannot be started")?;
-        runtime.block_on(up::run(up::Start { config, overrides, environment, demo: self.demo }))?;
+        runtime.block_on(up::run(up::GatewayStart {
+            config,
+            overrides,
+            environment,
+            demo: self.demo,
+        }))?;
         Ok(Done::Well)
     }
 }
