@@ -151,7 +151,9 @@ impl Gateway {
         let _ = stream.set_nodelay(true);
         arrivals.spawn(async move {
             let is_probe = !is_tls
-                && tokio::time::timeout(HANDSHAKE_TIMEOUT, probe::begins_with_probe(&stream)).await.ok()?;
+                && tokio::time::timeout(HANDSHAKE_TIMEOUT, probe::begins_with_probe(&stream))
+                    .await
+                    .ok()?;
             Some(Arrival { stream, address, slot, is_probe })
         });
     }
