@@ -6,7 +6,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, header
 use sluice_bridge::Caller;
 use sluice_http::{
     AnswerBody, SendError,
-    headers::{LAST_EVENT, METHOD, NAME, PARAMETER_PREFIX, REVISION, SESSION},
+    headers::{EITHER_ANSWER, LAST_EVENT, METHOD, NAME, PARAMETER_PREFIX, REVISION, SESSION},
 };
 use sluice_wire::mcp::header_text;
 
@@ -128,9 +128,7 @@ fn made(visit: &Visit, outgoing: Outgoing) -> Box<Request<Bytes>> {
     }
     if is_post {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        headers
-            .entry(header::ACCEPT)
-            .or_insert(HeaderValue::from_static("application/json, text/event-stream"));
+        headers.entry(header::ACCEPT).or_insert(EITHER_ANSWER);
     }
     if let Some((method, target)) = outgoing.mirrors {
         mirror(visit, headers, &method, target.as_deref());

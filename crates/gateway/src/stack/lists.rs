@@ -4,7 +4,7 @@
 use std::{collections::HashSet, sync::Arc};
 
 use http::{HeaderValue, Response, StatusCode, header};
-use sluice_http::headers::{METHOD, NAME};
+use sluice_http::headers::{EITHER_ANSWER, METHOD, NAME};
 use sluice_wire::{
     edit::{self, Fate, quoted},
     json::{Document, Value},
@@ -200,8 +200,7 @@ async fn page(
     loop {
         let document = receive::parse(&stack.gateway, message.clone().into_bytes()).ok()?;
         let mut visit = visit::at(stack, server, None).await;
-        let accepted = HeaderValue::from_static("application/json, text/event-stream");
-        visit.headers.insert(header::ACCEPT, accepted);
+        visit.headers.insert(header::ACCEPT, EITHER_ANSWER);
         if stack.is_modern() {
             visit.headers.insert(METHOD, HeaderValue::from_static(method));
             visit.headers.remove(NAME);
