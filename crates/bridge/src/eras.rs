@@ -1,4 +1,4 @@
-//! Which eras a server speaks, as far as is known, and asking it.
+//! The eras that a server is known to support, and probing for them.
 
 use std::{
     sync::atomic::{AtomicU8, Ordering},
@@ -110,7 +110,10 @@ impl Link {
             return Speaks::Unknown;
         };
         let body = modern_request(bare.root(), "0", &Declared::gateway(), None, &[]);
-        told(Era::Modern, exchange(&self.upstream, post(headers, body), &zero(), bounds).await)
+        interpret_probe(
+            Era::Modern,
+            exchange(&self.upstream, post(headers, body), &zero(), bounds).await,
+        )
     }
 
     async fn initializes(&self, headers: HeaderMap, bounds: Bounds) -> Speaks {
@@ -123,7 +126,7 @@ impl Link {
             let end = exchange::bare(http::Method::DELETE, headers);
             let _ = self.upstream.send(end).await;
         }
-        told(Era::Legacy, answer)
+        interpret_probe(Era::Legacy, answer)
     }
 }
 
@@ -143,7 +146,7 @@ fn zero() -> Id {
 }
 
 /// What an answer says of the era it was asked for in.
-fn told(era: Era, answer: Result<Exchanged, sluice_http::SendError>) -> Speaks {
+fn interpret_probe(era: Era, answer: Result<Exchanged, sluice_http::SendError>) -> Speaks {
     let Ok(answer) = answer else { return Speaks::Unknown };
     let status = answer.status;
     let Some(document) = &answer.answer else {

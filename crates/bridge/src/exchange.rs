@@ -1,5 +1,5 @@
-//! Speaking to the server: sending one message, and reading what comes back
-//! message by message, be it JSON or an event stream.
+//! Sends one message to the server and reads the messages of its answer, from JSON or an
+//! event stream.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -22,7 +22,7 @@ use sluice_wire::{
 pub(super) struct Reader {
     body: AnswerBody,
     bounds: Bounds,
-    form: Form,
+    form: BodyFormat,
     /// The id of the last event that had one.
     pub(super) last_event: Option<String>,
     /// When to come back for more, in milliseconds.
@@ -33,7 +33,7 @@ pub(super) struct Reader {
 const LONGEST_RETRY: u64 = 10_000;
 
 #[derive(Debug)]
-enum Form {
+enum BodyFormat {
     Json(Vec<u8>),
     Events { decoder: Box<Decoder>, events: VecDeque<Event> },
     Over,
@@ -42,9 +42,12 @@ enum Form {
 impl Reader {
     pub(super) fn new(answer: Response<AnswerBody>, bounds: Bounds) -> Reader {
         let form = if is_event_stream(answer.headers()) {
-            Form::Events { decoder: Box::new(Decoder::new(bounds.bytes)), events: VecDeque::new() }
+            BodyFormat::Events {
+                decoder: Box::new(Decoder::new(bounds.bytes)),
+                events: VecDeque::new(),
+            }
         } else {
-            Form::Json(Vec::new())
+            BodyFormat::Json(Vec::new())
         };
         Reader { body: answer.into_body(), bounds, form, last_event: None, retry: 0 }
     }
@@ -53,7 +56,7 @@ impl Reader {
     /// lost if this is not waited for.
     pub(super) async fn next(&mut self) -> Result<Option<Document>, String> {
         loop {
-            if let Some(document) = self.arrived()? {
+            if let Some(document) = self.try_next()? {
                 return Ok(Some(document));
             }
             let Some(frame) = self.body.frame().await else {
@@ -63,21 +66,21 @@ impl Reader {
                 continue;
             };
             match &mut self.form {
-                Form::Json(bytes) if bytes.len() + data.len() > self.bounds.bytes => {
+                BodyFormat::Json(bytes) if bytes.len() + data.len() > self.bounds.bytes => {
                     return Err(format!("its answer is longer than {} bytes", self.bounds.bytes));
                 }
-                Form::Json(bytes) => bytes.extend_from_slice(&data),
-                Form::Events { decoder, events } => decoder
+                BodyFormat::Json(bytes) => bytes.extend_from_slice(&data),
+                BodyFormat::Events { decoder, events } => decoder
                     .push(&data, |event| events.push_back(event))
                     .map_err(|error| error.to_string())?,
-                Form::Over => return Ok(None),
+                BodyFormat::Over => return Ok(None),
             }
         }
     }
 
     /// A message that is here already, without waiting.
-    pub(super) fn arrived(&mut self) -> Result<Option<Document>, String> {
-        let Form::Events { events, .. } = &mut self.form else { return Ok(None) };
+    pub(super) fn try_next(&mut self) -> Result<Option<Document>, String> {
+        let BodyFormat::Events { events, .. } = &mut self.form else { return Ok(None) };
         while let Some(mut event) = events.pop_front() {
             self.last_event = event.id.take().or(self.last_event.take());
             self.retry = event.retry.map_or(self.retry, |retry| retry.min(LONGEST_RETRY));
@@ -98,8 +101,8 @@ impl Reader {
     }
 
     fn last(&mut self) -> Result<Option<Document>, String> {
-        match std::mem::replace(&mut self.form, Form::Over) {
-            Form::Json(bytes) if !bytes.is_empty() => {
+        match std::mem::replace(&mut self.form, BodyFormat::Over) {
+            BodyFormat::Json(bytes) if !bytes.is_empty() => {
                 Document::parse(bytes, &self.bounds).map(Some).map_err(|_| NOT_JSON.to_owned())
             }
             _ => Ok(None),

@@ -160,7 +160,7 @@ impl Bridge {
         }
         let kept = request.clone();
         let answer = self.link.upstream.send(request).await?;
-        match self.examined(era, &kept, answer, caller.bounds).await? {
+        match self.examine_answer(era, &kept, answer, caller.bounds).await? {
             Examined::Passes(answer) => Ok(answer),
             Examined::Crosses => self.cross(era, *kept, caller).await,
         }
@@ -179,7 +179,7 @@ impl Bridge {
     }
 
     /// Looks at the answer to a request in an era that the server may not speak.
-    async fn examined(
+    async fn examine_answer(
         &self,
         era: Era,
         request: &Request<Bytes>,

@@ -1,5 +1,4 @@
-//! Messages of one era as messages of the other: a few members change, and
-//! everything else is kept as it was written.
+//! Converts messages between the eras: a few members change, and all other bytes are kept.
 
 use sluice_wire::{
     edit::{self, Edits, Fate, quoted},
@@ -80,30 +79,30 @@ pub(super) fn modern_request(
     }
     says.extend(level.map(|level| (META_LEVEL, quoted(level))));
     let own = params.and_then(|params| params.get("_meta"));
-    let meta = spliced(own, is_modern_meta, &says);
+    let meta = splice_members(own, is_modern_meta, &says);
     let mut members = added.to_vec();
     members.push(("_meta", meta));
-    let params = spliced(params, |key| key == "_meta" || is_of_retry(key), &members);
-    reposted(request, id, params)
+    let params = splice_members(params, |key| key == "_meta" || is_of_retry(key), &members);
+    repost(request, id, params)
 }
 
 /// A modern request as a legacy one.
 pub(super) fn legacy_request(request: Value<'_>, id: &str) -> String {
     let params = request.get("params").filter(|params| params.members().is_some());
     let own = params.and_then(|params| params.get("_meta"));
-    let meta = spliced(own, is_modern_meta, &[]);
+    let meta = splice_members(own, is_modern_meta, &[]);
     let added = if meta == "{}" { vec![] } else { vec![("_meta", meta)] };
-    let params = spliced(params, |key| key == "_meta" || is_of_retry(key), &added);
-    reposted(request, id, params)
+    let params = splice_members(params, |key| key == "_meta" || is_of_retry(key), &added);
+    repost(request, id, params)
 }
 
-fn reposted(request: Value<'_>, id: &str, params: String) -> String {
+fn repost(request: Value<'_>, id: &str, params: String) -> String {
     let drop = |key: &str| matches!(key, "id" | "params");
-    spliced(Some(request), drop, &[("id", id.to_owned()), ("params", params)])
+    splice_members(Some(request), drop, &[("id", id.to_owned()), ("params", params)])
 }
 
 /// An object without some members and with others, whether it was there or not.
-pub(super) fn spliced(
+pub(super) fn splice_members(
     object: Option<Value<'_>>,
     drop: impl Fn(&str) -> bool,
     added: &[(&str, String)],
@@ -119,8 +118,8 @@ pub(super) fn spliced(
 
 /// A modern answer as a legacy one, under this id.
 pub(super) fn legacy_answer(answer: &Document, result: Value<'_>, id: &str) -> String {
-    let result = spliced(Some(result), |key| key == "resultType", &[]);
-    answered(answer, id, "result", result)
+    let result = splice_members(Some(result), |key| key == "resultType", &[]);
+    replace_in_answer(answer, id, "result", result)
 }
 
 /// A legacy answer to a request of this method as a modern one, under this id.
@@ -136,8 +135,8 @@ pub(super) fn modern_answer(
         added.extend(unkept());
     }
     let drop = |key: &str| key == "resultType" || is_kept && matches!(key, "ttlMs" | "cacheScope");
-    let result = spliced(Some(result), drop, &added);
-    answered(answer, id, "result", result)
+    let result = splice_members(Some(result), drop, &added);
+    replace_in_answer(answer, id, "result", result)
 }
 
 /// Says that a result should not be kept: a legacy server does not say how long.
@@ -149,7 +148,7 @@ fn is_cacheable(method: &str) -> bool {
     method == "resources/read" || method == "server/discover" || method.ends_with("/list")
 }
 
-fn answered(answer: &Document, id: &str, member: &str, value: String) -> String {
+fn replace_in_answer(answer: &Document, id: &str, member: &str, value: String) -> String {
     let mut edits = Edits::new(answer);
     let root = answer.root();
     if let (Some(own), Some(place)) = (root.get("id"), root.get(member)) {
@@ -169,7 +168,7 @@ pub(super) fn failure(error: Value<'_>, id: &str, method: &str, to: Revision) ->
         NO_RESOURCE if to >= MODERN => BAD_PARAMS.to_string(),
         other => other.to_owned(),
     };
-    let error = spliced(Some(error), |key| key == "code", &[("code", code.clone())]);
+    let error = splice_members(Some(error), |key| key == "code", &[("code", code.clone())]);
     (format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#), code)
 }
 
@@ -211,10 +210,10 @@ pub(super) fn is_header_mismatch(error: Value<'_>) -> bool {
 pub(super) fn without_tasks(capabilities: Option<Value<'_>>) -> String {
     let extensions = capabilities.and_then(|capabilities| capabilities.get("extensions"));
     let has_tasks = extensions.is_some_and(|extensions| extensions.get(TASKS_EXTENSION).is_some());
-    let rest = has_tasks.then(|| spliced(extensions, |key| key == TASKS_EXTENSION, &[]));
+    let rest = has_tasks.then(|| splice_members(extensions, |key| key == TASKS_EXTENSION, &[]));
     let added: Vec<_> = rest.into_iter().map(|rest| ("extensions", rest)).collect();
     let drop = |key: &str| key == "tasks" || has_tasks && key == "extensions";
-    spliced(capabilities, drop, &added)
+    splice_members(capabilities, drop, &added)
 }
 
 /// What a server may ask of its client, and the capability that lets it.
@@ -241,16 +240,16 @@ pub(super) fn may_want_input(method: &str) -> bool {
 }
 
 /// A notification with its subscription named, or named no longer.
-pub(super) fn tagged(notification: Value<'_>, subscription: Option<&str>) -> String {
+pub(super) fn tag_subscription(notification: Value<'_>, subscription: Option<&str>) -> String {
     let params = notification.get("params");
     let own = params.and_then(|params| params.get("_meta"));
     let added: Vec<_> =
         subscription.map(|id| (META_SUBSCRIPTION, id.to_owned())).into_iter().collect();
-    let meta = spliced(own, |key| key == META_SUBSCRIPTION, &added);
+    let meta = splice_members(own, |key| key == META_SUBSCRIPTION, &added);
     let meta: Vec<_> = (meta != "{}").then_some(("_meta", meta)).into_iter().collect();
-    let params = spliced(params, |key| key == "_meta", &meta);
+    let params = splice_members(params, |key| key == "_meta", &meta);
     let params: Vec<_> = (params != "{}").then_some(("params", params)).into_iter().collect();
-    spliced(Some(notification), |key| key == "params", &params)
+    splice_members(Some(notification), |key| key == "params", &params)
 }
 
 /// The levels of a log, the most talkative first.
@@ -335,10 +334,10 @@ mod tests {
     #[test]
     fn a_subscription_is_named_in_one_era_only() {
         let news = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
-        let modern = tagged(read(news).root(), Some("\"l\""));
+        let modern = tag_subscription(read(news).root(), Some("\"l\""));
         assert!(
             modern.contains(r#""params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"l"}}"#)
         );
-        assert_eq!(tagged(read(&modern).root(), None), news);
+        assert_eq!(tag_subscription(read(&modern).root(), None), news);
     }
 }

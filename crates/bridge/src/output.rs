@@ -1,5 +1,5 @@
-//! What a bridged client is answered: one JSON text if that is all there is to
-//! say, else an event stream that begins with the first thing said.
+//! The answer to a bridged client: a JSON body if there is only one message, else an event
+//! stream.
 
 use bytes::Bytes;
 use http::{Response, StatusCode};
@@ -105,7 +105,7 @@ impl Output {
     }
 
     /// The server has not answered as it must.
-    pub(super) async fn broken(&mut self, id: &str, why: &str) {
+    pub(super) async fn report_bad_answer(&mut self, id: &str, why: &str) {
         if self.head.is_some() {
             return self.fail(SendError::BadAnswer(why.to_owned()));
         }
@@ -130,7 +130,7 @@ impl Output {
     }
 
     /// Waits until nobody is there any more to be answered.
-    pub(super) fn gone(&self) -> impl Future<Output = ()> + use<> {
+    pub(super) fn wait_for_disconnect(&self) -> impl Future<Output = ()> + use<> {
         let sender = self.sender.clone();
         async move {
             if let Some(sender) = sender {

@@ -1,7 +1,7 @@
-//! Playing a modern server over one that speaks only the legacy era.
+//! Presents a legacy server as a modern one.
 //!
-//! Each caller, with what it declares itself to be able to do, has a session of
-//! its own at the server, in which its requests have ids of ours.
+//! Each caller, together with the capabilities it declares, has its own session with the
+//! server, in which its requests have ids of ours.
 
 mod call;
 mod calling;
@@ -32,8 +32,8 @@ use super::{
     Caller, Link,
     exchange::plain_headers,
     message::{
-        BAD_PARAMS, Declared, LEGACY, MODERN, UNKNOWN_METHOD, error, response, severity, spliced,
-        unbridgeable, unkept, upstream_error, without_tasks,
+        BAD_PARAMS, Declared, LEGACY, MODERN, UNKNOWN_METHOD, error, response, severity,
+        splice_members, unbridgeable, unkept, upstream_error, without_tasks,
     },
     output::Answer,
 };
@@ -48,7 +48,7 @@ pub(super) struct ToLegacy {
 
 /// One request of a client.
 #[derive(Debug)]
-struct Asked {
+struct ModernRequest {
     document: Document,
     id: Id,
     method: String,
@@ -60,7 +60,7 @@ struct Asked {
     level: Option<u8>,
 }
 
-impl Asked {
+impl ModernRequest {
     /// By which it knows its progress, as JSON.
     fn progress_token(&self) -> Option<String> {
         let meta = self.document.root().get("params")?.get("_meta")?;
@@ -102,7 +102,7 @@ impl ToLegacy {
         let level = meta.and_then(|meta| meta.get(META_LEVEL)).and_then(Value::as_str);
         let level = level.and_then(severity);
         let headers = plain_headers(&parts.headers);
-        let asked = Asked { document, id, method, caller, headers, declared, level };
+        let asked = ModernRequest { document, id, method, caller, headers, declared, level };
         match asked.method.as_str() {
             "server/discover" => self.discover(&asked).await,
             "subscriptions/listen" => self.listen(asked).await,
@@ -116,7 +116,7 @@ impl ToLegacy {
     }
 
     /// Whose session at the server a request belongs to.
-    fn session_key(&self, asked: &Asked) -> String {
+    fn session_key(&self, asked: &ModernRequest) -> String {
         if self.link.has_one_client() {
             return String::new();
         }
@@ -125,17 +125,17 @@ impl ToLegacy {
     }
 
     /// The caller's session at the server.
-    async fn session(&self, asked: &Asked) -> Result<Arc<Session>, OpenError> {
+    async fn session(&self, asked: &ModernRequest) -> Result<Arc<Session>, OpenError> {
         let (key, bounds) = (self.session_key(asked), asked.caller.bounds);
         let caller = &asked.caller.key;
         self.sessions.get(caller, &key, &asked.headers, &asked.declared, bounds).await
     }
 
     /// Discovery is what the server said when the session was begun.
-    async fn discover(&self, asked: &Asked) -> Answer {
+    async fn discover(&self, asked: &ModernRequest) -> Answer {
         let session = match self.session(asked).await {
             Ok(session) => session,
-            Err(error) => return refused(&asked.id.to_json(), error),
+            Err(error) => return refuse_open(&asked.id.to_json(), error),
         };
         let result = session.introduction.root().get("result");
         let text = response(&asked.id.to_json(), &introduction(result));
@@ -151,7 +151,7 @@ fn nobody(id: &str, method: &str) -> String {
 }
 
 /// What a client is told when there is no session at the server.
-fn refused(id: &str, error: OpenError) -> Answer {
+fn refuse_open(id: &str, error: OpenError) -> Answer {
     match error {
         OpenError::Send(error) => Err(error),
         OpenError::Status(status) => Ok(empty(status)),
@@ -167,7 +167,7 @@ fn refused(id: &str, error: OpenError) -> Answer {
 fn introduction(result: Option<Value<'_>>) -> String {
     let of = |name: &str| result.and_then(|result| result.get(name));
     let info = of("serverInfo").map_or("{}", Value::raw).to_owned();
-    let meta = spliced(of("_meta"), |key| key == META_SERVER, &[(META_SERVER, info)]);
+    let meta = splice_members(of("_meta"), |key| key == META_SERVER, &[(META_SERVER, info)]);
     let mut added = vec![
         ("supportedVersions", format!("[{}]", quoted(MODERN.name()))),
         ("capabilities", without_tasks(of("capabilities"))),
@@ -180,5 +180,5 @@ fn introduction(result: Option<Value<'_>>) -> String {
             || key == "serverInfo"
             || added.iter().any(|(name, _)| *name == key)
     };
-    spliced(result, drop, &added)
+    splice_members(result, drop, &added)
 }

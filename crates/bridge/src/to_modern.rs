@@ -1,7 +1,7 @@
-//! Playing a legacy server over one that speaks only the modern era.
+//! Presents a modern server as a legacy one.
 //!
-//! What a session is about travels in its id, so that nothing need be kept for
-//! a session to be known; what changes during one is kept in `memory`.
+//! The client's declaration is encoded in the session id, so that a session needs no stored
+//! state; state that changes during a session is kept in `memory`.
 
 mod call;
 mod input;
@@ -32,7 +32,7 @@ use super::{
     exchange::{exchange, plain_headers, post, set},
     message::{
         BAD_PARAMS, Declared, INTERNAL, LEGACY, MODERN, UNKNOWN_METHOD, error, failure,
-        modern_request, response, spliced, unbridgeable, upstream_error, without_tasks,
+        modern_request, response, splice_members, unbridgeable, upstream_error, without_tasks,
     },
     output::Answer,
 };
@@ -49,7 +49,7 @@ pub(super) struct ToModern {
 
 /// One request of a client.
 #[derive(Debug)]
-struct Asked {
+struct LegacyRequest {
     document: Document,
     id: Id,
     method: String,
@@ -73,7 +73,7 @@ impl ToModern {
         caller: Caller,
     ) -> Answer {
         let (parts, body) = request.into_parts();
-        let Some(declared) = session::declared(&parts.headers) else {
+        let Some(declared) = session::read_declared(&parts.headers) else {
             return Ok(empty(StatusCode::NOT_FOUND));
         };
         if self.memory.has_ended(&caller.key) {
@@ -113,10 +113,11 @@ impl ToModern {
                 return Ok(empty(StatusCode::BAD_REQUEST));
             }
         };
-        self.request(Asked { document, id, method, caller, headers, declared, revision }).await
+        self.request(LegacyRequest { document, id, method, caller, headers, declared, revision })
+            .await
     }
 
-    async fn request(self: &Arc<Self>, asked: Asked) -> Answer {
+    async fn request(self: &Arc<Self>, asked: LegacyRequest) -> Answer {
         let id = asked.id.to_json();
         let answered = |text: String| Ok(json(StatusCode::OK, text));
         match asked.method.as_str() {
@@ -135,7 +136,7 @@ impl ToModern {
     }
 
     /// `initialize` is discovery, and a session.
-    async fn initialize(&self, asked: Asked) -> Answer {
+    async fn initialize(&self, asked: LegacyRequest) -> Answer {
         let id = asked.id.to_json();
         let params = asked.document.root().get("params");
         let declared = Declared::read(params, "capabilities", "clientInfo");
@@ -179,7 +180,7 @@ impl ToModern {
         Ok(answer)
     }
 
-    fn set_level(&self, asked: &Asked, id: &str) -> String {
+    fn set_level(&self, asked: &LegacyRequest, id: &str) -> String {
         let params = asked.document.root().get("params");
         let level = params.and_then(|params| params.get("level")).and_then(Value::as_str);
         let Some(level) = level.filter(|level| super::message::severity(level).is_some()) else {
@@ -189,7 +190,7 @@ impl ToModern {
         response(id, "{}")
     }
 
-    async fn subscribe(&self, asked: &Asked, id: &str) -> String {
+    async fn subscribe(&self, asked: &LegacyRequest, id: &str) -> String {
         let params = asked.document.root().get("params");
         let uri = params.and_then(|params| params.get("uri")).and_then(Value::as_str);
         let Some(uri) = uri else {
@@ -226,5 +227,5 @@ fn introduction(result: Value<'_>, revision: Revision) -> String {
         ("capabilities", without_tasks(result.get("capabilities"))),
         ("serverInfo", info),
     ];
-    spliced(Some(result), drop, &added)
+    splice_members(Some(result), drop, &added)
 }

@@ -1,4 +1,4 @@
-//! Calls under way that can be called off: each by its session and its id.
+//! Calls in progress, which can be cancelled by session and id.
 
 use std::{
     collections::HashMap,

@@ -1,7 +1,7 @@
-//! A built-in server as an endpoint of streamable HTTP.
+//! A built-in server as a streamable HTTP endpoint.
 //!
-//! Nothing is kept between requests but which calls are under way: a session is
-//! a name that a legacy client is given so that it can call off its own.
+//! The only state between requests is the set of calls in progress: a session is an id that
+//! lets a legacy client cancel its own calls.
 
 use std::{
     fmt,
@@ -80,11 +80,11 @@ impl Endpoint {
         }
         let document = match Document::parse(body, &Bounds::default()) {
             Ok(document) => document,
-            Err(refusal) => return refused(&Fault::unreadable(&refusal)),
+            Err(refusal) => return fault_response(&Fault::unreadable(&refusal)),
         };
         let session = match Message::read(&document) {
             Ok(Message::Request { method: "initialize", params, .. })
-                if self.server.has_long_calls() && serve::agreed(params).is_some() =>
+                if self.server.has_long_calls() && serve::negotiate_revision(params).is_some() =>
             {
                 new_session()
             }
@@ -95,9 +95,9 @@ impl Endpoint {
             }
             Ok(Message::Response { .. } | Message::Failure { .. }) => {
                 let problem = "this server asks nothing, so it takes no answers";
-                return refused(&Fault::invalid(&problem));
+                return fault_response(&Fault::invalid(&problem));
             }
-            Err(error) => return refused(&Fault::invalid(&error)),
+            Err(error) => return fault_response(&Fault::invalid(&error)),
         };
         let mut response = self.begin(head.headers, document).await;
         if let Some(session) = session.filter(|_| response.status().is_success()) {
@@ -139,7 +139,7 @@ impl Endpoint {
             let fault = Fault::invalid(&"no request");
             return (fault.status, fault.body(None));
         };
-        let answered = self.asked(headers, &id, method, params, reports).await;
+        let answered = self.handle_request(headers, &id, method, params, reports).await;
         match answered {
             Ok(served) => {
                 verdict.0.store(served.has_failed, Ordering::Release);
@@ -149,7 +149,7 @@ impl Endpoint {
         }
     }
 
-    async fn asked(
+    async fn handle_request(
         &self,
         headers: &HeaderMap,
         id: &Id,
@@ -165,7 +165,7 @@ impl Endpoint {
         let ticket = if session.is_empty() { None } else { self.calls.begin(session, id) };
         match ticket {
             Some(ticket) => {
-                ticket.unless_cancelled(serving).await.unwrap_or_else(|| Err(Fault::cancelled()))
+                ticket.unless_cancelled(serving).await.unwrap_or_else(|| Err(Fault::cancellation()))
             }
             None => serving.await,
         }
@@ -216,11 +216,11 @@ impl Telling {
 fn events(mut telling: Telling) -> Response<AnswerBody> {
     let event = |message| Ok(Bytes::from(format!("data: {message}\n\n")));
     let body = Pieces::new(move |context| telling.poll_said(context).map(|said| said.map(event)));
-    event_stream(AnswerBody::made(body))
+    event_stream(AnswerBody::from_body(body))
 }
 
 /// A fault of a message whose id is not known.
-fn refused(fault: &Fault) -> Response<AnswerBody> {
+fn fault_response(fault: &Fault) -> Response<AnswerBody> {
     json(fault.status, fault.body(None))
 }
 

@@ -1,4 +1,4 @@
-//! What is wrong with a request, as JSON-RPC and HTTP say it.
+//! Errors in a request, as JSON-RPC errors with their HTTP status.
 
 use std::fmt::Display;
 
@@ -71,7 +71,7 @@ impl Fault {
 
     /// The client has called the request off. It waits for no answer, but HTTP
     /// must end with one.
-    pub(super) fn cancelled() -> Self {
+    pub(super) fn cancellation() -> Self {
         Fault::new(StatusCode::OK, -32800, "the request was cancelled".into())
     }
 

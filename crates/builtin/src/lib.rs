@@ -1,10 +1,9 @@
 //! MCP servers that run inside this process, behind one trait.
 //!
-//! [`Endpoint`] speaks streamable HTTP for them, in both eras, so that the
-//! gateway treats a built-in server like a remote one; [`serve_stdio`] speaks to
-//! one client over standard input and output. The servers themselves are in crates
-//! of their own. Who may connect, from which origin and with which token, is left to
-//! the listener.
+//! [`Endpoint`] serves them over streamable HTTP, in both eras, so that the gateway treats a
+//! built-in server like a remote one; [`serve_stdio`] serves one client over stdio. The
+//! servers themselves are in crates of their own. Access control by origin and token is left
+//! to the listener.
 
 mod calls;
 mod endpoint;

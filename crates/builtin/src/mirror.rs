@@ -1,9 +1,8 @@
-//! Which revision a request speaks, and whether its headers say what it says.
+//! The protocol version of a request, and the check of headers that repeat its content.
 //!
-//! A modern request names its revision itself and mirrors what it asks for in
-//! headers, where there are any; both must agree, because something on the way
-//! may have gone by the headers. Of a legacy request only the version header
-//! counts.
+//! A modern request names its version itself and repeats its target in headers; both must
+//! agree, because a proxy may have decided by the headers. For a legacy request only the
+//! version header counts.
 
 use http::HeaderMap;
 use sluice_wire::{
@@ -41,7 +40,10 @@ pub(super) fn revision(
 
 /// The revision of a request that came without headers, among others of a
 /// legacy revision that was agreed on.
-pub(super) fn said(agreed: Revision, params: Option<Value<'_>>) -> Result<Revision, Fault> {
+pub(super) fn revision_without_headers(
+    agreed: Revision,
+    params: Option<Value<'_>>,
+) -> Result<Revision, Fault> {
     let meta = params.and_then(|params| params.get("_meta"));
     if meta.is_none_or(|meta| meta.get(META_VERSION).is_none()) {
         return Ok(agreed);
@@ -75,21 +77,21 @@ fn modern(
     meta: Option<Value<'_>>,
 ) -> Result<Revision, Fault> {
     let version = complete(meta)?;
-    mirrored(headers, "MCP-Protocol-Version", version)?;
-    mirrored(headers, "Mcp-Method", method)?;
+    check_mirror(headers, "MCP-Protocol-Version", version)?;
+    check_mirror(headers, "Mcp-Method", method)?;
     let name = match method {
         "tools/call" | "prompts/get" => params.and_then(|params| params.get("name")),
         "resources/read" => params.and_then(|params| params.get("uri")),
         _ => None,
     };
     if let Some(name) = name.and_then(Value::as_str) {
-        mirrored(headers, "Mcp-Name", name)?;
+        check_mirror(headers, "Mcp-Name", name)?;
     }
     modern_revision(version)
 }
 
 /// Whether the header is there once and says what the body says.
-fn mirrored(headers: &HeaderMap, name: &'static str, body: &str) -> Result<(), Fault> {
+fn check_mirror(headers: &HeaderMap, name: &'static str, body: &str) -> Result<(), Fault> {
     let Some(header) = only(headers, name)? else {
         return Err(Fault::header(format!("header `{name}` is missing")));
     };

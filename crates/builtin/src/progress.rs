@@ -1,4 +1,4 @@
-//! Telling a caller how far its call is.
+//! Progress notifications of a call.
 
 use sluice_wire::json::{Quoted, Value};
 use tokio::sync::mpsc;
@@ -6,11 +6,11 @@ use tokio::sync::mpsc;
 /// Where reports of one call go, if the caller has asked for any.
 #[derive(Debug, Default)]
 pub struct Progress {
-    asked: Option<Asked>,
+    asked: Option<Subscriber>,
 }
 
 #[derive(Debug)]
-struct Asked {
+struct Subscriber {
     /// What the caller knows the call by, as JSON.
     token: String,
     reports: mpsc::Sender<String>,
@@ -18,7 +18,7 @@ struct Asked {
 
 impl Progress {
     /// For a caller that wants no reports.
-    pub fn unwanted() -> Progress {
+    pub fn none() -> Progress {
         Progress::default()
     }
 
@@ -29,7 +29,7 @@ impl Progress {
             .and_then(|params| params.get("_meta"))
             .and_then(|meta| meta.get("progressToken"))
             .filter(|token| token.as_str().is_some() || token.as_number().is_some());
-        Progress { asked: token.map(|token| Asked { token: token.to_string(), reports }) }
+        Progress { asked: token.map(|token| Subscriber { token: token.to_string(), reports }) }
     }
 
     /// Whether anybody listens.
@@ -40,7 +40,7 @@ impl Progress {
     /// Tells the caller that `done` of `total` is done. A caller that does not
     /// read misses it: the call does not wait.
     pub fn report(&self, done: u64, total: u64, message: &str) {
-        let Some(Asked { token, reports }) = &self.asked else { return };
+        let Some(Subscriber { token, reports }) = &self.asked else { return };
         let message = Quoted(message);
         let _ = reports.try_send(format!(
             "{{\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{{\

@@ -1,4 +1,4 @@
-//! The methods a built-in server has: opening, liveness, and tools.
+//! The methods of a built-in server: initialization, ping, and tools.
 
 use sluice_wire::{
     json::{Quoted, Value},
@@ -60,7 +60,7 @@ pub(super) async fn serve(
 }
 
 /// The legacy revision that is agreed on: the one asked for, or the newest there is.
-pub(super) fn agreed(params: Option<Value<'_>>) -> Option<Revision> {
+pub(super) fn negotiate_revision(params: Option<Value<'_>>) -> Option<Revision> {
     let asked = params?.get("protocolVersion")?.as_str()?;
     let is_legacy = |revision: &Revision| revision.era() == Era::Legacy;
     Revision::from_name(asked)
@@ -69,7 +69,7 @@ pub(super) fn agreed(params: Option<Value<'_>>) -> Option<Revision> {
 }
 
 fn initialize(server: &dyn Builtin, params: Option<Value<'_>>) -> Result<String, Fault> {
-    let agreed = agreed(params)
+    let agreed = negotiate_revision(params)
         .ok_or_else(|| Fault::params(&"`params.protocolVersion` must be a string"))?;
     let identity = server.identity();
     Ok(format!(

@@ -1,7 +1,6 @@
-//! A built-in server for one client, over standard input and output: a message
-//! a line, in both eras.
+//! A built-in server for one client over stdio: newline-delimited messages, in both eras.
 //!
-//! Calls are tasks of their own, so that none holds up another, nor a `ping`.
+//! Each call is a task of its own, so that none delays another, nor a `ping`.
 
 use std::{io, sync::Arc, time::Duration};
 
@@ -115,7 +114,7 @@ impl Conversation {
             Ok(Message::Request { id, method: "tools/call", .. }) => self.begin(id, document).await,
             Ok(Message::Request { id, method, params }) => {
                 let answered = self.answer(method, params).await;
-                self.say(said(&id, answered)).await
+                self.say(response_text(&id, answered)).await
             }
             Ok(message @ Message::Notification { .. }) => {
                 self.calls.hear("", &message);
@@ -129,11 +128,11 @@ impl Conversation {
 
     /// Answers a request that takes no time.
     async fn answer(&mut self, method: &str, params: Option<Value<'_>>) -> Result<Served, Fault> {
-        let revision = mirror::said(self.agreed, params)?;
+        let revision = mirror::revision_without_headers(self.agreed, params)?;
         if method == "initialize" {
-            self.agreed = serve::agreed(params).unwrap_or(self.agreed);
+            self.agreed = serve::negotiate_revision(params).unwrap_or(self.agreed);
         }
-        serve::serve(&*self.server, revision, method, params, &Progress::unwanted()).await
+        serve::serve(&*self.server, revision, method, params, &Progress::none()).await
     }
 
     /// Begins a call.
@@ -154,7 +153,7 @@ impl Conversation {
             let called = call(&*server, agreed, &document, lines.clone());
             if let Some(answered) = ticket.unless_cancelled(called).await {
                 // If nobody reads any more, the conversation ends anyway.
-                let _ = lines.send(said(&id, answered)).await;
+                let _ = lines.send(response_text(&id, answered)).await;
             }
         });
         Ok(())
@@ -181,12 +180,12 @@ async fn call(
     let Ok(Message::Request { method, params, .. }) = Message::read(document) else {
         return Err(Fault::invalid(&"no request"));
     };
-    let revision = mirror::said(agreed, params)?;
+    let revision = mirror::revision_without_headers(agreed, params)?;
     let progress = Progress::of(params, lines);
     serve::serve(server, revision, method, params, &progress).await
 }
 
-fn said(id: &Id, answered: Result<Served, Fault>) -> String {
+fn response_text(id: &Id, answered: Result<Served, Fault>) -> String {
     match answered {
         Ok(served) => fault::response(id, &served.result),
         Err(fault) => fault.body(Some(id)),

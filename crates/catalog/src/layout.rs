@@ -15,7 +15,7 @@ pub(crate) const VERSION: i32 = 1;
 /// The first row of the shipped index.
 pub(crate) const SHIPPED: i64 = 1 << 40;
 /// How long another process may keep the file to itself.
-const PATIENCE: Duration = Duration::from_secs(10);
+const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 /// How often what does not wait by itself is tried again, and after how long.
 const MOST_TRIES: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(20);
@@ -87,7 +87,7 @@ pub(crate) fn kind(connection: &Connection) -> rusqlite::Result<Kind> {
 
 /// Bounds on memory and waiting, for every connection.
 pub(crate) fn settle(connection: &Connection) -> rusqlite::Result<()> {
-    connection.busy_timeout(PATIENCE)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.set_prepared_statement_cache_capacity(32);
     connection.execute_batch("PRAGMA cache_size = -16384; PRAGMA temp_store = MEMORY;")
 }

@@ -91,7 +91,7 @@ async fn converse(wrapped: &Wrapped, child: Option<&OnlyChild>) -> anyhow::Resul
     let ended = wrapped.run(tokio::io::stdin(), tokio::io::stdout(), stop).await;
     if let Some(child) = child {
         child.close();
-        child.exited().await;
+        child.wait_exit().await;
     }
     Ok(match (ended, reason) {
         (Ended::Stopped, Some(Reason::Exited(status))) => Done::As(code(status)),
@@ -106,7 +106,7 @@ async fn converse(wrapped: &Wrapped, child: Option<&OnlyChild>) -> anyhow::Resul
 async fn stopped(child: Option<&OnlyChild>) -> Reason {
     let exited = async {
         match child {
-            Some(child) => child.exited().await,
+            Some(child) => child.wait_exit().await,
             None => std::future::pending().await,
         }
     };

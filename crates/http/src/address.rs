@@ -1,7 +1,7 @@
-//! Which addresses a server's host name may lead to.
+//! The IP addresses that a server's host name may resolve to (SSRF protection).
 //!
-//! Registering a URL is a network power: without a check, whoever may register
-//! one could have the gateway call the inside of its network.
+//! Without this check, a user who can register a URL could make the gateway call
+//! hosts inside its network.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

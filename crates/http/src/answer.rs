@@ -31,7 +31,9 @@ pub fn event_stream(body: AnswerBody) -> Response<AnswerBody> {
 
 impl AnswerBody {
     /// A body that is made here.
-    pub fn made(body: impl Body<Data = Bytes, Error = BodyError> + Send + 'static) -> AnswerBody {
+    pub fn from_body(
+        body: impl Body<Data = Bytes, Error = BodyError> + Send + 'static,
+    ) -> AnswerBody {
         AnswerBody::Made(body.boxed_unsync())
     }
 }

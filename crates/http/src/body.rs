@@ -1,4 +1,4 @@
-//! The body of an answer, wherever it comes from.
+//! The body of an answer, from any kind of server.
 
 use std::{
     pin::Pin,

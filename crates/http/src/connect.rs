@@ -1,4 +1,4 @@
-//! Making a connection: to an address that was checked, by TLS where the URL says so.
+//! Opens a TCP connection to an allowed address, with TLS if the URL requires it.
 
 use std::{
     io,
@@ -20,7 +20,7 @@ use tokio_rustls::{TlsConnector, client::TlsStream};
 use crate::address::Reach;
 
 /// How long making one connection may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A connection, in the clear or not.
 #[derive(Debug)]
@@ -31,16 +31,16 @@ pub(crate) enum Stream {
 
 /// Connects to a server, by TLS if its URL says so.
 pub(crate) async fn connect(reach: &Reach, url: &Uri) -> io::Result<Stream> {
-    tokio::time::timeout(PATIENCE, connected(reach, url)).await.unwrap_or_else(|_| {
+    tokio::time::timeout(CONNECT_TIMEOUT, connect_stream(reach, url)).await.unwrap_or_else(|_| {
         Err(io::Error::new(io::ErrorKind::TimedOut, "no connection within 10 s"))
     })
 }
 
-async fn connected(reach: &Reach, url: &Uri) -> io::Result<Stream> {
+async fn connect_stream(reach: &Reach, url: &Uri) -> io::Result<Stream> {
     let host = url.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
     let is_tls = url.scheme_str() == Some("https");
     let port = url.port_u16().unwrap_or(if is_tls { 443 } else { 80 });
-    let stream = reached(reach, host, port).await?;
+    let stream = connect_tcp(reach, host, port).await?;
     stream.set_nodelay(true)?;
     if !is_tls {
         return Ok(Stream::Plain(stream));
@@ -51,7 +51,7 @@ async fn connected(reach: &Reach, url: &Uri) -> io::Result<Stream> {
 }
 
 /// Connects to the first of the host's addresses that may be called and answers.
-async fn reached(reach: &Reach, host: &str, port: u16) -> io::Result<TcpStream> {
+async fn connect_tcp(reach: &Reach, host: &str, port: u16) -> io::Result<TcpStream> {
     let mut last = io::Error::new(io::ErrorKind::NotFound, format!("`{host}` has no address"));
     for address in lookup_host((host, port)).await? {
         match one(reach, host, address).await {

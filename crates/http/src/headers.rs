@@ -1,5 +1,5 @@
-//! Headers that MCP gives a meaning to. Constants, because a name that is text is
-//! read anew each time it is looked for.
+//! Header names with a meaning in MCP. They are constants, because a name given as
+//! text is parsed at each use.
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 

@@ -1,13 +1,14 @@
-//! Servers of the oldest HTTP transport (2024-11-05), played as streamable HTTP.
+//! Adapter for servers of the oldest HTTP transport (HTTP+SSE, 2024-11-05), which
+//! presents them as streamable HTTP.
 //!
-//! Such a server answers a GET with a stream whose first event says where
-//! messages are to be posted; all it has to say comes on that stream. Here each
-//! session is one stream: `initialize` opens it and is answered with a session
-//! id, a request is answered from the stream, and GET has what no request waits
-//! for. A request without a session gets a session for itself alone.
+//! Such a server answers a GET with an event stream. Its first event names the URL for
+//! messages, and all answers arrive on that stream. Here each session is one stream:
+//! `initialize` opens it and returns a session id, a request is answered from the
+//! stream, and a GET returns messages that belong to no request. A request without a
+//! session gets a session for itself alone.
 //!
-//! Which transport a server speaks is found out as the protocol says: a message
-//! is posted, and where that is refused, a stream is asked for.
+//! The transport is detected as the protocol describes: a message is posted, and if
+//! that is refused, a stream is requested.
 
 mod answer;
 mod endpoint;
@@ -75,7 +76,7 @@ impl LegacySse {
         }
     }
 
-    fn seen(&self, transport: Transport) {
+    fn note_transport(&self, transport: Transport) {
         self.transport.store(transport as u8, Ordering::Relaxed);
     }
 
@@ -132,18 +133,18 @@ pub(crate) async fn send(
         Transport::Old if is_candidate => Box::pin(beginning(server, *request, None)).await,
         // One of another transport, of which this server knows nothing.
         Transport::Old if named.is_some() => Ok(empty(StatusCode::NOT_FOUND)),
-        Transport::Old => Ok(answer::refused(request.method())),
-        Transport::Unknown if is_candidate => Box::pin(asked(server, *request)).await,
+        Transport::Old => Ok(answer::refuse_modern(request.method())),
+        Transport::Unknown if is_candidate => Box::pin(probe_and_post(server, *request)).await,
         _ => {
             let is_post = request.method() == Method::POST;
             let answer = server.send_directly(&request).await?;
             match answer.status() {
                 status if status.is_success() && is_post => {
-                    server.legacy.seen(Transport::Streamable);
+                    server.legacy.note_transport(Transport::Streamable);
                 }
                 // Something else may be there now.
                 StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED if is_candidate => {
-                    server.legacy.seen(Transport::Unknown);
+                    server.legacy.note_transport(Transport::Unknown);
                 }
                 _ => {}
             }
@@ -159,7 +160,7 @@ fn is_modern(headers: &HeaderMap) -> bool {
 
 /// Posts a message to a server of which nothing is known, and where it is
 /// refused, finds out whether the server is an old one.
-async fn asked(
+async fn probe_and_post(
     server: &HttpUpstream,
     request: Request<Bytes>,
 ) -> Result<Response<AnswerBody>, SendError> {
@@ -169,7 +170,7 @@ async fn asked(
     let answer = server.send_directly(&request).await?;
     match answer.status() {
         status if status.is_success() => {
-            server.legacy.seen(Transport::Streamable);
+            server.legacy.note_transport(Transport::Streamable);
             Ok(answer)
         }
         StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED => {
@@ -199,7 +200,7 @@ async fn beginning(
         Ok(session) => Arc::new(session),
         Err(error) => return not_old(server, message, refused, error).await,
     };
-    server.legacy.seen(Transport::Old);
+    server.legacy.note_transport(Transport::Old);
     if !is_hello {
         exchange::introduce(server, &session, message.headers()).await?;
         return exchange::carry_out(server, session, message).await.map(|(answer, _)| answer);
@@ -220,7 +221,7 @@ async fn not_old(
     refused: Option<Response<AnswerBody>>,
     error: OpenError,
 ) -> Result<Response<AnswerBody>, SendError> {
-    server.legacy.seen(Transport::Unknown);
+    server.legacy.note_transport(Transport::Unknown);
     match (refused, error) {
         (Some(refused), _) => Ok(refused),
         (None, OpenError::Send(error)) => Err(error),
@@ -255,6 +256,6 @@ async fn in_session(
             }
             Ok(answer)
         }
-        _ => Ok(answer::refused(request.method())),
+        _ => Ok(answer::refuse_modern(request.method())),
     }
 }

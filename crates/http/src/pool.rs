@@ -1,8 +1,8 @@
-//! Connections to one server, kept for the next request.
+//! Connection pool of one server.
 //!
-//! An HTTP/1.1 connection is driven by whoever uses it: a task of its own would
-//! cost every request two switches between tasks. An HTTP/2 connection is shared,
-//! so it has its task.
+//! An HTTP/1.1 connection is polled by the request that uses it: a task of its own
+//! would cost every request two task switches. An HTTP/2 connection is shared, so it
+//! has its own task.
 
 mod framing;
 mod head;
@@ -27,7 +27,7 @@ use hyper::{
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::time::Instant;
 
-use self::{framing::Framing, line::Line};
+use self::{framing::Framing, line::BufferedStream};
 use crate::{BodyError, SendError, address::Reach, connect};
 
 /// Connections kept open while nothing uses them.
@@ -41,11 +41,11 @@ pub(crate) struct Pool {
     url: Uri,
     host: HeaderValue,
     reach: Reach,
-    kept: Mutex<Kept>,
+    kept: Mutex<PoolState>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct PoolState {
     /// The one used last is last.
     idle: Vec<Idle>,
     shared: Option<Sender>,
@@ -55,7 +55,7 @@ struct Kept {
 
 #[derive(Debug)]
 struct Idle {
-    line: Box<Line>,
+    line: Box<BufferedStream>,
     since: Instant,
 }
 
@@ -63,7 +63,7 @@ type Sender = http2::SendRequest<Full<Bytes>>;
 
 /// How a request may be sent.
 enum Way {
-    Line(Box<Line>),
+    Line(Box<BufferedStream>),
     Shared(Sender),
 }
 
@@ -139,7 +139,7 @@ impl Pool {
         let stream =
             connect::connect(&self.reach, &self.url).await.map_err(|error| error.to_string())?;
         if !stream.speaks_h2() {
-            return Ok(Way::Line(Box::new(Line::new(stream))));
+            return Ok(Way::Line(Box::new(BufferedStream::new(stream))));
         }
         let made = http2::Builder::new(TokioExecutor::new()).handshake(TokioIo::new(stream)).await;
         let (sender, connection) = made.map_err(|error| innermost(&error))?;
@@ -151,7 +151,7 @@ impl Pool {
 
     async fn send_by(
         self: &Arc<Self>,
-        mut line: Box<Line>,
+        mut line: Box<BufferedStream>,
         url: &Uri,
         request: &Request<Bytes>,
     ) -> Result<Response<Arriving>, Failed> {
@@ -170,7 +170,7 @@ impl Pool {
     }
 
     /// Keeps a connection whose answer has ended.
-    fn keep(self: &Arc<Self>, mut line: Box<Line>) {
+    fn keep(self: &Arc<Self>, mut line: Box<BufferedStream>) {
         if !line.comes_to_rest() {
             return;
         }
@@ -204,7 +204,7 @@ async fn send_shared(
     request.uri_mut().clone_from(url);
     *request.version_mut() = Version::HTTP_2;
     request.headers_mut().remove(header::HOST);
-    let answer = sender.try_send_request(request).await.map_err(failed)?;
+    let answer = sender.try_send_request(request).await.map_err(send_failure)?;
     Ok(answer.map(Arriving::Shared))
 }
 
@@ -219,7 +219,7 @@ async fn sweep(pool: Weak<Pool>) {
     }
 }
 
-fn failed(error: TrySendError<Request<Full<Bytes>>>) -> Failed {
+fn send_failure(error: TrySendError<Request<Full<Bytes>>>) -> Failed {
     let mut error = error;
     let unsent = error.take_message();
     let why = innermost(&error.into_error());
@@ -247,7 +247,7 @@ pub enum Arriving {
 pub struct ByLine {
     framing: Framing,
     /// Gone when the body has ended.
-    line: Option<Box<Line>>,
+    line: Option<Box<BufferedStream>>,
     /// Where the connection is to be kept then, if it can be.
     pool: Option<Arc<Pool>>,
 }
@@ -298,7 +298,7 @@ impl Arriving {
     pub(crate) fn size_hint(&self) -> SizeHint {
         match self {
             Arriving::ByLine(body) => {
-                body.framing.left().map_or_else(SizeHint::new, SizeHint::with_exact)
+                body.framing.remaining().map_or_else(SizeHint::new, SizeHint::with_exact)
             }
             Arriving::Shared(body) => body.size_hint(),
         }

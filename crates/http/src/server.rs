@@ -1,4 +1,4 @@
-//! A server reached by HTTP, and why a request to a server has no answer.
+//! A server reached over HTTP, and the errors of sending to one.
 
 use std::sync::Arc;
 

@@ -1,10 +1,9 @@
-//! Server-sent events: reading a stream of them, and writing one event.
+//! Server-sent events: decoding a stream, and encoding one event.
 //!
-//! Events are read as the standard has it (lines end in LF, CR or CRLF) and are
-//! written in one canonical form, whatever form they came in: lines end in LF,
-//! and there is nothing in them but the four known fields. Readers disagree about
-//! what ends a line, so an event that is passed on as it came could show a client
-//! other messages than the gateway has looked at.
+//! Events are decoded by the standard (lines end in LF, CR or CRLF) and encoded in one
+//! canonical form: lines end in LF, and only the four known fields are written. Parsers
+//! disagree about line ends, so an event that is forwarded unchanged could show a client
+//! other messages than the gateway has checked.
 
 mod decoder;
 

@@ -3,14 +3,15 @@
 //! JSON and YAML are parsed into one tree of nodes with source positions
 //! (`node`, `json`, `yaml`). The tree is checked against the language's tables
 //! (`grammar`, `check`), from which the JSON Schema is generated too (`schema`), and
-//! is then lowered into a [`Policy`] (`lower`).
+//! is then lowered into a [`Policy`] (`lower`). Tree, tables and problems are public for
+//! importers of other dialects.
 
-pub(crate) mod check;
-pub(crate) mod grammar;
+pub mod check;
+pub mod grammar;
 mod json;
 mod lower;
-pub(crate) mod node;
-pub(crate) mod problem;
+pub mod node;
+pub mod problem;
 mod schema;
 pub(crate) mod yaml;
 
@@ -56,11 +57,9 @@ pub fn load(text: &[u8], format: Format) -> Result<Policy, Vec<Problem>> {
     }
 }
 
-pub(crate) fn read(
-    text: &[u8],
-    format: Format,
-    problems: &mut problem::Problems,
-) -> Option<node::Node> {
+/// Reads a text into its tree, within the bounds of a policy; what cannot be read is
+/// among the problems.
+pub fn read(text: &[u8], format: Format, problems: &mut problem::Problems) -> Option<node::Node> {
     if text.len() > LONGEST_TEXT {
         problems.add(node::Span::at(0), "the policy is longer than 1 MiB".into());
         return None;

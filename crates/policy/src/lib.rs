@@ -6,9 +6,10 @@
 //! with what the counters read. All of it is pure: no I/O, no clock, no panic, and
 //! what cannot be judged is denied.
 //!
-//! The crate is larger than most because three things stand beside the engine
-//! that share its vocabulary and nothing else: reading policy text with every
-//! problem (`file`), comparing policies (`diff`) and importing them (`import`).
+//! This crate is large because two things stand beside the engine that share its
+//! vocabulary and nothing else: reading policy text with every problem (`file`) and
+//! comparing policies (`diff`). Policies of another dialect are left to
+//! `policy-import`.
 //!
 //! `docs/policy.md` describes the language; `ARCHITECTURE.md` the way of a call.
 
@@ -22,7 +23,6 @@ mod diff;
 mod explain;
 mod facts;
 pub mod file;
-mod import;
 mod judge;
 mod limit;
 mod operator;
@@ -46,9 +46,9 @@ pub use diff::{Change, PolicyDiff, ToolDiff, diff};
 pub use explain::{ChargeReport, Explanation, Step, explain};
 pub use facts::{Facts, ToolFacts};
 pub use file::{Format, Problem, load};
-pub use import::{Imported, Note, import};
 pub use judge::{ArgumentsError, Call, Consent, judge};
 pub use limit::{Limit, Scope};
+pub use operator::{PatternBudget, TextPattern, TextPatternError};
 pub use path::ArgPath;
 pub use policy::{Mode, Policy, Posture, ServerRequest};
 pub use restriction::Restriction;
@@ -58,4 +58,4 @@ pub use suggest::{
     SuggestedPolicy, Suggestion, ToolSeen, suggest_entry, suggest_policy,
     suggest_policy_by_category,
 };
-pub use time::{Timestamp, Window};
+pub use time::{LONGEST_WINDOW, Timestamp, Window};

@@ -12,7 +12,7 @@ use sluice_wire::json::{Kind, Value};
 
 pub(crate) use hosts::{HostPattern, Hosts};
 pub(crate) use paths::Directories;
-pub(crate) use pattern::{PatternBudget, TextPattern};
+pub use pattern::{PatternBudget, TextPattern, TextPatternError};
 pub(crate) use scalar::{Number, Scalar};
 
 use crate::{decimal::Decimal, path::Unjudgeable};

@@ -56,7 +56,7 @@ impl ArgPath {
     }
 
     /// Whether the path leads to every element of some list.
-    pub(crate) fn is_plural(&self) -> bool {
+    pub fn is_plural(&self) -> bool {
         self.steps.iter().any(|step| matches!(step, Step::Every))
     }
 

@@ -69,7 +69,7 @@ pub enum Window {
 }
 
 /// The longest window a policy may ask for: 31 days.
-pub(crate) const LONGEST_WINDOW: u32 = 2_678_400;
+pub const LONGEST_WINDOW: u32 = 2_678_400;
 
 impl Window {
     /// Its length. Windows begin at whole multiples of it since the Unix epoch,

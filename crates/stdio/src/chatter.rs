@@ -1,5 +1,4 @@
-//! What a server's process writes besides its messages, put into the log in
-//! bounded amounts.
+//! Rate-limited logging of output that is not a message.
 
 use std::{
     sync::{Arc, Mutex},

@@ -1,8 +1,8 @@
-//! One child that runs, and who waits for what from it.
+//! One running child process, and the requests that wait for its answers.
 //!
-//! Requests of many callers share its input. Each gets a number of ours as its
-//! id and as its progress token, and what comes back under that number goes to
-//! the one that waits for it, under the id and the token it chose.
+//! Many callers share its input. Each request gets a number of ours as its id and as its
+//! progress token; messages that come back under that number go to the waiting caller,
+//! with the id and the token that it chose.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -24,7 +24,7 @@ use super::{
     health::{Health, Verdict},
     launch::Limits,
     overheard::LastWords,
-    queue::{Answer, Caller, Full, Inbox, Outbox, Said, caller, single_line},
+    queue::{Answer, CallEvent, Caller, Full, Inbox, Outbox, caller, single_line},
     sessions::{Mailbox, Sessions},
 };
 
@@ -330,7 +330,7 @@ impl Child {
         edits.replace(place, number.to_string());
         // Servers do not answer what was cancelled, so that its caller would
         // wait in vain.
-        waiting.to.tell(Said::Cancelled, self.most);
+        waiting.to.tell(CallEvent::Cancelled, self.most);
         let _ = self.tell(edits.finish()).await;
         self.follow(verdict);
     }
@@ -347,7 +347,7 @@ impl Child {
     }
 
     /// Hands an answer to whoever waits for it.
-    pub(super) fn answered(&self, id: &Id, message: &Document, code: Option<&str>) {
+    pub(super) fn deliver_answer(&self, id: &Id, message: &Document, code: Option<&str>) {
         let Some(waiting) = number(id).and_then(|number| self.state().take_waiting(number)) else {
             return;
         };
@@ -362,7 +362,7 @@ impl Child {
         }
         let message = single_line(edits.finish()).into();
         let answer = Answer { message, code: code.map(Into::into) };
-        waiting.to.tell(Said::Answer(answer), self.most);
+        waiting.to.tell(CallEvent::Answer(answer), self.most);
     }
 
     /// Hands a notification to the one request that it is about: the value at
@@ -382,7 +382,7 @@ impl Child {
         }
         let mut edits = Edits::new(message);
         edits.replace(place, own.clone());
-        let said = Said::Aside(single_line(edits.finish()).into());
+        let said = CallEvent::Aside(single_line(edits.finish()).into());
         if !waiting.to.tell(said, self.most) && kind == Kind::Subscription {
             // The caller is gone, or must know that it has missed something. Progress
             // can be missed, and its answer still comes.
@@ -398,14 +398,14 @@ impl Child {
         let is_fitting = |waiting: &&Waiting| waiting.fit == fit && !waiting.to.is_gone();
         let newest = state.waiting.values().rev().find(is_fitting)?;
         let message = Bytes::from(single_line(message.to_owned()));
-        Some(newest.to.tell(Said::Aside(message), self.most))
+        Some(newest.to.tell(CallEvent::Aside(message), self.most))
     }
 
     /// The answer to one request cannot be read.
     pub(super) fn fail(&self, number: u64, why: &str) {
         let waiting = self.state().take_waiting(number);
         if let Some(waiting) = waiting {
-            waiting.to.tell(Said::Failed(why.into()), self.most);
+            waiting.to.tell(CallEvent::Failed(why.into()), self.most);
         }
     }
 
@@ -452,7 +452,7 @@ impl Child {
             std::mem::take(&mut state.waiting)
         };
         for waiting in waiting.into_values() {
-            waiting.to.tell(Said::Failed(Arc::clone(&why)), self.most);
+            waiting.to.tell(CallEvent::Failed(Arc::clone(&why)), self.most);
         }
         if let Audience::One(mailbox) = &self.audience {
             mailbox.close();

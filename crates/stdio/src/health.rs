@@ -1,5 +1,5 @@
-//! Whether a child still answers. When a request is given up on, the child is asked with a
-//! `ping`: one that is only slow with that request answers it.
+//! Health check of a child. When a request times out, the child gets a `ping`: a child
+//! that is only slow with that request answers it.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What a child says, line by line, and whom it is for.
+//! Reads a child's messages line by line and dispatches them.
 
 use std::{
     sync::{Arc, Weak},
@@ -24,7 +24,7 @@ const FLOOD: u64 = 8;
 
 /// How long a question may wait until its client opens its stream: clients do so right
 /// after they have introduced themselves, and servers ask at that very moment.
-const PATIENCE: Duration = Duration::from_secs(5);
+const STREAM_WAIT: Duration = Duration::from_secs(5);
 
 /// What a child is answered that asks where nobody can be asked.
 pub const NOBODY_ASKED: &str =
@@ -79,15 +79,15 @@ fn hear(child: &Arc<Child>, line: Vec<u8>) {
         }
     };
     match Message::read(&document) {
-        Ok(Message::Response { id, .. }) => child.answered(&id, &document, None),
+        Ok(Message::Response { id, .. }) => child.deliver_answer(&id, &document, None),
         Ok(Message::Failure { id: Some(id), error }) => {
             let code = error.get("code").map(Value::raw);
-            child.answered(&id, &document, Some(code.unwrap_or_default()));
+            child.deliver_answer(&id, &document, Some(code.unwrap_or_default()));
         }
         Ok(Message::Failure { id: None, .. }) => {
             child.chatter.note("it reports an error of no request", &ends.head);
         }
-        Ok(Message::Request { id, method, .. }) => asked(child, &document, &id, method),
+        Ok(Message::Request { id, method, .. }) => handle_request(child, &document, &id, method),
         Ok(Message::Notification { method, params }) => news(child, &document, method, params),
         Err(error) => unreadable(child, &ends, &format!("its answer is none: {error}")),
     }
@@ -124,14 +124,15 @@ fn perhaps_answers(ends: &Ends) -> Option<u64> {
 }
 
 /// A request of the child's. Only where it has one client can it be passed on.
-fn asked(child: &Arc<Child>, document: &Document, id: &Id, method: &str) {
+fn handle_request(child: &Arc<Child>, document: &Document, id: &Id, method: &str) {
     let is_passed = match &child.audience {
         // Before it has introduced itself, its client does not expect to be asked.
         Audience::One(mailbox) if child.is_introduced() && child.expect_reply(id) => {
             let is_heard = match one_is_told(child, mailbox, document.text()) {
                 Posted::Sent => true,
                 Posted::Held(number) => {
-                    let question = Question { number, id: id.clone(), method: method.to_owned() };
+                    let question =
+                        HeldQuestion { number, id: id.clone(), method: method.to_owned() };
                     tokio::spawn(expire(Arc::downgrade(child), question));
                     true
                 }
@@ -147,7 +148,7 @@ fn asked(child: &Arc<Child>, document: &Document, id: &Id, method: &str) {
 }
 
 /// A question of the child that waits for its client's stream.
-struct Question {
+struct HeldQuestion {
     /// Its number in the mailbox.
     number: u64,
     id: Id,
@@ -155,8 +156,8 @@ struct Question {
 }
 
 /// Refuses a question that has waited in vain for its client.
-async fn expire(child: Weak<Child>, question: Question) {
-    tokio::time::sleep(PATIENCE).await;
+async fn expire(child: Weak<Child>, question: HeldQuestion) {
+    tokio::time::sleep(STREAM_WAIT).await;
     let Some(child) = child.upgrade() else { return };
     let Audience::One(mailbox) = &child.audience else { return };
     if mailbox.withdraw(question.number) && child.takes_reply(&question.id) {
@@ -202,7 +203,7 @@ fn news<'d>(child: &Arc<Child>, document: &'d Document, method: &str, params: Op
             (None, _) => true,
             (Some(sessions), "notifications/resources/updated") => {
                 if let Some(uri) = named("uri").and_then(Value::as_str) {
-                    sessions.updated(uri, document.text(), child.most);
+                    sessions.notify_updated(uri, document.text(), child.most);
                 }
                 true
             }

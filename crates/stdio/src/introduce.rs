@@ -1,5 +1,5 @@
-//! How a shared child is started and which era it speaks: it is asked, and a
-//! child that knows nothing of the question is spoken to as it was before.
+//! Starts a shared child and detects its era: the child is probed with a modern request,
+//! and a child that does not know it is initialized as a legacy server.
 
 use std::{
     sync::{
@@ -21,7 +21,7 @@ use super::{
     child::{AskError, Asker, Asking, Audience, Child, Introduction},
     launch::{self, Launch, Limits, Program},
     overheard::LastWords,
-    queue::{Answer, Said},
+    queue::{Answer, CallEvent},
     sessions::Sessions,
     slot::{StartError, Started},
 };
@@ -30,7 +30,7 @@ use super::{
 /// `initialize` as well: some servers never answer what they do not know.
 const PROBE: Duration = Duration::from_secs(3);
 /// How long it may take to introduce itself; some are downloaded first.
-const PATIENCE: Duration = Duration::from_mins(2);
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_mins(2);
 
 pub(super) const LATE: &str = "the server has not started in time";
 
@@ -50,7 +50,7 @@ pub(super) struct Core {
     /// Whether requests of the legacy era share a child.
     pub(super) is_shared: bool,
     /// Held while a child is started.
-    pub(super) kept: Mutex<Kept>,
+    pub(super) kept: Mutex<LegacyChildren>,
     /// The stderr lines of the most recently started child, of any session.
     pub(super) newest: std::sync::Mutex<Option<LastWords>>,
     /// The shared child that was started last; one starts at a time.
@@ -59,7 +59,7 @@ pub(super) struct Core {
 
 /// Children that speak the legacy era.
 #[derive(Debug, Default)]
-pub(super) struct Kept {
+pub(super) struct LegacyChildren {
     /// One that was found to, and waits to be used.
     spare: Option<Arc<Child>>,
     /// The one in use.
@@ -126,7 +126,7 @@ pub(super) async fn modern(core: Arc<Core>) -> Started {
         core.is_legacy.store(true, Ordering::Relaxed);
         return Err(StartError::Legacy);
     }
-    let child = match probed(&core).await.map_err(StartError::Failed)? {
+    let child = match probe(&core).await.map_err(StartError::Failed)? {
         Probed::Modern(child) => return Ok(child),
         Probed::Legacy(child) => child,
     };
@@ -142,11 +142,11 @@ pub(super) async fn legacy(core: Arc<Core>) -> Started {
     let mut kept = core.kept.lock().await;
     let child = match kept.spare.take().filter(|child| child.over().is_none()) {
         Some(child) => child,
-        None => initialised(&core).await?,
+        None => start_and_initialise(&core).await?,
     };
     kept.used = Arc::downgrade(&child);
     // What sessions had subscribed to at an earlier child, they still want.
-    for uri in core.sessions.subscribed() {
+    for uri in core.sessions.subscriptions() {
         let params = format!(r#""uri":{}"#, quoted(&uri));
         if let Some(request) = request("resources/subscribe", &params) {
             // Nobody waits for the answer.
@@ -161,7 +161,7 @@ enum Probed {
     Legacy(Arc<Child>),
 }
 
-async fn probed(core: &Core) -> Result<Probed, Arc<str>> {
+async fn probe(core: &Core) -> Result<Probed, Arc<str>> {
     let child = core.start_shared()?;
     let mut asking = discover(&child).await?;
     let probe = tokio::time::timeout(PROBE, answer_of(&mut asking)).await;
@@ -173,14 +173,16 @@ async fn probed(core: &Core) -> Result<Probed, Arc<str>> {
             return match same {
                 Ok(()) => Ok(Probed::Legacy(child)),
                 // Some end when they are asked what they do not know.
-                Err(_) => initialised(core).await.map(Probed::Legacy).map_err(said),
+                Err(_) => {
+                    start_and_initialise(core).await.map(Probed::Legacy).map_err(start_error_text)
+                }
             };
         }
         Err(_) => {}
     }
     // It may be slow to start, or deaf to the question: both are asked now.
     let discovered = async {
-        match tokio::time::timeout(PATIENCE, answer_of(&mut asking)).await {
+        match tokio::time::timeout(HANDSHAKE_TIMEOUT, answer_of(&mut asking)).await {
             Ok(Ok(answer)) if is_modern(&child, &answer) => {}
             _ => std::future::pending().await,
         }
@@ -203,7 +205,7 @@ async fn probed(core: &Core) -> Result<Probed, Arc<str>> {
 async fn knows_discovery(child: &Arc<Child>) -> bool {
     let Ok(mut asking) = discover(child).await else { return false };
     let probe = tokio::time::timeout(PROBE, answer_of(&mut asking)).await;
-    probe.is_ok_and(|answer| answer.is_ok_and(|answer| discovered(child, &answer).is_some()))
+    probe.is_ok_and(|answer| answer.is_ok_and(|answer| read_discovery(child, &answer).is_some()))
 }
 
 /// Which era a child speaks that nobody has introduced yet; `None` if it does
@@ -230,11 +232,12 @@ async fn discover(child: &Arc<Child>) -> Result<Asking, Arc<str>> {
 
 /// Whether a child has answered that it speaks the modern era; then it is kept.
 fn is_modern(child: &Child, answer: &Answer) -> bool {
-    discovered(child, answer).is_some_and(|result| introduced(child, Era::Modern, &result))
+    read_discovery(child, answer)
+        .is_some_and(|result| set_introduction(child, Era::Modern, &result))
 }
 
 /// What an answer tells of a server of the modern era.
-fn discovered(child: &Child, answer: &Answer) -> Option<Document> {
+fn read_discovery(child: &Child, answer: &Answer) -> Option<Document> {
     let result = result_of(child, answer)?;
     let is_modern = result.root().get("supportedVersions").is_some_and(|versions| {
         let known = |version: Value<'_>| version.as_str().and_then(Revision::from_name);
@@ -244,7 +247,7 @@ fn discovered(child: &Child, answer: &Answer) -> Option<Document> {
     is_modern.then_some(result)
 }
 
-fn introduced(child: &Child, era: Era, result: &Document) -> bool {
+fn set_introduction(child: &Child, era: Era, result: &Document) -> bool {
     let introduction = Introduction { era, result: result.text().to_owned() };
     child.introduction.set(introduction).is_ok()
 }
@@ -259,7 +262,7 @@ pub(super) fn result_of(child: &Child, answer: &Answer) -> Option<Document> {
     Document::parse(result, &child.bounds()).ok()
 }
 
-async fn initialised(core: &Core) -> Started {
+async fn start_and_initialise(core: &Core) -> Started {
     let child = core.start_shared().map_err(StartError::Failed)?;
     match initialise(&child).await {
         Ok(()) => Ok(child),
@@ -271,7 +274,7 @@ async fn initialised(core: &Core) -> Started {
 }
 
 /// For people to read.
-fn said(error: StartError) -> Arc<str> {
+fn start_error_text(error: StartError) -> Arc<str> {
     match error {
         StartError::Failed(why) => why,
         StartError::Legacy | StartError::Modern => "the server changes its era".into(),
@@ -286,12 +289,12 @@ async fn initialise(child: &Arc<Child>) -> Result<(), Arc<str>> {
         r#""protocolVersion":"{newest}","capabilities":{{}},"clientInfo":{{"name":"sluicegate","version":"{VERSION}"}}"#
     );
     let mut asking = ask(child, "initialize", &hello).await?;
-    let answer = tokio::time::timeout(PATIENCE, answer_of(&mut asking)).await;
+    let answer = tokio::time::timeout(HANDSHAKE_TIMEOUT, answer_of(&mut asking)).await;
     let answer = answer.map_err(|_| child.explain("the server does not introduce itself"))??;
     let Some(result) = result_of(child, &answer) else {
         return Err(child.explain("the server refuses `initialize`").into());
     };
-    introduced(child, Era::Legacy, &result);
+    set_introduction(child, Era::Legacy, &result);
     child.tell(READY.into()).await.map_err(|_| "the server does not read its input".into())
 }
 
@@ -313,13 +316,13 @@ fn request(method: &str, params: &str) -> Option<Document> {
 pub(super) async fn answer_of(asking: &mut Asking) -> Result<Answer, Arc<str>> {
     loop {
         match asking.inbox.next().await {
-            Some(Said::Answer(answer)) => return Ok(answer),
-            Some(Said::Aside(_)) => {}
-            Some(Said::Failed(why)) => {
+            Some(CallEvent::Answer(answer)) => return Ok(answer),
+            Some(CallEvent::Aside(_)) => {}
+            Some(CallEvent::Failed(why)) => {
                 let why = format!("{why} before it introduced itself");
                 return Err(asking.child().explain(&why).into());
             }
-            Some(Said::Cancelled) => return Err("the request was cancelled".into()),
+            Some(CallEvent::Cancelled) => return Err("the request was cancelled".into()),
             None => return Err("the server says too much before it introduces itself".into()),
         }
     }

@@ -1,4 +1,4 @@
-//! Starting a child: its environment, its process group, and its end.
+//! Launches a child process: its environment, its process group, and its shutdown.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -267,10 +267,10 @@ impl Keeper {
                 self.sweep();
                 let drained = async {
                     let _ = (&mut silence).await;
-                    self.wrote.closed().await;
+                    self.wrote.wait_closed().await;
                 };
                 let _ = tokio::time::timeout(DRAINED, drained).await;
-                said(ended.ok())
+                exit_text(ended.ok())
             }
             silent = &mut silence => match silent {
                 Ok(Silence::Flood) => "the server wrote a line without end".to_owned(),
@@ -289,9 +289,9 @@ impl Keeper {
     async fn last_words(&mut self) -> String {
         let ended = tokio::time::timeout(DRAINED, self.process.wait()).await;
         if ended.is_ok() {
-            let _ = tokio::time::timeout(DRAINED, self.wrote.closed()).await;
+            let _ = tokio::time::timeout(DRAINED, self.wrote.wait_closed()).await;
         }
-        ended.map_or_else(|_| "the server closed its output".into(), |ended| said(ended.ok()))
+        ended.map_or_else(|_| "the server closed its output".into(), |ended| exit_text(ended.ok()))
     }
 
     /// Closes its input, then tells it to end, then makes it.
@@ -311,7 +311,7 @@ impl Keeper {
             .inspect_err(|error| tracing::warn!(%error, "a process could not be waited for"));
         self.sweep();
         // All that it wrote comes out before anybody is told that it has ended.
-        let _ = tokio::time::timeout(DRAINED, self.wrote.closed()).await;
+        let _ = tokio::time::timeout(DRAINED, self.wrote.wait_closed()).await;
         ended.ok()
     }
 
@@ -331,7 +331,7 @@ impl Keeper {
     }
 }
 
-fn said(ended: Option<ExitStatus>) -> String {
+fn exit_text(ended: Option<ExitStatus>) -> String {
     match ended {
         Some(status) => format!("the server's process ended ({status})"),
         None => "the server's process ended".to_owned(),

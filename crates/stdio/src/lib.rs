@@ -60,7 +60,7 @@ use self::{
     chatter::Chatter,
     child::{AskError, Asker},
     introduce::Core,
-    own::{OwnSessions, sent},
+    own::{OwnSessions, ask_error},
     reply::failure,
     sessions::Sessions,
     shared::Shared,
@@ -195,7 +195,7 @@ impl StdioServer {
         body: Bytes,
         is_ours: bool,
     ) -> Result<Response<AnswerBody>, SendError> {
-        let Some(document) = judged(body) else { return Ok(no_message()) };
+        let Some(document) = parse_judged(body) else { return Ok(no_message()) };
         let Ok(message) = Message::read(&document) else { return Ok(no_message()) };
         if is_modern(headers, &message) {
             return match message {
@@ -259,7 +259,7 @@ impl StdioServer {
                 Ok(asking) => return reply::answer(asking, id, true).await,
                 // It has just ended: another one takes its place, if it may.
                 Err(AskError::Over(_)) if is_first => is_first = false,
-                Err(error) => return Err(sent(error)),
+                Err(error) => return Err(ask_error(error)),
             }
         }
     }
@@ -267,7 +267,7 @@ impl StdioServer {
 
 /// Reads a message. Whoever sends it has judged it, so that no bound is too
 /// large here.
-fn judged(body: Bytes) -> Option<Document> {
+fn parse_judged(body: Bytes) -> Option<Document> {
     let bounds = Bounds {
         bytes: usize::MAX,
         string: usize::MAX,

@@ -1,4 +1,4 @@
-//! Reading lines that somebody else writes: none is kept beyond its bound.
+//! Reads lines of bounded length from untrusted input.
 
 use std::io;
 

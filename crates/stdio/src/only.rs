@@ -1,8 +1,8 @@
-//! The one child of one client, for which this process was started: it is
-//! started once, hears what its client says in either era, and is never replaced.
+//! The single child of a single client, for `sluice wrap`: it is started once, receives
+//! its client's messages in either era, and is never restarted.
 //!
-//! Whoever else wants to know something of the server (the gateway itself, which
-//! learns its tools) is a guest: introduced with what the child told its client.
+//! Other users of the server, such as the gateway when it lists tools, are guests: they
+//! get the introduction that the child gave its client.
 
 use std::{
     collections::BTreeSet,
@@ -29,11 +29,12 @@ use super::{
     chatter::Chatter,
     child::{Asker, Audience, Child, Introduction},
     introduce::{self, refuses_modern, result_of},
-    is_modern, judged,
+    is_modern,
     launch::{self, Launch, Limits, Program},
     new_id, no_message,
-    own::{Own, sent},
-    queue::Said,
+    own::{OwnSession, ask_error},
+    parse_judged,
+    queue::CallEvent,
     reply::{self, failure},
     sessions::Mailbox,
 };
@@ -41,13 +42,13 @@ use crate::Inquiry;
 
 /// How long it may take to say which era it speaks: some are downloaded first. A
 /// child of the gateway has as long to introduce itself.
-const PATIENCE: Duration = Duration::from_mins(2);
+const ERA_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// A child, its client, and its guests.
 #[derive(Debug)]
 pub struct OnlyChild {
     /// Gone once it is to end.
-    own: Mutex<Option<Arc<Own>>>,
+    own: Mutex<Option<Arc<OwnSession>>>,
     guests: Mutex<BTreeSet<Arc<str>>>,
     /// What the child said of itself to its client, in the legacy era.
     hello: OnceLock<String>,
@@ -81,7 +82,7 @@ impl OnlyChild {
             .map_err(|error| failed(error.to_string()))?;
         let exited = child.exited.clone();
         let id = new_id().map_err(|error| failed(error.to_string()))?;
-        let own = Own::new(id, child, mailbox, None);
+        let own = OwnSession::new(id, child, mailbox, None);
         Ok(OnlyChild {
             own: Mutex::new(Some(Arc::new(own))),
             guests: Mutex::default(),
@@ -103,7 +104,7 @@ impl OnlyChild {
         if let Some(introduction) = own.child.introduction.get() {
             return Some(introduction.era);
         }
-        let ask = async || introduce::era(&own.child, PATIENCE).await.ok_or(());
+        let ask = async || introduce::era(&own.child, ERA_TIMEOUT).await.ok_or(());
         self.era.get_or_try_init(ask).await.ok().copied()
     }
 
@@ -114,7 +115,7 @@ impl OnlyChild {
     }
 
     /// Waits until the process has ended; `None` if it is not known how.
-    pub async fn exited(&self) -> Option<ExitStatus> {
+    pub async fn wait_exit(&self) -> Option<ExitStatus> {
         let mut exited = self.exited.clone();
         exited.wait_for(Option::is_some).await.ok().and_then(|status| *status)
     }
@@ -134,7 +135,7 @@ impl OnlyChild {
         }
     }
 
-    fn own(&self) -> Result<Arc<Own>, SendError> {
+    fn own(&self) -> Result<Arc<OwnSession>, SendError> {
         let own = self.own.lock().unwrap_or_else(PoisonError::into_inner).clone();
         own.ok_or_else(|| SendError::NotStarted("the server is being ended".into()))
     }
@@ -170,7 +171,7 @@ impl OnlyChild {
         is_ours: bool,
         body: Bytes,
     ) -> Result<Response<AnswerBody>, SendError> {
-        let Some(document) = judged(body) else { return Ok(no_message()) };
+        let Some(document) = parse_judged(body) else { return Ok(no_message()) };
         let Ok(message) = Message::read(&document) else { return Ok(no_message()) };
         let accepted = empty(StatusCode::ACCEPTED);
         match &message {
@@ -211,18 +212,18 @@ impl OnlyChild {
             // Nobody but the gateway is there, for example to list the tools.
             own.mailbox.keep_nothing();
         }
-        let mut asking = own.child.ask(document, Asker::Gateway).await.map_err(sent)?;
+        let mut asking = own.child.ask(document, Asker::Gateway).await.map_err(ask_error)?;
         let first = asking.inbox.next().await;
         if let Some(error) = not_introduced(&own.child, first.as_ref(), true) {
             return Err(error);
         }
         let result = match &first {
-            Some(Said::Answer(answer)) => result_of(&own.child, answer),
+            Some(CallEvent::Answer(answer)) => result_of(&own.child, answer),
             _ => None,
         };
-        let response = reply::begun(first, asking, id, false)?;
+        let response = reply::begin_reply(first, asking, id, false)?;
         let Some(result) = result else { return Ok(response) };
-        introduced(&own.child, Era::Legacy);
+        set_era(&own.child, Era::Legacy);
         let _ = self.hello.set(result.into_text());
         Ok(reply::in_session(response, &own.id))
     }
@@ -241,28 +242,32 @@ impl OnlyChild {
         }
         let own = self.own()?;
         let asker = if is_ours { Asker::Gateway } else { Asker::Client(None) };
-        let mut asking = own.child.ask(document, asker).await.map_err(sent)?;
+        let mut asking = own.child.ask(document, asker).await.map_err(ask_error)?;
         asking.always_cancels = true;
         let first = asking.inbox.next().await;
         if let Some(error) = not_introduced(&own.child, first.as_ref(), is_discovery) {
             return Err(error);
         }
-        if let Some(Said::Answer(answer)) = &first {
+        if let Some(CallEvent::Answer(answer)) = &first {
             if answer.code.is_none() {
-                introduced(&own.child, Era::Modern);
+                set_era(&own.child, Era::Modern);
             } else if is_discovery && refuses_modern(answer) {
                 self.is_legacy.store(true, Ordering::Relaxed);
             }
         }
-        reply::begun(first, asking, id, true)
+        reply::begin_reply(first, asking, id, true)
     }
 }
 
 /// Why there is no answer, if the child has ended before it introduced itself and
 /// nobody else says so. Any other request than an introduction may have had an effect.
-fn not_introduced(child: &Child, first: Option<&Said>, is_introduction: bool) -> Option<SendError> {
+fn not_introduced(
+    child: &Child,
+    first: Option<&CallEvent>,
+    is_introduction: bool,
+) -> Option<SendError> {
     match first {
-        Some(Said::Failed(why)) if child.words.is_some() && !child.is_introduced() => {
+        Some(CallEvent::Failed(why)) if child.words.is_some() && !child.is_introduced() => {
             let why = child.explain(&format!("{why} before it introduced itself"));
             Some(if is_introduction { SendError::NotStarted(why) } else { SendError::Lost(why) })
         }
@@ -271,6 +276,6 @@ fn not_introduced(child: &Child, first: Option<&Said>, is_introduction: bool) ->
 }
 
 /// Notes which era is spoken, once that is settled.
-fn introduced(child: &Child, era: Era) {
+fn set_era(child: &Child, era: Era) {
     let _ = child.introduction.set(Introduction { era, result: String::new() });
 }

@@ -1,5 +1,5 @@
-//! What a child writes besides its messages, kept for somebody who wants to know
-//! what it is doing, or why it ended.
+//! Keeps the last lines that a child wrote besides its messages, to report what it is
+//! doing or why it exited.
 
 use std::{
     collections::VecDeque,
@@ -55,17 +55,17 @@ impl Overheard {
     }
 
     /// Waits until the child has closed its error output.
-    pub async fn closed(&self) {
+    pub async fn wait_closed(&self) {
         // The sender is here, so that this cannot fail.
         let _ = self.closed.subscribe().wait_for(|closed| *closed).await;
     }
 
     pub(super) fn stray(&self, line: &[u8]) {
-        self.stray.get_or_init(|| kept(line));
+        self.stray.get_or_init(|| shorten(line));
     }
 
     pub(super) fn push(&self, line: &[u8]) {
-        let line = kept(line);
+        let line = shorten(line);
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         lines.push_back(line);
         if lines.len() > MOST_LINES {
@@ -163,7 +163,7 @@ fn plain(line: &str) -> String {
 }
 
 /// What is kept of a line.
-fn kept(line: &[u8]) -> String {
+fn shorten(line: &[u8]) -> String {
     let start = line.get(..LONGEST * 4).unwrap_or(line);
     String::from_utf8_lossy(start).trim_end().chars().take(LONGEST).collect()
 }

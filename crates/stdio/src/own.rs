@@ -1,4 +1,4 @@
-//! Sessions that each have a child of their own.
+//! Sessions with one child process each (`instances = "session"`).
 
 use std::{
     collections::BTreeMap,
@@ -30,14 +30,14 @@ const SWEEP: Duration = Duration::from_mins(1);
 /// The sessions of one server.
 #[derive(Debug)]
 pub(super) struct OwnSessions {
-    all: Mutex<BTreeMap<Arc<str>, Arc<Own>>>,
+    all: Mutex<BTreeMap<Arc<str>, Arc<OwnSession>>>,
     room: Arc<Semaphore>,
     sweeping: Once,
 }
 
 /// One session and its child.
 #[derive(Debug)]
-pub(super) struct Own {
+pub(super) struct OwnSession {
     pub(super) id: Arc<str>,
     pub(super) child: Arc<Child>,
     pub(super) mailbox: Arc<Mailbox>,
@@ -57,7 +57,7 @@ impl Default for OwnSessions {
 }
 
 impl OwnSessions {
-    fn all(&self) -> MutexGuard<'_, BTreeMap<Arc<str>, Arc<Own>>> {
+    fn all(&self) -> MutexGuard<'_, BTreeMap<Arc<str>, Arc<OwnSession>>> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -77,7 +77,7 @@ impl OwnSessions {
         let mailbox = if is_ours { Mailbox::default() } else { Mailbox::holding() };
         let mailbox = Arc::new(mailbox);
         let child = core.start(Audience::One(Arc::clone(&mailbox))).map_err(failed)?;
-        let mut asking = child.ask(hello, Asker::Gateway).await.map_err(sent)?;
+        let mut asking = child.ask(hello, Asker::Gateway).await.map_err(ask_error)?;
         let answer = core.in_time(answer_of(&mut asking)).await;
         let answer = answer.unwrap_or_else(|| Err(child.explain(LATE).into())).map_err(failed)?;
         drop(asking);
@@ -85,7 +85,7 @@ impl OwnSessions {
         let Some(result) = result_of(&child, &answer) else { return Ok(response) };
         let introduction = Introduction { era: Era::Legacy, result: result.into_text() };
         let _ = child.introduction.set(introduction);
-        let own = Own::new(Arc::clone(&id), child, mailbox, Some(room));
+        let own = OwnSession::new(Arc::clone(&id), child, mailbox, Some(room));
         self.all().insert(Arc::clone(&id), Arc::new(own));
         let weak = Arc::downgrade(self);
         self.sweeping.call_once(|| drop(tokio::spawn(sweep(weak))));
@@ -93,7 +93,7 @@ impl OwnSessions {
     }
 
     /// The session of this id, which is used now. One whose child has ended is over.
-    pub(super) fn use_one(&self, id: &str) -> Option<Arc<Own>> {
+    pub(super) fn use_one(&self, id: &str) -> Option<Arc<OwnSession>> {
         let mut all = self.all();
         let own = Arc::clone(all.get(id)?);
         if own.child.over().is_some() {
@@ -124,14 +124,14 @@ async fn sweep(sessions: Weak<OwnSessions>) {
     }
 }
 
-impl Own {
+impl OwnSession {
     pub(super) fn new(
         id: Arc<str>,
         child: Arc<Child>,
         mailbox: Arc<Mailbox>,
         room: Option<OwnedSemaphorePermit>,
-    ) -> Own {
-        Own { id, child, mailbox, used: Mutex::new(Instant::now()), room }
+    ) -> OwnSession {
+        OwnSession { id, child, mailbox, used: Mutex::new(Instant::now()), room }
     }
 
     fn is_used(&self) -> bool {
@@ -156,7 +156,7 @@ impl Own {
         match Message::read(&document) {
             Ok(Message::Request { id, .. }) => {
                 let asker = if is_ours { Asker::Gateway } else { Asker::Client(Some(&self.id)) };
-                let mut asking = self.child.ask(&document, asker).await.map_err(sent)?;
+                let mut asking = self.child.ask(&document, asker).await.map_err(ask_error)?;
                 // Over HTTP a client that goes away has not cancelled its request.
                 asking.always_cancels = self.room.is_none();
                 let id = id.to_json();
@@ -175,13 +175,13 @@ impl Own {
             _ => {}
         }
         let told = self.child.tell(document.into_text()).await;
-        told.map_err(|_| sent(AskError::Full))?;
+        told.map_err(|_| ask_error(AskError::Full))?;
         Ok(accepted)
     }
 }
 
 /// Why a request was not sent, as those outside are told.
-pub(super) fn sent(error: AskError) -> SendError {
+pub(super) fn ask_error(error: AskError) -> SendError {
     match error {
         AskError::Full => SendError::NotSent("the server does not read its input".into()),
         AskError::Over(why) => SendError::NotStarted(why.to_string()),

@@ -1,5 +1,5 @@
-//! Queues with a bound in bytes: what waits for a slow child, and what waits for
-//! a slow caller. Neither holds up anybody else.
+//! Queues bounded in bytes: one for a slow child, and one for each slow caller. Neither
+//! delays the others.
 
 use std::{
     sync::{
@@ -16,7 +16,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 /// Bytes that may wait until the child reads them.
 const OUTBOX: u32 = 32 << 20;
 /// How long a message waits for room among them.
-const PATIENCE: Duration = Duration::from_secs(5);
+const ROOM_WAIT: Duration = Duration::from_secs(5);
 /// What a message costs besides its bytes.
 const OVERHEAD: usize = 128;
 /// Messages that may wait for one caller, whatever their size.
@@ -45,7 +45,7 @@ impl Outbox {
     /// Puts a message in line, as soon as there is room.
     pub(super) async fn put(&self, message: String) -> Result<(), Full> {
         let room = Arc::clone(&self.room).acquire_many_owned(cost(&message));
-        let permit = tokio::time::timeout(PATIENCE, room).await.map_err(|_| Full)?;
+        let permit = tokio::time::timeout(ROOM_WAIT, room).await.map_err(|_| Full)?;
         self.hand_over(message, permit.map_err(|_| Full)?)
     }
 
@@ -56,7 +56,7 @@ impl Outbox {
     }
 
     fn hand_over(&self, message: String, permit: OwnedSemaphorePermit) -> Result<(), Full> {
-        self.sender.send((framed(message), permit)).map_err(|_| Full)
+        self.sender.send((frame_line(message), permit)).map_err(|_| Full)
     }
 }
 
@@ -66,7 +66,7 @@ fn cost(message: &str) -> u32 {
 
 /// A message as one line. In JSON, line breaks stand only between tokens, where
 /// a blank says the same.
-fn framed(message: String) -> Bytes {
+fn frame_line(message: String) -> Bytes {
     let mut line = single_line(message).into_bytes();
     line.push(b'\n');
     line.into()
@@ -82,7 +82,7 @@ pub fn single_line(json: String) -> String {
 
 /// What somebody who waits is told.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Said {
+pub(super) enum CallEvent {
     /// A notification, or a request of the server.
     Aside(Bytes),
     Answer(Answer),
@@ -103,14 +103,14 @@ pub(super) struct Answer {
 /// The way to somebody who waits.
 #[derive(Debug, Clone)]
 pub(super) struct Caller {
-    sender: mpsc::UnboundedSender<Said>,
+    sender: mpsc::UnboundedSender<CallEvent>,
     waiting: Arc<Waiting>,
 }
 
 /// What somebody waits at.
 #[derive(Debug)]
 pub(super) struct Inbox {
-    receiver: mpsc::UnboundedReceiver<Said>,
+    receiver: mpsc::UnboundedReceiver<CallEvent>,
     waiting: Arc<Waiting>,
 }
 
@@ -138,7 +138,7 @@ pub(super) fn caller() -> (Caller, Inbox) {
 impl Caller {
     /// Tells the caller something; `false` if it is gone or too far behind. At
     /// most `most` bytes wait for it besides the one message that it is told.
-    pub(super) fn tell(&self, said: Said, most: usize) -> bool {
+    pub(super) fn tell(&self, said: CallEvent, most: usize) -> bool {
         let size = said.size();
         let bytes = self.waiting.bytes.fetch_add(size, Ordering::Relaxed);
         let messages = self.waiting.messages.fetch_add(1, Ordering::Relaxed);
@@ -155,22 +155,22 @@ impl Caller {
     }
 }
 
-impl Said {
+impl CallEvent {
     fn size(&self) -> usize {
         match self {
-            Said::Aside(message) | Said::Answer(Answer { message, .. }) => message.len(),
-            Said::Failed(why) => why.len(),
-            Said::Cancelled => 0,
+            CallEvent::Aside(message) | CallEvent::Answer(Answer { message, .. }) => message.len(),
+            CallEvent::Failed(why) => why.len(),
+            CallEvent::Cancelled => 0,
         }
     }
 }
 
 impl Inbox {
-    pub(super) async fn next(&mut self) -> Option<Said> {
+    pub(super) async fn next(&mut self) -> Option<CallEvent> {
         std::future::poll_fn(|context| self.poll_next(context)).await
     }
 
-    pub(super) fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Said>> {
+    pub(super) fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<CallEvent>> {
         let next = self.receiver.poll_recv(context);
         if let Poll::Ready(Some(said)) = &next {
             self.waiting.take_back(said.size());
@@ -181,7 +181,7 @@ impl Inbox {
 
 #[cfg(test)]
 mod tests {
-    use super::{Full, MOST_WAITING, Outbox, Said, caller, single_line};
+    use super::{CallEvent, Full, MOST_WAITING, Outbox, caller, single_line};
 
     #[tokio::test(start_paused = true)]
     async fn a_child_that_does_not_read_is_given_up_on() {
@@ -198,7 +198,7 @@ mod tests {
     #[tokio::test]
     async fn a_caller_that_does_not_read_is_told_no_more() {
         let (to, mut inbox) = caller();
-        let aside = |size| Said::Aside(vec![b'x'; size].into());
+        let aside = |size| CallEvent::Aside(vec![b'x'; size].into());
         assert!(to.tell(aside(100), 10));
         assert!(!to.tell(aside(1), 10));
         let (to, _inbox) = caller();
@@ -210,7 +210,7 @@ mod tests {
     #[tokio::test]
     async fn a_caller_that_has_caught_up_is_told_again() {
         let (to, mut inbox) = caller();
-        let aside = |size| Said::Aside(vec![b'x'; size].into());
+        let aside = |size| CallEvent::Aside(vec![b'x'; size].into());
         assert!(to.tell(aside(100), 10));
         assert!((0..2 * MOST_WAITING).all(|_| !to.tell(aside(100), 10)));
         assert_eq!(inbox.next().await, Some(aside(100)));

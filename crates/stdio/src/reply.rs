@@ -1,4 +1,4 @@
-//! HTTP's side of it: what a request to a child is answered with.
+//! Builds the HTTP answer to a request from the events of its call.
 
 use std::task::{Context, Poll};
 
@@ -15,7 +15,7 @@ use sluice_wire::{edit::quoted, mcp::is_modern_error_code};
 
 use super::{
     child::Asking,
-    queue::{Answer, Inbox, Said},
+    queue::{Answer, CallEvent, Inbox},
 };
 
 /// What a child says, as a stream of events.
@@ -54,12 +54,12 @@ impl Events {
         };
         let Poll::Ready(said) = next else { return Poll::Pending };
         Poll::Ready(match (said, &self.source) {
-            (Some(Said::Aside(message)), _) => Some(event(&message)),
-            (Some(Said::Answer(Answer { message, .. })), _) => {
+            (Some(CallEvent::Aside(message)), _) => Some(event(&message)),
+            (Some(CallEvent::Answer(Answer { message, .. })), _) => {
                 self.is_over = true;
                 Some(event(&message))
             }
-            (Some(Said::Failed(why)), Source::Answer { id, .. }) => {
+            (Some(CallEvent::Failed(why)), Source::Answer { id, .. }) => {
                 let message = failure(id, -32603, &why);
                 self.is_over = true;
                 Some(event(message.as_bytes()))
@@ -69,11 +69,11 @@ impl Events {
                 self.is_over = true;
                 Some(event(message.as_bytes()))
             }
-            (Some(Said::Cancelled), _) => {
+            (Some(CallEvent::Cancelled), _) => {
                 self.is_over = true;
                 Some(Bytes::new())
             }
-            (Some(Said::Failed(_)) | None, Source::Standing(_)) => None,
+            (Some(CallEvent::Failed(_)) | None, Source::Standing(_)) => None,
         })
     }
 }
@@ -99,18 +99,18 @@ pub(super) async fn answer(
     is_modern: bool,
 ) -> Result<Response<AnswerBody>, SendError> {
     let first = asking.inbox.next().await;
-    begun(first, asking, id, is_modern)
+    begin_reply(first, asking, id, is_modern)
 }
 
 /// The answer that begins with what was said first.
-pub(super) fn begun(
-    first: Option<Said>,
+pub(super) fn begin_reply(
+    first: Option<CallEvent>,
     asking: Asking,
     id: String,
     is_modern: bool,
 ) -> Result<Response<AnswerBody>, SendError> {
     match first {
-        Some(Said::Answer(Answer { message, code })) => {
+        Some(CallEvent::Answer(Answer { message, code })) => {
             let status = match code.as_deref() {
                 Some("-32601") if is_modern => StatusCode::NOT_FOUND,
                 Some(code) if is_modern && is_modern_error_code(code) => StatusCode::BAD_REQUEST,
@@ -118,12 +118,12 @@ pub(super) fn begun(
             };
             Ok(json(status, message))
         }
-        Some(Said::Aside(message)) => {
+        Some(CallEvent::Aside(message)) => {
             let source = Source::Answer { asking, id };
             Ok(stream(Events::of(Some(message), source)))
         }
-        Some(Said::Cancelled) => Ok(AnswerBody::end_cancelled()),
-        Some(Said::Failed(why)) => Err(SendError::Lost(why.to_string())),
+        Some(CallEvent::Cancelled) => Ok(AnswerBody::end_cancelled()),
+        Some(CallEvent::Failed(why)) => Err(SendError::Lost(why.to_string())),
         None => Err(SendError::Lost("the answer was not read fast enough".into())),
     }
 }

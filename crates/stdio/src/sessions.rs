@@ -1,4 +1,4 @@
-//! Sessions that share one child: the stream of each, and what each subscribed to.
+//! Sessions that share one child: the stream and the subscriptions of each.
 
 use std::{
     collections::{BTreeSet, VecDeque},
@@ -10,7 +10,7 @@ use bytes::Bytes;
 use sluice_expiring::{ExpiringMap, Limits};
 use tokio::time::Instant;
 
-use super::queue::{Caller, Inbox, Said, caller, single_line};
+use super::queue::{CallEvent, Caller, Inbox, caller, single_line};
 
 /// A session that is not used for so long is over.
 pub(super) const IDLE: Duration = Duration::from_mins(30);
@@ -89,7 +89,7 @@ impl Mailbox {
         let (to, inbox) = caller();
         let mut inner = self.inner();
         for held in inner.held.drain(..) {
-            to.tell(Said::Aside(held.message), most);
+            to.tell(CallEvent::Aside(held.message), most);
         }
         inner.stream = Some(to).filter(|_| !inner.is_closed);
         inbox
@@ -100,7 +100,7 @@ impl Mailbox {
         let message = Bytes::from(single_line(message.to_owned()));
         let mut inner = self.inner();
         if let Some(stream) = &inner.stream {
-            if stream.tell(Said::Aside(message.clone()), most) {
+            if stream.tell(CallEvent::Aside(message.clone()), most) {
                 return Posted::Sent;
             }
             inner.stream = None;
@@ -202,12 +202,12 @@ impl Sessions {
     }
 
     /// Everything that some session is subscribed to.
-    pub(super) fn subscribed(&self) -> BTreeSet<String> {
+    pub(super) fn subscriptions(&self) -> BTreeSet<String> {
         self.all().iter().flat_map(|(_, session)| session.subscribed.iter().cloned()).collect()
     }
 
     /// A resource has changed: those who subscribed to it are told.
-    pub(super) fn updated(&self, uri: &str, message: &str, most: usize) {
+    pub(super) fn notify_updated(&self, uri: &str, message: &str, most: usize) {
         for (_, session) in self.all().iter() {
             if session.subscribed.contains(uri) {
                 session.mailbox.post(message, most);
@@ -228,7 +228,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::{IDLE, MOST_SESSIONS, Mailbox, Posted, Sessions, TooMany};
-    use crate::queue::Said;
+    use crate::queue::CallEvent;
 
     #[tokio::test(start_paused = true)]
     async fn a_new_session_ends_idle_ones_but_none_that_is_used() {
@@ -259,8 +259,8 @@ mod tests {
         assert!(!sessions.unsubscribe("a", "x"), "the other still has it");
         let mut heard = sessions.open("b", 100).unwrap();
         let mut deaf = sessions.open("a", 100).unwrap();
-        sessions.updated("x", "{}", 100);
-        assert_eq!(heard.next().await, Some(Said::Aside("{}".into())));
+        sessions.notify_updated("x", "{}", 100);
+        assert_eq!(heard.next().await, Some(CallEvent::Aside("{}".into())));
         assert_eq!(sessions.end("b").unwrap(), ["x", "y"]);
         assert_eq!(heard.next().await, None, "the stream ends with its session");
         assert!(sessions.end("b").is_none() && sessions.use_one("b").is_none());

@@ -1,4 +1,5 @@
-//! One child for all: its sessions are ours, and what it is told is kept apart.
+//! One child shared by all clients (`instances = "shared"`): the gateway keeps the sessions,
+//! and keeps the state of clients apart.
 
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use sluice_wire::{
 use super::{
     child::{AskError, Asker, Asking, Child},
     introduce::{self, Core},
-    own::sent,
+    own::ask_error,
     reply::{self, failure},
     slot::{Slot, StartError, Started},
 };
@@ -28,13 +29,13 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    async fn started(&self) -> Started {
+    async fn start(&self) -> Started {
         let core = Arc::clone(&self.core);
         self.core.shared_in_time(self.slot.get(|| introduce::legacy(core))).await
     }
 
     async fn child(&self) -> Result<Arc<Child>, SendError> {
-        self.started().await.map_err(|error| match error {
+        self.start().await.map_err(|error| match error {
             StartError::Failed(why) => SendError::NotStarted(why.to_string()),
             StartError::Legacy | StartError::Modern => {
                 SendError::NotSent("the server speaks another era".into())
@@ -46,7 +47,7 @@ impl Shared {
     /// reached by HTTP would.
     async fn other_era(&self, id: &str) -> Result<Option<Response<AnswerBody>>, SendError> {
         let why = "this server speaks only the modern era: ask it with `server/discover`";
-        match self.started().await {
+        match self.start().await {
             Err(StartError::Modern) => {
                 Ok(Some(json(StatusCode::BAD_REQUEST, failure(id, -32000, why))))
             }
@@ -64,8 +65,10 @@ impl Shared {
         let client = Asker::Client(session);
         match self.child().await?.ask(document, client).await {
             // It has just ended: another one takes its place, if it may.
-            Err(AskError::Over(_)) => self.child().await?.ask(document, client).await.map_err(sent),
-            asked => asked.map_err(sent),
+            Err(AskError::Over(_)) => {
+                self.child().await?.ask(document, client).await.map_err(ask_error)
+            }
+            asked => asked.map_err(ask_error),
         }
     }
 
@@ -82,7 +85,7 @@ impl Shared {
         let child = self.child().await?;
         let introduction = child.introduction.get().map(|introduction| &introduction.result);
         let asked = params.and_then(|params| params.get("protocolVersion")).and_then(Value::as_str);
-        let result = introduction.and_then(|result| agreed(result, asked));
+        let result = introduction.and_then(|result| with_agreed_revision(result, asked));
         let result = result.ok_or_else(|| SendError::Lost("the server said nothing".into()))?;
         self.core
             .sessions
@@ -172,7 +175,7 @@ impl Shared {
             ) => Ok(()),
             _ => {
                 let told = self.child().await?.tell(document.text().to_owned()).await;
-                told.map_err(|_| sent(AskError::Full))
+                told.map_err(|_| ask_error(AskError::Full))
             }
         }
     }
@@ -197,7 +200,7 @@ impl Shared {
 
 /// What the child said of itself, with the revision that both speak: the
 /// client's, unless the child's is older.
-fn agreed(introduction: &str, asked: Option<&str>) -> Option<String> {
+fn with_agreed_revision(introduction: &str, asked: Option<&str>) -> Option<String> {
     let bounds = Bounds { bytes: usize::MAX, string: usize::MAX, ..Bounds::default() };
     let document = Document::parse(introduction, &bounds).ok()?;
     let spoken = document.root().get("protocolVersion")?;
@@ -214,14 +217,14 @@ fn agreed(introduction: &str, asked: Option<&str>) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::agreed;
+    use super::with_agreed_revision;
 
     #[test]
     fn client_and_child_agree_on_the_older_revision() {
         let check = |child: &str, client: Option<&str>, expected: &str| {
             let introduction = format!(r#"{{"x":1,"protocolVersion":"{child}"}}"#);
             let expected = format!(r#"{{"x":1,"protocolVersion":"{expected}"}}"#);
-            assert_eq!(agreed(&introduction, client), Some(expected));
+            assert_eq!(with_agreed_revision(&introduction, client), Some(expected));
         };
         check("2025-11-25", Some("2025-06-18"), "2025-06-18");
         check("2024-11-05", Some("2025-11-25"), "2024-11-05");

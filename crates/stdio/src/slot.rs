@@ -1,5 +1,5 @@
-//! The place of one shared child: started when it is needed, once however many
-//! need it, and not again at once if it keeps failing.
+//! The slot of one shared child: it is started on demand, once for concurrent callers, and
+//! with backoff if it keeps failing.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},

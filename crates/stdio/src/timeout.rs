@@ -1,5 +1,5 @@
-//! How long the answers of a command are waited for: one value that the server and
-//! all its processes share, so that it can be changed while they run.
+//! The timeout for answers of a command: one value that the server and all its processes
+//! share, so that it can be changed while they run.
 
 use std::{
     sync::{

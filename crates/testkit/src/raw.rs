@@ -9,7 +9,7 @@ use tokio::{
 };
 
 /// Long enough for any answer that comes at all.
-const PATIENCE: Duration = Duration::from_secs(20);
+const READ_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// One connection.
 #[derive(Debug)]
@@ -133,7 +133,8 @@ impl RawClient {
     async fn more(&mut self) -> io::Result<bool> {
         let late = |_| io::Error::new(io::ErrorKind::TimedOut, "nothing came for 20 s");
         self.ahead.reserve(16 << 10);
-        let read = timeout(PATIENCE, self.stream.read_buf(&mut self.ahead)).await.map_err(late)?;
+        let read =
+            timeout(READ_TIMEOUT, self.stream.read_buf(&mut self.ahead)).await.map_err(late)?;
         let count = match read {
             // A connection that is cut may be reset instead of ended.
             Err(error) if error.kind() == io::ErrorKind::ConnectionReset => 0,

@@ -1,5 +1,4 @@
-//! A small MCP client of our own, in whichever era the server speaks: for asking
-//! a server about itself, and for trying things by hand.
+//! A small MCP client for both eras: for listing a server's tools, and for `sluice call`.
 
 mod begin;
 mod pages;
@@ -71,7 +70,7 @@ pub enum ClientError {
     #[error(transparent)]
     Send(#[from] SendError),
     /// With what its body said, if that was a JSON-RPC error.
-    #[error("it answered `{method}` with status {status}{}", said(message.as_deref()))]
+    #[error("it answered `{method}` with status {status}{}", message_suffix(message.as_deref()))]
     Status { method: String, status: u16, message: Option<String> },
     #[error("its answer to `{method}` is none: {reason}")]
     Answer { method: String, reason: String },
@@ -80,7 +79,7 @@ pub enum ClientError {
     Refused { method: String, message: String },
 }
 
-fn said(message: Option<&str>) -> String {
+fn message_suffix(message: Option<&str>) -> String {
     message.map(|message| format!(": {message}")).unwrap_or_default()
 }
 
@@ -214,7 +213,7 @@ impl Client<'_> {
             answer.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let id = Id::Integer(id.to_string());
         if mcp_headers::is_event_stream(answer.headers()) {
-            return self.streamed(answer.into_body(), &id).await.map_err(none);
+            return self.read_stream(answer.into_body(), &id).await.map_err(none);
         }
         let kind = stated.and_then(|stated| stated.split(';').next()).map(str::trim);
         let other = kind.filter(|kind| !kind.contains("json")).map(str::to_owned);
@@ -234,7 +233,7 @@ impl Client<'_> {
         }
     }
 
-    async fn streamed(&self, mut body: AnswerBody, id: &Id) -> Result<Document, String> {
+    async fn read_stream(&self, mut body: AnswerBody, id: &Id) -> Result<Document, String> {
         let mut decoder = Decoder::new(self.bounds.bytes);
         while let Some(frame) = body.frame().await {
             let Ok(data) = frame.map_err(|_| "it broke off".to_owned())?.into_data() else {

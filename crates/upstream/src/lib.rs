@@ -1,7 +1,7 @@
-//! One way to send to any MCP server: the enum over the crates that know how.
+//! One interface to any MCP server: an enum over the crates for each transport.
 //!
-//! [`client`] asks a server about itself. Requests were judged before they come
-//! here; nothing in this crate knows policies.
+//! [`client`] asks a server about itself. Requests were judged before they come here;
+//! nothing in this crate knows policies.
 
 pub mod client;
 

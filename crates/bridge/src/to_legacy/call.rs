@@ -1,5 +1,5 @@
-//! One request of a modern client, made of a legacy server: its stream is
-//! followed to the answer, or to the first thing that the server wants.
+//! One request of a modern client to a legacy server: follows its stream to the answer, or
+//! to the first request of the server.
 
 use std::sync::Arc;
 
@@ -11,11 +11,11 @@ use sluice_wire::{
 };
 
 use super::{
-    Asked, ToLegacy,
+    ModernRequest, ToLegacy,
     calling::{Calling, Heard, Sending, Source, UnderWay},
     nobody,
     question::Question,
-    refused,
+    refuse_open,
     side::Side,
     suspended::Suspended,
 };
@@ -37,7 +37,7 @@ enum Next {
 }
 
 impl ToLegacy {
-    pub(super) async fn call(self: &Arc<Self>, asked: Asked) -> Answer {
+    pub(super) async fn call(self: &Arc<Self>, asked: ModernRequest) -> Answer {
         let (mut output, begun) = Output::new();
         let this = Arc::clone(self);
         tokio::spawn(async move {
@@ -50,9 +50,9 @@ impl ToLegacy {
             }
             let is_resumed = params.is_some_and(|params| params.get("requestState").is_some());
             let calling = if is_resumed {
-                this.resumed(&asked, &mut output).await
+                this.resume(&asked, &mut output).await
             } else {
-                this.begun(&asked, &mut output).await
+                this.begin(&asked, &mut output).await
             };
             if let Some(calling) = calling {
                 this.follow(calling, &asked, &mut output).await;
@@ -62,17 +62,17 @@ impl ToLegacy {
     }
 
     /// Makes the request; `None` if that was already answered.
-    async fn begun(&self, asked: &Asked, output: &mut Output) -> Option<Calling> {
+    async fn begin(&self, asked: &ModernRequest, output: &mut Output) -> Option<Calling> {
         // A session that the server has forgotten is begun again, once.
         for is_last in [false, true] {
             let session = tokio::select! {
                 session = self.session(asked) => session,
-                () = output.gone() => return None,
+                () = output.wait_for_disconnect() => return None,
             };
             let session = match session {
                 Ok(session) => session,
                 Err(error) => {
-                    match refused(&asked.id.to_json(), error) {
+                    match refuse_open(&asked.id.to_json(), error) {
                         Ok(answer) => output.answer(answer),
                         Err(error) => output.fail(error),
                     }
@@ -96,7 +96,7 @@ impl ToLegacy {
                     let (source, early) = (Source::Awaited(sending), Some(said));
                     return Some(Calling { under_way, source, ear, early });
                 }
-                () = output.gone() => return None,
+                () = output.wait_for_disconnect() => return None,
             };
             let answer = match sent {
                 Ok(answer) => answer,
@@ -112,7 +112,7 @@ impl ToLegacy {
             }
             under_way.is_answered = true;
             if answer.status() == StatusCode::NOT_FOUND && !is_last {
-                self.sessions.lost(&self.session_key(asked), &session).await;
+                self.sessions.forget(&self.session_key(asked), &session).await;
                 continue;
             }
             self.turned_away(asked, answer, output).await;
@@ -122,13 +122,18 @@ impl ToLegacy {
     }
 
     /// An answer with a status that is no success.
-    async fn turned_away(&self, asked: &Asked, answer: Response<AnswerBody>, output: &mut Output) {
+    async fn turned_away(
+        &self,
+        asked: &ModernRequest,
+        answer: Response<AnswerBody>,
+        output: &mut Output,
+    ) {
         let status = answer.status();
         let said = Reader::new(answer, asked.caller.bounds).next().await.ok().flatten();
         let error = said.as_ref().and_then(|said| said.root().get("error"));
         let is_refusal = status.is_client_error() && status != StatusCode::UNAUTHORIZED;
         if let Some(error) = error.filter(|_| is_refusal) {
-            let (status, text) = failed(asked, error);
+            let (status, text) = convert_error(asked, error);
             output.finish(status, text).await;
         } else {
             // It may not be the server it was.
@@ -138,7 +143,7 @@ impl ToLegacy {
     }
 
     /// Goes on with a call that waited for input; `None` if it was answered.
-    async fn resumed(&self, asked: &Asked, output: &mut Output) -> Option<Calling> {
+    async fn resume(&self, asked: &ModernRequest, output: &mut Output) -> Option<Calling> {
         let id = asked.id.to_json();
         let params = asked.document.root().get("params");
         let state = params.and_then(|params| params.get("requestState")).and_then(Value::as_str);
@@ -158,7 +163,7 @@ impl ToLegacy {
         for wanted in suspended.wanted {
             let result = answer(&wanted);
             if let Err(why) = wanted.answer(result).await {
-                output.broken(&id, &why).await;
+                output.report_bad_answer(&id, &why).await;
                 return None;
             }
         }
@@ -166,7 +171,7 @@ impl ToLegacy {
     }
 
     /// Follows a request to its answer.
-    async fn follow(&self, mut calling: Calling, asked: &Asked, output: &mut Output) {
+    async fn follow(&self, mut calling: Calling, asked: &ModernRequest, output: &mut Output) {
         let id = asked.id.to_json();
         let mut wanted = Vec::new();
         loop {
@@ -188,7 +193,7 @@ impl ToLegacy {
                     calling.under_way.is_answered = true;
                     return output.finish(status, text).await;
                 }
-                Err(why) => return output.broken(&id, &why).await,
+                Err(why) => return output.report_bad_answer(&id, &why).await,
             }
         }
     }
@@ -196,7 +201,7 @@ impl ToLegacy {
     async fn looked_at(
         &self,
         under_way: &UnderWay,
-        asked: &Asked,
+        asked: &ModernRequest,
         heard: &Heard,
         output: &mut Output,
     ) -> Result<Next, String> {
@@ -209,14 +214,14 @@ impl ToLegacy {
                 Ok(Next::GoOn)
             }
             Message::Request { id, method, .. } => {
-                Ok(self.wanted(under_way, asked, heard, &id, method).await)
+                Ok(self.handle_server_request(under_way, asked, heard, &id, method).await)
             }
             Message::Response { id, result } if id == *own => {
                 let text = modern_answer(document, result, &asked.id.to_json(), &asked.method);
                 Ok(Next::Answered(StatusCode::OK, text))
             }
             Message::Failure { id: Some(id), error } if id == *own => {
-                let (status, text) = failed(asked, error);
+                let (status, text) = convert_error(asked, error);
                 Ok(Next::Answered(status, text))
             }
             _ => Err("it answered another request".into()),
@@ -224,10 +229,10 @@ impl ToLegacy {
     }
 
     /// A request of the server: what the client is asked, if it can be.
-    async fn wanted(
+    async fn handle_server_request(
         &self,
         under_way: &UnderWay,
-        asked: &Asked,
+        asked: &ModernRequest,
         heard: &Heard,
         id: &Id,
         method: &str,
@@ -257,7 +262,7 @@ fn are_answers(given: Value<'_>) -> bool {
 
 /// Whether a client is told of this beside its answer. It hears what it asked
 /// for, and of what changes it hears on a stream of its own.
-fn passes(asked: &Asked, method: &str, params: Option<Value<'_>>) -> bool {
+fn passes(asked: &ModernRequest, method: &str, params: Option<Value<'_>>) -> bool {
     match method {
         "notifications/message" => {
             let level = params.and_then(|params| params.get("level")).and_then(Value::as_str);
@@ -270,20 +275,20 @@ fn passes(asked: &Asked, method: &str, params: Option<Value<'_>>) -> bool {
 }
 
 /// An error as the modern era has it.
-fn failed(asked: &Asked, said: Value<'_>) -> (StatusCode, String) {
+fn convert_error(asked: &ModernRequest, said: Value<'_>) -> (StatusCode, String) {
     let id = asked.id.to_json();
     let (text, code) = failure(said, &id, &asked.method, MODERN);
     match code.as_str() {
         "-32601" => (StatusCode::NOT_FOUND, text),
         "-32700" | "-32600" | "-32602" => (StatusCode::BAD_REQUEST, text),
-        "-32042" => (StatusCode::OK, elicited(asked, said, &id)),
+        "-32042" => (StatusCode::OK, ask_for_elicitation(asked, said, &id)),
         _ => (StatusCode::OK, text),
     }
 }
 
 /// What a legacy server wants to have done in a browser first, asked in the
 /// modern way: the client makes its request again afterwards.
-fn elicited(asked: &Asked, said: Value<'_>, id: &str) -> String {
+fn ask_for_elicitation(asked: &ModernRequest, said: Value<'_>, id: &str) -> String {
     let wanted = said.get("data").and_then(|data| data.get("elicitations"));
     let wanted: Vec<_> = wanted.and_then(Value::items).into_iter().flatten().collect();
     let capabilities = Document::parse(&*asked.declared.capabilities, &asked.caller.bounds);

@@ -1,5 +1,5 @@
-//! A request that is under way at a legacy server, and what the server says
-//! meanwhile: on the stream of the answer, or beside it.
+//! A request in progress at a legacy server, and the messages that belong to it: on the
+//! stream of the answer, or on the session stream.
 
 use std::{fmt, pin::Pin, sync::Arc, time::Duration};
 
@@ -120,16 +120,16 @@ impl Calling {
         if !waits {
             let arrived = match &mut self.source {
                 Source::Awaited(_) => None,
-                Source::Read(reader) => reader.arrived()?,
+                Source::Read(reader) => reader.try_next()?,
             };
             let arrived = arrived.map(Heard::of_call);
-            return Ok(arrived.or_else(|| self.ear.arrived().map(Heard::beside)));
+            return Ok(arrived.or_else(|| self.ear.try_take().map(Heard::beside)));
         }
         loop {
             let next = tokio::select! {
                 next = self.source.next(bounds) => next,
                 said = self.ear.next() => return Ok(Some(Heard::beside(said))),
-                () = output.gone() => return Ok(None),
+                () = output.wait_for_disconnect() => return Ok(None),
             };
             match next {
                 Ok(Some(document)) => return Ok(Some(Heard::of_call(document))),

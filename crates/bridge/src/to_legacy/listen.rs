@@ -1,5 +1,5 @@
-//! A subscription over the stream of a legacy session, which is begun for it
-//! alone and ends with it; where there is only one session, over that.
+//! A modern subscription over the stream of a legacy session. The session is opened for it
+//! alone and ends with it; if the server has only one session, that one is used.
 
 use std::sync::Arc;
 
@@ -12,13 +12,13 @@ use sluice_wire::{
 use tokio::sync::mpsc;
 
 use super::{
-    Asked, ToLegacy, refused,
+    ModernRequest, ToLegacy, refuse_open,
     session::Session,
     stream::{open, reopen},
 };
 use crate::{
     exchange::Reader,
-    message::{Declared, tagged},
+    message::{Declared, tag_subscription},
     output::{Answer, Output},
 };
 
@@ -49,7 +49,7 @@ struct Listening {
 }
 
 impl ToLegacy {
-    pub(super) async fn listen(self: &Arc<Self>, asked: Asked) -> Answer {
+    pub(super) async fn listen(self: &Arc<Self>, asked: ModernRequest) -> Answer {
         let (mut output, begun) = Output::new();
         let this = Arc::clone(self);
         tokio::spawn(async move {
@@ -64,11 +64,11 @@ impl ToLegacy {
             };
             let session = tokio::select! {
                 session = session => session,
-                () = output.gone() => return,
+                () = output.wait_for_disconnect() => return,
             };
             match session {
                 Ok(session) => Listening::run(session, &asked, output).await,
-                Err(error) => match refused(&asked.id.to_json(), error) {
+                Err(error) => match refuse_open(&asked.id.to_json(), error) {
                     Ok(answer) => output.answer(answer),
                     Err(error) => output.fail(error),
                 },
@@ -79,7 +79,7 @@ impl ToLegacy {
 }
 
 impl Listening {
-    async fn run(session: Arc<Session>, asked: &Asked, mut output: Output) {
+    async fn run(session: Arc<Session>, asked: &ModernRequest, mut output: Output) {
         let bounds = asked.caller.bounds;
         let id = asked.id.to_json();
         let news = if session.link().has_one_client() {
@@ -90,7 +90,7 @@ impl Listening {
         let Some(news) = news else {
             // A server without a stream never has news, and says so.
             output.say(&acknowledgement(&id, &[], Vec::new())).await;
-            return output.gone().await;
+            return output.wait_for_disconnect().await;
         };
         let params = asked.document.root().get("params");
         let wish = params.and_then(|params| params.get("notifications"));
@@ -108,7 +108,7 @@ impl Listening {
         let mut uris = Vec::new();
         for uri in wanted {
             let params = format!(r#"{{"uri":{}}}"#, quoted(uri));
-            if session.granted("resources/subscribe", &params, bounds).await {
+            if session.request_and_confirm("resources/subscribe", &params, bounds).await {
                 uris.push(uri.to_owned());
             }
         }
@@ -125,17 +125,17 @@ impl Listening {
         loop {
             let next = tokio::select! {
                 next = reader.next() => next,
-                () = output.gone() => return,
+                () = output.wait_for_disconnect() => return,
             };
             if let Ok(Some(document)) = next {
                 tries = 0;
-                self.heard(&document, output).await;
+                self.forward_notification(&document, output).await;
                 continue;
             }
             tries += 1;
             let reopened = tokio::select! {
                 next = reopen(&self.session, &mut reader, tries, self.bounds) => next,
-                () = output.gone() => return,
+                () = output.wait_for_disconnect() => return,
             };
             match reopened {
                 Some(next) => reader = next,
@@ -150,15 +150,15 @@ impl Listening {
         loop {
             tokio::select! {
                 next = news.recv() => match next {
-                    Some(document) => self.heard(&document, output).await,
+                    Some(document) => self.forward_notification(&document, output).await,
                     None => return,
                 },
-                () = output.gone() => return,
+                () = output.wait_for_disconnect() => return,
             }
         }
     }
 
-    async fn heard(&self, document: &Document, output: &mut Output) {
+    async fn forward_notification(&self, document: &Document, output: &mut Output) {
         match Message::read(document) {
             Ok(Message::Notification { method, params }) => {
                 let uri = params.and_then(|params| params.get("uri")).and_then(Value::as_str);
@@ -170,7 +170,7 @@ impl Listening {
                     _ => self.methods.contains(&method),
                 };
                 if is_wanted {
-                    output.say(&tagged(document.root(), Some(&self.id))).await;
+                    output.say(&tag_subscription(document.root(), Some(&self.id))).await;
                 }
             }
             Ok(Message::Request { id, method, .. }) => {

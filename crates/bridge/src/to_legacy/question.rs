@@ -1,5 +1,5 @@
-//! A request of a legacy server that a call has taken: it is answered, put to
-//! another call, or refused.
+//! A request of a legacy server that a call has accepted: it is answered, handed to another
+//! call, or refused.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use sluice_wire::{
 };
 
 use super::{nobody, session::Session, side::Side};
-use crate::message::{INTERNAL, error, response, spliced};
+use crate::message::{INTERNAL, error, response, splice_members};
 
 /// See the module. Dropped, it is put to another call if it did not come on the
 /// stream of its own call and no client was asked; else it is refused.
@@ -59,7 +59,7 @@ impl Question {
     /// What a client is asked, as JSON.
     pub(super) fn request(&self) -> String {
         let drop = |key: &str| matches!(key, "jsonrpc" | "id" | "result" | "error");
-        spliced(Some(self.document.root()), drop, &[])
+        splice_members(Some(self.document.root()), drop, &[])
     }
 
     /// Its client has been asked.

@@ -1,4 +1,4 @@
-//! Sessions at a legacy server, one for each caller that must not meet another.
+//! Sessions with a legacy server, one for each caller that must be kept apart.
 
 use std::{
     sync::{
@@ -37,7 +37,7 @@ const MOST_OF_CALLER: usize = 32;
 /// A session that nobody has used for so long is ended.
 const IDLE: Duration = Duration::from_mins(10);
 /// How long a server may take for what nobody waits for.
-const PATIENCE: Duration = Duration::from_secs(30);
+const BACKGROUND_TIMEOUT: Duration = Duration::from_secs(30);
 /// A level that lets nothing through: none was set yet.
 const UNSET: u8 = u8::MAX;
 
@@ -135,7 +135,7 @@ impl Sessions {
     }
 
     /// The server does not know this session any more.
-    pub(super) async fn lost(&self, key: &str, lost: &Arc<Session>) {
+    pub(super) async fn forget(&self, key: &str, lost: &Arc<Session>) {
         let slot = self.slots().get(key).cloned();
         if let Some(slot) = slot {
             let mut session = slot.session.lock().await;
@@ -225,7 +225,7 @@ impl Session {
     /// Posts a message that has no answer, or says why the server did not take it.
     pub(super) async fn deliver(&self, message: String) -> Result<(), String> {
         let sending = self.link.upstream.send(post(self.headers(), message));
-        let sent = tokio::time::timeout(PATIENCE, sending).await;
+        let sent = tokio::time::timeout(BACKGROUND_TIMEOUT, sending).await;
         let status = match sent {
             Ok(Ok(answer)) => answer.status(),
             Ok(Err(error)) => return Err(error.to_string()),
@@ -243,14 +243,19 @@ impl Session {
     }
 
     /// Makes a request whose answer alone matters; whether it was granted.
-    pub(super) async fn granted(&self, method: &str, params: &str, bounds: Bounds) -> bool {
+    pub(super) async fn request_and_confirm(
+        &self,
+        method: &str,
+        params: &str,
+        bounds: Bounds,
+    ) -> bool {
         let id = self.next_id();
         let body = format!(
             r#"{{"jsonrpc":"2.0","id":{},"method":"{method}","params":{params}}}"#,
             id.to_json()
         );
         let asking = self.is_granted(post(self.headers(), body), &id, bounds);
-        tokio::time::timeout(PATIENCE, asking).await.unwrap_or(false)
+        tokio::time::timeout(BACKGROUND_TIMEOUT, asking).await.unwrap_or(false)
     }
 
     async fn is_granted(&self, request: Request<Bytes>, own: &Id, bounds: Bounds) -> bool {
@@ -287,7 +292,7 @@ impl Session {
         let Some(name) = LEVELS.get(usize::from(level)).filter(|_| level < before) else { return };
         if self.can("logging").is_some() {
             let params = format!(r#"{{"level":"{name}"}}"#);
-            self.granted("logging/setLevel", &params, bounds).await;
+            self.request_and_confirm("logging/setLevel", &params, bounds).await;
         }
     }
 }
@@ -301,7 +306,7 @@ impl Drop for Session {
         let end = bare(Method::DELETE, std::mem::take(&mut self.headers));
         let link = Arc::clone(&self.link);
         runtime.spawn(async move {
-            let _ = tokio::time::timeout(PATIENCE, link.upstream.send(end)).await;
+            let _ = tokio::time::timeout(BACKGROUND_TIMEOUT, link.upstream.send(end)).await;
         });
     }
 }

@@ -1,10 +1,10 @@
-//! What a legacy server says on the stream of a session, and the calls that hear it.
+//! Dispatches messages on the stream of a legacy session to the calls of that session.
 //!
-//! Nothing on that stream says which call a request of the server belongs to. So
-//! it goes to a call of the session whose client can be asked now: first to the
-//! one that was asked least, then to the oldest. While every call waits for its
-//! client, the request waits too, for some time; and when no call is left that
-//! could take it, it is refused. A request is never dropped without an answer.
+//! Nothing on that stream says which call a request of the server belongs to. So it goes to
+//! a call whose client can be asked now: first to the call that was asked least, then to the
+//! oldest. While every call waits for its client, the request is queued, for a limited time;
+//! when no call is left that could take it, it is refused. A request is never dropped without
+//! an answer.
 
 use std::{
     collections::VecDeque,
@@ -23,7 +23,7 @@ use super::{question, session::Session, stream::Stream};
 /// Notifications that may wait for one call, and requests for any.
 const WAITING: usize = 64;
 /// How long a request waits for a call that can take it.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PICKUP_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The stream of a session, and the calls that hear it.
 #[derive(Debug, Default)]
@@ -165,7 +165,7 @@ impl Side {
         if state.waiting.len() >= WAITING || !state.may_wait() {
             return false;
         }
-        state.waiting.push_back(Waiting { request, until: Instant::now() + PATIENCE });
+        state.waiting.push_back(Waiting { request, until: Instant::now() + PICKUP_TIMEOUT });
         Side::hand_out(session, &mut state);
         true
     }
@@ -275,7 +275,7 @@ impl Ear {
     }
 
     /// Something that has arrived for this call, which is about to ask its client.
-    pub(super) fn arrived(&mut self) -> Option<Document> {
+    pub(super) fn try_take(&mut self) -> Option<Document> {
         if let Ok(notification) = self.notifications.try_recv() {
             return Some(notification);
         }

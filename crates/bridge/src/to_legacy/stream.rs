@@ -1,7 +1,7 @@
-//! The stream of a legacy session, which is followed as long as the session lasts.
+//! The stream of a legacy session, which is kept open as long as the session lasts.
 //!
-//! A server may end it at will. It is opened again soon, and in any case before
-//! the next call, because what the server asks meanwhile may reach nobody.
+//! A server may close it at any time. It is opened again soon, and in any case before the
+//! next call, because requests of the server might get lost meanwhile.
 
 use std::{
     sync::{
@@ -35,7 +35,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// A stream that has lasted so long did not end at once.
 const LASTING: Duration = Duration::from_secs(10);
 /// How long a call waits for the stream before it is made.
-const PATIENCE: Duration = Duration::from_secs(2);
+const STREAM_WAIT: Duration = Duration::from_secs(2);
 
 /// Whether a session's stream is there.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -94,7 +94,7 @@ impl Stream {
                 return;
             }
             let is_settled = state.wait_for(|state| *state != State::Closed);
-            if tokio::time::timeout(PATIENCE, is_settled).await.is_err() {
+            if tokio::time::timeout(STREAM_WAIT, is_settled).await.is_err() {
                 self.shared.is_late.store(true, Ordering::Relaxed);
             }
         }
@@ -127,7 +127,7 @@ async fn follow(session: Weak<Session>, shared: Arc<Shared>, bounds: Bounds) {
             }
             Opened::Failed => PAUSE * (1 << tries.min(MOST_TRIES)),
             Opened::Reader(mut reader) => {
-                if since - asked < PATIENCE {
+                if since - asked < STREAM_WAIT {
                     shared.is_late.store(false, Ordering::Relaxed);
                 }
                 shared.state.send_replace(State::Open);

@@ -1,5 +1,5 @@
-//! Calls that wait for input: the stream of the server, kept until the client
-//! comes back with what was wanted.
+//! Suspended calls: the server's stream is kept until the client returns with the input that
+//! the server has asked for.
 
 use std::{
     collections::HashMap,
@@ -16,7 +16,7 @@ use super::{calling::Calling, question::Question};
 const MOST: usize = 1_000;
 const MOST_OF_CALLER: usize = 64;
 /// How long a client may take to come back.
-const PATIENCE: Duration = Duration::from_mins(10);
+const RESUME_TIMEOUT: Duration = Duration::from_mins(10);
 
 /// A call that waits.
 #[derive(Debug)]
@@ -80,7 +80,7 @@ impl Suspensions {
         self.waiting().insert(state.clone(), suspended);
         let this = Arc::downgrade(self);
         tokio::spawn(async move {
-            tokio::time::sleep(PATIENCE).await;
+            tokio::time::sleep(RESUME_TIMEOUT).await;
             // Dropped, the call is cancelled at the server.
             let late = this.upgrade().and_then(|this| this.waiting().remove(&state));
             drop(late);

@@ -1,5 +1,5 @@
-//! One request of a legacy client, made of a modern server: again and again
-//! while the server wants input.
+//! One request of a legacy client to a modern server, repeated as long as the server asks for
+//! input.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,7 +14,7 @@ use sluice_wire::{
     rpc::{Id, Message},
 };
 
-use super::{Asked, ToModern};
+use super::{LegacyRequest, ToModern};
 use crate::{
     exchange::{Reader, post, set},
     message::{
@@ -44,7 +44,7 @@ enum Round {
 
 /// Waits until a client has been gone for some time. In the legacy era it has
 /// not taken its request back thereby, but nor is a request kept for ever.
-async fn abandoned(gone: impl Future<Output = ()>) {
+async fn wait_for_abandonment(gone: impl Future<Output = ()>) {
     gone.await;
     tokio::time::sleep(GRACE).await;
 }
@@ -63,17 +63,17 @@ fn asked_on_a_stream(method: &str) -> String {
 impl ToModern {
     /// Makes a request of the server, in a task of its own: a legacy client that
     /// goes away has not taken its request back.
-    pub(super) async fn call(self: &Arc<Self>, asked: Asked) -> Answer {
+    pub(super) async fn call(self: &Arc<Self>, asked: LegacyRequest) -> Answer {
         let (mut output, begun) = Output::new();
         let this = Arc::clone(self);
         tokio::spawn(async move {
             let id = asked.id.to_json();
             let mut running = this.memory.run(&asked.caller.key, &id);
-            let gone = output.gone();
+            let gone = output.wait_for_disconnect();
             tokio::select! {
                 () = this.rounds(&asked, &id, &mut output) => return,
-                () = running.cancelled() => {}
-                () = abandoned(gone) => return,
+                () = running.wait_for_cancellation() => {}
+                () = wait_for_abandonment(gone) => return,
             }
             // Its client expects no answer, and the stream ends without one.
             output.cancel().await;
@@ -81,7 +81,7 @@ impl ToModern {
         begun.answer().await
     }
 
-    async fn rounds(&self, asked: &Asked, id: &str, output: &mut Output) {
+    async fn rounds(&self, asked: &LegacyRequest, id: &str, output: &mut Output) {
         let (mut added, mut was_mismatched) = (Added::new(), false);
         for number in 0..MOST_ROUNDS {
             // A request that is made again has an id of its own.
@@ -95,16 +95,16 @@ impl ToModern {
                     self.mirrors.forget().await;
                 }
                 Ok(Round::Mismatch(text)) => return output.finish(StatusCode::OK, text).await,
-                Err(why) => return output.broken(id, &why).await,
+                Err(why) => return output.report_bad_answer(id, &why).await,
             }
         }
         let what = format!("the server wants input for the {MOST_ROUNDS}th time");
-        output.broken(id, &what).await;
+        output.report_bad_answer(id, &what).await;
     }
 
     async fn round(
         &self,
-        asked: &Asked,
+        asked: &LegacyRequest,
         own: &Id,
         added: &[(&'static str, String)],
         output: &mut Output,
@@ -123,7 +123,7 @@ impl ToModern {
             Err(error) => return Err(error.to_string()),
         };
         if !answer.status().is_success() {
-            return self.refused(asked, answer, output).await;
+            return self.relay_refusal(asked, answer, output).await;
         }
         let mut reader = Reader::new(answer, asked.caller.bounds);
         while let Some(document) = reader.next().await? {
@@ -135,7 +135,7 @@ impl ToModern {
                     return self.result(asked, &document, result, output).await;
                 }
                 Message::Failure { id: Some(id), error } if id == *own => {
-                    self.failed(asked, error, output).await;
+                    self.relay_error(asked, error, output).await;
                     return Ok(Round::Done);
                 }
                 Message::Request { method, .. } => return Err(asked_on_a_stream(method)),
@@ -145,7 +145,7 @@ impl ToModern {
         Err("its stream ended without an answer".into())
     }
 
-    async fn headers(&self, asked: &Asked) -> HeaderMap {
+    async fn headers(&self, asked: &LegacyRequest) -> HeaderMap {
         let params = asked.document.root().get("params");
         let mut headers = asked.headers.clone();
         set(&mut headers, REVISION, MODERN.name());
@@ -167,9 +167,9 @@ impl ToModern {
     }
 
     /// An answer with a status that legacy servers do not give with an error.
-    async fn refused(
+    async fn relay_refusal(
         &self,
-        asked: &Asked,
+        asked: &LegacyRequest,
         answer: Response<AnswerBody>,
         output: &mut Output,
     ) -> Result<Round, String> {
@@ -190,11 +190,11 @@ impl ToModern {
             let id = asked.id.to_json();
             return Ok(Round::Mismatch(failure(error, &id, &asked.method, LEGACY).0));
         }
-        self.failed(asked, error, output).await;
+        self.relay_error(asked, error, output).await;
         Ok(Round::Done)
     }
 
-    async fn failed(&self, asked: &Asked, error: Value<'_>, output: &mut Output) {
+    async fn relay_error(&self, asked: &LegacyRequest, error: Value<'_>, output: &mut Output) {
         let (text, code) = failure(error, &asked.id.to_json(), &asked.method, LEGACY);
         if code == "-32022" {
             self.link.eras.forget();
@@ -204,7 +204,7 @@ impl ToModern {
 
     async fn result(
         &self,
-        asked: &Asked,
+        asked: &LegacyRequest,
         answer: &Document,
         result: Value<'_>,
         output: &mut Output,
@@ -216,7 +216,7 @@ impl ToModern {
                 Ok(Round::Done)
             }
             Some("input_required") if may_want_input(&asked.method) => {
-                match self.gathered(asked, result, output).await {
+                match self.gather_input(asked, result, output).await {
                     Ok(added) => Ok(Round::Again(added)),
                     Err(what) => {
                         output.finish(StatusCode::OK, error(&id, INTERNAL, &what)).await;

@@ -1,5 +1,4 @@
-//! Input that a modern server wants, asked of a legacy client as requests of
-//! the server.
+//! Input that a modern server asks for, requested from a legacy client by server requests.
 
 use std::time::Duration;
 
@@ -8,23 +7,23 @@ use sluice_wire::{
     json::{Document, Value},
 };
 
-use super::{Asked, ToModern};
+use super::{LegacyRequest, ToModern};
 use crate::{
-    message::{MODERN, known_request, lets_ask, spliced, unbridgeable},
+    message::{MODERN, known_request, lets_ask, splice_members, unbridgeable},
     output::Output,
 };
 
 /// How long people may take to answer.
-const PATIENCE: Duration = Duration::from_mins(10);
+const INPUT_TIMEOUT: Duration = Duration::from_mins(10);
 /// Requests that one result may make.
 const MOST: usize = 32;
 
 impl ToModern {
     /// Asks the client for everything a result wants, and gives what the request
     /// is to be made again with; or why that cannot be.
-    pub(super) async fn gathered(
+    pub(super) async fn gather_input(
         &self,
-        asked: &Asked,
+        asked: &LegacyRequest,
         result: Value<'_>,
         output: &mut Output,
     ) -> Result<Vec<(&'static str, String)>, String> {
@@ -42,7 +41,7 @@ impl ToModern {
             let asking = self.memory.ask(&asked.caller.key);
             let envelope = [("jsonrpc", quoted("2.0")), ("id", asking.id.clone())];
             let drop = |key: &str| matches!(key, "jsonrpc" | "id" | "result" | "error");
-            output.say(&spliced(Some(request), drop, &envelope)).await;
+            output.say(&splice_members(Some(request), drop, &envelope)).await;
             waiting.push((key.raw().to_owned(), method(request).to_owned(), asking));
         }
         if !waiting.is_empty() {
@@ -50,12 +49,12 @@ impl ToModern {
             for (key, method, mut asking) in waiting {
                 let answer = tokio::select! {
                     answer = &mut asking.answer => answer.ok(),
-                    () = tokio::time::sleep(PATIENCE) => None,
-                    () = output.gone() => None,
+                    () = tokio::time::sleep(INPUT_TIMEOUT) => None,
+                    () = output.wait_for_disconnect() => None,
                 };
                 let answer =
                     answer.ok_or_else(|| format!("the client did not answer `{method}`"))?;
-                answers.push(format!("{key}:{}", answered(&method, &answer)?));
+                answers.push(format!("{key}:{}", result_of_answer(&method, &answer)?));
             }
             added.push(("inputResponses", format!("{{{}}}", answers.join(","))));
         }
@@ -67,7 +66,7 @@ impl ToModern {
 }
 
 /// A client can only be asked for what it can do.
-fn check(asked: &Asked, request: Value<'_>) -> Result<(), String> {
+fn check(asked: &LegacyRequest, request: Value<'_>) -> Result<(), String> {
     let method = method(request);
     let capabilities = Document::parse(&*asked.declared.capabilities, &asked.caller.bounds);
     let may_ask = capabilities.is_ok_and(|capabilities| lets_ask(capabilities.root(), method));
@@ -85,7 +84,7 @@ fn method(request: Value<'_>) -> &str {
 }
 
 /// The result of an answer. A modern server cannot be told of an error.
-fn answered(method: &str, answer: &Document) -> Result<String, String> {
+fn result_of_answer(method: &str, answer: &Document) -> Result<String, String> {
     let root = answer.root();
     if let Some(result) = root.get("result") {
         return Ok(result.raw().to_owned());

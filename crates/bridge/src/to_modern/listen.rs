@@ -1,4 +1,4 @@
-//! The stream of a legacy session over a subscription of a modern server.
+//! The stream of a legacy session over a subscription at a modern server.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::{ToModern, memory::Wishes};
 use crate::{
     Caller,
     exchange::{Reader, post, set},
-    message::{Declared, MODERN, modern_request, tagged},
+    message::{Declared, MODERN, modern_request, tag_subscription},
     output::{Answer, Output},
 };
 
@@ -51,7 +51,7 @@ impl ToModern {
 impl Listening {
     async fn run(self, mut output: Output) {
         let mut wishes = self.bridge.memory.wishes(&self.caller.key);
-        let mut reader = match self.subscribed(&mut wishes).await {
+        let mut reader = match self.subscribe(&mut wishes).await {
             Ok(reader) => reader,
             Err(Refused::Send(error)) => return output.fail(error),
             Err(Refused::Status(status)) => return output.finish_empty(status),
@@ -60,7 +60,7 @@ impl Listening {
         loop {
             tokio::select! {
                 next = reader.next() => match next {
-                    Ok(Some(document)) if self.passed(&document, &mut output).await => {}
+                    Ok(Some(document)) if self.forward_news(&document, &mut output).await => {}
                     // The client opens another stream when this one ends.
                     _ => return,
                 },
@@ -69,18 +69,18 @@ impl Listening {
                         return;
                     }
                     // The old subscription goes on until the new one stands.
-                    match self.subscribed(&mut wishes).await {
+                    match self.subscribe(&mut wishes).await {
                         Ok(next) => reader = next,
                         Err(_) => return,
                     }
                 }
-                () = output.gone() => return,
+                () = output.wait_for_disconnect() => return,
             }
         }
     }
 
     /// Subscribes to all that the client wants to hear of now.
-    async fn subscribed(&self, wishes: &mut Wishes) -> Result<Reader, Refused> {
+    async fn subscribe(&self, wishes: &mut Wishes) -> Result<Reader, Refused> {
         let change = *wishes.changes.borrow_and_update();
         let uris = self.bridge.memory.subscriptions(&self.caller.key);
         let uris: Vec<_> = uris.iter().map(|uri| quoted(uri)).collect();
@@ -110,7 +110,7 @@ impl Listening {
         while let Ok(Some(document)) = reader.next().await {
             match Message::read(&document) {
                 Ok(Message::Notification { method: ACKNOWLEDGED, .. }) => {
-                    wishes.made(change);
+                    wishes.acknowledge(change);
                     return Ok(reader);
                 }
                 Ok(Message::Failure { .. } | Message::Response { .. }) | Err(_) => break,
@@ -121,11 +121,11 @@ impl Listening {
     }
 
     /// Passes news on; whether the subscription goes on.
-    async fn passed(&self, document: &Document, output: &mut Output) -> bool {
+    async fn forward_news(&self, document: &Document, output: &mut Output) -> bool {
         match Message::read(document) {
             Ok(Message::Notification { method: ACKNOWLEDGED, .. }) => true,
             Ok(Message::Notification { .. }) => {
-                output.say(&tagged(document.root(), None)).await;
+                output.say(&tag_subscription(document.root(), None)).await;
                 true
             }
             Ok(Message::Request { .. }) => {

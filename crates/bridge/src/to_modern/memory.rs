@@ -1,6 +1,5 @@
-//! What is remembered of legacy clients between their requests: the level of
-//! logging, subscriptions, sessions that have ended, and who waits for what.
-//! All of it is bounded, and keyed by caller.
+//! State of legacy clients between their requests: log level, subscriptions, ended sessions
+//! and pending requests. All of it is bounded, and keyed by caller.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -22,17 +21,17 @@ use tokio::{
 const MOST_SESSIONS: usize = 10_000;
 const MOST_SUBSCRIPTIONS: usize = 1_000;
 /// How long a new subscription may take to be made.
-const PATIENCE: Duration = Duration::from_secs(5);
+const SUBSCRIBE_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Default)]
 pub(super) struct Memory {
-    kept: Mutex<Kept>,
+    kept: Mutex<MemoryState>,
     next: AtomicU64,
 }
 
 #[derive(Debug)]
-struct Kept {
-    sessions: ExpiringMap<String, Session>,
+struct MemoryState {
+    sessions: ExpiringMap<String, SessionState>,
     ended: ExpiringMap<String, ()>,
     /// Requests of servers that clients have yet to answer, by caller and id.
     asked: HashMap<(String, String), oneshot::Sender<Document>>,
@@ -42,7 +41,7 @@ struct Kept {
 
 /// What changes during a session.
 #[derive(Debug)]
-struct Session {
+struct SessionState {
     level: Option<String>,
     uris: BTreeSet<String>,
     /// Counts changes of `uris`.
@@ -51,17 +50,17 @@ struct Session {
     made: watch::Sender<u64>,
 }
 
-impl Default for Session {
-    fn default() -> Session {
+impl Default for SessionState {
+    fn default() -> SessionState {
         let (wanted, made) = (watch::Sender::new(0), watch::Sender::new(0));
-        Session { level: None, uris: BTreeSet::new(), wanted, made }
+        SessionState { level: None, uris: BTreeSet::new(), wanted, made }
     }
 }
 
-impl Default for Kept {
-    fn default() -> Kept {
+impl Default for MemoryState {
+    fn default() -> MemoryState {
         let limits = Limits { entries: MOST_SESSIONS, ..Limits::NONE };
-        Kept {
+        MemoryState {
             sessions: ExpiringMap::new(limits),
             ended: ExpiringMap::new(limits),
             asked: HashMap::new(),
@@ -70,11 +69,11 @@ impl Default for Kept {
     }
 }
 
-impl Kept {
+impl MemoryState {
     /// The session of a caller, begun if there is none.
-    fn session(&mut self, caller: &str) -> &mut Session {
+    fn session(&mut self, caller: &str) -> &mut SessionState {
         let now = Instant::now().into_std();
-        self.sessions.get_or_insert_with(caller.to_owned(), now, Session::default).0
+        self.sessions.get_or_insert_with(caller.to_owned(), now, SessionState::default).0
     }
 }
 
@@ -87,40 +86,40 @@ pub(super) struct Wishes {
 
 impl Wishes {
     /// A listener has made good what was wished for up to this change.
-    pub(super) fn made(&self, change: u64) {
+    pub(super) fn acknowledge(&self, change: u64) {
         self.made.send_modify(|made| *made = change.max(*made));
     }
 }
 
 impl Memory {
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn lock(&self) -> MutexGuard<'_, MemoryState> {
         // What is kept is whole after every step, so a panic elsewhere spoils nothing.
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn has_ended(&self, caller: &str) -> bool {
-        self.kept().ended.get(caller).is_some()
+        self.lock().ended.get(caller).is_some()
     }
 
     pub(super) fn end(&self, caller: &str) {
-        let mut kept = self.kept();
+        let mut kept = self.lock();
         kept.sessions.remove(caller);
         kept.ended.get_or_insert_with(caller.to_owned(), Instant::now().into_std(), || ());
     }
 
     pub(super) fn set_level(&self, caller: &str, level: &str) {
-        self.kept().session(caller).level = Some(level.to_owned());
+        self.lock().session(caller).level = Some(level.to_owned());
     }
 
     pub(super) fn level(&self, caller: &str) -> Option<String> {
-        self.kept().sessions.get(caller).and_then(|session| session.level.clone())
+        self.lock().sessions.get(caller).and_then(|session| session.level.clone())
     }
 
     /// Notes what a client wants to hear of, and waits until its stream, if it
     /// has one, hears of it. Whether there was room.
     pub(super) async fn subscribe(&self, caller: &str, uri: &str, is_wanted: bool) -> bool {
         let (change, mut made) = {
-            let mut kept = self.kept();
+            let mut kept = self.lock();
             let session = kept.session(caller);
             let is_changed = match is_wanted {
                 true if session.uris.len() >= MOST_SUBSCRIPTIONS => return false,
@@ -134,19 +133,20 @@ impl Memory {
             let change = *session.wanted.borrow();
             (change, session.made.subscribe())
         };
-        let _ = tokio::time::timeout(PATIENCE, made.wait_for(|made| *made >= change)).await;
+        let _ =
+            tokio::time::timeout(SUBSCRIBE_TIMEOUT, made.wait_for(|made| *made >= change)).await;
         true
     }
 
     /// Follows what a client wants to hear of.
     pub(super) fn wishes(&self, caller: &str) -> Wishes {
-        let mut kept = self.kept();
+        let mut kept = self.lock();
         let session = kept.session(caller);
         Wishes { changes: session.wanted.subscribe(), made: session.made.clone() }
     }
 
     pub(super) fn subscriptions(&self, caller: &str) -> Vec<String> {
-        let kept = self.kept();
+        let kept = self.lock();
         let session = kept.sessions.get(caller);
         session.map(|session| session.uris.iter().cloned().collect()).unwrap_or_default()
     }
@@ -156,13 +156,13 @@ impl Memory {
     pub(super) fn ask(&self, caller: &str) -> Asking<'_> {
         let id = format!("\"input-{}\"", self.next.fetch_add(1, Ordering::Relaxed));
         let (sender, answer) = oneshot::channel();
-        self.kept().asked.insert((caller.to_owned(), id.clone()), sender);
+        self.lock().asked.insert((caller.to_owned(), id.clone()), sender);
         Asking { memory: self, caller: caller.to_owned(), id, answer }
     }
 
     /// Hands an answer to whoever waits for it.
     pub(super) fn reply(&self, caller: &str, id: &str, answer: Document) {
-        let waiting = self.kept().asked.remove(&(caller.to_owned(), id.to_owned()));
+        let waiting = self.lock().asked.remove(&(caller.to_owned(), id.to_owned()));
         if let Some(waiting) = waiting {
             let _ = waiting.send(answer);
         }
@@ -173,12 +173,12 @@ impl Memory {
         let (sender, cancelled) = oneshot::channel();
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let key = (caller.to_owned(), id.to_owned());
-        self.kept().running.insert(key.clone(), (number, sender));
+        self.lock().running.insert(key.clone(), (number, sender));
         Running { memory: self, key, number, cancelled }
     }
 
     pub(super) fn cancel(&self, caller: &str, id: &str) {
-        let running = self.kept().running.remove(&(caller.to_owned(), id.to_owned()));
+        let running = self.lock().running.remove(&(caller.to_owned(), id.to_owned()));
         if let Some((_, sender)) = running {
             let _ = sender.send(());
         }
@@ -198,7 +198,7 @@ pub(super) struct Asking<'m> {
 impl Drop for Asking<'_> {
     fn drop(&mut self) {
         let key = (std::mem::take(&mut self.caller), std::mem::take(&mut self.id));
-        self.memory.kept().asked.remove(&key);
+        self.memory.lock().asked.remove(&key);
     }
 }
 
@@ -213,7 +213,7 @@ pub(super) struct Running<'m> {
 
 impl Running<'_> {
     /// Waits until the client takes its request back.
-    pub(super) async fn cancelled(&mut self) {
+    pub(super) async fn wait_for_cancellation(&mut self) {
         if (&mut self.cancelled).await.is_err() {
             // Another request under the same id has taken its place.
             std::future::pending::<()>().await;
@@ -223,7 +223,7 @@ impl Running<'_> {
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
-        let mut kept = self.memory.kept();
+        let mut kept = self.memory.lock();
         if kept.running.get(&self.key).is_some_and(|(number, _)| *number == self.number) {
             kept.running.remove(&self.key);
         }

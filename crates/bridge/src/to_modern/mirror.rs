@@ -1,5 +1,4 @@
-//! Headers that repeat arguments: which of a tool's arguments they are is
-//! learnt from the server's list of tools.
+//! Headers that repeat arguments. The server's list of tools says which arguments they are.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -84,7 +83,7 @@ impl Mirrors {
                 return Arc::clone(tools);
             }
         }
-        let tools = Arc::new(fetched(upstream, plain, bounds).await.unwrap_or_default());
+        let tools = Arc::new(fetch_tools(upstream, plain, bounds).await.unwrap_or_default());
         *known = Some((Instant::now(), Arc::clone(&tools)));
         tools
     }
@@ -95,7 +94,7 @@ fn scalar(value: Value<'_>) -> Option<&str> {
     value.as_str().or_else(|| value.as_number()).or_else(|| value.as_bool().map(|_| value.raw()))
 }
 
-async fn fetched(upstream: &Upstream, plain: &HeaderMap, bounds: Bounds) -> Option<Tools> {
+async fn fetch_tools(upstream: &Upstream, plain: &HeaderMap, bounds: Bounds) -> Option<Tools> {
     let mut headers = plain.clone();
     set(&mut headers, REVISION, MODERN.name());
     set(&mut headers, METHOD, "tools/list");

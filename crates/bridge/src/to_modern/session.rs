@@ -1,4 +1,4 @@
-//! Sessions of legacy clients: an id that holds what the client said of itself.
+//! Sessions of legacy clients: the id contains the client's capabilities and info.
 //!
 //! The gateway seals the id before a client sees it.
 
@@ -27,12 +27,12 @@ pub(super) fn id_for(declared: &Declared) -> Option<HeaderValue> {
     let Declared { capabilities, client } = declared;
     let client = if client.is_empty() { "{}" } else { client };
     let whole = format!(r#"{{"capabilities":{capabilities},"clientInfo":{client}}}"#);
-    let text = if whole.len() <= LONGEST { whole } else { shortened(capabilities) };
+    let text = if whole.len() <= LONGEST { whole } else { keep_known_capabilities(capabilities) };
     HeaderValue::try_from(format!("{PREFIX}{}", BASE64URL_NOPAD.encode(text.as_bytes()))).ok()
 }
 
 /// Which of the known capabilities are declared, and no more.
-fn shortened(capabilities: &str) -> String {
+fn keep_known_capabilities(capabilities: &str) -> String {
     let document = Document::parse(capabilities, &Bounds::default()).ok();
     let has =
         |name: &&str| document.as_ref().is_some_and(|document| document.root().get(name).is_some());
@@ -43,7 +43,7 @@ fn shortened(capabilities: &str) -> String {
 
 /// What the client of a request has declared: nothing outside of a session;
 /// `None` if the session is not one of ours.
-pub(super) fn declared(headers: &HeaderMap) -> Option<Declared> {
+pub(super) fn read_declared(headers: &HeaderMap) -> Option<Declared> {
     let Some(id) = id(headers) else {
         return Some(Declared::read(None, "", ""));
     };
@@ -56,7 +56,7 @@ pub(super) fn declared(headers: &HeaderMap) -> Option<Declared> {
 mod tests {
     use http::HeaderMap;
 
-    use super::{declared, id_for};
+    use super::{id_for, read_declared};
     use crate::message::Declared;
 
     fn check(capabilities: &str, expected: &str) {
@@ -64,7 +64,7 @@ mod tests {
             Declared { capabilities: capabilities.into(), client: "{\"name\":\"é\"}".into() };
         let mut headers = HeaderMap::new();
         headers.insert("mcp-session-id", id_for(&said).unwrap());
-        assert_eq!(declared(&headers).unwrap().capabilities, expected);
+        assert_eq!(read_declared(&headers).unwrap().capabilities, expected);
     }
 
     #[test]
@@ -73,8 +73,8 @@ mod tests {
         let long = format!(r#"{{"sampling":{{}},"experimental":{{"x":"{}"}}}}"#, "x".repeat(4000));
         check(&long, r#"{"sampling":{}}"#);
         let mut headers = HeaderMap::new();
-        assert!(declared(&headers).is_some());
+        assert!(read_declared(&headers).is_some());
         headers.insert("mcp-session-id", "of-another-server".parse().unwrap());
-        assert!(declared(&headers).is_none());
+        assert!(read_declared(&headers).is_none());
     }
 }

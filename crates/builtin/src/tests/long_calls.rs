@@ -1,4 +1,4 @@
-//! A server whose calls take long: over lines and over HTTP.
+//! A server with long calls, over stdio and over HTTP.
 
 use std::{
     sync::{

@@ -68,7 +68,7 @@ impl Leaving {
     pub(crate) async fn end(self) {
         if let Some(child) = self.0 {
             child.close();
-            let _ = tokio::time::timeout(PARTING, child.exited()).await;
+            let _ = tokio::time::timeout(PARTING, child.wait_exit()).await;
         }
     }
 }
@@ -183,7 +183,7 @@ impl Begun {
     async fn has_ended_at<T>(&self, asked: &Result<T, Trouble>) -> bool {
         match asked {
             Ok(_) | Err(Trouble::Late) => false,
-            Err(_) => tokio::time::timeout(LAST_WORDS, self.child.exited()).await.is_ok(),
+            Err(_) => tokio::time::timeout(LAST_WORDS, self.child.wait_exit()).await.is_ok(),
         }
     }
 
@@ -191,7 +191,7 @@ impl Begun {
     async fn blamed(self, trouble: Trouble, target: &Target, has_ended: bool) -> AskError {
         if has_ended {
             // What it wrote may still be in the pipe.
-            let _ = tokio::time::timeout(LAST_WORDS, self.overheard.closed()).await;
+            let _ = tokio::time::timeout(LAST_WORDS, self.overheard.wait_closed()).await;
         }
         Leaving(Some(self.child)).end().await;
         let stray = self.overheard.first_stray().filter(|_| !has_ended);

@@ -1,4 +1,4 @@
-//! Answers of streamable HTTP, made of what an old server says.
+//! Builds streamable HTTP answers from the messages of an HTTP+SSE server.
 
 use std::{
     sync::Arc,
@@ -10,7 +10,7 @@ use http::{Method, Response, StatusCode};
 use sluice_wire::{edit::quoted, rpc::Id};
 use tokio::sync::mpsc;
 
-use super::{session::Session, switchboard::Said};
+use super::{session::Session, switchboard::SseDelivery};
 use crate::{
     AnswerBody, BodyError, Pieces, SendError,
     answer::{empty, event_stream, json},
@@ -21,7 +21,7 @@ pub(super) struct Caller {
     pub(super) session: Arc<Session>,
     pub(super) id: Id,
     pub(super) order: u64,
-    pub(super) said: mpsc::Receiver<Said>,
+    pub(super) said: mpsc::Receiver<SseDelivery>,
 }
 
 impl Drop for Caller {
@@ -39,17 +39,17 @@ impl Caller {
 
     pub(super) fn begun_by(
         self,
-        first: Option<Said>,
+        first: Option<SseDelivery>,
     ) -> Result<(Response<AnswerBody>, bool), SendError> {
         match first {
-            Some(Said::Answer { text, is_failure }) => {
+            Some(SseDelivery::Answer { text, is_failure }) => {
                 Ok((json(StatusCode::OK, text), !is_failure))
             }
-            Some(Said::Besides(text)) => {
-                let first = Some(Said::Besides(text));
+            Some(SseDelivery::Besides(text)) => {
+                let first = Some(SseDelivery::Besides(text));
                 Ok((events(Events { first, caller: Source::Caller(self) }), true))
             }
-            Some(Said::Broken(why)) => Err(SendError::Lost(why)),
+            Some(SseDelivery::Broken(why)) => Err(SendError::Lost(why)),
             None => Err(SendError::Lost("the session ended".into())),
         }
     }
@@ -65,7 +65,7 @@ pub(super) fn listen(session: &Arc<Session>) -> Response<AnswerBody> {
 
 /// An event stream made of messages.
 struct Events {
-    first: Option<Said>,
+    first: Option<SseDelivery>,
     caller: Source,
 }
 
@@ -73,12 +73,12 @@ enum Source {
     /// Ends with the answer.
     Caller(Caller),
     /// Ends with the session.
-    Listener(mpsc::Receiver<Said>),
+    Listener(mpsc::Receiver<SseDelivery>),
     Over,
 }
 
 impl Events {
-    fn poll_said(&mut self, context: &mut Context<'_>) -> Poll<Option<Said>> {
+    fn poll_said(&mut self, context: &mut Context<'_>) -> Poll<Option<SseDelivery>> {
         if let Some(first) = self.first.take() {
             return Poll::Ready(Some(first));
         }
@@ -86,7 +86,7 @@ impl Events {
             Source::Caller(caller) => caller
                 .said
                 .poll_recv(context)
-                .map(|said| said.or_else(|| Some(Said::Broken("the session ended".into())))),
+                .map(|said| said.or_else(|| Some(SseDelivery::Broken("the session ended".into())))),
             Source::Listener(said) => said.poll_recv(context),
             Source::Over => Poll::Ready(None),
         }
@@ -95,7 +95,7 @@ impl Events {
     fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyError>>> {
         self.poll_said(context).map(|said| {
             let said = said?;
-            if matches!(said, Said::Answer { .. } | Said::Broken(_)) {
+            if matches!(said, SseDelivery::Answer { .. } | SseDelivery::Broken(_)) {
                 self.caller = Source::Over;
             }
             Some(said.into_event().map_err(BodyError))
@@ -105,7 +105,7 @@ impl Events {
 
 fn events(mut events: Events) -> Response<AnswerBody> {
     let body = Pieces::new(move |context| events.poll_event(context));
-    event_stream(AnswerBody::made(body))
+    event_stream(AnswerBody::from_body(body))
 }
 
 pub(super) fn failure(
@@ -123,7 +123,7 @@ pub(super) fn failure(
 }
 
 /// What an old server does not have: the modern era, and streams without a session.
-pub(super) fn refused(method: &Method) -> Response<AnswerBody> {
+pub(super) fn refuse_modern(method: &Method) -> Response<AnswerBody> {
     if method == Method::POST {
         let why = "this server speaks an older revision: initialize";
         return failure(StatusCode::BAD_REQUEST, None, -32601, why);

@@ -1,4 +1,4 @@
-//! Where messages for an old server go: the URL its stream begins with.
+//! The URL for messages, from the first event of an HTTP+SSE stream.
 
 use http::Uri;
 use url::Url;

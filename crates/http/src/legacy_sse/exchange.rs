@@ -1,4 +1,4 @@
-//! One message sent to an old server, up to where its answer begins.
+//! Sends one message to an HTTP+SSE server and waits for the start of its answer.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,7 +13,7 @@ use sluice_wire::{
 use super::{
     answer::{Caller, failure},
     session::Session,
-    switchboard::{Refused, Said, progress_token},
+    switchboard::{Refused, SseDelivery, progress_token},
 };
 use crate::{AnswerBody, HttpUpstream, SendError, answer::empty};
 
@@ -97,7 +97,7 @@ pub(super) async fn carry_out(
     let Outgoing { request, id, token, .. } = message;
     let (parts, body) = request.into_parts();
     let Some(id) = id else {
-        let posted = session.post(server, &parts.headers, body).await.map_err(lost)??;
+        let posted = session.post(server, &parts.headers, body).await.map_err(lost_message)??;
         let is_taken = posted.status().is_success();
         return Ok((if is_taken { empty(StatusCode::ACCEPTED) } else { posted }, is_taken));
     };
@@ -116,14 +116,14 @@ pub(super) async fn carry_out(
         biased;
         first = caller.said.recv() => first,
         posted = &mut posting => {
-            let posted = posted.map_err(lost)??;
+            let posted = posted.map_err(lost_message)??;
             if !posted.status().is_success() {
                 return Ok((posted, false));
             }
             return caller.answer().await;
         }
     };
-    if matches!(first, None | Some(Said::Broken(_)))
+    if matches!(first, None | Some(SseDelivery::Broken(_)))
         && let Ok(Ok(Ok(posted))) = tokio::time::timeout(LAST_WORD, posting).await
         && !posted.status().is_success()
     {
@@ -133,7 +133,7 @@ pub(super) async fn carry_out(
     caller.begun_by(first)
 }
 
-fn lost(_: tokio::task::JoinError) -> SendError {
+fn lost_message(_: tokio::task::JoinError) -> SendError {
     SendError::Lost("the message could not be sent".into())
 }
 

@@ -1,4 +1,4 @@
-//! One stream of an old server, and what is sent beside it.
+//! One session with an HTTP+SSE server: its event stream, and the messages posted to it.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 
 use super::{
     endpoint::endpoint,
-    switchboard::{Said, Switchboard},
+    switchboard::{SseDelivery, Switchboard},
 };
 use crate::{
     AnswerBody, HttpUpstream, SendError,
@@ -21,7 +21,7 @@ use crate::{
 /// Bytes of one message. What a client may be sent is bounded again, by settings.
 const MOST_MESSAGE: usize = 16 << 20;
 /// How long a server may take to say where messages go.
-const PATIENCE: Duration = Duration::from_secs(5);
+const ENDPOINT_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long it may take over a message that is sent to it.
 const POSTING: Duration = Duration::from_mins(1);
 /// A session that nobody has used for this long is closed.
@@ -69,7 +69,7 @@ impl Session {
         headers: &HeaderMap,
         is_passing: bool,
     ) -> Result<Session, OpenError> {
-        let opened = tokio::time::timeout(PATIENCE, opened(server, headers)).await;
+        let opened = tokio::time::timeout(ENDPOINT_TIMEOUT, open_stream(server, headers)).await;
         let late = |_| OpenError::Other("it does not say where messages go".into());
         let (named, incoming) = opened.map_err(late)??;
         let endpoint =
@@ -110,7 +110,7 @@ fn passing(headers: &HeaderMap) -> HeaderMap {
 }
 
 /// Asks for a stream, and reads it up to where messages go.
-async fn opened(
+async fn open_stream(
     server: &HttpUpstream,
     headers: &HeaderMap,
 ) -> Result<(String, Incoming), OpenError> {
@@ -178,14 +178,14 @@ async fn read(switchboard: Arc<Switchboard>, mut incoming: Incoming) {
             Ok(None) => break "the server ended its stream".to_owned(),
             Err(why) => break why,
         };
-        if let Err(why) = heard(&switchboard, events, &bounds).await {
+        if let Err(why) = deliver(&switchboard, events, &bounds).await {
             break why;
         }
     };
     switchboard.end(&why);
 }
 
-async fn heard(
+async fn deliver(
     switchboard: &Switchboard,
     events: Vec<Event>,
     bounds: &Bounds,
@@ -201,12 +201,12 @@ pub(super) fn event(text: &str) -> Bytes {
     Event::message(text).encode()
 }
 
-impl Said {
+impl SseDelivery {
     /// The message as the next event of an answer; an error if there is none.
     pub(super) fn into_event(self) -> Result<Bytes, String> {
         match self {
-            Said::Besides(text) | Said::Answer { text, .. } => Ok(event(&text)),
-            Said::Broken(why) => Err(why),
+            SseDelivery::Besides(text) | SseDelivery::Answer { text, .. } => Ok(event(&text)),
+            SseDelivery::Broken(why) => Err(why),
         }
     }
 }

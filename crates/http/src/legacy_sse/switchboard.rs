@@ -1,5 +1,5 @@
-//! Who hears what a server says on its one stream: the request it answers, a
-//! listener, or nobody yet.
+//! Routes the messages on a server's one stream: to the request that is answered, to a
+//! listener, or to a queue.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -27,7 +27,7 @@ const STALLED: Duration = Duration::from_secs(30);
 
 /// One message for somebody who waits.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Said {
+pub(super) enum SseDelivery {
     /// A notification or a request of the server.
     Besides(String),
     /// The answer, after which nothing comes.
@@ -59,7 +59,7 @@ pub(super) struct Switchboard {
 #[derive(Debug)]
 struct State {
     waiting: HashMap<Id, Waiting>,
-    listener: Option<mpsc::Sender<Said>>,
+    listener: Option<mpsc::Sender<SseDelivery>>,
     kept: VecDeque<String>,
     kept_bytes: usize,
     is_over: bool,
@@ -69,7 +69,7 @@ struct State {
 
 #[derive(Debug)]
 struct Waiting {
-    sender: mpsc::Sender<Said>,
+    sender: mpsc::Sender<SseDelivery>,
     /// What the server repeats in news of its progress, as JSON.
     token: Option<String>,
     /// Counts requests, so that the newest can be told.
@@ -100,7 +100,7 @@ impl Switchboard {
         &self,
         id: &Id,
         token: Option<String>,
-    ) -> Result<(u64, mpsc::Receiver<Said>), Refused> {
+    ) -> Result<(u64, mpsc::Receiver<SseDelivery>), Refused> {
         let mut state = self.state();
         if state.is_over {
             return Err(Refused::Over);
@@ -129,7 +129,7 @@ impl Switchboard {
     }
 
     /// Takes what nobody else waits for, in the place of whoever did before.
-    pub(super) fn listen(&self) -> Result<mpsc::Receiver<Said>, Refused> {
+    pub(super) fn listen(&self) -> Result<mpsc::Receiver<SseDelivery>, Refused> {
         let mut state = self.state();
         if state.is_over {
             return Err(Refused::Over);
@@ -137,7 +137,7 @@ impl Switchboard {
         let (sender, receiver) = mpsc::channel(MOST_KEPT + AHEAD);
         for text in std::mem::take(&mut state.kept) {
             // There is room for all that may be kept.
-            let _ = sender.try_send(Said::Besides(text));
+            let _ = sender.try_send(SseDelivery::Besides(text));
         }
         state.kept_bytes = 0;
         state.used = Instant::now();
@@ -164,7 +164,7 @@ impl Switchboard {
         state.kept.clear();
         state.waiting.drain().for_each(|(_, waiting)| {
             // Whoever has not read all that came before finds the end of the channel.
-            let _ = waiting.sender.try_send(Said::Broken(why.to_owned()));
+            let _ = waiting.sender.try_send(SseDelivery::Broken(why.to_owned()));
         });
     }
 
@@ -180,18 +180,20 @@ impl Switchboard {
             Err(error) => return Err(format!("an event is no JSON-RPC message: {error}")),
         };
         let (heard, said) = match message {
-            Message::Response { id, .. } => {
-                (self.answered(&id), Said::Answer { text: document.into_text(), is_failure: false })
-            }
-            Message::Failure { id: Some(id), .. } => {
-                (self.answered(&id), Said::Answer { text: document.into_text(), is_failure: true })
-            }
+            Message::Response { id, .. } => (
+                self.take_waiting(&id),
+                SseDelivery::Answer { text: document.into_text(), is_failure: false },
+            ),
+            Message::Failure { id: Some(id), .. } => (
+                self.take_waiting(&id),
+                SseDelivery::Answer { text: document.into_text(), is_failure: true },
+            ),
             // It does not say to what, so nobody can be told.
             Message::Failure { id: None, .. } => return Ok(()),
             Message::Request { .. } if self.is_passing => return Ok(()),
             Message::Request { .. } => {
                 let heard = self.besides(None, &document);
-                (heard, Said::Besides(document.into_text()))
+                (heard, SseDelivery::Besides(document.into_text()))
             }
             Message::Notification { method, params } => {
                 let token = params
@@ -199,7 +201,7 @@ impl Switchboard {
                     .and_then(|params| params.get("progressToken"))
                     .map(|token| token.raw().to_owned());
                 let heard = self.besides(token.as_deref(), &document);
-                (heard, Said::Besides(document.into_text()))
+                (heard, SseDelivery::Besides(document.into_text()))
             }
         };
         if let Some(sender) = heard {
@@ -208,7 +210,7 @@ impl Switchboard {
         Ok(())
     }
 
-    async fn hand_over(&self, sender: &mpsc::Sender<Said>, said: Said) {
+    async fn hand_over(&self, sender: &mpsc::Sender<SseDelivery>, said: SseDelivery) {
         if tokio::time::timeout(STALLED, sender.send(said)).await.is_err() {
             let mut state = self.state();
             state.waiting.retain(|_, waiting| !waiting.sender.same_channel(sender));
@@ -219,7 +221,7 @@ impl Switchboard {
     }
 
     /// Whoever waits for this answer, who then no longer does.
-    fn answered(&self, id: &Id) -> Option<mpsc::Sender<Said>> {
+    fn take_waiting(&self, id: &Id) -> Option<mpsc::Sender<SseDelivery>> {
         let mut state = self.state();
         state.used = Instant::now();
         state.waiting.remove(id).map(|waiting| waiting.sender)
@@ -228,7 +230,11 @@ impl Switchboard {
     /// Whoever is to hear what is no answer: the request whose progress it is, the
     /// only one that waits, the listener, or the newest request. If there is
     /// nobody, it is kept.
-    fn besides(&self, token: Option<&str>, document: &Document) -> Option<mpsc::Sender<Said>> {
+    fn besides(
+        &self,
+        token: Option<&str>,
+        document: &Document,
+    ) -> Option<mpsc::Sender<SseDelivery>> {
         let mut state = self.state();
         state.listener.take_if(|listener| listener.is_closed());
         let meant = token.and_then(|token| {

@@ -1,4 +1,4 @@
-//! Where the body of an HTTP/1.1 answer ends (RFC 9112, section 6).
+//! Body framing of HTTP/1.1 answers (RFC 9112, section 6).
 
 use bytes::{Buf as _, Bytes, BytesMut};
 use http::{HeaderMap, HeaderName, StatusCode, Version, header};
@@ -47,8 +47,8 @@ impl Framing {
         status: StatusCode,
         headers: &HeaderMap,
     ) -> Result<(Framing, bool), &'static str> {
-        let (codings, coding) = stated(headers, &header::TRANSFER_ENCODING);
-        let (lengths, length) = stated(headers, &header::CONTENT_LENGTH);
+        let (codings, coding) = read_repeated(headers, &header::TRANSFER_ENCODING);
+        let (lengths, length) = read_repeated(headers, &header::CONTENT_LENGTH);
         let is_plain = codings + lengths <= 1;
         if status == StatusCode::NO_CONTENT || status == StatusCode::NOT_MODIFIED {
             let is_empty = codings == 0 && (lengths == 0 || length == Some(b"0"));
@@ -74,7 +74,7 @@ impl Framing {
     }
 
     /// How much is left, if that is known.
-    pub(super) fn left(self) -> Option<u64> {
+    pub(super) fn remaining(self) -> Option<u64> {
         match self {
             Framing::Length(left) => Some(left),
             Framing::Ended => Some(0),
@@ -188,7 +188,7 @@ fn size(line: &[u8]) -> Option<u64> {
 }
 
 /// How often a header says something, and what, if that is always the same.
-fn stated<'h>(headers: &'h HeaderMap, name: &HeaderName) -> (usize, Option<&'h [u8]>) {
+fn read_repeated<'h>(headers: &'h HeaderMap, name: &HeaderName) -> (usize, Option<&'h [u8]>) {
     let mut said = headers
         .get_all(name)
         .iter()

@@ -1,8 +1,8 @@
-//! An HTTP/1.1 connection to a server: one request, then its answer.
+//! An HTTP/1.1 client connection: one request, then its answer.
 //!
-//! Our own, because a client made for tasks and channels takes twice as many
-//! instructions a call: here whoever sends the request polls the connection, and
-//! both buffers are used again.
+//! This is our own code, because a client built on tasks and channels needs twice as
+//! many instructions per call: here the sender of the request polls the connection, and
+//! both buffers are reused.
 
 use std::{
     future::poll_fn,
@@ -33,7 +33,7 @@ const SMALL: usize = 16 << 10;
 
 /// A connection, and what was read of it but not yet taken.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(super) struct BufferedStream {
     stream: Stream,
     read: BytesMut,
     /// How much is read at once.
@@ -59,9 +59,9 @@ enum Sending {
     Failed(String),
 }
 
-impl Line {
-    pub(super) fn new(stream: Stream) -> Line {
-        Line {
+impl BufferedStream {
+    pub(super) fn new(stream: Stream) -> BufferedStream {
+        BufferedStream {
             stream,
             read: BytesMut::new(),
             step: SOME,
@@ -184,7 +184,7 @@ impl Line {
                 Ok(Piece::Lacking) => {}
                 Err(why) => return Poll::Ready(Some(Err(why.to_owned()))),
             }
-            if framing.left().is_some_and(|left| left > SOME as u64) {
+            if framing.remaining().is_some_and(|left| left > SOME as u64) {
                 self.step = MANY;
             }
             match ready!(self.poll_read(context)) {

@@ -1,4 +1,4 @@
-//! Reading a stream of events as its bytes arrive.
+//! Incremental decoder of an event stream.
 
 use memchr::memchr2;
 

@@ -1,7 +1,7 @@
 //! Checks a tree against the tables of the grammar.
 //!
 //! Reports missing, unknown and duplicate keys and wrong types. The meaning of
-//! strings and numbers is checked by [`lower`](super::lower).
+//! strings and numbers is checked by `lower`.
 
 mod suggest;
 
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::decimal::{Decimal, LARGEST_EXPONENT};
 
-pub(crate) use suggest::{did_you_mean, nearest};
+pub use suggest::{did_you_mean, nearest};
 
 /// Reports everything about the tree that does not fit the language.
 pub(super) fn check(root: &Node, problems: &mut Problems) {
@@ -22,7 +22,7 @@ pub(super) fn check(root: &Node, problems: &mut Problems) {
 }
 
 /// Reports everything about the tree that does not fit `record`.
-pub(crate) fn check_as(record: &'static Record, root: &Node, problems: &mut Problems) {
+pub fn check_as(record: &'static Record, root: &Node, problems: &mut Problems) {
     let mut checker = Checker { problems };
     checker.repeated_keys(root);
     checker.numbers(root);

@@ -8,36 +8,41 @@ mod operators;
 pub(crate) use operators::{OPERATORS, Operator, Takes};
 
 /// A key of a record.
-pub(crate) struct Field {
-    pub(crate) name: &'static str,
-    pub(crate) of: Type,
-    pub(crate) required: bool,
-    pub(crate) doc: &'static str,
+#[derive(Debug)]
+pub struct Field {
+    pub name: &'static str,
+    pub of: Type,
+    pub required: bool,
+    pub doc: &'static str,
 }
 
 /// An object with fixed keys.
-pub(crate) struct Record {
+#[derive(Debug)]
+pub struct Record {
     /// What it is called in the JSON Schema.
-    pub(crate) name: &'static str,
-    pub(crate) doc: &'static str,
-    pub(crate) fields: &'static [Field],
+    pub name: &'static str,
+    pub doc: &'static str,
+    pub fields: &'static [Field],
 }
 
 /// One of a fixed set of words.
-pub(crate) struct Choice {
-    pub(crate) name: &'static str,
-    pub(crate) doc: &'static str,
+#[derive(Debug)]
+pub struct Choice {
+    pub name: &'static str,
+    pub doc: &'static str,
 }
 
 /// The format of a string. Lowering reports errors in a value; the pattern is
 /// for editors.
-pub(crate) struct TextForm {
-    pub(crate) pattern: &'static str,
-    pub(crate) example: &'static str,
+#[derive(Debug)]
+pub struct TextForm {
+    pub pattern: &'static str,
+    pub example: &'static str,
 }
 
 /// The type of a value.
-pub(crate) enum Type {
+#[derive(Debug)]
+pub enum Type {
     Text,
     Form(&'static TextForm),
     Boolean,
@@ -68,15 +73,15 @@ pub(crate) enum Type {
     Either(&'static [Type]),
 }
 
-pub(crate) const fn must(name: &'static str, of: Type, doc: &'static str) -> Field {
+pub const fn must(name: &'static str, of: Type, doc: &'static str) -> Field {
     Field { name, of, required: true, doc }
 }
 
-pub(crate) const fn may(name: &'static str, of: Type, doc: &'static str) -> Field {
+pub const fn may(name: &'static str, of: Type, doc: &'static str) -> Field {
     Field { name, of, required: false, doc }
 }
 
-pub(crate) const fn word(name: &'static str, doc: &'static str) -> Choice {
+pub const fn word(name: &'static str, doc: &'static str) -> Choice {
     Choice { name, doc }
 }
 

@@ -31,7 +31,7 @@ const MOST_ENTRIES: usize = 5_000;
 pub(super) fn lower(root: &Node, problems: &mut Problems) -> Policy {
     let mut lowering = Lowering {
         problems,
-        patterns: PatternBudget::new(),
+        patterns: PatternBudget::default(),
         counters: HashMap::new(),
         hide: Vec::new(),
     };

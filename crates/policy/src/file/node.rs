@@ -7,26 +7,26 @@ use sluice_wire::json::write_string;
 
 /// A range of bytes of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Span {
-    pub(crate) start: usize,
-    pub(crate) end: usize,
+pub struct Span {
+    pub start: usize,
+    pub end: usize,
 }
 
 impl Span {
-    pub(crate) fn at(offset: usize) -> Span {
+    pub fn at(offset: usize) -> Span {
         Span { start: offset, end: offset }
     }
 }
 
 /// One value.
 #[derive(Debug, Clone)]
-pub(crate) struct Node {
-    pub(crate) span: Span,
-    pub(crate) content: Content,
+pub struct Node {
+    pub span: Span,
+    pub content: Content,
 }
 
 #[derive(Debug, Clone)]
-pub(crate) enum Content {
+pub enum Content {
     /// A value whose error was already reported; it is not reported again.
     Reported,
     Null,
@@ -40,15 +40,15 @@ pub(crate) enum Content {
 
 /// One key of an object with its value.
 #[derive(Debug, Clone)]
-pub(crate) struct Member {
-    pub(crate) key: Box<str>,
-    pub(crate) key_span: Span,
-    pub(crate) value: Node,
+pub struct Member {
+    pub key: Box<str>,
+    pub key_span: Span,
+    pub value: Node,
 }
 
 impl Node {
     /// The type's name in error messages.
-    pub(crate) fn kind(&self) -> &'static str {
+    pub fn kind(&self) -> &'static str {
         match &self.content {
             Content::Reported => "nothing usable",
             Content::Null => "null",
@@ -60,21 +60,21 @@ impl Node {
         }
     }
 
-    pub(crate) fn as_str(&self) -> Option<&str> {
+    pub fn as_str(&self) -> Option<&str> {
         match &self.content {
             Content::String(text) => Some(text),
             _ => None,
         }
     }
 
-    pub(crate) fn as_bool(&self) -> Option<bool> {
+    pub fn as_bool(&self) -> Option<bool> {
         match self.content {
             Content::Bool(truth) => Some(truth),
             _ => None,
         }
     }
 
-    pub(crate) fn as_number(&self) -> Option<&str> {
+    pub fn as_number(&self) -> Option<&str> {
         match &self.content {
             Content::Number(text) => Some(text),
             _ => None,
@@ -82,12 +82,12 @@ impl Node {
     }
 
     /// A whole number written as plain digits.
-    pub(crate) fn as_whole(&self) -> Option<u64> {
+    pub fn as_whole(&self) -> Option<u64> {
         self.as_number()?.parse().ok()
     }
 
     /// The elements, if it is a list; none otherwise.
-    pub(crate) fn items(&self) -> &[Node] {
+    pub fn items(&self) -> &[Node] {
         match &self.content {
             Content::List(items) => items,
             _ => &[],
@@ -95,7 +95,7 @@ impl Node {
     }
 
     /// The members, if it is an object; none otherwise.
-    pub(crate) fn members(&self) -> &[Member] {
+    pub fn members(&self) -> &[Member] {
         match &self.content {
             Content::Object(members) => members,
             _ => &[],
@@ -103,12 +103,12 @@ impl Node {
     }
 
     /// The first member of that name.
-    pub(crate) fn get(&self, key: &str) -> Option<&Node> {
+    pub fn get(&self, key: &str) -> Option<&Node> {
         self.members().iter().find(|member| &*member.key == key).map(|member| &member.value)
     }
 
     /// The same tree in the form the schema library takes.
-    pub(crate) fn to_serde(&self) -> Json {
+    pub fn to_serde(&self) -> Json {
         match &self.content {
             Content::Reported | Content::Null => Json::Null,
             Content::Bool(truth) => Json::Bool(*truth),

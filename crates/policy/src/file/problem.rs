@@ -22,25 +22,25 @@ pub struct Problem {
 
 /// Problems as they are found.
 #[derive(Debug, Default)]
-pub(crate) struct Problems {
+pub struct Problems {
     found: Vec<(Span, String, Option<String>)>,
 }
 
 impl Problems {
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.found.is_empty()
     }
 
-    pub(crate) fn add(&mut self, span: Span, message: String) {
+    pub fn add(&mut self, span: Span, message: String) {
         self.found.push((span, message, None));
     }
 
-    pub(crate) fn add_with_hint(&mut self, span: Span, message: String, hint: String) {
+    pub fn add_with_hint(&mut self, span: Span, message: String, hint: String) {
         self.found.push((span, message, Some(hint)));
     }
 
     /// The problems in order of place, with lines and columns.
-    pub(crate) fn placed_in(mut self, text: &[u8]) -> Vec<Problem> {
+    pub fn placed_in(mut self, text: &[u8]) -> Vec<Problem> {
         self.found.sort_by_key(|(span, ..)| span.start);
         // One walk over the text, however many problems there are.
         let mut place = Position::START;
@@ -64,7 +64,7 @@ impl Problem {
 }
 
 /// Line and column, both from 1, of a byte offset.
-pub(crate) fn place(text: &[u8], offset: usize) -> (usize, usize) {
+pub fn place(text: &[u8], offset: usize) -> (usize, usize) {
     let mut place = Position::START;
     place.advance(text, offset);
     (place.line, place.column)

@@ -9,11 +9,11 @@ pub(crate) const MOST_COMPILED: usize = 10 << 20;
 
 /// A compiled pattern.
 #[derive(Debug)]
-pub(crate) struct TextPattern(Regex);
+pub struct TextPattern(Regex);
 
 /// Why a pattern was not compiled.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum TextPatternError {
+pub enum TextPatternError {
     #[error("regex source is longer than 4 KiB")]
     LongSource,
     #[error("compiled regexes of this policy take more than 10 MiB in all")]
@@ -29,15 +29,17 @@ pub(crate) enum TextPatternError {
 
 /// How much memory the patterns of one policy may still take.
 #[derive(Debug)]
-pub(crate) struct PatternBudget {
+pub struct PatternBudget {
     left: usize,
 }
 
-impl PatternBudget {
-    pub(crate) fn new() -> PatternBudget {
+impl Default for PatternBudget {
+    fn default() -> PatternBudget {
         PatternBudget { left: MOST_COMPILED }
     }
+}
 
+impl PatternBudget {
     /// Whether nothing more fits, which has been reported then.
     pub(crate) fn is_spent(&self) -> bool {
         self.left == 0
@@ -51,7 +53,7 @@ impl PatternBudget {
     }
 
     /// Compiles `source` and takes its size off the budget.
-    pub(crate) fn compile(&mut self, source: &str) -> Result<TextPattern, TextPatternError> {
+    pub fn compile(&mut self, source: &str) -> Result<TextPattern, TextPatternError> {
         if source.len() > LONGEST_SOURCE {
             return Err(TextPatternError::LongSource);
         }
@@ -104,7 +106,7 @@ mod tests {
 
     #[test]
     fn a_dollar_is_the_very_end() {
-        let pattern = PatternBudget::new().compile("^ab$").unwrap();
+        let pattern = PatternBudget::default().compile("^ab$").unwrap();
         assert!(pattern.occurs_in("ab"));
         assert!(!pattern.occurs_in("ab\n"));
         assert!(!pattern.occurs_in("xab"));
@@ -113,20 +115,20 @@ mod tests {
     #[test]
     fn look_around_and_back_references_are_refused() {
         for source in ["(?=a)", "(?<!a)b", r"(a)\1"] {
-            let error = PatternBudget::new().compile(source).unwrap_err();
+            let error = PatternBudget::default().compile(source).unwrap_err();
             assert_eq!(error, TextPatternError::NotLinear, "{source}");
         }
-        let error = PatternBudget::new().compile("a(b").unwrap_err();
+        let error = PatternBudget::default().compile("a(b").unwrap_err();
         assert_eq!(error, TextPatternError::Syntax("unclosed group".into()));
     }
 
     #[test]
     fn memory_is_counted_over_all_patterns() {
-        let mut budget = PatternBudget::new();
+        let mut budget = PatternBudget::default();
         let mut many = std::iter::repeat_with(|| budget.compile(r"\w{200}")).take(1000);
         assert_eq!(many.find_map(Result::err), Some(TextPatternError::TooLarge));
         let long = "a".repeat(5000);
-        let error = PatternBudget::new().compile(&long).unwrap_err();
+        let error = PatternBudget::default().compile(&long).unwrap_err();
         assert_eq!(error, TextPatternError::LongSource);
     }
 }

@@ -6,7 +6,6 @@ mod callers;
 mod cases;
 mod docs;
 mod generate;
-mod imports;
 mod laws;
 mod oracle;
 mod oracle_page;

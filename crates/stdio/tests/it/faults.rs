@@ -1,5 +1,4 @@
-//! Children that do what they should not: whoever asked has an error, and
-//! nobody else has anything.
+//! Misbehaving children: the caller gets an error, and other callers are not affected.
 
 use sluice_http::SendError;
 use sluice_stdio::Instances;

@@ -1,4 +1,4 @@
-//! Children that do not answer any more, and children that are only slow.
+//! Children that no longer answer, and children that are only slow.
 
 use std::time::Duration;
 

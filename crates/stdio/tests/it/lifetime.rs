@@ -1,4 +1,4 @@
-//! How children begin and end: their environment, and that nothing is left.
+//! Start and end of children: their environment, and that no process is left behind.
 
 use sluice_stdio::Instances;
 use sluice_upstream::Upstream;

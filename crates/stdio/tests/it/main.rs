@@ -1,4 +1,4 @@
-//! Servers that are real processes, spoken to as the gateway does.
+//! Real server processes, used as the gateway uses them.
 
 #![cfg(test)]
 

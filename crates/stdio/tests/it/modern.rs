@@ -1,4 +1,4 @@
-//! Children of the modern era, and finding out which era a child speaks.
+//! Modern children, and detecting the era of a child.
 
 use http::HeaderMap;
 use sluice_stdio::Instances;

@@ -1,4 +1,4 @@
-//! The one child of one client, which the gateway asks for its tools as well.
+//! The single child of a single client, whose tools the gateway lists as well.
 
 use std::time::Duration;
 

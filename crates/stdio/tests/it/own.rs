@@ -1,4 +1,4 @@
-//! A child for each session.
+//! One child per session.
 
 use sluice_stdio::Instances;
 

@@ -1,4 +1,4 @@
-//! One child for all: who asks is kept apart.
+//! One child shared by all clients, whose requests are kept apart.
 
 use sluice_stdio::Instances;
 

@@ -1,4 +1,4 @@
-//! How a conversation begins: finding out which era the server speaks.
+//! The handshake: detects the era that the server supports.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Lists that come in pages.
+//! Lists in pages.
 
 use sluice_wire::{
     edit::quoted,

@@ -13,7 +13,7 @@ use sluice_builtin::{Builtin, Call, Calling, Endpoint, Identity, UnknownTool};
 use sluice_upstream::Upstream;
 use sluice_wire::json::{Bounds, Document};
 
-use super::{Ear, PATIENCE, Session, Side};
+use super::{Ear, PICKUP_TIMEOUT, Session, Side};
 use crate::{Link, eras::Eras, message::Declared};
 
 /// A server without tools.
@@ -72,7 +72,7 @@ async fn a_request_that_was_taken_back_is_refused_in_time() {
     let mut ear = Side::listen(&session, true, None);
     hand_and_take_back(&session, &mut ear, question(1)).await;
     assert_eq!(session.side.waiting(), 1);
-    tokio::time::sleep(PATIENCE + Duration::from_secs(1)).await;
+    tokio::time::sleep(PICKUP_TIMEOUT + Duration::from_secs(1)).await;
     assert_eq!(session.side.waiting(), 0);
 }
 
@@ -89,15 +89,15 @@ async fn a_request_that_was_taken_back_does_not_wait_for_a_later_one() {
         })
         .await;
         assert!(Side::offer(&session, question(1)));
-        tokio::time::sleep(PATIENCE / 2).await;
+        tokio::time::sleep(PICKUP_TIMEOUT / 2).await;
         assert!(Side::offer(&session, question(2)));
         // The task that refuses late requests begins to wait for the second one.
         tokio::time::sleep(Duration::from_secs(1)).await;
         assert_eq!(session.side.waiting(), 1);
     }
     assert_eq!(session.side.waiting(), 2);
-    tokio::time::sleep(PATIENCE / 2).await;
+    tokio::time::sleep(PICKUP_TIMEOUT / 2).await;
     assert_eq!(session.side.waiting(), 1, "the first was refused");
-    tokio::time::sleep(PATIENCE / 2).await;
+    tokio::time::sleep(PICKUP_TIMEOUT / 2).await;
     assert_eq!(session.side.waiting(), 0);
 }

@@ -2,7 +2,8 @@
 
 use clap::Args;
 use serde::Serialize;
-use sluice_policy::{Format, Note, import, load};
+use sluice_policy::{Format, load};
+use sluice_policy_import::{Note, import};
 
 use super::refused;
 use crate::input::read_source;

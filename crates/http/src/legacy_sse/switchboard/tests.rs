@@ -3,7 +3,7 @@
 use sluice_wire::{json::Bounds, rpc::Id};
 use tokio::sync::mpsc::Receiver;
 
-use super::{MOST_KEPT, MOST_WAITING, Refused, Said, Switchboard};
+use super::{MOST_KEPT, MOST_WAITING, Refused, SseDelivery, Switchboard};
 
 fn id(number: u32) -> Id {
     Id::Integer(number.to_string())
@@ -13,10 +13,10 @@ async fn say(switchboard: &Switchboard, text: &str) {
     switchboard.take(text.to_owned(), &Bounds::default()).await.unwrap();
 }
 
-fn heard(said: &mut Receiver<Said>) -> Option<String> {
+fn heard(said: &mut Receiver<SseDelivery>) -> Option<String> {
     match said.try_recv().ok()? {
-        Said::Besides(text) | Said::Answer { text, .. } => Some(text),
-        Said::Broken(why) => Some(format!("broken: {why}")),
+        SseDelivery::Besides(text) | SseDelivery::Answer { text, .. } => Some(text),
+        SseDelivery::Broken(why) => Some(format!("broken: {why}")),
     }
 }
 

@@ -1,7 +1,7 @@
 //! "Did you mean" suggestions for misspelt words.
 
 /// The nearest of `names` to `word`, if any is near enough to be meant.
-pub(crate) fn nearest<'n>(word: &str, names: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
+pub fn nearest<'n>(word: &str, names: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
     // Nobody misspells a short word as a long one, and comparing takes time.
     if word.len() > 64 {
         return None;
@@ -23,7 +23,7 @@ pub(crate) fn nearest<'n>(word: &str, names: impl IntoIterator<Item = &'n str>) 
         .map(|(_, name)| name)
 }
 
-pub(crate) fn did_you_mean(name: Option<&str>) -> Option<String> {
+pub fn did_you_mean(name: Option<&str>) -> Option<String> {
     name.map(|name| format!("did you mean `{name}`?"))
 }
 

@@ -4,12 +4,13 @@
 //! problems. Run with `UPDATE_GOLDENS=1` to write those files anew, and read the
 //! difference.
 
+#![cfg(test)]
+
 use std::{collections::HashMap, env, fs, path::Path};
 
 use serde_json::{Value, json};
-use sluice_policy::{
-    Amount, Call, Decision, Facts, Format, Limit, Policy, Timestamp, import, judge, load,
-};
+use sluice_policy::{Amount, Call, Decision, Facts, Format, Limit, Policy, Timestamp, judge, load};
+use sluice_policy_import::import;
 use sluice_wire::json::{Bounds, Document};
 
 /// Fewer files than this means that some were lost, not that all is well.

@@ -1,8 +1,7 @@
 //! Notes: what an imported policy does not say as the older one did.
 
 use serde::Serialize;
-
-use crate::file::{node::Span, problem::place};
+use sluice_policy::file::{node::Span, problem::place};
 
 /// Something that has no exact equivalent, or that means something a little different now.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

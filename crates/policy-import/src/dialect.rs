@@ -4,9 +4,9 @@
 //! that holds one rule's worth of keys itself. What values mean is left to the
 //! modules that translate them.
 
-use crate::{
+use sluice_policy::{
+    LONGEST_WINDOW,
     file::grammar::{Choice, Record, TextForm, Type, may, must, word},
-    time::LONGEST_WINDOW,
 };
 
 /// Keys of the flat shape of a tool's entry.

@@ -3,7 +3,7 @@
 //! The older reader took a null for a key that is not there, and knew spellings
 //! of numbers that YAML 1.2 does not have. Nulls go; such spellings are reported.
 
-use crate::file::{
+use sluice_policy::file::{
     node::{Content, Member, Node},
     problem::Problems,
 };

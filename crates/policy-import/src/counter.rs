@@ -6,12 +6,13 @@
 
 use std::collections::BTreeSet;
 
-use super::{bound::Below, dialect::WINDOWS, is_pattern, list, text, tools};
-use crate::file::{
+use sluice_policy::file::{
     check::{did_you_mean, nearest},
     node::Node,
     problem::Problems,
 };
+
+use super::{bound::Below, dialect::WINDOWS, is_pattern, list, text, tools};
 
 /// One counter.
 #[derive(Debug, Clone)]

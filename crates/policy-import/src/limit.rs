@@ -1,6 +1,10 @@
 //! Conditions on counters as limits, where a limit can say the same.
 
 use serde_json::{Value as Json, json};
+use sluice_policy::{
+    ArgPath,
+    file::node::{Node, Span},
+};
 
 use super::{
     Import,
@@ -8,10 +12,6 @@ use super::{
     counter::{Counter, Counts, Increment, limiting},
     entry::{OldRule, object_of},
     text,
-};
-use crate::{
-    file::node::{Node, Span},
-    path::ArgPath,
 };
 
 /// The older proxy had no grants: whoever called through it raised the same

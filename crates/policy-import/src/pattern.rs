@@ -183,13 +183,14 @@ fn ascii(letter: char) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use sluice_policy::PatternBudget;
+
     use super::translate;
-    use crate::operator::PatternBudget;
 
     fn check(source: &str, expected: &str) {
         let translated = translate(source);
         assert_eq!(translated, expected, "{source}");
-        assert!(PatternBudget::new().compile(&translated).is_ok(), "{source} as {translated}");
+        assert!(PatternBudget::default().compile(&translated).is_ok(), "{source} as {translated}");
     }
 
     #[test]

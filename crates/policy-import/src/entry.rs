@@ -4,6 +4,7 @@
 //! arguments and to [`limit`](super::limit) for counters.
 
 use serde_json::{Map, Value as Json};
+use sluice_policy::file::node::Node;
 
 use super::{
     Import,
@@ -11,7 +12,6 @@ use super::{
     limit::{Effect, limit, seconds_limit},
     list, text,
 };
-use crate::file::node::Node;
 
 const NAMES: &str = "rule names are not kept: a decision names its rule by place, such as \
                      `/tools/<tool>/limits/<counter>`";

@@ -7,7 +7,7 @@
 //! sum, so the second look carries over as it is, and the first one does where
 //! the amount is known beforehand.
 
-use crate::decimal::Decimal;
+use sluice_policy::Decimal;
 
 /// The two operators that bound a counter from above.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,14 +1,14 @@
 //! Policies of the older dialect: `rules:` under each tool, made into ours.
 //!
 //! [`import`] reads the text, compares it with the dialect's own tables
-//! ([`dialect`]) and writes a policy that allows and denies the same calls.
+//! (`dialect`) and writes a policy that allows and denies the same calls.
 //! Where that cannot be, or where something means a little more or less than it
-//! did, a [`Note`] says so. What the result means is left to [`load`](crate::load): nothing
+//! did, a [`Note`] says so. What the result means is left to [`load`]: nothing
 //! is handed out that it would refuse.
 //!
-//! The dialect's counters are gathered first ([`counter`]), because a condition
+//! The dialect's counters are gathered first (`counter`), because a condition
 //! may read one that another rule declares; then each tool becomes an entry
-//! ([`entry`], [`condition`], [`limit`]).
+//! (`entry`, `condition`, `limit`).
 
 mod bound;
 mod condition;
@@ -21,17 +21,15 @@ mod pattern;
 mod tidy;
 
 use serde_json::{Map, Value as Json, json};
-
-use crate::{
-    Format,
+use sluice_policy::{
+    Format, PatternBudget, Problem, ServerRequest,
     file::{
         self,
         check::check_as,
         node::{Node, Span},
-        problem::{Problem, Problems},
+        problem::Problems,
     },
-    operator::PatternBudget,
-    policy::ServerRequest,
+    load,
 };
 
 use counter::Counters;
@@ -70,7 +68,7 @@ pub fn import(text: &[u8]) -> Result<Imported, Vec<Problem>> {
 
 /// Only a bound of the language, such as its longest text, can be in the way.
 fn loads(policy: &str) -> Result<(), Vec<Problem>> {
-    let Err(problems) = file::load(policy.as_bytes(), Format::Json) else { return Ok(()) };
+    let Err(problems) = load(policy.as_bytes(), Format::Json) else { return Ok(()) };
     let because = |problem: Problem| {
         let message = format!("the policy this becomes would not load: {}", problem.message);
         Problem::at(b"", 0, message)
@@ -88,7 +86,7 @@ struct Import<'i> {
 
 fn policy(root: &Node, problems: &mut Problems, notes: &mut Notes) -> Json {
     let counters = Counters::gather(root, problems);
-    let mut import = Import { problems, notes, counters, patterns: PatternBudget::new() };
+    let mut import = Import { problems, notes, counters, patterns: PatternBudget::default() };
     import.version(root);
     let mut policy = Map::new();
     policy.insert("version".into(), json!("1"));

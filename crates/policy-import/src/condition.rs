@@ -6,13 +6,12 @@
 //! denies what is not of the value's type.
 
 use serde_json::{Value as Json, json};
+use sluice_policy::{
+    ArgPath, Decimal,
+    file::node::{Content, Node, Span},
+};
 
 use super::{Import, entry::object_of, pattern, text};
-use crate::{
-    decimal::Decimal,
-    file::node::{Content, Node, Span},
-    path::ArgPath,
-};
 
 /// Digits that a number of the older proxy could hold for certain.
 const CERTAIN_DIGITS: usize = 15;
