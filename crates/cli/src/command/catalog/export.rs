@@ -11,10 +11,10 @@ use serde_json::json;
 use sluice_catalog::Catalog;
 
 use super::site::{self, Written};
-use crate::output::{Done, FAINT, GOOD, counted, print_json, remark, visible};
+use crate::output::{Done, FAINT, GOOD, count_noun, print_json, remark, visible};
 
 #[derive(Debug, Args)]
-pub(crate) struct Export {
+pub(crate) struct ExportSite {
     /// Write web pages to this folder, which must be new, empty, or written by this command
     #[arg(long, value_name = "DIR", required = true)]
     html: PathBuf,
@@ -26,7 +26,7 @@ pub(crate) struct Export {
     json: bool,
 }
 
-impl Export {
+impl ExportSite {
     pub(crate) fn run(&self, catalog: &Catalog) -> anyhow::Result<Done> {
         let only = self.server.as_deref().map(|name| {
             let missing = || anyhow!("there is no server `{name}` in the catalogue\nhint: `sluice catalog search` finds servers by words");
@@ -55,7 +55,7 @@ impl Export {
             let Written { servers, tools } = written;
             print_json(&json!({ "index": index, "servers": servers, "tools": tools }))?;
         } else {
-            let pages = counted(written.servers + written.tools, "page");
+            let pages = count_noun(written.servers + written.tools, "page");
             let place = visible(&index);
             remark(&format!("{GOOD}ok{GOOD:#}: {pages}, to begin with {place}\n"))?;
         }
@@ -64,6 +64,6 @@ impl Export {
 }
 
 fn progress(percent: u64, so_far: Written) -> String {
-    let tools = counted(so_far.tools, "tool");
+    let tools = count_noun(so_far.tools, "tool");
     format!("\r{FAINT}{percent:>3} %  {tools}{FAINT:#}\u{1b}[K")
 }

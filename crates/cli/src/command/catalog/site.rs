@@ -78,7 +78,7 @@ pub(crate) fn write(
         let Some(last) = servers.last() else { break };
         after.clone_from(&last.slug);
         for server in &servers {
-            let tools = paged(catalog.tools(server)?);
+            let tools = assign_slugs(catalog.tools(server)?);
             site.write_server(server, &tools)?;
             index.add(server, &tools);
             written.servers += 1;
@@ -118,7 +118,7 @@ impl Site<'_> {
     }
 }
 
-fn paged(tools: Vec<Tool>) -> Vec<Paged> {
+fn assign_slugs(tools: Vec<Tool>) -> Vec<Paged> {
     let mut slugs = Slugs::default();
     tools.into_iter().map(|tool| Paged { slug: slugs.take(&tool.name), tool }).collect()
 }

@@ -31,7 +31,7 @@ impl Folder {
     /// Takes an empty folder, a new one, or one that was made here before, which
     /// is emptied of what was made.
     pub(super) fn prepare(path: PathBuf) -> Result<Folder, FolderError> {
-        match used(&path) {
+        match use_folder(&path) {
             Ok(()) => Ok(Folder(path)),
             Err(Unfit::Occupied) => Err(FolderError::Occupied(path)),
             Err(Unfit::NoFolder) => Err(FolderError::NoFolder(path)),
@@ -62,7 +62,7 @@ impl From<io::Error> for Unfit {
     }
 }
 
-fn used(path: &Path) -> Result<(), Unfit> {
+fn use_folder(path: &Path) -> Result<(), Unfit> {
     match fs::metadata(path) {
         Ok(metadata) if !metadata.is_dir() => return Err(Unfit::NoFolder),
         Ok(_) => {}
@@ -72,9 +72,9 @@ fn used(path: &Path) -> Result<(), Unfit> {
     let marker = path.join(MARKER);
     if marker.is_file() {
         for file in FILES {
-            gone(fs::remove_file(path.join(file)))?;
+            ignore_missing(fs::remove_file(path.join(file)))?;
         }
-        return Ok(gone(fs::remove_dir_all(path.join("servers")))?);
+        return Ok(ignore_missing(fs::remove_dir_all(path.join("servers")))?);
     }
     if fs::read_dir(path)?.next().is_some() {
         return Err(Unfit::Occupied);
@@ -83,7 +83,7 @@ fn used(path: &Path) -> Result<(), Unfit> {
 }
 
 /// What is not there need not be removed.
-fn gone(removed: io::Result<()>) -> io::Result<()> {
+fn ignore_missing(removed: io::Result<()>) -> io::Result<()> {
     match removed {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         other => other,

@@ -7,7 +7,7 @@ use sluice_classify::{Category, Risk, SignalKind};
 use sluice_policy::suggest_policy;
 
 use super::{Paged, html::Html};
-use crate::output::counted;
+use crate::output::count_noun;
 
 /// Entries of a recommended policy that are shown on the page.
 const MOST_ENTRIES: usize = 200;
@@ -51,7 +51,7 @@ fn head(html: &mut Html, server: &Server) {
     if let Some(worst) = server.worst() {
         html.raw("<p class=\"level\">").badge(worst);
         let (risk, tools) = (Risk::from(worst), server.tools().unwrap_or_default());
-        let tools = counted(tools, "tool");
+        let tools = count_noun(tools, "tool");
         html.text(&format!(" {risk} risk: the worst of {tools}")).raw("</p>\n");
     }
     html.raw("<p class=\"from\">From <code>").text(&server.source).raw("</code>");
@@ -80,8 +80,8 @@ fn head(html: &mut Html, server: &Server) {
 fn policy(html: &mut Html, tools: &[Paged]) {
     let shown = tools.iter().take(MOST_ENTRIES);
     html.heading("Recommended policy")
-        .list(suggest_policy(tools.iter().map(|one| known::seen(&one.tool))).effect);
-    let text = suggest_policy(shown.map(|one| known::seen(&one.tool))).policy;
+        .list(suggest_policy(tools.iter().map(|one| known::to_tool_seen(&one.tool))).effect);
+    let text = suggest_policy(shown.map(|one| known::to_tool_seen(&one.tool))).policy;
     html.raw("<details>\n<summary>As a file</summary>\n<pre><code>");
     for line in text.lines() {
         html.text(line).raw("\n");

@@ -1,6 +1,6 @@
 //! The page of a tool.
 
-use sluice_admin::known::seen;
+use sluice_admin::known::to_tool_seen;
 use sluice_catalog::{Evidence, Evident, Hit, Server, Tool, abilities, reasons_for_policy};
 use sluice_policy::suggest_entry;
 
@@ -36,14 +36,14 @@ pub(super) fn page(
         html.raw("<li>").link(&format!("attacks.html#{}", attack.id), &attack.title).raw("</li>\n");
     }
     html.raw("</ul>\n");
-    let suggested = suggest_entry(seen(tool));
+    let suggested = suggest_entry(to_tool_seen(tool));
     html.heading("Recommended policy").element("p", suggested.effect).raw("<pre><code>");
     let entry = serde_json::json!({ tool.name.as_str(): suggested.entry });
     for line in format!("{entry:#}").lines() {
         html.text(line).raw("\n");
     }
     html.raw("</code></pre>\n");
-    related(&mut html, server, paged, siblings, elsewhere);
+    write_related(&mut html, server, paged, siblings, elsewhere);
     html.end()
 }
 
@@ -85,7 +85,13 @@ fn points(html: &mut Html, seen: &[&Evidence]) {
     html.raw("</ul>\n");
 }
 
-fn related(html: &mut Html, server: &Server, paged: &Paged, siblings: &[Paged], elsewhere: &[Hit]) {
+fn write_related(
+    html: &mut Html,
+    server: &Server,
+    paged: &Paged,
+    siblings: &[Paged],
+    elsewhere: &[Hit],
+) {
     let others = siblings.iter().filter(|other| other.slug != paged.slug).take(MOST_SIBLINGS);
     let others: Vec<&Paged> = others.collect();
     if others.is_empty() && elsewhere.is_empty() {
