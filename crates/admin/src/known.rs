@@ -228,7 +228,7 @@ impl KnownServerPage {
     /// All that is known of a server.
     pub fn read(catalog: &Catalog, server: &Server) -> Result<KnownServerPage, CatalogError> {
         let tools = catalog.tools(server)?;
-        let suggested = suggest_policy(tools.iter().map(seen));
+        let suggested = suggest_policy(tools.iter().map(to_tool_seen));
         Ok(KnownServerPage {
             server: server.into(),
             tool_list: tools.iter().map(KnownTool::from).collect(),
@@ -245,7 +245,7 @@ impl KnownToolPage {
         server: &Server,
         tool: &Tool,
     ) -> Result<KnownToolPage, CatalogError> {
-        let suggested = suggest_entry(seen(tool));
+        let suggested = suggest_entry(to_tool_seen(tool));
         let related = catalog.related_tools(server, tool)?;
         Ok(KnownToolPage {
             server: server.name.clone(),
@@ -265,7 +265,7 @@ impl KnownToolPage {
 }
 
 /// A tool as a suggestion takes it.
-pub fn seen(tool: &Tool) -> ToolSeen<'_> {
+pub fn to_tool_seen(tool: &Tool) -> ToolSeen<'_> {
     let has_findings = tool.traits.findings.total() > 0;
     ToolSeen { name: &tool.name, category: tool.traits.category, has_findings }
 }

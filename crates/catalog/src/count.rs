@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 /// `1 tool`, `2 tools`.
-pub fn format_count(number: impl Display + Copy, noun: &str) -> String {
+pub fn count_noun(number: impl Display + Copy, noun: &str) -> String {
     let number = thousands(number);
     let plural = if number == "1" { "" } else { "s" };
     format!("{number} {noun}{plural}")
@@ -24,15 +24,15 @@ pub fn thousands(number: impl Display + Copy) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{format_count, thousands};
+    use super::{count_noun, thousands};
 
     #[test]
     fn numbers_are_written_as_people_do() {
         assert_eq!(thousands(0), "0");
         assert_eq!(thousands(999), "999");
         assert_eq!(thousands(1_234_567), "1,234,567");
-        assert_eq!(format_count(0, "tool"), "0 tools");
-        assert_eq!(format_count(1, "tool"), "1 tool");
-        assert_eq!(format_count(22_729, "tool"), "22,729 tools");
+        assert_eq!(count_noun(0, "tool"), "0 tools");
+        assert_eq!(count_noun(1, "tool"), "1 tool");
+        assert_eq!(count_noun(22_729, "tool"), "22,729 tools");
     }
 }

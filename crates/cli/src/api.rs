@@ -170,10 +170,10 @@ impl Gateway {
 
     async fn send(&self, question: Question<'_>) -> anyhow::Result<Response<AnswerBody>> {
         let answer = match &self.source {
-            Source::Running(running) => asked(running, question).await?,
+            Source::Running(running) => ask_running(running, question).await?,
             Source::Resting(resting) => {
                 let url = address(resting::URL, &question)?;
-                resting.answer(made(question, Request::get(url.as_str()))?).await
+                resting.answer(build_request(question, Request::get(url.as_str()))?).await
             }
         };
         let status = answer.status();
@@ -181,23 +181,26 @@ impl Gateway {
             return Ok(answer);
         }
         let text = answer.into_body().collect().await.map(http_body_util::Collected::to_bytes);
-        Err(refused(status, &text.unwrap_or_default()))
+        Err(api_error(status, &text.unwrap_or_default()))
     }
 }
 
 /// Asks a running gateway.
-async fn asked(running: &Running, question: Question<'_>) -> anyhow::Result<Response<AnswerBody>> {
+async fn ask_running(
+    running: &Running,
+    question: Question<'_>,
+) -> anyhow::Result<Response<AnswerBody>> {
     let url = address(&running.url, &question)?;
     let mut token = HeaderValue::from_str(&format!("Bearer {}", running.token.expose()))?;
     token.set_sensitive(true);
-    let request = made(question, Request::builder().header(header::AUTHORIZATION, token))?;
+    let request = build_request(question, Request::builder().header(header::AUTHORIZATION, token))?;
     let server = Upstream::Http(HttpUpstream::new(url.as_str(), anywhere())?);
     let answer = server.send(request).await;
     answer.with_context(|| format!("cannot reach the gateway at `{}`", running.url))
 }
 
 /// The request that asks something.
-fn made(question: Question<'_>, begun: Builder) -> anyhow::Result<Request<Bytes>> {
+fn build_request(question: Question<'_>, begun: Builder) -> anyhow::Result<Request<Bytes>> {
     let request = begun.method(question.method);
     let (request, body) = match question.body {
         Some((media_type, body)) => (request.header(header::CONTENT_TYPE, media_type), body),
@@ -206,7 +209,7 @@ fn made(question: Question<'_>, begun: Builder) -> anyhow::Result<Request<Bytes>
     Ok(request.body(body)?)
 }
 
-fn refused(status: StatusCode, text: &[u8]) -> anyhow::Error {
+fn api_error(status: StatusCode, text: &[u8]) -> anyhow::Error {
     match Refusal::read(text) {
         Some(refusal) => refusal.into(),
         None => anyhow!(

@@ -50,13 +50,13 @@ enum Command {
     Call(call::Call),
     /// Manage the servers behind the gateway
     #[command(subcommand)]
-    Server(server::Command),
+    Server(server::ServerCommand),
     /// Check, test, explain, import, compare and activate policies
     #[command(subcommand)]
-    Policy(policy::Command),
+    Policy(policy::PolicyCommand),
     /// Manage grants: the tokens with which agents connect
     #[command(subcommand)]
-    Grant(grant::Command),
+    Grant(grant::GrantCommand),
     /// Read, export and verify the audit log
     Log(Box<log::Log>),
     /// Show the running gateway and the active versions of its configuration and policies
@@ -71,9 +71,9 @@ enum Command {
     Classify(classify::Classify),
     /// Search and extend the catalogue of known servers and tools
     #[command(subcommand)]
-    Catalog(catalog::Command),
+    Catalog(catalog::CatalogCommand),
     /// Check the configuration and show the effective settings
-    Config(config::Show),
+    Config(config::ShowConfig),
     /// Print a completion script for a shell
     Completions(completions::Completions),
     /// Run a command, and stop it with all its child processes when standard input closes

@@ -13,11 +13,11 @@ use std::{
 
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
-pub(crate) use sluice_catalog::count::{format_count as counted, thousands};
+pub(crate) use sluice_catalog::count::{count_noun, thousands};
 pub(crate) use sluice_classify::visible;
 
-pub(crate) use fit::{Screen, fitted, shortened, wide, wrapped};
-pub(crate) use shell::typed;
+pub(crate) use fit::{Screen, fit, shorten, wide, wrap_lines};
+pub(crate) use shell::quote_for_shell;
 pub(crate) use snippet::problem;
 pub(crate) use table::{Cell, Columns, table};
 
@@ -74,7 +74,7 @@ pub(crate) fn print_json(data: &impl Serialize) -> anyhow::Result<()> {
 /// The same for JSON that is text already, such as a policy; whether anybody reads
 /// it still.
 pub(crate) fn print_json_text(text: &str) -> io::Result<bool> {
-    print_bytes(json::escaped(text).as_bytes())
+    print_bytes(json::escape_controls(text).as_bytes())
 }
 
 /// Writes a text that comes from outside: to a terminal harmlessly, else exactly.

@@ -20,12 +20,12 @@ use sluice_classify::{
 use sluice_policy::{SuggestedPolicy, ToolSeen, suggest_policy};
 use sluice_wire::json::Value;
 
-use crate::output::counted;
+use crate::output::count_noun;
 
 use self::connect::Listing;
 pub(crate) use self::{
     connect::{AskError, Target, Trouble, ask},
-    hold::{Hold, shown},
+    hold::{Hold, display_place},
     json::json,
     markdown::markdown,
     page::{Manner, page},
@@ -117,7 +117,7 @@ impl Scan {
             instructions,
             resources: listing.resources,
             prompts: listing.prompts,
-            repeated: repeated(&tools),
+            repeated: find_repeated(&tools),
             nameless,
             tools,
         })
@@ -139,7 +139,7 @@ impl Scan {
     }
 
     /// The same with those of one text together.
-    fn found(&self) -> Vec<Found<'_>> {
+    fn merge_findings(&self) -> Vec<Found<'_>> {
         let mut all: Vec<Found<'_>> = Vec::new();
         for (tool, Noted { finding, excerpt }) in self.findings() {
             let (part, parameter) = (finding.at.part, finding.at.parameter.as_deref());
@@ -181,7 +181,7 @@ impl Scan {
 
     /// What is said of tools that were passed over, if any were.
     fn passed_over(&self) -> Option<String> {
-        let tools = counted(self.nameless, "tool");
+        let tools = count_noun(self.nameless, "tool");
         (self.nameless > 0).then(|| format!("Passed over: {tools} without a name."))
     }
 
@@ -202,7 +202,7 @@ impl Scanned {
             name: definition.name.to_owned(),
             findings: assessment.findings.iter().map(noted).collect(),
             assessment,
-            tokens: tokens::estimated(&in_context(tool)),
+            tokens: tokens::estimate(&in_context(tool)),
             definition: tool.raw().to_owned(),
         }
     }
@@ -226,7 +226,7 @@ fn in_context(tool: Value<'_>) -> String {
     format!("{{{}}}", shown.collect::<Vec<_>>().join(","))
 }
 
-fn repeated(tools: &[Scanned]) -> Vec<String> {
+fn find_repeated(tools: &[Scanned]) -> Vec<String> {
     let mut names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
     names.sort_unstable();
     let mut repeated: Vec<String> = names

@@ -28,7 +28,7 @@ use crate::{
 const PRIVATE: [&str; 4] = ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7"];
 
 /// What a wrap is started with.
-pub(crate) struct Start {
+pub(crate) struct WrapStart {
     pub(crate) name: Option<Name>,
     pub(crate) place: Place,
     pub(crate) bridge: Bridge,
@@ -53,14 +53,14 @@ enum Reason {
 }
 
 /// Runs until the client, the command or a signal ends it.
-pub(crate) async fn run(start: Start) -> anyhow::Result<Done> {
-    let Start { name, place, bridge, source, data, environment } = start;
+pub(crate) async fn run(start: WrapStart) -> anyhow::Result<Done> {
+    let WrapStart { name, place, bridge, source, data, environment } = start;
     let data = DataDirectory::open(&data)?;
     let key = Key::from_bytes(data.master_key()?);
     let name = name.map_or_else(|| name::of(&place), Ok)?;
     let policy = policy(&name, source)?;
     // The command starts up while the store is opened. Nothing is sent to it before.
-    let (upstream, child) = reached(&place, &name, &environment)?;
+    let (upstream, child) = open_upstream(&place, &name, &environment)?;
     let durability = Audit::default().durability;
     let store = Store::open(StoreConfig {
         directory: data.path().to_owned(),
@@ -68,6 +68,8 @@ pub(crate) async fn run(start: Start) -> anyhow::Result<Done> {
         key: key.clone(),
         clock: Clock::System,
     })?;
+    // Nothing but this client's calls lives on this thread.
+    sluice_store::commit_on_this_thread();
     let people = data::admin_url(data.path());
     let gateway = Gateway::new(settings(people, key), store.clone(), Builtins::new())
         .ok_or_else(|| anyhow!("the key in the data directory cannot be used"))?;
@@ -82,7 +84,7 @@ pub(crate) async fn run(start: Start) -> anyhow::Result<Done> {
 async fn converse(wrapped: &Wrapped, child: Option<&OnlyChild>) -> anyhow::Result<Done> {
     let mut reason = None;
     let stop = async {
-        let why = stopped(child).await;
+        let why = wait_for_stop(child).await;
         if let (Reason::Told(_), Some(child)) = (why, child) {
             child.close();
         }
@@ -103,7 +105,7 @@ async fn converse(wrapped: &Wrapped, child: Option<&OnlyChild>) -> anyhow::Resul
     })
 }
 
-async fn stopped(child: Option<&OnlyChild>) -> Reason {
+async fn wait_for_stop(child: Option<&OnlyChild>) -> Reason {
     let exited = async {
         match child {
             Some(child) => child.wait_exit().await,
@@ -130,7 +132,7 @@ fn code(status: Option<ExitStatus>) -> u8 {
 }
 
 /// Starts the command, or says how the URL is reached.
-fn reached(
+fn open_upstream(
     place: &Place,
     name: &Name,
     environment: &Environment,

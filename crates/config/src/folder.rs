@@ -10,7 +10,7 @@ use sluice_store::Name;
 
 use super::{
     loader::{self, Loader},
-    server::{self, Declared},
+    server::{self, DeclaredServer},
     syntax,
 };
 use crate::{Source, private};
@@ -39,7 +39,11 @@ pub fn server_file(data: &Path, name: &Name) -> PathBuf {
 
 /// The servers of the folder. What is wrong with one is put down as a problem
 /// of its file.
-pub(super) fn read(data: &Path, declared: &[Declared], loader: &mut Loader<'_>) -> Vec<Declared> {
+pub(super) fn read(
+    data: &Path,
+    declared: &[DeclaredServer],
+    loader: &mut Loader<'_>,
+) -> Vec<DeclaredServer> {
     let folder = servers_folder(data);
     // A file that comes or goes is a change of the configuration.
     loader.note(&folder);
@@ -78,9 +82,9 @@ fn read_private(path: &Path) -> Result<Vec<u8>, UseError> {
 fn one(
     folder: &Path,
     path: &Path,
-    declared: &[Declared],
+    declared: &[DeclaredServer],
     loader: &mut Loader<'_>,
-) -> Option<Declared> {
+) -> Option<DeclaredServer> {
     loader.note(path);
     let text = match read_private(path) {
         Ok(text) => text,
@@ -102,15 +106,16 @@ fn one(
         return None;
     }
     let mut own = Loader::new(folder, loader.environment);
-    let read =
-        syntax::with_root(&text, &mut own, |root, own| server::declared(name.clone(), root, own));
+    let read = syntax::with_root(&text, &mut own, |root, own| {
+        server::read_section(name.clone(), root, own)
+    });
     loader.files.append(&mut own.files);
     let source = Source { name: path.display().to_string(), text };
     for problems in own.findings.into_files(source) {
         loader.findings.add_file(problems);
     }
     // A policy that it names is looked for when it is in force: it may be a stored one.
-    read.map(|read| Declared { anonymous_policy: None, ..read })
+    read.map(|read| DeclaredServer { anonymous_policy: None, ..read })
 }
 
 /// Puts down that a file cannot be used at all.

@@ -21,7 +21,7 @@ pub(super) fn read(
 ) -> Vec<(TokenHash, Grant)> {
     let mut owners: HashMap<TokenHash, Name> = HashMap::new();
     let mut grants = Vec::new();
-    for (name, section) in root.named("grants", &mut loader.findings) {
+    for (name, section) in root.named_sections("grants", &mut loader.findings) {
         let name = name.into_inner();
         let hash = token_hash(&section, loader);
         if let Some(hash) = &hash

@@ -14,7 +14,7 @@ use crate::{MOST_POLICY, Source};
 
 /// What the file says of policies.
 #[derive(Default)]
-pub(super) struct Declared {
+pub(super) struct DeclaredPolicies {
     /// Those that compile, one for each server they are for.
     pub(super) attached: Vec<AttachedPolicy>,
     /// All of them, each after its server.
@@ -22,9 +22,13 @@ pub(super) struct Declared {
 }
 
 /// The policies that the file declares.
-pub(super) fn read(root: &Section<'_>, servers: &[Name], loader: &mut Loader<'_>) -> Declared {
-    let mut declared = Declared::default();
-    for (name, section) in root.named("policies", &mut loader.findings) {
+pub(super) fn read(
+    root: &Section<'_>,
+    servers: &[Name],
+    loader: &mut Loader<'_>,
+) -> DeclaredPolicies {
+    let mut declared = DeclaredPolicies::default();
+    for (name, section) in root.named_sections("policies", &mut loader.findings) {
         let name = name.get_ref();
         section.check_keys(&["servers", "server", "file", "files"], &mut loader.findings);
         if section.has("files") {
@@ -42,7 +46,7 @@ fn read_file(
     section: &Section<'_>,
     servers: &[Name],
     loader: &mut Loader<'_>,
-    declared: &mut Declared,
+    declared: &mut DeclaredPolicies,
 ) {
     section.require("file", &mut loader.findings);
     let servers = servers_of(section, servers, loader);
@@ -58,7 +62,7 @@ fn read_files(
     section: &Section<'_>,
     servers: &[Name],
     loader: &mut Loader<'_>,
-    declared: &mut Declared,
+    declared: &mut DeclaredPolicies,
 ) {
     let others = ["server", "servers", "file"].into_iter().filter_map(|key| section.entry(key));
     for (span, _) in others.collect::<Vec<_>>() {
@@ -84,7 +88,7 @@ fn read_files(
     }
 }
 
-impl Declared {
+impl DeclaredPolicies {
     fn add(&mut self, server: Name, name: &Name, policy: Option<&(String, Format)>) {
         self.names.push((server.clone(), name.clone()));
         self.attached.extend(policy.map(|(text, format)| AttachedPolicy {

@@ -76,14 +76,14 @@ impl Findings {
                 Problem { hint, bytes: span, ..place }
             })
             .collect();
-        let source = Source { text: starred(source.text, &self.hidden), ..source };
+        let source = Source { text: mask_spans(source.text, &self.hidden), ..source };
         let own = (!problems.is_empty()).then_some(FileProblems { source, problems });
         own.into_iter().chain(self.others).collect()
     }
 }
 
 /// The text with its secrets starred out, line breaks kept.
-fn starred(mut text: Vec<u8>, hidden: &[Range<usize>]) -> Vec<u8> {
+fn mask_spans(mut text: Vec<u8>, hidden: &[Range<usize>]) -> Vec<u8> {
     for span in hidden {
         let part = text.get_mut(span.clone()).unwrap_or_default();
         part.iter_mut().filter(|byte| **byte != b'\n').for_each(|byte| *byte = b'*');

@@ -45,7 +45,7 @@ pub(super) fn resolve(
 
 /// A secret given on the command line, in the same three ways; what is named may
 /// be a token that `Bearer` stands before.
-pub fn given(text: &str, environment: &Environment) -> Result<Secret, String> {
+pub fn read_argument(text: &str, environment: &Environment) -> Result<Secret, String> {
     let mut loader = Loader::new(Path::new(""), environment);
     let scheme = if text.starts_with(BEARER) { BEARER } else { "" };
     let found = match text.strip_prefix(scheme).unwrap_or(text).split_once(':') {

@@ -96,7 +96,7 @@ impl<'t> Section<'t> {
         findings: &mut Findings,
     ) -> Option<Spanned<T>> {
         let (_, value) = self.entry(key)?;
-        parsed(&self.path_to(key), value, &parse, findings)
+        parse_value(&self.path_to(key), value, &parse, findings)
     }
 
     /// Reads every value of a list, which is empty if there is none.
@@ -109,12 +109,13 @@ impl<'t> Section<'t> {
         let Some((_, value)) = self.entry(key) else { return Vec::new() };
         let path = self.path_to(key);
         let Some(list) = value.get_ref().as_array() else {
-            let message = format!("`{path}` must be a list, found {}", shown(value.get_ref()));
+            let message =
+                format!("`{path}` must be a list, found {}", display_value(value.get_ref()));
             findings.add_with_hint(value.span(), message, "write it in brackets: [\"…\"]");
             return Vec::new();
         };
         list.iter()
-            .filter_map(|one| parsed(&format!("each of `{path}`"), one, &parse, findings))
+            .filter_map(|one| parse_value(&format!("each of `{path}`"), one, &parse, findings))
             .collect()
     }
 
@@ -132,7 +133,7 @@ impl<'t> Section<'t> {
     }
 
     /// The tables `[key.NAME]`, each with its name.
-    pub(super) fn named(
+    pub(super) fn named_sections(
         &self,
         key: &str,
         findings: &mut Findings,
@@ -152,7 +153,7 @@ impl<'t> Section<'t> {
     }
 }
 
-fn parsed<T>(
+fn parse_value<T>(
     path: &str,
     value: &Spanned<DeValue<'_>>,
     parse: impl Fn(&DeValue<'_>) -> Parsed<T>,
@@ -162,7 +163,7 @@ fn parsed<T>(
         Ok(read) => return Some(Spanned::new(value.span(), read)),
         Err(wrong) => {
             let path = if path.contains('`') { path.to_owned() } else { format!("`{path}`") };
-            let found = shown(value.get_ref());
+            let found = display_value(value.get_ref());
             let message = format!("{path} must be {}, found {found}", wrong.expected);
             match wrong.hint {
                 Some(hint) => findings.add_with_hint(value.span(), message, hint),
@@ -174,7 +175,7 @@ fn parsed<T>(
 }
 
 /// A value as a message shows it.
-fn shown(value: &DeValue<'_>) -> String {
+fn display_value(value: &DeValue<'_>) -> String {
     match value {
         DeValue::String(text) => format!("`{}`", text.chars().take(100).collect::<String>()),
         DeValue::Integer(number) => format!("`{number}`"),

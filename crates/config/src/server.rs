@@ -44,7 +44,7 @@ const BUILT_IN: &[&str] = &["demo", "pharo"];
 pub const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// What the file says of a server, which may be wrong.
-pub(super) struct Declared {
+pub(super) struct DeclaredServer {
     pub(super) name: Name,
     /// `None` if something is wrong with it, which has been said.
     pub(super) server: Option<Server>,
@@ -53,16 +53,20 @@ pub(super) struct Declared {
 }
 
 /// The servers that the file declares.
-pub(super) fn read(root: &Section<'_>, loader: &mut Loader<'_>) -> Vec<Declared> {
-    let sections = root.named("servers", &mut loader.findings);
+pub(super) fn read(root: &Section<'_>, loader: &mut Loader<'_>) -> Vec<DeclaredServer> {
+    let sections = root.named_sections("servers", &mut loader.findings);
     sections
         .into_iter()
-        .map(|(name, section)| declared(name.into_inner(), &section, loader))
+        .map(|(name, section)| read_section(name.into_inner(), &section, loader))
         .collect()
 }
 
 /// What a section says of the server of this name.
-pub(super) fn declared(name: Name, section: &Section<'_>, loader: &mut Loader<'_>) -> Declared {
+pub(super) fn read_section(
+    name: Name,
+    section: &Section<'_>,
+    loader: &mut Loader<'_>,
+) -> DeclaredServer {
     let findings = &mut loader.findings;
     section.check_keys(KEYS, findings);
     section.refuse(&["pin"], "leave it out", findings);
@@ -77,17 +81,17 @@ pub(super) fn declared(name: Name, section: &Section<'_>, loader: &mut Loader<'_
         bridge: bridge.map_or_else(Bridge::default, Spanned::into_inner),
         source: Source::File,
     });
-    Declared { name, server, anonymous_policy }
+    DeclaredServer { name, server, anonymous_policy }
 }
 
 /// Puts down policies for callers without a token that are not there.
 /// `policies` are the declared ones, each after its server.
 pub(super) fn check_anonymous(
-    servers: &[Declared],
+    servers: &[DeclaredServer],
     policies: &[(Name, Name)],
     loader: &mut Loader<'_>,
 ) {
-    for Declared { name: server, anonymous_policy, .. } in servers {
+    for DeclaredServer { name: server, anonymous_policy, .. } in servers {
         let Some(policy) = anonymous_policy else { continue };
         let (span, policy) = (policy.span(), policy.get_ref());
         if !policies.iter().any(|(on, name)| on == server && name == policy) {

@@ -144,7 +144,7 @@ fn audit(config: &Config) -> ShownAudit {
             Durability::Process => "process",
             Durability::Power => "power",
         },
-        keep: span::written(config.audit.keep),
+        keep: span::format_span(config.audit.keep),
         max_size: written_size(config.audit.max_size),
         values: config.audit.values.clone(),
     }
@@ -152,7 +152,7 @@ fn audit(config: &Config) -> ShownAudit {
 
 fn server(server: &Server) -> ShownServer {
     let common = ShownServer {
-        timeout: span::written(server.timeout),
+        timeout: span::format_span(server.timeout),
         anonymous_policy: server.anonymous_policy.as_ref().map(ToString::to_string),
         bridge: match server.bridge {
             Bridge::OwnEra => None,

@@ -24,7 +24,7 @@ pub fn read(text: &str) -> Option<Duration> {
 }
 
 /// A span as it would be written.
-pub fn written(span: Duration) -> String {
+pub fn format_span(span: Duration) -> String {
     let seconds = span.as_secs();
     let whole =
         UNITS.iter().find(|(_, factor)| seconds >= *factor && seconds.is_multiple_of(*factor));
@@ -54,7 +54,7 @@ mod tests {
 
     use sluice_policy::Timestamp;
 
-    use super::{after, before, read, written};
+    use super::{after, before, format_span, read};
 
     #[test]
     fn spans_are_whole_and_have_a_unit() {
@@ -68,10 +68,10 @@ mod tests {
     #[test]
     fn what_is_written_reads_the_same() {
         for text in ["90s", "1m", "36h", "2d"] {
-            assert_eq!(written(read(text).unwrap()), text);
+            assert_eq!(format_span(read(text).unwrap()), text);
         }
-        assert_eq!(written(Duration::from_hours(2)), "2h");
-        assert_eq!(written(Duration::ZERO), "0s");
+        assert_eq!(format_span(Duration::from_hours(2)), "2h");
+        assert_eq!(format_span(Duration::ZERO), "0s");
     }
 
     #[test]

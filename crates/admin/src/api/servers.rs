@@ -278,7 +278,7 @@ impl ServerView {
             start: None,
             env: Vec::new(),
             headers: Vec::new(),
-            timeout: span::written(server.timeout),
+            timeout: span::format_span(server.timeout),
             anonymous_policy: server.anonymous_policy.as_ref().map(ToString::to_string),
         }
     }

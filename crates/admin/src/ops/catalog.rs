@@ -46,7 +46,7 @@ impl Ops {
         limit: usize,
     ) -> Result<(Vec<Server>, Option<String>), Refused> {
         let most = u32::try_from(limit.saturating_add(1)).unwrap_or(u32::MAX);
-        let mut servers = self.known(move |catalog| catalog.servers(&after, most)).await?;
+        let mut servers = self.read_catalog(move |catalog| catalog.servers(&after, most)).await?;
         let has_more = servers.len() > limit;
         servers.truncate(limit);
         let next = servers.last().filter(|_| has_more).map(|server| server.slug.clone());
@@ -55,13 +55,13 @@ impl Ops {
 
     /// Servers and tools that fit a query.
     pub(crate) async fn find_known(&self, query: Query) -> Result<SearchResults, Refused> {
-        self.known(move |catalog| catalog.search(&query)).await
+        self.read_catalog(move |catalog| catalog.search(&query)).await
     }
 
     /// All that is known of a server.
     pub(crate) async fn known_server(&self, slug: String) -> Result<KnownServerPage, Refused> {
         let missing = format!("server `{slug}` in the catalogue");
-        let page = self.known(move |catalog| {
+        let page = self.read_catalog(move |catalog| {
             let server = catalog.server_by_slug(&slug)?;
             server.map(|server| KnownServerPage::read(catalog, &server)).transpose()
         });
@@ -75,7 +75,7 @@ impl Ops {
         tool: String,
     ) -> Result<KnownToolPage, Refused> {
         let missing = format!("tool `{tool}` of server `{slug}` in the catalogue");
-        let page = self.known(move |catalog| {
+        let page = self.read_catalog(move |catalog| {
             let Some(server) = catalog.server_by_slug(&slug)? else { return Ok(None) };
             let Some(tool) = catalog.tool(&server, &tool)? else { return Ok(None) };
             KnownToolPage::read(catalog, &server, &tool).map(Some)
@@ -84,7 +84,7 @@ impl Ops {
     }
 
     /// Reads without holding up other requests.
-    async fn known<T: Send + 'static>(
+    async fn read_catalog<T: Send + 'static>(
         &self,
         read: impl FnOnce(&Catalog) -> Result<T, CatalogError> + Send + 'static,
     ) -> Result<T, Refused> {

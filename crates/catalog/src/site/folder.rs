@@ -31,7 +31,7 @@ impl Folder {
     /// Takes an empty folder, a new one, or one that was made here before, which
     /// is emptied of what was made.
     pub(super) fn prepare(path: PathBuf) -> Result<Folder, FolderError> {
-        match prepare_folder(&path) {
+        match use_folder(&path) {
             Ok(()) => Ok(Folder(path)),
             Err(Unfit::Occupied) => Err(FolderError::Occupied(path)),
             Err(Unfit::NoFolder) => Err(FolderError::NoFolder(path)),
@@ -62,7 +62,7 @@ impl From<io::Error> for Unfit {
     }
 }
 
-fn prepare_folder(path: &Path) -> Result<(), Unfit> {
+fn use_folder(path: &Path) -> Result<(), Unfit> {
     match fs::metadata(path) {
         Ok(metadata) if !metadata.is_dir() => return Err(Unfit::NoFolder),
         Ok(_) => {}

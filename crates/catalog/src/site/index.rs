@@ -8,7 +8,7 @@ use sluice_classify::visible;
 use sluice_wire::json::write_string;
 
 use super::{Paged, html::Html};
-use crate::count::format_count;
+use crate::count::count_noun;
 
 /// What the index needs of every server, gathered while pages are written.
 #[derive(Debug)]
@@ -55,7 +55,7 @@ impl Index {
         if let Some(worst) = server.worst() {
             html.badge(worst);
         }
-        let known = server.tools().map(|tools| format_count(tools, "tool"));
+        let known = server.tools().map(|tools| count_noun(tools, "tool"));
         let tools = known.unwrap_or_else(|| "tools not known".to_owned());
         html.raw("<span class=\"signals\">").text(&tools).raw("</span></li>\n");
     }
@@ -79,8 +79,8 @@ impl Index {
 fn head(html: &mut Html, stats: Option<&Stats>) {
     html.raw("<h1>Catalogue of MCP servers and tools</h1>\n");
     if let Some(stats) = stats {
-        html.raw("<p>").text(&format_count(stats.servers, "server")).raw(" and ");
-        html.text(&format_count(stats.tools, "tool")).raw(
+        html.raw("<p>").text(&count_noun(stats.servers, "server")).raw(" and ");
+        html.text(&count_noun(stats.tools, "tool")).raw(
             ": what each lets an agent do, why it is thought so, and which policy to start from.",
         );
         html.raw("</p>\n<ul class=\"counts\">\n");

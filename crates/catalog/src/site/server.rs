@@ -5,7 +5,7 @@ use sluice_classify::{Category, Risk, SignalKind};
 use sluice_wire::json::{Bounds, Document, Value};
 
 use super::{Paged, Recommend, html::Html};
-use crate::count::format_count;
+use crate::count::count_noun;
 
 /// Entries of a recommended policy that are shown on the page.
 const MOST_ENTRIES: usize = 200;
@@ -49,7 +49,7 @@ fn head(html: &mut Html, server: &Server) {
     if let Some(worst) = server.worst() {
         html.raw("<p class=\"level\">").badge(worst);
         let (risk, tools) = (Risk::from(worst), server.tools().unwrap_or_default());
-        let tools = format_count(tools, "tool");
+        let tools = count_noun(tools, "tool");
         html.text(&format!(" {risk} risk: the worst of {tools}")).raw("</p>\n");
     }
     html.raw("<p class=\"from\">From <code>").text(&server.source).raw("</code>");

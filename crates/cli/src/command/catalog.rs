@@ -21,17 +21,17 @@ use crate::{
 use sluice_config::{Environment, Overrides};
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum CatalogCommand {
     /// Search servers and tools by words, category, risk and signal
     Search(search::Search),
     /// Show a server, or one of its tools
-    Show(show::Show),
+    Show(show::ShowEntry),
     /// Import tool definitions, or the servers of a registry
-    Import(import::Import),
+    Import(import::ImportServers),
     /// Remove imported servers
     Remove(remove::Remove),
     /// Write the catalogue as web pages
-    Export(export::Export),
+    Export(export::ExportSite),
     /// Show statistics of the catalogue
     Stats(stats::Stats),
     /// Build the index that ships with this program from a folder of definitions
@@ -39,15 +39,15 @@ pub(crate) enum Command {
     Build(build::Build),
 }
 
-pub(crate) fn run(command: Command, data: Option<PathBuf>) -> anyhow::Result<Done> {
+pub(crate) fn run(command: CatalogCommand, data: Option<PathBuf>) -> anyhow::Result<Done> {
     match command {
-        Command::Search(search) => search.run(&open(data)?),
-        Command::Show(show) => show.run(&open(data)?),
-        Command::Import(import) => import.run(open_to_write(data)?),
-        Command::Remove(remove) => remove.run(open_to_write(data)?),
-        Command::Export(export) => export.run(&open(data)?),
-        Command::Stats(stats) => stats.run(&open(data)?),
-        Command::Build(build) => build.run(),
+        CatalogCommand::Search(search) => search.run(&open(data)?),
+        CatalogCommand::Show(show) => show.run(&open(data)?),
+        CatalogCommand::Import(import) => import.run(open_to_write(data)?),
+        CatalogCommand::Remove(remove) => remove.run(open_to_write(data)?),
+        CatalogCommand::Export(export) => export.run(&open(data)?),
+        CatalogCommand::Stats(stats) => stats.run(&open(data)?),
+        CatalogCommand::Build(build) => build.run(),
     }
 }
 

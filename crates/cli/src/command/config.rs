@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use clap::Args;
 use serde::Serialize;
 
-use super::{flags::ConfigFlags, policy::drawn};
+use super::{flags::ConfigFlags, policy::draw};
 use crate::output::{Done, print, print_json, remark};
 use sluice_config::{Config, Environment, FileProblems, LoadError, Shown};
 
 #[derive(Debug, Args)]
-pub(crate) struct Show {
+pub(crate) struct ShowConfig {
     #[command(flatten)]
     flags: ConfigFlags,
     /// Print {"ok", "problems", "config", "files"} as JSON
@@ -36,7 +36,7 @@ struct PlacedProblem<'r> {
     hint: Option<&'r str>,
 }
 
-impl Show {
+impl ShowConfig {
     pub(crate) fn run(self, data: Option<PathBuf>) -> anyhow::Result<Done> {
         let overrides = self.flags.into_overrides(data);
         match Config::load(&overrides, &Environment::of_process()) {
@@ -60,7 +60,7 @@ fn show(config: &Config, json: bool) -> anyhow::Result<Done> {
 
 fn refuse(files: &[FileProblems], json: bool) -> anyhow::Result<Done> {
     if json {
-        let problems = files.iter().flat_map(placed).collect();
+        let problems = files.iter().flat_map(place_problems).collect();
         print_json(&Report { ok: false, problems, config: None, files: Vec::new() })?;
     } else {
         draw_problems(files)?;
@@ -70,12 +70,12 @@ fn refuse(files: &[FileProblems], json: bool) -> anyhow::Result<Done> {
 
 /// Shows what is wrong with a configuration.
 pub(crate) fn draw_problems(files: &[FileProblems]) -> anyhow::Result<Done> {
-    let text: String = files.iter().map(|file| drawn(&file.source, &file.problems)).collect();
+    let text: String = files.iter().map(|file| draw(&file.source, &file.problems)).collect();
     remark(&text)?;
     Ok(Done::Misused)
 }
 
-fn placed(file: &FileProblems) -> impl Iterator<Item = PlacedProblem<'_>> {
+fn place_problems(file: &FileProblems) -> impl Iterator<Item = PlacedProblem<'_>> {
     file.problems.iter().map(|one| PlacedProblem {
         file: &file.source.name,
         line: one.line,

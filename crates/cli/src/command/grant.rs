@@ -15,15 +15,15 @@ use crate::{
 };
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum GrantCommand {
     /// Create a grant and print its token, which is shown only once
     Create(Create),
     /// List the grants
-    List(Plain),
+    List(ListGrants),
     /// Replace a grant's token
-    Rotate(One),
+    Rotate(OneGrant),
     /// Revoke a grant permanently
-    Revoke(One),
+    Revoke(OneGrant),
 }
 
 #[derive(Debug, Args)]
@@ -49,14 +49,14 @@ pub(crate) struct Create {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Plain {
+pub(crate) struct ListGrants {
     /// Print {"grants"} as JSON
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct One {
+pub(crate) struct OneGrant {
     /// The grant's id
     id: String,
     /// Print the answer as JSON
@@ -76,12 +76,14 @@ struct Grant {
     expires_at: Option<String>,
 }
 
-pub(crate) fn run(command: Command, data: Option<PathBuf>) -> anyhow::Result<Done> {
+pub(crate) fn run(command: GrantCommand, data: Option<PathBuf>) -> anyhow::Result<Done> {
     match command {
-        Command::Create(create) => with_gateway(data, |gateway| create.run(gateway)),
-        Command::List(Plain { json }) => with_gateway(data, |gateway| list(gateway, json)),
-        Command::Rotate(one) => with_gateway(data, |gateway| rotate(gateway, &one)),
-        Command::Revoke(one) => with_gateway(data, |gateway| revoke(gateway, &one)),
+        GrantCommand::Create(create) => with_gateway(data, |gateway| create.run(gateway)),
+        GrantCommand::List(ListGrants { json }) => {
+            with_gateway(data, |gateway| list(gateway, json))
+        }
+        GrantCommand::Rotate(one) => with_gateway(data, |gateway| rotate(gateway, &one)),
+        GrantCommand::Revoke(one) => with_gateway(data, |gateway| revoke(gateway, &one)),
     }
 }
 
@@ -132,12 +134,12 @@ fn list(gateway: &Gateway, json: bool) -> anyhow::Result<Done> {
     if json {
         print_json(&json!({ "grants": grants }))?;
     } else {
-        print(&drawn(&serde_json::from_value::<Vec<Grant>>(grants.into())?))?;
+        print(&draw(&serde_json::from_value::<Vec<Grant>>(grants.into())?))?;
     }
     Ok(Done::Well)
 }
 
-fn drawn(grants: &[Grant]) -> String {
+fn draw(grants: &[Grant]) -> String {
     if grants.is_empty() {
         return "there are no grants\n".into();
     }
@@ -155,7 +157,7 @@ fn drawn(grants: &[Grant]) -> String {
                 Cell::new(&grant.servers.join(",")),
                 Cell::new(&grant.policy),
                 Cell::maybe(grant.principal.as_deref()),
-                Cell::styled(&grant.state, style),
+                Cell::with_style(&grant.state, style),
                 Cell::maybe(grant.expires_at.as_deref()),
             ]
         })
@@ -163,12 +165,12 @@ fn drawn(grants: &[Grant]) -> String {
     table(["ID", "LABEL", "SERVERS", "POLICY", "PRINCIPAL", "STATE", "EXPIRES"], &rows)
 }
 
-fn rotate(gateway: &Gateway, one: &One) -> anyhow::Result<Done> {
+fn rotate(gateway: &Gateway, one: &OneGrant) -> anyhow::Result<Done> {
     let rotated = gateway.ask(Question::post(&["grants", &one.id, "rotate"]))?;
     issued::show(gateway, &rotated, one.json)
 }
 
-fn revoke(gateway: &Gateway, one: &One) -> anyhow::Result<Done> {
+fn revoke(gateway: &Gateway, one: &OneGrant) -> anyhow::Result<Done> {
     gateway.ask(Question::delete(&["grants", &one.id]))?;
     if one.json {
         print_json(&json!({ "id": one.id, "revoked": true }))?;
@@ -180,7 +182,7 @@ fn revoke(gateway: &Gateway, one: &One) -> anyhow::Result<Done> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Grant, drawn};
+    use super::{Grant, draw};
 
     #[test]
     fn grants_are_listed_with_their_state() {
@@ -193,7 +195,7 @@ mod tests {
             state: "valid".into(),
             expires_at: None,
         };
-        let plain = anstream::adapter::strip_str(&drawn(&[grant])).to_string();
+        let plain = anstream::adapter::strip_str(&draw(&[grant])).to_string();
         assert_eq!(
             plain,
             "ID      LABEL   SERVERS  POLICY  PRINCIPAL  STATE  EXPIRES\n\

@@ -44,7 +44,7 @@ enum Command {
     /// Check that no record of the log was changed or removed
     Verify(verify::Verify),
     /// Write the log to standard output, oldest first
-    Export(Box<export::Export>),
+    Export(Box<export::ExportLog>),
 }
 
 /// Which records.
@@ -115,7 +115,7 @@ impl Log {
         } else if records.is_empty() {
             print("no such records\n")?;
         } else {
-            print(&Lines::new().drawn(&records))?;
+            print(&Lines::new().draw(&records))?;
         }
         Ok(Done::Well)
     }
@@ -130,7 +130,7 @@ impl Log {
             query.push(("after", place.clone()));
             let mut answer =
                 gateway.ask(Question { query: &query, ..Question::get(&["audit"]) })?;
-            let records = taken(&mut answer);
+            let records = take_records(&mut answer);
             place = newest(&answer).unwrap_or(place);
             is_read = self.print_some(&mut lines, &records)?;
             if records.is_empty() {
@@ -145,7 +145,7 @@ impl Log {
             let lines: Vec<_> = records.iter().map(|record| record.to_string() + "\n").collect();
             return Ok(print_json_text(&lines.concat())?);
         }
-        Ok(print_part(&lines.drawn(records))?)
+        Ok(print_part(&lines.draw(records))?)
     }
 
     /// The newest records, page by page.
@@ -159,7 +159,7 @@ impl Log {
             query.extend(cursor.map(|cursor| ("cursor", cursor)));
             let mut answer =
                 gateway.ask(Question { query: &query, ..Question::get(&["audit"]) })?;
-            records.extend(taken(&mut answer));
+            records.extend(take_records(&mut answer));
             // The first page has the newest.
             place = place.or_else(|| newest(&answer));
             cursor = answer.get("next").and_then(Value::as_str).map(str::to_owned);
@@ -174,7 +174,7 @@ impl Log {
 }
 
 /// The records of an answer.
-fn taken(answer: &mut Value) -> Vec<Value> {
+fn take_records(answer: &mut Value) -> Vec<Value> {
     match answer.get_mut("records").map(Value::take) {
         Some(Value::Array(records)) => records,
         _ => Vec::new(),

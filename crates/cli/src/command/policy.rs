@@ -15,12 +15,12 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 
-use crate::output::{BAD, Done, counted, print, print_json, problem, remark, visible};
+use crate::output::{BAD, Done, count_noun, print, print_json, problem, remark, visible};
 use sluice_config::Source;
 use sluice_policy::{Policy, Problem};
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum PolicyCommand {
     /// Find every problem in a policy
     Check(check::Check),
     /// Run the tests in policy files
@@ -28,7 +28,7 @@ pub(crate) enum Command {
     /// Explain what a policy does with a call
     Explain(explain::Explain),
     /// Convert a policy from the older `rules:` dialect
-    Import(import::Import),
+    Import(import::ImportPolicy),
     /// Show what changes if policy B replaces policy A
     Diff(diff::Diff),
     /// Suggest a policy for a server's tools
@@ -38,23 +38,23 @@ pub(crate) enum Command {
     /// List the active policies
     List(list::List),
     /// Print an active policy
-    Show(show::Show),
+    Show(show::ShowPolicy),
     /// Print the JSON Schema of policies, for editors
     Schema,
 }
 
-pub(crate) fn run(command: Command, data: Option<PathBuf>) -> anyhow::Result<Done> {
+pub(crate) fn run(command: PolicyCommand, data: Option<PathBuf>) -> anyhow::Result<Done> {
     match command {
-        Command::Check(check) => check.run(),
-        Command::Test(test) => test.run(),
-        Command::Explain(explain) => explain.run(),
-        Command::Import(import) => import.run(),
-        Command::Diff(diff) => diff.run(),
-        Command::Suggest(suggest) => suggest.run(data),
-        Command::Put(put) => put.run(data),
-        Command::List(list) => list.run(data),
-        Command::Show(show) => show.run(data),
-        Command::Schema => {
+        PolicyCommand::Check(check) => check.run(),
+        PolicyCommand::Test(test) => test.run(),
+        PolicyCommand::Explain(explain) => explain.run(),
+        PolicyCommand::Import(import) => import.run(),
+        PolicyCommand::Diff(diff) => diff.run(),
+        PolicyCommand::Suggest(suggest) => suggest.run(data),
+        PolicyCommand::Put(put) => put.run(data),
+        PolicyCommand::List(list) => list.run(data),
+        PolicyCommand::Show(show) => show.run(data),
+        PolicyCommand::Schema => {
             print_json(&sluice_policy::file::json_schema())?;
             Ok(Done::Well)
         }
@@ -62,19 +62,19 @@ pub(crate) fn run(command: Command, data: Option<PathBuf>) -> anyhow::Result<Don
 }
 
 /// Compiles a policy that a command works with, showing its problems if it has any.
-fn loaded(source: &Source, json: bool) -> anyhow::Result<Option<Policy>> {
+fn load_policy(source: &Source, json: bool) -> anyhow::Result<Option<Policy>> {
     match source.policy() {
         Ok(policy) => Ok(Some(policy)),
-        Err(problems) => refused(source, &problems, json).map(|_| None),
+        Err(problems) => show_problems(source, &problems, json).map(|_| None),
     }
 }
 
 /// Shows why a command cannot go on: for programs, what `check --json` prints.
-fn refused(source: &Source, problems: &[Problem], json: bool) -> anyhow::Result<Done> {
+fn show_problems(source: &Source, problems: &[Problem], json: bool) -> anyhow::Result<Done> {
     if json {
-        print_json(&check::Report { ok: false, problems })?;
+        print_json(&check::CheckReport { ok: false, problems })?;
     } else {
-        remark(&drawn(source, problems))?;
+        remark(&draw(source, problems))?;
     }
     Ok(Done::WithProblems)
 }
@@ -84,7 +84,7 @@ fn refused(source: &Source, problems: &[Problem], json: bool) -> anyhow::Result<
 const MOST_DRAWN: usize = 50;
 
 /// Problems at their places, and how many there are.
-pub(super) fn drawn(source: &Source, problems: &[Problem]) -> String {
+pub(super) fn draw(source: &Source, problems: &[Problem]) -> String {
     let shown = problems.iter().take(MOST_DRAWN);
     let text: String = shown.map(|one| problem(&source.name, &source.text, one)).collect();
     let more = problems.len().saturating_sub(MOST_DRAWN);
@@ -92,12 +92,12 @@ pub(super) fn drawn(source: &Source, problems: &[Problem]) -> String {
         0 => String::new(),
         more => format!("… and {more} more; `--json` lists all\n"),
     };
-    let count = counted(problems.len(), "problem");
+    let count = count_noun(problems.len(), "problem");
     format!("{text}{more}{BAD}{count}{BAD:#} in {}\n", visible(&source.name))
 }
 
 /// Writes a report to standard output, and gives the exit code for it.
-fn reported(text: &str, well: bool) -> anyhow::Result<Done> {
+fn print_report(text: &str, well: bool) -> anyhow::Result<Done> {
     print(text)?;
     Ok(Done::well_if(well))
 }

@@ -67,7 +67,7 @@ impl ScanCommand {
             }
             None => Place::Command(self.command.clone()),
         };
-        let waiting = Some(scan::shown(&place));
+        let waiting = Some(scan::display_place(&place));
         let target = Target { place, env: Vec::new(), timeout, waiting };
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()

@@ -19,30 +19,30 @@ use crate::{
 };
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum ServerCommand {
     /// List the servers
-    List(Plain),
+    List(ListServers),
     /// Show one server
-    Show(One),
+    Show(OneServer),
     /// List a server's tools
-    Tools(One),
+    Tools(OneServer),
     /// Add a server
     Add(add::Add),
     /// Reload a server's list of tools
-    Refresh(One),
+    Refresh(OneServer),
     /// Remove a server and its policies
-    Remove(One),
+    Remove(OneServer),
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Plain {
+pub(crate) struct ListServers {
     /// Print {"servers", "problems"} as JSON
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct One {
+pub(crate) struct OneServer {
     /// The server's name
     #[arg(value_parser = Name::new)]
     name: Name,
@@ -80,14 +80,16 @@ impl Server {
     }
 }
 
-pub(crate) fn run(command: Command, data: Option<PathBuf>) -> anyhow::Result<Done> {
+pub(crate) fn run(command: ServerCommand, data: Option<PathBuf>) -> anyhow::Result<Done> {
     match command {
-        Command::Add(add) => add.run(data),
-        Command::List(Plain { json }) => with_gateway(data, |gateway| list(gateway, json)),
-        Command::Show(one) => with_gateway(data, |gateway| show::show(gateway, &one)),
-        Command::Tools(one) => with_gateway(data, |gateway| show::tools(gateway, &one)),
-        Command::Refresh(one) => with_gateway(data, |gateway| show::refresh(gateway, &one)),
-        Command::Remove(one) => match command::added(data.clone(), &one.name) {
+        ServerCommand::Add(add) => add.run(data),
+        ServerCommand::List(ListServers { json }) => {
+            with_gateway(data, |gateway| list(gateway, json))
+        }
+        ServerCommand::Show(one) => with_gateway(data, |gateway| show::show(gateway, &one)),
+        ServerCommand::Tools(one) => with_gateway(data, |gateway| show::tools(gateway, &one)),
+        ServerCommand::Refresh(one) => with_gateway(data, |gateway| show::refresh(gateway, &one)),
+        ServerCommand::Remove(one) => match command::added_file(data.clone(), &one.name) {
             Some(file) => command::remove(&file, data, &one),
             None => with_gateway(data, |gateway| remove(gateway, &one)),
         },
@@ -102,12 +104,12 @@ fn list(gateway: &Gateway, json: bool) -> anyhow::Result<Done> {
         print_json(&json!({ "servers": servers, "problems": problems }))?;
         return Ok(Done::Well);
     }
-    print(&drawn(&serde_json::from_value::<Vec<Server>>(servers)?))?;
+    print(&draw(&serde_json::from_value::<Vec<Server>>(servers)?))?;
     gateway.warn_of_files()?;
     Ok(Done::Well)
 }
 
-fn drawn(servers: &[Server]) -> String {
+fn draw(servers: &[Server]) -> String {
     if servers.is_empty() {
         return "no server is declared or added\n".into();
     }
@@ -121,12 +123,12 @@ fn drawn(servers: &[Server]) -> String {
     table(["SERVER", "PLACE", "TIMEOUT", "FROM"], &rows)
 }
 
-fn remove(gateway: &Gateway, one: &One) -> anyhow::Result<Done> {
+fn remove(gateway: &Gateway, one: &OneServer) -> anyhow::Result<Done> {
     gateway.ask(Question::delete(&["servers", one.name.as_str()]))?;
-    removed(one)
+    report_removed(one)
 }
 
-fn removed(one: &One) -> anyhow::Result<Done> {
+fn report_removed(one: &OneServer) -> anyhow::Result<Done> {
     if one.json {
         print_json(&json!({ "name": one.name.as_str(), "removed": true }))?;
     } else {
@@ -137,7 +139,7 @@ fn removed(one: &One) -> anyhow::Result<Done> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Server, drawn};
+    use super::{Server, draw};
 
     #[test]
     fn servers_are_listed_with_their_place() {
@@ -154,7 +156,7 @@ mod tests {
             timeout: "60s".into(),
             anonymous_policy: None,
         };
-        let text = drawn(&[server("a", None), server("notes", Some("demo"))]);
+        let text = draw(&[server("a", None), server("notes", Some("demo"))]);
         let plain = anstream::adapter::strip_str(&text).to_string();
         assert_eq!(
             plain,
@@ -162,6 +164,6 @@ mod tests {
              a       https://a.example.com/\\u{1b}  60s      file\n\
              notes   built in: demo                60s      file\n"
         );
-        assert_eq!(drawn(&[]), "no server is declared or added\n");
+        assert_eq!(draw(&[]), "no server is declared or added\n");
     }
 }

@@ -60,27 +60,27 @@ impl Stack {
     fn show(&self, machine: &Machine) -> anyhow::Result<Done> {
         // What is remembered is to be found again.
         machine.fingerprints()?;
-        let configured = machine.configured()?;
-        let failed = if self.scan { self.asked(machine, &configured)? } else { Vec::new() };
+        let configured = machine.read_configured()?;
+        let failed = if self.scan { self.scan_servers(machine, &configured)? } else { Vec::new() };
         let memory = machine.memory()?;
         let catalog = machine.catalog();
         let mut survey = Survey::new(
             &configured,
             &memory,
             |entry| known::ability(&memory, catalog.as_ref(), entry),
-            |entry| known::registered(machine, entry),
+            |entry| known::name_in_gateway(machine, entry),
         );
         for group in &mut survey.groups {
             // A server whose policy does not load is not started either.
-            if report::Report::unusable(group).is_some() {
+            if report::StackReport::unusable(group).is_some() {
                 group.advice = Advice::AskFirst;
             }
         }
-        let shown = report::Report {
+        let shown = report::StackReport {
             configured: &configured,
             survey: &survey,
             failed: &failed,
-            declared: &machine.declared(),
+            declared: &machine.declared_servers(),
         };
         if self.json {
             print_json(&shown.json())?;
@@ -95,7 +95,11 @@ impl Stack {
     }
 
     /// Asks servers what they can do; those that could not be asked.
-    fn asked(&self, machine: &Machine, configured: &Configured) -> anyhow::Result<Vec<Failed>> {
+    fn scan_servers(
+        &self,
+        machine: &Machine,
+        configured: &Configured,
+    ) -> anyhow::Result<Vec<Failed>> {
         let used = || configured.entries().filter(|entry| !entry.is_disabled);
         let entries = scan::distinct(used().filter(|e| self.projects || !e.is_of_project));
         let failed = scan::all(machine, &entries)?;

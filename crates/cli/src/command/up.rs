@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use clap::Args;
 
-use super::{flags::ConfigFlags, policy::drawn};
+use super::{flags::ConfigFlags, policy::draw};
 use crate::{
     logging::{self, LogFormat},
     output::{Done, remark},
@@ -34,20 +34,25 @@ impl Up {
             Ok(config) => config,
             Err(LoadError::Problems(files)) => {
                 let text: String =
-                    files.iter().map(|file| drawn(&file.source, &file.problems)).collect();
+                    files.iter().map(|file| draw(&file.source, &file.problems)).collect();
                 remark(&text)?;
                 return Ok(Done::Misused);
             }
             Err(error) => return Err(error.into()),
         };
         up::raise_descriptors();
-        // Calls have threads of their own. This one takes connections, and does what
-        // people ask for and what goes on in the background.
+        // Listeners and calls have threads of their own. This one reloads files and does
+        // what is due now and then.
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
             .context("the runtime cannot be started")?;
-        runtime.block_on(up::run(up::Start { config, overrides, environment, demo: self.demo }))?;
+        runtime.block_on(up::run(up::GatewayStart {
+            config,
+            overrides,
+            environment,
+            demo: self.demo,
+        }))?;
         Ok(Done::Well)
     }
 }

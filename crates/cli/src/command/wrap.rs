@@ -8,12 +8,12 @@ use clap::{ArgGroup, Args};
 use sluice_http::{HttpUpstream, address::Reach};
 use sluice_store::{Bridge, Name};
 
-use super::{policy::drawn, server::headers};
+use super::{policy::draw, server::headers};
 use crate::{
     input::read_source,
     logging::{self, LogFormat},
     output::{Done, remark},
-    wrap::{self, Place, Start},
+    wrap::{self, Place, WrapStart},
 };
 use sluice_config::{Environment, Overrides, secret};
 
@@ -64,7 +64,7 @@ impl Wrap {
             Err(problems) => problems,
         };
         if !problems.is_empty() {
-            remark(&drawn(&source, &problems))?;
+            remark(&draw(&source, &problems))?;
             return Ok(Done::Misused);
         }
         let overrides = Overrides { data, ..Overrides::default() };
@@ -77,7 +77,7 @@ impl Wrap {
             None => Place::Command(self.command),
         };
         let bridge = self.bridge.map_or_else(Bridge::default, |Offer::Modern| Bridge::Modern);
-        let start = Start { name: self.name, place, bridge, source, data, environment };
+        let start = WrapStart { name: self.name, place, bridge, source, data, environment };
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -91,7 +91,8 @@ impl Wrap {
 
 /// The URL itself, which may hold a secret where it is not written out.
 fn address(given: &str, environment: &Environment) -> anyhow::Result<String> {
-    let url = secret::given(given, environment).map_err(|message| anyhow!("`--url`: {message}"))?;
+    let url = secret::read_argument(given, environment)
+        .map_err(|message| anyhow!("`--url`: {message}"))?;
     if url.expose() != given && HttpUpstream::new(url.expose(), Reach::default()).is_err() {
         bail!(
             "what `{given}` names is no URL of a server: it must be `http://` or `https://`, a host and a path"

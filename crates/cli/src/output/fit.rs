@@ -38,7 +38,7 @@ pub(crate) fn wide(text: &str) -> usize {
 }
 
 /// A text that takes at most `most` places; an ellipsis stands for what is cut.
-pub(crate) fn fitted(text: &str, most: usize) -> String {
+pub(crate) fn fit(text: &str, most: usize) -> String {
     if wide(text) <= most {
         return text.to_owned();
     }
@@ -54,13 +54,13 @@ pub(crate) fn fitted(text: &str, most: usize) -> String {
 }
 
 /// The same for a text from anywhere, made harmless.
-pub(crate) fn shortened(text: &str, most: usize) -> String {
-    fitted(&visible(text), most)
+pub(crate) fn shorten(text: &str, most: usize) -> String {
+    fit(&visible(text), most)
 }
 
 /// A text as lines of at most `most` places, parted between words; a word that is
 /// longer than a line is parted too.
-pub(crate) fn wrapped(text: &str, most: usize) -> Vec<String> {
+pub(crate) fn wrap_lines(text: &str, most: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = String::new();
     for word in text.split_whitespace() {
@@ -85,24 +85,24 @@ pub(crate) fn wrapped(text: &str, most: usize) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{fitted, shortened, wide, wrapped};
+    use super::{fit, shorten, wide, wrap_lines};
 
     #[test]
     fn texts_are_cut_by_the_places_they_take() {
-        assert_eq!(fitted("größe", 5), "größe");
-        assert_eq!(fitted("größer", 5), "größ…");
-        assert_eq!(fitted("建立一則筆記", 7), "建立一…");
-        assert_eq!(fitted("ab cd", 4), "ab…");
+        assert_eq!(fit("größe", 5), "größe");
+        assert_eq!(fit("größer", 5), "größ…");
+        assert_eq!(fit("建立一則筆記", 7), "建立一…");
+        assert_eq!(fit("ab cd", 4), "ab…");
         assert_eq!(wide("📝a"), 3);
-        assert_eq!(fitted("abc", 0), "…");
-        assert_eq!(shortened("a\u{1b}bcd", 8), "a\\u{1b}…");
+        assert_eq!(fit("abc", 0), "…");
+        assert_eq!(shorten("a\u{1b}bcd", 8), "a\\u{1b}…");
     }
 
     #[test]
     fn lines_are_parted_between_words() {
-        assert_eq!(wrapped("one two  three", 7), ["one two", "three"]);
-        assert_eq!(wrapped("a bbbbbbb c", 3), ["a", "bbb", "bbb", "b c"]);
-        assert_eq!(wrapped("建立一則", 5), ["建立", "一則"]);
-        assert!(wrapped(" ", 4).is_empty());
+        assert_eq!(wrap_lines("one two  three", 7), ["one two", "three"]);
+        assert_eq!(wrap_lines("a bbbbbbb c", 3), ["a", "bbb", "bbb", "b c"]);
+        assert_eq!(wrap_lines("建立一則", 5), ["建立", "一則"]);
+        assert!(wrap_lines(" ", 4).is_empty());
     }
 }

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use sluice_classify::steers;
 
 /// The same JSON, without characters that could steer a terminal.
-pub(super) fn escaped(json: &str) -> String {
+pub(super) fn escape_controls(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     for character in json.chars() {
         match character {
@@ -29,15 +29,15 @@ pub(super) fn escaped(json: &str) -> String {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::escaped;
+    use super::escape_controls;
 
     #[test]
     fn what_steers_a_terminal_is_escaped_and_the_value_stays() {
         let value = json!({"a\u{9b}31m\u{7f}": ["\u{202e}\u{e0041}\n\t\r", "größe 筆記", 1.50]});
-        let text = escaped(&format!("{value:#}"));
+        let text = escape_controls(&format!("{value:#}"));
         assert!(text.contains(r"a\u009b31m\u007f") && text.contains(r"\u202e\udb40\udc41\n\t\r"));
         assert!(text.contains("größe 筆記"), "{text}");
         assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), value);
-        assert_eq!(escaped("{\r\n\t\"a\": 1}"), "{\n\t\"a\": 1}");
+        assert_eq!(escape_controls("{\r\n\t\"a\": 1}"), "{\n\t\"a\": 1}");
     }
 }

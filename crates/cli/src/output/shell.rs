@@ -1,7 +1,7 @@
 //! Words as they are typed to a shell.
 
 /// A word as a shell takes it for one.
-pub(crate) fn typed(word: &str) -> String {
+pub(crate) fn quote_for_shell(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_@%+=:,./-".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
         return word.to_owned();
@@ -11,13 +11,13 @@ pub(crate) fn typed(word: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::typed;
+    use super::quote_for_shell;
 
     #[test]
     fn words_stay_one_word() {
-        assert_eq!(typed("@a/notes@1.0"), "@a/notes@1.0");
-        assert_eq!(typed("it's"), r"'it'\''s'");
-        assert_eq!(typed("***"), "'***'");
-        assert_eq!(typed(""), "''");
+        assert_eq!(quote_for_shell("@a/notes@1.0"), "@a/notes@1.0");
+        assert_eq!(quote_for_shell("it's"), r"'it'\''s'");
+        assert_eq!(quote_for_shell("***"), "'***'");
+        assert_eq!(quote_for_shell(""), "''");
     }
 }

@@ -17,7 +17,7 @@ impl Cell {
         Cell { text: visible(text), style: Style::new() }
     }
 
-    pub(crate) fn styled(text: &str, style: Style) -> Cell {
+    pub(crate) fn with_style(text: &str, style: Style) -> Cell {
         Cell { style, ..Cell::new(text) }
     }
 
@@ -25,7 +25,7 @@ impl Cell {
     pub(crate) fn maybe(text: Option<&str>) -> Cell {
         match text {
             Some(text) => Cell::new(text),
-            None => Cell::styled("-", FAINT),
+            None => Cell::with_style("-", FAINT),
         }
     }
 
@@ -78,7 +78,7 @@ impl<const N: usize> Columns<N> {
 
 /// A whole table under its head.
 pub(crate) fn table<const N: usize>(head: [&str; N], rows: &[[Cell; N]]) -> String {
-    let head = head.map(|title| Cell::styled(title, FAINT));
+    let head = head.map(|title| Cell::with_style(title, FAINT));
     let all: Vec<_> = std::iter::once(head).chain(rows.iter().cloned()).collect();
     Columns::new().lines(&all)
 }
@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn cells_cannot_steer_the_terminal() {
         let mut columns = Columns::new();
-        let cells = [Cell::styled("a\nb", Style::new().bold())];
+        let cells = [Cell::with_style("a\nb", Style::new().bold())];
         assert_eq!(columns.lines(&[cells]), "\u{1b}[1ma\\u{a}b\u{1b}[0m\n");
     }
 }

@@ -111,8 +111,8 @@ pub(crate) async fn ask(
     let deadline = Instant::now() + target.timeout;
     match &target.place {
         Place::Url { url, headers } => {
-            let server = Upstream::Http(reached(url)?);
-            let headers = sent(headers)?;
+            let server = Upstream::Http(open_url(url)?);
+            let headers = build_headers(headers)?;
             let asking = Box::pin(answers(&server, &headers, Way::Unsure));
             let asking = tokio::time::timeout_at(deadline, asking);
             let asked = progress::during(target.waiting.as_deref(), None, asking).await;
@@ -134,14 +134,14 @@ pub(crate) async fn ask(
             }
             match asked {
                 Ok(listing) => Ok((listing, Leaving(Some(begun.child)))),
-                Err(trouble) => Err(begun.blamed(trouble, target, has_ended).await),
+                Err(trouble) => Err(begun.explain_failure(trouble, target, has_ended).await),
             }
         }
     }
 }
 
 /// A server anywhere: this goes where the user says.
-fn reached(url: &str) -> anyhow::Result<HttpUpstream> {
+fn open_url(url: &str) -> anyhow::Result<HttpUpstream> {
     let reach = Reach { allowed: vec!["0.0.0.0/0".parse()?, "::/0".parse()?], loopback: true };
     let shown = Guarded::url(url);
     // The URL may hold a secret, which the error would repeat.
@@ -188,7 +188,7 @@ impl Begun {
     }
 
     /// What went wrong, with the last that it wrote.
-    async fn blamed(self, trouble: Trouble, target: &Target, has_ended: bool) -> AskError {
+    async fn explain_failure(self, trouble: Trouble, target: &Target, has_ended: bool) -> AskError {
         if has_ended {
             // What it wrote may still be in the pipe.
             let _ = tokio::time::timeout(LAST_WORDS, self.overheard.wait_closed()).await;
@@ -219,7 +219,10 @@ impl Begun {
             Trouble::Client(_) | Trouble::Place(_) => "",
         };
         let stray = stray.unwrap_or_default();
-        AskError { told: format!("{}{stray}{wrote}{hint}", said(&trouble, target)), trouble }
+        AskError {
+            told: format!("{}{stray}{wrote}{hint}", describe_trouble(&trouble, target)),
+            trouble,
+        }
     }
 }
 
@@ -228,11 +231,11 @@ pub(super) fn plain(line: &str) -> String {
     visible(&anstream::adapter::strip_str(line).to_string())
 }
 
-fn said(trouble: &Trouble, target: &Target) -> String {
+fn describe_trouble(trouble: &Trouble, target: &Target) -> String {
     match trouble {
         Trouble::Place(error) => format!("{error:#}"),
         Trouble::Late => {
-            format!("the server did not answer within {}", span::written(target.timeout))
+            format!("the server did not answer within {}", span::format_span(target.timeout))
         }
         Trouble::Client(ClientError::Send(error)) => {
             let text = error.to_string();
@@ -261,7 +264,7 @@ fn of_url(trouble: Trouble, target: &Target) -> AskError {
         Trouble::Client(ClientError::Send(_)) => "\nhint: is it running, and is the address right?",
         _ => "",
     };
-    AskError { told: format!("{}{hint}", said(&trouble, target)), trouble }
+    AskError { told: format!("{}{hint}", describe_trouble(&trouble, target)), trouble }
 }
 
 fn flat(
@@ -271,7 +274,7 @@ fn flat(
 }
 
 /// Headers as they are sent. None of their values is in any message.
-fn sent(headers: &[(String, sluice_store::Secret)]) -> anyhow::Result<HeaderMap> {
+fn build_headers(headers: &[(String, sluice_store::Secret)]) -> anyhow::Result<HeaderMap> {
     let mut sent = HeaderMap::new();
     for (name, value) in headers {
         let named = HeaderName::try_from(name.as_str())

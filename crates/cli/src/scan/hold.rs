@@ -4,7 +4,7 @@
 use sluice_stack::Guarded;
 
 use crate::{
-    output::typed,
+    output::quote_for_shell,
     wrap::{Place, name},
 };
 
@@ -29,24 +29,27 @@ impl Hold {
     pub(crate) fn of(place: &Place, headers: &[String]) -> Hold {
         let (server, missing) = match place {
             Place::Command(command) => {
-                let words = guarded(command);
+                let words = guard_words(command);
                 let is_whole = !words.iter().any(Guarded::has_secret);
                 let missing = "Put in what is not shown, where `***` stands.";
-                let words: Vec<_> = words.iter().map(|word| typed(word.as_masked())).collect();
+                let words: Vec<_> =
+                    words.iter().map(|word| quote_for_shell(word.as_masked())).collect();
                 (format!("-- {}", words.join(" ")), Some(missing).filter(|_| !is_whole))
             }
             Place::Url { url, .. } => {
                 let is_whole = !Guarded::url(url).has_secret();
                 let url = if is_whole { url.as_str() } else { YOUR_URL };
-                let hushed: Vec<String> = headers.iter().map(|header| hushed(header)).collect();
+                let hushed: Vec<String> = headers.iter().map(|header| hide_value(header)).collect();
                 let is_whole = is_whole && hushed == headers;
                 let missing = "Put in what is not shown, where `<your …>` stands.";
-                let headers = hushed.iter().map(|header| format!(" --header {}", typed(header)));
-                let server = format!("--url {}{}", typed(url), headers.collect::<String>());
+                let headers =
+                    hushed.iter().map(|header| format!(" --header {}", quote_for_shell(header)));
+                let server =
+                    format!("--url {}{}", quote_for_shell(url), headers.collect::<String>());
                 (server, Some(missing).filter(|_| !is_whole))
             }
         };
-        let name = named(place);
+        let name = derive_name(place);
         Hold {
             policy: format!("sluice scan --format policy {server} > policy.json"),
             wrap: format!("sluice wrap --policy policy.json {server}"),
@@ -61,10 +64,10 @@ impl Hold {
 }
 
 /// A place as it is shown to people.
-pub(crate) fn shown(place: &Place) -> String {
+pub(crate) fn display_place(place: &Place) -> String {
     match place {
         Place::Command(command) => {
-            let words = guarded(command);
+            let words = guard_words(command);
             words.iter().map(Guarded::as_masked).collect::<Vec<_>>().join(" ")
         }
         Place::Url { url, .. } => Guarded::url(url).as_masked().to_owned(),
@@ -72,16 +75,16 @@ pub(crate) fn shown(place: &Place) -> String {
 }
 
 /// The words of a command, of which only what is no secret is shown.
-fn guarded(command: &[String]) -> Vec<Guarded> {
+fn guard_words(command: &[String]) -> Vec<Guarded> {
     let Some((program, arguments)) = command.split_first() else { return Vec::new() };
     std::iter::once(Guarded::program(program)).chain(Guarded::arguments(arguments)).collect()
 }
 
 /// A name for it, made from what is shown of it.
-fn named(place: &Place) -> String {
+fn derive_name(place: &Place) -> String {
     let shown = match place {
         Place::Command(command) => {
-            let words = guarded(command);
+            let words = guard_words(command);
             Place::Command(words.iter().map(|word| word.as_masked().to_owned()).collect())
         }
         Place::Url { url, .. } => {
@@ -92,7 +95,7 @@ fn named(place: &Place) -> String {
 }
 
 /// A header without its value, unless that only says where it is kept.
-fn hushed(header: &str) -> String {
+fn hide_value(header: &str) -> String {
     let Some((name, value)) = header.split_once(':') else { return header.to_owned() };
     let value = value.trim();
     let value = value.strip_prefix("Bearer ").unwrap_or(value);
@@ -104,7 +107,7 @@ fn hushed(header: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Hold, shown};
+    use super::{Hold, display_place};
     use crate::wrap::Place;
 
     fn command(words: &[&str]) -> Place {
@@ -141,7 +144,7 @@ mod tests {
         let hold = Hold::of(&place, &[]);
         assert!(hold.wrap.contains("--api-key '***'"), "{}", hold.wrap);
         assert!(hold.missing.is_some() && !format!("{hold:?}").contains("sesame"), "{hold:?}");
-        assert!(!shown(&place).contains("sesame"), "{}", shown(&place));
+        assert!(!display_place(&place).contains("sesame"), "{}", display_place(&place));
         let place = url("https://h.example/s/5f1e0c7b9a3d4e2f8c6b/mcp?k=sesame#sesame");
         let hold = Hold::of(&place, &["Authorization: Bearer sesame".into()]);
         assert_eq!(
@@ -149,7 +152,7 @@ mod tests {
             "sluice wrap --policy policy.json --url '<your URL>' \
              --header 'Authorization: <your value>'"
         );
-        for told in [format!("{hold:?}"), shown(&place)] {
+        for told in [format!("{hold:?}"), display_place(&place)] {
             assert!(!told.contains("sesame") && !told.contains("5f1e0c"), "{told}");
         }
         assert!(hold.missing.is_some());

@@ -24,7 +24,7 @@ pub(crate) fn json(scan: &Scan) -> anyhow::Result<Value> {
         });
         object!({
             "text": text,
-            "tokens": tokens::estimated(text),
+            "tokens": tokens::estimate(text),
             "findings": findings.collect::<Vec<_>>(),
         })
     });

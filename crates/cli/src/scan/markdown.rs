@@ -4,7 +4,7 @@
 //! HTML nor a mention of somebody is understood.
 
 use super::{Hold, Scan, attacks::bearing, verdict::verdict};
-use crate::output::{counted, fitted, thousands, visible};
+use crate::output::{count_noun, fit, thousands, visible};
 
 /// Columns for a name and of a quotation.
 const NAME: usize = 80;
@@ -17,7 +17,7 @@ pub(crate) fn markdown(scan: &Scan, hold: &Hold) -> String {
         "" => "A server without a name".to_owned(),
         named => code(named, NAME),
     };
-    let count = counted(scan.tools.len(), "tool");
+    let count = count_noun(scan.tools.len(), "tool");
     let tokens = thousands(scan.tokens());
     let mut lines = vec![
         format!("## {title}\n"),
@@ -38,7 +38,7 @@ pub(crate) fn markdown(scan: &Scan, hold: &Hold) -> String {
 }
 
 fn findings(scan: &Scan) -> Vec<String> {
-    let found = scan.found();
+    let found = scan.merge_findings();
     let found = found.iter().map(|found| {
         let of = found.tool.map_or("the server".to_owned(), |name| code(name, NAME));
         let quote = match found.excerpt.trim() {
@@ -100,7 +100,7 @@ fn next(scan: &Scan, hold: &Hold) -> Vec<String> {
 fn code(text: &str, most: usize) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     // Within a table no bar can be told from one that ends the cell.
-    let line = fitted(&visible(&line), most).replace('|', "¦");
+    let line = fit(&visible(&line), most).replace('|', "¦");
     if line.is_empty() {
         return "(nothing)".into();
     }

@@ -11,8 +11,8 @@ use super::{
     verdict::verdict,
 };
 use crate::output::{
-    BAD, FAINT, GOOD, HELD, STRONG, Screen, counted, fitted, shortened, thousands, visible, wide,
-    wrapped,
+    BAD, FAINT, GOOD, HELD, STRONG, Screen, count_noun, fit, shorten, thousands, visible, wide,
+    wrap_lines,
 };
 
 /// Columns that the bar of categories takes.
@@ -43,12 +43,13 @@ pub(crate) fn page(scan: &Scan, hold: &Hold, manner: Manner) -> String {
     let width = manner.screen.width;
     let mut lines = head(scan, width);
     lines.push(String::new());
-    let verdict = verdict(scan, |name| shown(name, width / 3));
-    lines.extend(wrapped(&verdict, width).iter().map(|line| format!("{STRONG}{line}{STRONG:#}")));
+    let verdict = verdict(scan, |name| safe_name(name, width / 3));
+    lines
+        .extend(wrap_lines(&verdict, width).iter().map(|line| format!("{STRONG}{line}{STRONG:#}")));
     lines.extend(scan.passed_over().map(|note| format!("{HELD}{note}{HELD:#}")));
     lines.extend(findings(scan, width));
     if !scan.tools.is_empty() {
-        lines.extend(tools::listed(scan, manner));
+        lines.extend(tools::draw_groups(scan, manner));
         lines.extend(attacks(scan, manner));
         lines.extend(next(hold, manner));
     }
@@ -80,21 +81,21 @@ fn glyph(category: Category) -> char {
 
 fn head(scan: &Scan, width: usize) -> Vec<String> {
     let name = if scan.name.is_empty() { "(a server without a name)" } else { &scan.name };
-    let name = fitted(&visible(name), width / 2);
-    let version = fitted(&visible(&scan.version), 20);
+    let name = fit(&visible(name), width / 2);
+    let version = fit(&visible(&scan.version), 20);
     let gap = if version.is_empty() { "" } else { " " };
-    let revision = fitted(&visible(&scan.revision), 12);
+    let revision = fit(&visible(&scan.revision), 12);
     let mut facts = vec![
-        counted(scan.tools.len(), "tool"),
+        count_noun(scan.tools.len(), "tool"),
         format!("~{} tokens of context", thousands(scan.tokens())),
     ];
     for (number, noun) in [(scan.resources, "resource"), (scan.prompts, "prompt")] {
-        facts.extend(number.filter(|number| *number > 0).map(|number| counted(number, noun)));
+        facts.extend(number.filter(|number| *number > 0).map(|number| count_noun(number, noun)));
     }
     facts.extend(scan.instructions.as_ref().map(|_| "instructions".to_owned()));
     let mut lines = vec![
         format!("{STRONG}{name}{STRONG:#}{gap}{version}{FAINT} · MCP {revision}{FAINT:#}"),
-        fitted(&facts.join(" · "), width),
+        fit(&facts.join(" · "), width),
     ];
     lines.extend(bar(scan, width));
     lines
@@ -138,14 +139,14 @@ fn findings(scan: &Scan, width: usize) -> Vec<String> {
     if number == 0 {
         return Vec::new();
     }
-    let count = counted(number, "finding");
+    let count = count_noun(number, "finding");
     let title = format!("{BAD}! {count}: read this before an agent does{BAD:#}");
     let mut lines = vec![String::new(), title];
-    let found = scan.found();
+    let found = scan.merge_findings();
     let repeated = scan
         .repeated
         .iter()
-        .map(|name| vec![format!("  {} is the name of several tools", shown(name, width / 2))]);
+        .map(|name| vec![format!("  {} is the name of several tools", safe_name(name, width / 2))]);
     let all = found.iter().map(|one| (one.kinds.len(), finding(one, width)));
     let mut shown = 0;
     for (number, of) in all.chain(repeated.map(|of| (1, of))) {
@@ -165,18 +166,18 @@ fn findings(scan: &Scan, width: usize) -> Vec<String> {
 /// What was found in one text, each with a line of its own, and the text below.
 fn finding(found: &Found<'_>, width: usize) -> Vec<String> {
     let place = match found.parameter {
-        Some(parameter) => format!("{} of {}", found.part, shown(parameter, 20)),
+        Some(parameter) => format!("{} of {}", found.part, safe_name(parameter, 20)),
         None => found.part.to_string(),
     };
-    let name = found.tool.map_or("the server".to_owned(), |name| shown(name, width / 3));
+    let name = found.tool.map_or("the server".to_owned(), |name| safe_name(name, width / 3));
     let heads = found.kinds.iter().flat_map(|kind| {
-        let kind = shown(kind, 2 * width);
-        wrapped(&format!("{name} ({place}): {kind}"), width.saturating_sub(2))
+        let kind = safe_name(kind, 2 * width);
+        wrap_lines(&format!("{name} ({place}): {kind}"), width.saturating_sub(2))
     });
     let mut lines: Vec<String> = heads.map(|line| format!("  {line}")).collect();
     let words = found.excerpt.split_whitespace().collect::<Vec<_>>().join(" ");
     if !words.is_empty() {
-        lines.push(format!("    {BAD}“{}”{BAD:#}", shown(&words, width.saturating_sub(6))));
+        lines.push(format!("    {BAD}“{}”{BAD:#}", safe_name(&words, width.saturating_sub(6))));
     }
     lines
 }
@@ -185,8 +186,8 @@ fn attacks(scan: &Scan, manner: Manner) -> Vec<String> {
     let bearing = bearing(scan);
     let line = |one: &Bearing<'_>| {
         let tools = match one.tools.as_slice() {
-            [only] => shown(only, 30),
-            several => counted(several.len(), "tool"),
+            [only] => safe_name(only, 30),
+            several => count_noun(several.len(), "tool"),
         };
         format!("{} · {tools} · {}", one.attack.title, one.ids())
     };
@@ -196,7 +197,7 @@ fn attacks(scan: &Scan, manner: Manner) -> Vec<String> {
     if manner.is_small() {
         let more = if all > 1 { format!(", 1 of {all}") } else { String::new() };
         let title = format!("Known attack{more}:");
-        let line = fitted(&line(first), width.saturating_sub(wide(&title) + 1));
+        let line = fit(&line(first), width.saturating_sub(wide(&title) + 1));
         return vec![format!("{STRONG}{title}{STRONG:#} {line}")];
     }
     let more = if all > MOST_ATTACKS {
@@ -207,7 +208,7 @@ fn attacks(scan: &Scan, manner: Manner) -> Vec<String> {
     let title = format!("{STRONG}Attacks known on such tools{STRONG:#}{more}");
     let mut lines = vec![String::new(), title];
     let shown = bearing.iter().take(MOST_ATTACKS);
-    lines.extend(shown.map(|one| format!("  {}", fitted(&line(one), width.saturating_sub(2)))));
+    lines.extend(shown.map(|one| format!("  {}", fit(&line(one), width.saturating_sub(2)))));
     lines
 }
 
@@ -229,6 +230,6 @@ fn next(hold: &Hold, manner: Manner) -> Vec<String> {
 }
 
 /// A text of the server's, made harmless and short.
-fn shown(text: &str, most: usize) -> String {
-    if text.is_empty() { "(no name)".into() } else { shortened(text, most) }
+fn safe_name(text: &str, most: usize) -> String {
+    if text.is_empty() { "(no name)".into() } else { shorten(text, most) }
 }

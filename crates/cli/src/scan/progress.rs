@@ -9,7 +9,7 @@ use sluice_stdio::Overheard;
 use tokio::time::Instant;
 
 use super::connect::plain;
-use crate::output::{FAINT, fitted};
+use crate::output::{FAINT, fit};
 
 /// How often the line is drawn anew.
 const STEP: Duration = Duration::from_millis(250);
@@ -40,13 +40,13 @@ pub(super) async fn during<T>(
 
 fn line(what: &str, waited: Duration, last: Option<&str>) -> String {
     let last = last.map(|last| format!(" · {}", plain(last))).unwrap_or_default();
-    format!("waiting for {} · {} s{last}", fitted(&plain(what), 40), waited.as_secs())
+    format!("waiting for {} · {} s{last}", fit(&plain(what), 40), waited.as_secs())
 }
 
 /// Puts a line in the place of the one before.
 fn draw(line: &str) {
     let width = terminal_size::terminal_size_of(io::stderr()).map_or(80, |(width, _)| width.0);
-    let line = fitted(line, usize::from(width).saturating_sub(1));
+    let line = fit(line, usize::from(width).saturating_sub(1));
     let mut out = anstream::stderr();
     // A terminal that is gone has nobody to tell.
     let _ = write!(out, "\r\u{1b}[K{FAINT}{line}{FAINT:#}").and_then(|()| out.flush());

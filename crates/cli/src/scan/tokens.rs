@@ -47,7 +47,7 @@ impl Kind {
 }
 
 /// The tokens of a text, about.
-pub(super) fn estimated(text: &str) -> usize {
+pub(super) fn estimate(text: &str) -> usize {
     let mut cost = 0;
     let mut run = None;
     for character in text.chars() {
@@ -57,16 +57,16 @@ pub(super) fn estimated(text: &str) -> usize {
             // A word may begin with a capital.
             Some((Kind::Upper, 1)) if kind == Kind::Lower => Some((kind, 2)),
             before => {
-                cost += before.map_or(0, |(kind, length)| priced(kind, length));
+                cost += before.map_or(0, |(kind, length)| price(kind, length));
                 Some((kind, 1))
             }
         };
     }
-    cost += run.map_or(0, |(kind, length)| priced(kind, length));
+    cost += run.map_or(0, |(kind, length)| price(kind, length));
     (cost + ONE / 2) / ONE
 }
 
-fn priced(kind: Kind, length: usize) -> usize {
+fn price(kind: Kind, length: usize) -> usize {
     match kind {
         Kind::Lower | Kind::Upper => ONE + length.saturating_sub(WORD) * LETTER,
         Kind::Digit => length.div_ceil(DIGITS) * ONE,
@@ -86,7 +86,7 @@ fn priced(kind: Kind, length: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::estimated;
+    use super::estimate;
 
     /// Each with what `o200k_base` makes of it.
     const COUNTED: [(&str, usize); 5] = [
@@ -115,15 +115,15 @@ mod tests {
     #[test]
     fn estimates_are_near_what_a_tokenizer_counts() {
         for (text, tokens) in COUNTED {
-            let off = estimated(text).abs_diff(tokens);
-            assert!(off * 100 <= tokens * 20, "{tokens} are taken for {}: {text}", estimated(text));
+            let off = estimate(text).abs_diff(tokens);
+            assert!(off * 100 <= tokens * 20, "{tokens} are taken for {}: {text}", estimate(text));
         }
     }
 
     #[test]
     fn nothing_costs_nothing_and_more_costs_more() {
-        assert_eq!(estimated(""), 0);
-        assert_eq!(estimated("deletePage"), 2);
-        assert!(estimated(&"x".repeat(1 << 20)) > 100_000);
+        assert_eq!(estimate(""), 0);
+        assert_eq!(estimate("deletePage"), 2);
+        assert!(estimate(&"x".repeat(1 << 20)) > 100_000);
     }
 }

@@ -17,7 +17,7 @@ struct Ability<'s> {
 
 /// The verdict as one or two sentences, with names of tools as `show` writes them.
 pub(super) fn verdict(scan: &Scan, show: impl Fn(&str) -> String) -> String {
-    let named = |tools: &[&str]| named(tools, &show);
+    let named = |tools: &[&str]| list_some(tools, &show);
     let able = abilities(scan);
     if able.is_empty() {
         return "This server offers no tools.".into();
@@ -26,9 +26,9 @@ pub(super) fn verdict(scan: &Scan, show: impl Fn(&str) -> String) -> String {
         able.iter().map(|one| format!("{} ({})", one.verb, named(&one.tools))).collect();
     let mut text = match worst(scan) {
         Category::Read | Category::Other => {
-            format!("An agent with these tools could only {}.", joined(&parts))
+            format!("An agent with these tools could only {}.", join_with_and(&parts))
         }
-        _ => format!("At worst, an agent with these tools could {}.", joined(&parts)),
+        _ => format!("At worst, an agent with these tools could {}.", join_with_and(&parts)),
     };
     if let Some(inlets) = inlets(scan) {
         // Writing to a string cannot fail.
@@ -105,7 +105,7 @@ fn inlets(scan: &Scan) -> Option<Vec<&str>> {
 }
 
 /// Some names, and how many more.
-fn named(tools: &[&str], show: impl Fn(&str) -> String) -> String {
+fn list_some(tools: &[&str], show: impl Fn(&str) -> String) -> String {
     let shown = tools.iter().take(NAMED).map(|name| show(name)).collect::<Vec<_>>().join(", ");
     match tools.len().saturating_sub(NAMED) {
         0 => shown,
@@ -113,7 +113,7 @@ fn named(tools: &[&str], show: impl Fn(&str) -> String) -> String {
     }
 }
 
-fn joined(parts: &[String]) -> String {
+fn join_with_and(parts: &[String]) -> String {
     match parts {
         [] => String::new(),
         [one] => one.clone(),

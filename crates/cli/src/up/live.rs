@@ -131,7 +131,7 @@ impl LiveGateway {
     async fn put_in_force(&self, config: &Config) -> Result<(), TakeError> {
         loop {
             let count = self.grant_changes();
-            let next = self.merged(config).await?;
+            let next = self.merge_with_store(config).await?;
             let changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
             if *changes != count {
                 // A grant was changed meanwhile, and what was read may bring
@@ -152,7 +152,7 @@ impl LiveGateway {
     }
 
     /// What the file declares and the store holds, which must not share names.
-    async fn merged(&self, config: &Config) -> Result<Configuration, TakeError> {
+    async fn merge_with_store(&self, config: &Config) -> Result<Configuration, TakeError> {
         let stored = self.store.snapshot().await;
         let Snapshot { servers, policies, grants, .. } =
             stored.map_err(|error| TakeError(format!("the store cannot be read: {error}")))?;

@@ -73,7 +73,7 @@ async fn reload(
             return files;
         }
     };
-    for key in fixed(started_with, &config) {
+    for key in unchangeable_keys(started_with, &config) {
         tracing::warn!(key, "a change of this key needs a restart");
     }
     match live.take(config).await {
@@ -134,7 +134,7 @@ fn problems_of(error: &LoadError) -> Vec<FileProblem> {
 }
 
 /// Keys that were changed and cannot take effect while the gateway runs.
-fn fixed(before: &Config, now: &Config) -> Vec<&'static str> {
+fn unchangeable_keys(before: &Config, now: &Config) -> Vec<&'static str> {
     let changed = [
         ("listen", before.listen != now.listen),
         ("admin", before.admin != now.admin),

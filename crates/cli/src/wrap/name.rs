@@ -52,20 +52,20 @@ pub(crate) fn of(place: &Place) -> Result<Name, NameError> {
         }
         Place::Url { url, .. } => {
             let host = url::Url::parse(url).ok().and_then(|url| Some(url.host_str()?.to_owned()));
-            made(&host.unwrap_or_default())
+            name_from(&host.unwrap_or_default())
         }
     }
 }
 
 /// The name of a policy, after its file.
 pub(super) fn of_file(path: &str) -> Result<Name, NameError> {
-    made(stem(path))
+    name_from(stem(path))
 }
 
 fn of_command(command: &[String], folder: Option<&str>) -> Result<Name, NameError> {
     let program = command.first().map_or("", String::as_str);
     if !is_runner(program) {
-        return made(telling(program, stem(program), folder));
+        return name_from(telling(program, stem(program), folder));
     }
     let says_nothing = |word: &String| {
         word.starts_with('-')
@@ -74,8 +74,8 @@ fn of_command(command: &[String], folder: Option<&str>) -> Result<Name, NameErro
             || is_runner(word)
     };
     match command.iter().skip(1).find(|word| !says_nothing(word)) {
-        Some(word) => made(telling(word, package(word), folder)),
-        None => made(stem(program)),
+        Some(word) => name_from(telling(word, package(word), folder)),
+        None => name_from(stem(program)),
     }
 }
 
@@ -113,7 +113,7 @@ fn stem(path: &str) -> &str {
 }
 
 /// A name as near to a text as a name can be.
-pub(crate) fn made(text: &str) -> Result<Name, NameError> {
+pub(crate) fn name_from(text: &str) -> Result<Name, NameError> {
     let fits = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
     let name: String = text.chars().map(fits).take(LONGEST).collect();
     let name = name.trim_matches('-');
@@ -122,7 +122,7 @@ pub(crate) fn made(text: &str) -> Result<Name, NameError> {
 
 #[cfg(test)]
 mod tests {
-    use super::{made, of_command, of_file};
+    use super::{name_from, of_command, of_file};
 
     #[test]
     fn commands_name_their_server() {
@@ -165,9 +165,9 @@ mod tests {
 
     #[test]
     fn any_text_makes_a_name() {
-        assert_eq!(made("").unwrap().as_str(), "wrapped");
-        assert_eq!(made("mcp.example.com").unwrap().as_str(), "mcp-example-com");
-        assert_eq!(made(&"x".repeat(99)).unwrap().as_str().len(), 32);
+        assert_eq!(name_from("").unwrap().as_str(), "wrapped");
+        assert_eq!(name_from("mcp.example.com").unwrap().as_str(), "mcp-example-com");
+        assert_eq!(name_from(&"x".repeat(99)).unwrap().as_str().len(), 32);
         assert_eq!(of_file("/a/strict.yaml").unwrap().as_str(), "strict");
     }
 }

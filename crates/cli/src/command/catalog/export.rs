@@ -8,17 +8,17 @@ use std::{
 use anyhow::anyhow;
 use clap::Args;
 use serde_json::json;
-use sluice_admin::known::seen;
+use sluice_admin::known::to_tool_seen;
 use sluice_catalog::{
     Catalog, Tool,
     site::{self, Recommend, Recommended, Written},
 };
 use sluice_policy::{suggest_entry, suggest_policy};
 
-use crate::output::{Done, FAINT, GOOD, counted, print_json, remark, visible};
+use crate::output::{Done, FAINT, GOOD, count_noun, print_json, remark, visible};
 
 #[derive(Debug, Args)]
-pub(crate) struct Export {
+pub(crate) struct ExportSite {
     /// Write web pages to this folder, which must be new, empty, or written by this command
     #[arg(long, value_name = "DIR", required = true)]
     html: PathBuf,
@@ -30,7 +30,7 @@ pub(crate) struct Export {
     json: bool,
 }
 
-impl Export {
+impl ExportSite {
     pub(crate) fn run(&self, catalog: &Catalog) -> anyhow::Result<Done> {
         let only = self.server.as_deref().map(|name| {
             let missing = || anyhow!("there is no server `{name}` in the catalogue\nhint: `sluice catalog search` finds servers by words");
@@ -61,7 +61,7 @@ impl Export {
             let Written { servers, tools } = written;
             print_json(&json!({ "index": index, "servers": servers, "tools": tools }))?;
         } else {
-            let pages = counted(written.servers + written.tools, "page");
+            let pages = count_noun(written.servers + written.tools, "page");
             let place = visible(&index);
             remark(&format!("{GOOD}ok{GOOD:#}: {pages}, to begin with {place}\n"))?;
         }
@@ -70,17 +70,17 @@ impl Export {
 }
 
 fn recommend_policy(tools: &[&Tool]) -> Recommended {
-    let suggested = suggest_policy(tools.iter().map(|tool| seen(tool)));
+    let suggested = suggest_policy(tools.iter().map(|tool| to_tool_seen(tool)));
     Recommended { text: suggested.policy, effect: suggested.effect }
 }
 
 fn recommend_entry(tool: &Tool) -> Recommended {
-    let suggested = suggest_entry(seen(tool));
+    let suggested = suggest_entry(to_tool_seen(tool));
     let entry = json!({ tool.name.as_str(): suggested.entry });
     Recommended { text: format!("{entry:#}"), effect: vec![suggested.effect.to_owned()] }
 }
 
 fn progress(percent: u64, so_far: Written) -> String {
-    let tools = counted(so_far.tools, "tool");
+    let tools = count_noun(so_far.tools, "tool");
     format!("\r{FAINT}{percent:>3} %  {tools}{FAINT:#}\u{1b}[K")
 }

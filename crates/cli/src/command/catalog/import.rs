@@ -12,11 +12,11 @@ use clap::Args;
 use serde_json::json;
 use sluice_catalog::{Catalog, ImportError, Imported};
 
-use self::told::{Lists, STANDARD_INPUT, Told};
-use crate::output::{BAD, Done, GOOD, complain, counted, print_json, remark};
+use self::told::{ImportProgress, Lists, STANDARD_INPUT};
+use crate::output::{BAD, Done, GOOD, complain, count_noun, print_json, remark};
 
 #[derive(Debug, Args)]
-pub(crate) struct Import {
+pub(crate) struct ImportServers {
     /// Answers to `tools/list`, registries' `server.json` or lists of them, or lines of `{"server", "source", "tools"}`; `-` is standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
@@ -28,7 +28,7 @@ pub(crate) struct Import {
     json: bool,
 }
 
-impl Import {
+impl ImportServers {
     pub(crate) fn run(&self, mut catalog: Catalog) -> anyhow::Result<Done> {
         if self.server.is_some() && self.files.len() > 1 {
             bail!(
@@ -79,7 +79,7 @@ impl Import {
         lists: &mut Lists,
     ) -> Result<Imported, ImportError> {
         let called = self.server.as_deref();
-        let mut told = Told::new(self.json.then_some(lists), called);
+        let mut told = ImportProgress::new(self.json.then_some(lists), called);
         let imported = if file == Path::new("-") {
             let label = Path::new(STANDARD_INPUT);
             catalog.import_stream(io::stdin(), label, called, &mut |event| told.take(&event))
@@ -98,23 +98,23 @@ fn summary(total: &Imported, unread: u64) -> io::Result<()> {
     } else {
         format!("{BAD}done with problems{BAD:#}")
     };
-    let servers = counted(total.servers, "server");
+    let servers = count_noun(total.servers, "server");
     let tools = match total.tools {
         0 => String::new(),
-        tools => format!(" with {}", counted(tools, "tool")),
+        tools => format!(" with {}", count_noun(tools, "tool")),
     };
     let mut parts = vec![format!("{servers}{tools} imported")];
     if total.new > 0 {
         parts.push(if total.servers == 1 { "new".into() } else { format!("{} new", total.new) });
     }
     if total.problems > 0 {
-        parts.push(format!("{} passed over", counted(total.problems, "thing")));
+        parts.push(format!("{} passed over", count_noun(total.problems, "thing")));
     }
     if total.older > 0 {
-        parts.push(format!("{} left out", counted(total.older, "older version")));
+        parts.push(format!("{} left out", count_noun(total.older, "older version")));
     }
     if unread > 0 {
-        parts.push(format!("{} not read", counted(unread, "file")));
+        parts.push(format!("{} not read", count_noun(unread, "file")));
     }
     remark(&format!("{word}: {}\n", parts.join("; ")))
 }

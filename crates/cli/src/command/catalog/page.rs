@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use anstyle::Style;
 use sluice_classify::Risk;
 
-use crate::output::{BAD, FAINT, GOOD, HELD, STRONG, visible, wrapped};
+use crate::output::{BAD, FAINT, GOOD, HELD, STRONG, visible, wrap_lines};
 
 /// Columns of a line.
 const WIDTH: usize = 80;
@@ -31,27 +31,27 @@ impl Page {
 
     /// Text from anywhere, wrapped.
     pub(super) fn text(&mut self, text: &str) -> &mut Page {
-        self.wrapped("", text, Style::new())
+        self.wrap_lines("", text, Style::new())
     }
 
     /// The same as one of several points.
     pub(super) fn point(&mut self, text: &str) -> &mut Page {
-        self.wrapped("- ", text, Style::new())
+        self.wrap_lines("- ", text, Style::new())
     }
 
     /// What belongs to the point before it.
     pub(super) fn detail(&mut self, text: &str) -> &mut Page {
-        self.wrapped("  ", text, Style::new())
+        self.wrap_lines("  ", text, Style::new())
     }
 
     /// The same, less visible.
     pub(super) fn aside(&mut self, text: &str) -> &mut Page {
-        self.wrapped("", text, FAINT)
+        self.wrap_lines("", text, FAINT)
     }
 
-    fn wrapped(&mut self, mark: &str, text: &str, style: Style) -> &mut Page {
+    fn wrap_lines(&mut self, mark: &str, text: &str, style: Style) -> &mut Page {
         let indent = "  ".len() + mark.len();
-        for (place, line) in wrapped(&visible(text), WIDTH - indent).into_iter().enumerate() {
+        for (place, line) in wrap_lines(&visible(text), WIDTH - indent).into_iter().enumerate() {
             let before = if place == 0 { mark } else { "  ".get(..mark.len()).unwrap_or_default() };
             let _ = writeln!(self.text, "  {before}{style}{line}{style:#}");
         }

@@ -21,7 +21,7 @@ impl Remove {
     pub(crate) fn run(&self, mut catalog: Catalog) -> anyhow::Result<Done> {
         // All are looked for first, so that a slip removes nothing.
         let found: anyhow::Result<Vec<Server>> =
-            self.servers.iter().map(|name| imported(&catalog, name)).collect();
+            self.servers.iter().map(|name| find_import(&catalog, name)).collect();
         let mut servers = found?;
         servers.sort_by(|one, other| one.name.cmp(&other.name));
         servers.dedup_by(|one, other| one.name == other.name);
@@ -42,7 +42,7 @@ impl Remove {
     }
 }
 
-fn imported(catalog: &Catalog, name: &str) -> anyhow::Result<Server> {
+fn find_import(catalog: &Catalog, name: &str) -> anyhow::Result<Server> {
     let missing = || {
         anyhow!(
             "there is no server `{name}` in the catalogue\nhint: `sluice catalog search` finds servers by words"

@@ -9,7 +9,7 @@ use sluice_classify::{Category, Risk, SignalKind};
 
 use super::page::of_risk;
 use crate::output::{
-    Cell, Done, FAINT, HELD, Screen, print, print_json, remark, shortened, table, visible, wide,
+    Cell, Done, FAINT, HELD, Screen, print, print_json, remark, shorten, table, visible, wide,
 };
 use sluice_config::Environment;
 
@@ -87,7 +87,7 @@ impl Search {
         if self.json {
             print_json(&KnownFound::from(&found))?;
         } else {
-            print(&drawn(&found, width()))?;
+            print(&draw(&found, width()))?;
         }
         let nothing = found.servers.is_empty() && found.tools.is_empty();
         if nothing && !self.json {
@@ -111,7 +111,7 @@ fn width() -> usize {
     }
 }
 
-fn drawn(found: &SearchResults, width: usize) -> String {
+fn draw(found: &SearchResults, width: usize) -> String {
     let mut text = String::new();
     if !found.servers.is_empty() {
         let rows: Vec<_> = found
@@ -143,11 +143,11 @@ fn drawn(found: &SearchResults, width: usize) -> String {
             let style = of_risk(traits.risk());
             let warning = if traits.findings.total() > 0 { "!" } else { "" };
             [
-                Cell::new(&shortened(&hit.tool, tool_width)),
-                Cell::new(&shortened(&hit.server, names.saturating_sub(tool_width))),
-                Cell::styled(traits.category.name(), style),
-                Cell::styled(traits.risk().name(), style),
-                Cell::styled(warning, HELD),
+                Cell::new(&shorten(&hit.tool, tool_width)),
+                Cell::new(&shorten(&hit.server, names.saturating_sub(tool_width))),
+                Cell::with_style(traits.category.name(), style),
+                Cell::with_style(traits.risk().name(), style),
+                Cell::with_style(warning, HELD),
             ]
         })
         .collect();
@@ -162,9 +162,9 @@ fn server_row(server: &Server, width: usize) -> [Cell; 4] {
     let style = worst.map_or(FAINT, |worst| of_risk(worst.into()));
     let tools = server.tools().map_or_else(|| "?".to_owned(), |tools| tools.to_string());
     [
-        Cell::new(&shortened(&server.name, name_width)),
+        Cell::new(&shorten(&server.name, name_width)),
         Cell::new(&format!("{tools:>5}")),
-        Cell::styled(worst.map_or("-", Category::name), style),
-        Cell::new(&shortened(&server.source, names / 5 * 2)),
+        Cell::with_style(worst.map_or("-", Category::name), style),
+        Cell::new(&shorten(&server.source, names / 5 * 2)),
     ]
 }

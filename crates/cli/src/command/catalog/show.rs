@@ -11,7 +11,7 @@ use sluice_catalog::{Catalog, Server, Taken};
 use crate::output::{Done, print, print_json, print_json_text};
 
 #[derive(Debug, Args)]
-pub(crate) struct Show {
+pub(crate) struct ShowEntry {
     /// A server by its name or slug, or one of its tools as `SERVER/TOOL`
     #[arg(value_name = "SERVER[/TOOL]")]
     what: String,
@@ -26,7 +26,7 @@ pub(crate) struct Show {
     json: bool,
 }
 
-impl Show {
+impl ShowEntry {
     pub(crate) fn run(&self, catalog: &Catalog) -> anyhow::Result<Done> {
         match catalog.take(&self.what)? {
             Taken::Server(server) => self.server(catalog, &server)?,

@@ -6,7 +6,7 @@ use sluice_catalog::Catalog;
 use sluice_classify::Category;
 
 use super::page::of_risk;
-use crate::output::{Cell, Columns, Done, FAINT, counted, print, print_json};
+use crate::output::{Cell, Columns, Done, FAINT, count_noun, print, print_json};
 
 /// Sources that are named.
 const MOST_SOURCES: usize = 8;
@@ -26,7 +26,7 @@ impl Stats {
         if self.json {
             print_json(&shape(&stats))?;
         } else {
-            print(&drawn(&stats))?;
+            print(&draw(&stats))?;
         }
         Ok(Done::Well)
     }
@@ -50,12 +50,12 @@ fn shape(stats: &sluice_catalog::Stats) -> Value {
     })
 }
 
-fn drawn(stats: &sluice_catalog::Stats) -> String {
-    let servers = counted(stats.servers, "server");
-    let (imported, tools) = (stats.imported, counted(stats.tools, "tool"));
+fn draw(stats: &sluice_catalog::Stats) -> String {
+    let servers = count_noun(stats.servers, "server");
+    let (imported, tools) = (stats.imported, count_noun(stats.tools, "tool"));
     let unknown = match stats.unknown {
         0 => String::new(),
-        unknown => format!("{} whose tools are not known\n", counted(unknown, "server")),
+        unknown => format!("{} whose tools are not known\n", count_noun(unknown, "server")),
     };
     let parts = [
         format!("{servers}, {imported} of them imported; {tools}\n{unknown}"),
@@ -73,10 +73,10 @@ fn categories(stats: &sluice_catalog::Stats) -> String {
         let bar = "█".repeat(usize::try_from((tools * BAR).div_ceil(most)).unwrap_or_default());
         let style = of_risk((*category).into());
         [
-            Cell::styled(category.name(), style),
+            Cell::with_style(category.name(), style),
             Cell::new(&format!("{tools:>8}")),
             Cell::new(&percent(*tools, stats.tools)),
-            Cell::styled(&bar, style),
+            Cell::with_style(&bar, style),
         ]
     };
     Columns::new().lines(&stats.categories.iter().rev().map(row).collect::<Vec<_>>())

@@ -34,7 +34,7 @@ const COLUMNS: [(&str, &str); 20] = [
 ];
 
 #[derive(Debug, Args)]
-pub(super) struct Export {
+pub(super) struct ExportLog {
     #[command(flatten)]
     filters: Filters,
     /// The maximum number of records
@@ -56,7 +56,7 @@ enum Form {
     Csv,
 }
 
-impl Export {
+impl ExportLog {
     pub(super) fn run(&self, gateway: &Gateway) -> anyhow::Result<Done> {
         let mut query = self.filters.query();
         query.extend(self.limit.map(|limit| ("limit", limit.to_string())));

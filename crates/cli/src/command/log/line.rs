@@ -20,13 +20,13 @@ impl Lines {
     }
 
     /// Some more lines, under a head if they are the first.
-    pub(super) fn drawn(&mut self, records: &[Value]) -> String {
+    pub(super) fn draw(&mut self, records: &[Value]) -> String {
         if records.is_empty() {
             return String::new();
         }
         let mut rows: Vec<_> = records.iter().map(cells).collect();
         if !self.has_head {
-            rows.insert(0, HEAD.map(|title| Cell::styled(title, FAINT)));
+            rows.insert(0, HEAD.map(|title| Cell::with_style(title, FAINT)));
             self.has_head = true;
         }
         self.columns.lines(&rows)
@@ -37,9 +37,9 @@ fn cells(record: &Value) -> [Cell; 7] {
     let text = |pointer: &str| record.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let outcome = text("/outcome");
     [
-        Cell::styled(&shown_time(text("/at")), FAINT),
+        Cell::with_style(&shown_time(text("/at")), FAINT),
         Cell::new(text("/kind")),
-        Cell::styled(&shown_outcome(record), style(outcome)),
+        Cell::with_style(&shown_outcome(record), style(outcome)),
         Cell::new(text("/server")),
         Cell::new(text("/tool")),
         Cell::new(text("/grant/label")),
@@ -100,11 +100,11 @@ mod tests {
         });
         let mut lines = Lines::new();
         let plain = |text: String| anstream::adapter::strip_str(&text).to_string();
-        let first = plain(lines.drawn(&[denied]));
+        let first = plain(lines.draw(&[denied]));
         let expected = "TIME                  KIND      OUTCOME  SERVER  TOOL       GRANT   WHY\n\
             2026-11-15 06:38:28Z  decision  deny     notes   pay\\u{1b}  laptop  no_pay: not today\n";
         assert_eq!(first, expected);
-        assert_eq!(plain(lines.drawn(&[came])), "2026-11-15 06:38:29Z  outcome   200\n");
-        assert_eq!(lines.drawn(&[]), "");
+        assert_eq!(plain(lines.draw(&[came])), "2026-11-15 06:38:29Z  outcome   200\n");
+        assert_eq!(lines.draw(&[]), "");
     }
 }

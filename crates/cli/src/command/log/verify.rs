@@ -37,13 +37,13 @@ impl Verify {
         if self.json {
             print_json(&answer)?;
         } else {
-            print(&told(&verified))?;
+            print(&draw_result(&verified))?;
         }
         Ok(Done::well_if(verified.ok))
     }
 }
 
-fn told(verified: &Verified) -> String {
+fn draw_result(verified: &Verified) -> String {
     let mut text = String::new();
     for Fault { message } in &verified.faults {
         // Writing to a string cannot fail.
@@ -68,17 +68,17 @@ fn told(verified: &Verified) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Fault, Verified, told};
+    use super::{Fault, Verified, draw_result};
 
     #[test]
     fn faults_are_told_one_by_one() {
         let whole = Verified { ok: true, records: 3, pruned_through: Some(7), faults: Vec::new() };
         let plain = |text: String| anstream::adapter::strip_str(&text).to_string();
         let expected = "ok: 3 records, after 7 that were pruned, each as it was written\n";
-        assert_eq!(plain(told(&whole)), expected);
+        assert_eq!(plain(draw_result(&whole)), expected);
         let faults = vec![Fault { message: "record 2 was changed".into() }];
         let broken = Verified { ok: false, records: 3, pruned_through: None, faults };
         let expected = "record 2 was changed\nnot as it was written: 1 faults in 3 records\n";
-        assert_eq!(plain(told(&broken)), expected);
+        assert_eq!(plain(draw_result(&broken)), expected);
     }
 }

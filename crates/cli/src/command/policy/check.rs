@@ -4,9 +4,9 @@ use clap::Args;
 use serde::Serialize;
 use sluice_policy::Problem;
 
-use super::{drawn, reported};
+use super::{draw, print_report};
 use crate::input::read_source;
-use crate::output::{Done, GOOD, counted, print_json, visible};
+use crate::output::{Done, GOOD, count_noun, print_json, visible};
 
 #[derive(Debug, Args)]
 pub(crate) struct Check {
@@ -18,7 +18,7 @@ pub(crate) struct Check {
 }
 
 #[derive(Serialize)]
-pub(super) struct Report<'r> {
+pub(super) struct CheckReport<'r> {
     pub(super) ok: bool,
     pub(super) problems: &'r [Problem],
 }
@@ -32,17 +32,17 @@ impl Check {
         };
         let ok = problems.is_empty();
         if self.json {
-            print_json(&Report { ok, problems: &problems })?;
+            print_json(&CheckReport { ok, problems: &problems })?;
             return Ok(Done::well_if(ok));
         }
         if ok {
             let tests = match tests {
                 0 => "no tests of its own".into(),
-                tests => format!("{} passed", counted(tests, "test")),
+                tests => format!("{} passed", count_noun(tests, "test")),
             };
             let name = visible(&source.name);
-            return reported(&format!("{GOOD}ok{GOOD:#}: {name} ({tests})\n"), true);
+            return print_report(&format!("{GOOD}ok{GOOD:#}: {name} ({tests})\n"), true);
         }
-        reported(&drawn(&source, &problems), false)
+        print_report(&draw(&source, &problems), false)
     }
 }

@@ -3,10 +3,10 @@
 use clap::Args;
 use sluice_policy::{Change, PolicyDiff, diff};
 
-use super::loaded;
+use super::load_policy;
 use crate::{
     input::{self, read_source},
-    output::{BAD, Done, FAINT, HELD, STRONG, counted, print, print_json, visible},
+    output::{BAD, Done, FAINT, HELD, STRONG, count_noun, print, print_json, visible},
 };
 
 #[derive(Debug, Args)]
@@ -27,20 +27,22 @@ impl Diff {
     pub(crate) fn run(&self) -> anyhow::Result<Done> {
         let (a, b) = (read_source(&self.a)?, read_source(&self.b)?);
         let tools = self.tools.as_deref().map(input::tools).transpose()?;
-        let (Some(before), Some(after)) = (loaded(&a, self.json)?, loaded(&b, self.json)?) else {
+        let (Some(before), Some(after)) =
+            (load_policy(&a, self.json)?, load_policy(&b, self.json)?)
+        else {
             return Ok(Done::WithProblems);
         };
         let diff = diff(&before, &after, tools.as_deref());
         if self.json {
             print_json(&diff)?;
         } else {
-            print(&told(&diff))?;
+            print(&draw_diff(&diff))?;
         }
         Ok(Done::Well)
     }
 }
 
-fn told(diff: &PolicyDiff) -> String {
+fn draw_diff(diff: &PolicyDiff) -> String {
     let mut text: Vec<String> = Vec::new();
     for tool in &diff.tools {
         let name = visible(&tool.tool);
@@ -60,7 +62,7 @@ fn told(diff: &PolicyDiff) -> String {
             "{FAINT}Whether a call is touched by a change marked `arguments` depends on what it sends.{FAINT:#}\n"
         ));
     }
-    let count = counted(diff.tools.len(), "tool");
+    let count = count_noun(diff.tools.len(), "tool");
     text.push(format!("{count} changed, {} unchanged\n", diff.unchanged));
     text.extend(diff.notes.iter().map(|note| format!("note: {note}\n")));
     text.concat()

@@ -7,11 +7,11 @@ use clap::Args;
 use sluice_policy::{Amount, Call, Decimal, Explanation, Facts, Step, Timestamp, explain};
 use sluice_wire::json::{Bounds, Document};
 
-use super::loaded;
+use super::load_policy;
 use crate::{
     clock,
     input::{self, read_source},
-    output::{BAD, Done, FAINT, GOOD, HELD, STRONG, counted, print, print_json, visible},
+    output::{BAD, Done, FAINT, GOOD, HELD, STRONG, count_noun, print, print_json, visible},
 };
 
 #[derive(Debug, Args)]
@@ -58,7 +58,7 @@ impl Explain {
         let args = self.args.as_deref().map(|text| input::json("--args", text)).transpose()?;
         let call = Call::new(&self.tool, args.as_ref().map(Document::root)).context("--args")?;
         let tools = self.tools.as_deref().map(input::tools).transpose()?;
-        let Some(policy) = loaded(&source, self.json)? else { return Ok(Done::WithProblems) };
+        let Some(policy) = load_policy(&source, self.json)? else { return Ok(Done::WithProblems) };
         let used: HashMap<_, _> = self.used.iter().cloned().collect();
         let counters = policy.counters();
         if let Some((counter, _)) = self.used.iter().find(|(name, _)| !counters.contains(&**name)) {
@@ -74,7 +74,7 @@ impl Explain {
         if self.json {
             print_json(&explanation)?;
         } else {
-            let mut text = told(&self.tool, &explanation);
+            let mut text = draw_explanation(&self.tool, &explanation);
             if explanation.rule.as_deref() == Some("(unknown tool)") && tools.is_none() {
                 text.push_str("\nGive the server's answer to `tools/list` with --tools to judge by definition.\n");
             }
@@ -84,7 +84,7 @@ impl Explain {
     }
 }
 
-fn told(tool: &str, explanation: &Explanation) -> String {
+fn draw_explanation(tool: &str, explanation: &Explanation) -> String {
     let mut text = vec![verdict(&visible(tool), explanation)];
     if let Some(message) = &explanation.message {
         text.push(format!("The caller is told: {}\n", visible(message)));
@@ -151,5 +151,5 @@ fn duration(seconds: u64) -> String {
     let unit =
         units.into_iter().find(|(size, _)| seconds >= *size && seconds.is_multiple_of(*size));
     let (size, name) = unit.unwrap_or((1, "second"));
-    counted(seconds / size, name)
+    count_noun(seconds / size, name)
 }

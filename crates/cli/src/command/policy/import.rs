@@ -5,12 +5,12 @@ use serde::Serialize;
 use sluice_policy::{Format, load};
 use sluice_policy_import::{Note, import};
 
-use super::refused;
+use super::show_problems;
 use crate::input::read_source;
-use crate::output::{BAD, Done, HELD, STRONG, counted, print, print_json, remark, visible};
+use crate::output::{BAD, Done, HELD, STRONG, count_noun, print, print_json, remark, visible};
 
 #[derive(Debug, Args)]
-pub(crate) struct Import {
+pub(crate) struct ImportPolicy {
     /// The policy to import, in YAML; `-` reads standard input
     file: String,
     /// Print {"policy", "notes"} as JSON
@@ -24,7 +24,7 @@ struct Report<'r> {
     notes: &'r [Note],
 }
 
-impl Import {
+impl ImportPolicy {
     pub(crate) fn run(&self) -> anyhow::Result<Done> {
         let source = read_source(&self.file)?;
         if load(&source.text, Format::Yaml).is_ok() {
@@ -32,7 +32,7 @@ impl Import {
         }
         let imported = match import(&source.text) {
             Ok(imported) => imported,
-            Err(problems) => return refused(&source, &problems, self.json),
+            Err(problems) => return show_problems(&source, &problems, self.json),
         };
         let lost = imported.notes.iter().filter(|note| note.lost).count();
         if self.json {
@@ -40,13 +40,13 @@ impl Import {
             print_json(&Report { policy, notes: &imported.notes })?;
         } else {
             print(&imported.policy)?;
-            remark(&told(&source.name, &imported.notes, lost))?;
+            remark(&draw_notes(&source.name, &imported.notes, lost))?;
         }
         Ok(Done::well_if(lost == 0))
     }
 }
 
-fn told(file: &str, notes: &[Note], lost: usize) -> String {
+fn draw_notes(file: &str, notes: &[Note], lost: usize) -> String {
     let file = visible(file);
     let line = |note: &Note| {
         let word =
@@ -56,7 +56,7 @@ fn told(file: &str, notes: &[Note], lost: usize) -> String {
     };
     let mut text: Vec<_> = notes.iter().map(line).collect();
     if lost > 0 {
-        let things = counted(lost, "thing");
+        let things = count_noun(lost, "thing");
         text.push(format!("{things} could not be carried over: read the result before using it\n"));
     }
     text.concat()

@@ -37,7 +37,7 @@ impl List {
                 return Ok(Done::Well);
             }
             let policies = policies.into_iter().map(serde_json::from_value);
-            print(&drawn(&policies.collect::<Result<Vec<_>, _>>()?))?;
+            print(&draw(&policies.collect::<Result<Vec<_>, _>>()?))?;
             gateway.warn_of_files()?;
             Ok(Done::Well)
         })
@@ -60,7 +60,7 @@ fn members<'v>(answer: &'v Value, key: &str) -> &'v [Value] {
     answer.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
 }
 
-fn drawn(policies: &[Listed]) -> String {
+fn draw(policies: &[Listed]) -> String {
     if policies.is_empty() {
         return "no policy is in force\n".into();
     }

@@ -7,7 +7,7 @@ use http::Method;
 use sluice_policy::Format;
 use sluice_store::Name;
 
-use super::refused;
+use super::show_problems;
 use crate::input::read_source;
 use crate::{
     api::{Question, with_gateway},
@@ -38,7 +38,7 @@ impl Put {
             Err(problems) => problems,
         };
         if !problems.is_empty() {
-            return refused(&source, &problems, self.json);
+            return show_problems(&source, &problems, self.json);
         }
         let media_type = match source.format() {
             Format::Json => "application/json",

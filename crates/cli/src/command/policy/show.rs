@@ -12,7 +12,7 @@ use crate::{
 };
 
 #[derive(Debug, Args)]
-pub(crate) struct Show {
+pub(crate) struct ShowPolicy {
     /// The server it is for
     #[arg(value_parser = Name::new)]
     server: Name,
@@ -24,7 +24,7 @@ pub(crate) struct Show {
     json: bool,
 }
 
-impl Show {
+impl ShowPolicy {
     pub(crate) fn run(&self, data: Option<PathBuf>) -> anyhow::Result<Done> {
         let path = ["servers", self.server.as_str(), "policies", self.name.as_str()];
         with_gateway(data, |gateway| {

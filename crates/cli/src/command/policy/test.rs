@@ -4,9 +4,9 @@ use clap::Args;
 use serde::Serialize;
 use sluice_policy::{Problem, TestResult};
 
-use super::{drawn, reported};
+use super::{draw, print_report};
 use crate::input::read_source;
-use crate::output::{BAD, Done, FAINT, GOOD, STRONG, counted, print_json, visible};
+use crate::output::{BAD, Done, FAINT, GOOD, STRONG, count_noun, print_json, visible};
 use sluice_config::Source;
 
 #[derive(Debug, Args)]
@@ -57,9 +57,9 @@ impl Test {
             let ok = problems.is_empty() && results.iter().all(|test| test.failure.is_none());
             report.ok &= ok;
             text.push_str(&if problems.is_empty() {
-                told(&source.name, &results)
+                draw_results(&source.name, &results)
             } else {
-                drawn(&source, &problems)
+                draw(&source, &problems)
             });
             let tests = results.into_iter().map(|result| report_of(&source, result)).collect();
             report.files.push(FileReport { file: file.clone(), ok, problems, tests });
@@ -68,7 +68,7 @@ impl Test {
             print_json(&report)?;
             return Ok(Done::well_if(report.ok));
         }
-        reported(&text, report.ok)
+        print_report(&text, report.ok)
     }
 }
 
@@ -83,7 +83,7 @@ fn report_of(source: &Source, result: TestResult) -> TestReport {
     }
 }
 
-fn told(file: &str, results: &[TestResult]) -> String {
+fn draw_results(file: &str, results: &[TestResult]) -> String {
     let line = |test: &TestResult| {
         let name = visible(&test.name);
         match &test.failure {
@@ -95,8 +95,8 @@ fn told(file: &str, results: &[TestResult]) -> String {
     let failed = results.iter().filter(|test| test.failure.is_some()).count();
     let sum = match (results.len(), failed) {
         (0, _) => format!("{FAINT}no tests: add some under `tests`{FAINT:#}"),
-        (all, 0) => format!("{} passed", counted(all, "test")),
-        (all, failed) => format!("{failed} of {} failed", counted(all, "test")),
+        (all, 0) => format!("{} passed", count_noun(all, "test")),
+        (all, failed) => format!("{failed} of {} failed", count_noun(all, "test")),
     };
     let file = visible(file);
     format!("{STRONG}{file}{STRONG:#}\n{lines}  {sum}\n")

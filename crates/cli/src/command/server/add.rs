@@ -86,7 +86,7 @@ pub(in crate::command) fn headers(
         let (name, value) = header
             .split_once(':')
             .ok_or_else(|| anyhow!("`--header` must be `NAME: VALUE`, such as 'X-Key: env:KEY'"))?;
-        let value = secret::given(value.trim(), environment)
+        let value = secret::read_argument(value.trim(), environment)
             .map_err(|message| anyhow!("header `{name}`: {message}"))?;
         let name = name.trim();
         if headers.iter().any(|(other, _)| other == name) {

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use sluice_config::{declare, span};
 use sluice_store::Name;
 
-use super::{One, removed};
+use super::{OneServer, report_removed};
 use crate::{
     api::{Gateway, Question, with_gateway},
     data::{DataDirectory, Running},
@@ -52,7 +52,7 @@ fn directory(data: Option<PathBuf>) -> anyhow::Result<PathBuf> {
 }
 
 /// The file of a server that was added here, if there is one.
-pub(super) fn added(data: Option<PathBuf>, name: &Name) -> Option<PathBuf> {
+pub(super) fn added_file(data: Option<PathBuf>, name: &Name) -> Option<PathBuf> {
     // Where there is no data directory to be found, the gateway is asked.
     let file = directory(data).ok().map(|directory| server_file(&directory, name));
     file.filter(|file| file.exists())
@@ -65,12 +65,12 @@ pub(super) fn add(
     data: Option<PathBuf>,
     json: bool,
 ) -> anyhow::Result<Done> {
-    let text = toml::to_string(&written(wanted)?)?;
+    let text = toml::to_string(&write_server(wanted)?)?;
     let path = directory(data.clone())?;
     let directory = DataDirectory::open(&path)?;
     let file = server_file(&path, name);
     if file.exists() {
-        return Ok(refused(&format!(
+        return Ok(report_refusal(&format!(
             "server `{name}` is there already\nhint: remove it first, or choose another name"
         )));
     }
@@ -81,7 +81,7 @@ pub(super) fn add(
             Ok(Done::Well)
         })?;
         if is_taken {
-            return Ok(refused(&format!(
+            return Ok(report_refusal(&format!(
                 "server `{name}` is there already\nhint: choose another name"
             )));
         }
@@ -91,7 +91,7 @@ pub(super) fn add(
     let said = format!(
         "{GOOD}ok{GOOD:#}: server `{name}` is added\nhint: say what may be called there with `sluice policy put {name} NAME FILE`\n"
     );
-    let done = awaited(&path, data, name, true)?;
+    let done = wait_for_gateway(&path, data, name, true)?;
     if done == Done::Well {
         if json { print_json(&shown)? } else { remark(&said)? }
     }
@@ -100,7 +100,7 @@ pub(super) fn add(
 
 /// Removes a server that was added here, and what policies a running gateway was
 /// given for it: they would hold again for another server of that name.
-pub(super) fn remove(file: &Path, data: Option<PathBuf>, one: &One) -> anyhow::Result<Done> {
+pub(super) fn remove(file: &Path, data: Option<PathBuf>, one: &OneServer) -> anyhow::Result<Done> {
     if is_running(&directory(data.clone())?) {
         // First, because without a policy nothing may be called.
         match with_gateway(data.clone(), |gateway| remove_policies(gateway, &one.name))? {
@@ -109,8 +109,8 @@ pub(super) fn remove(file: &Path, data: Option<PathBuf>, one: &One) -> anyhow::R
         }
     }
     fs::remove_file(file).with_context(|| format!("cannot remove `{}`", file.display()))?;
-    match awaited(&directory(data.clone())?, data, &one.name, false)? {
-        Done::Well => removed(one),
+    match wait_for_gateway(&directory(data.clone())?, data, &one.name, false)? {
+        Done::Well => report_removed(one),
         done => Ok(done),
     }
 }
@@ -131,7 +131,7 @@ fn remove_policies(gateway: &Gateway, server: &Name) -> anyhow::Result<Done> {
     Ok(Done::Well)
 }
 
-fn refused(message: &str) -> Done {
+fn report_refusal(message: &str) -> Done {
     complain(&anyhow!("{message}"));
     Done::WithProblems
 }
@@ -141,7 +141,7 @@ fn is_running(directory: &Path) -> bool {
 }
 
 /// Waits until a running gateway knows the server, or no longer does.
-fn awaited(
+fn wait_for_gateway(
     directory: &Path,
     data: Option<PathBuf>,
     name: &Name,
@@ -161,7 +161,7 @@ fn awaited(
             }
             gateway.pause(STEP);
         }
-        Ok(refused(
+        Ok(report_refusal(
             "the gateway has not noticed the change\nhint: see what its log says, or start it again",
         ))
     })
@@ -174,7 +174,7 @@ fn is_known(gateway: &Gateway, name: &Name) -> anyhow::Result<bool> {
     Ok(names.any(|known| known == name.as_str()))
 }
 
-fn written(wanted: Wanted) -> anyhow::Result<Written> {
+fn write_server(wanted: Wanted) -> anyhow::Result<Written> {
     let Wanted { mut command, env, is_per_session, timeout } = wanted;
     if let Some(program) = command.first_mut().filter(|program| program.contains('/')) {
         // The gateway may run in another folder.
@@ -210,7 +210,7 @@ fn absolute(value: &str) -> anyhow::Result<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Wanted, written};
+    use super::{Wanted, write_server};
 
     fn wanted(env: &[&str]) -> Wanted {
         Wanted {
@@ -223,13 +223,13 @@ mod tests {
 
     #[test]
     fn a_server_is_written_as_the_file_would_say_it() {
-        let text = toml::to_string(&written(wanted(&["KEY=env:KEY"])).unwrap()).unwrap();
+        let text = toml::to_string(&write_server(wanted(&["KEY=env:KEY"])).unwrap()).unwrap();
         let expected = "command = [\"npx\", \"-y\", 'a \"b\"']\ninstances = \"session\"\n\
                         timeout = \"5s\"\n\n[env]\nKEY = \"env:KEY\"\n";
         assert_eq!(text, expected);
         for wrong in [&["KEY"][..], &["1=a"], &["A=1", "A=2"]] {
-            assert!(written(wanted(wrong)).is_err(), "{wrong:?}");
+            assert!(write_server(wanted(wrong)).is_err(), "{wrong:?}");
         }
-        assert!(written(Wanted { timeout: Some("5".into()), ..wanted(&[]) }).is_err());
+        assert!(write_server(Wanted { timeout: Some("5".into()), ..wanted(&[]) }).is_err());
     }
 }

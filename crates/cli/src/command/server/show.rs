@@ -4,7 +4,7 @@ use anstyle::Style;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{One, Server};
+use super::{OneServer, Server};
 use crate::{
     api::{Gateway, Question},
     output::{BAD, Cell, Columns, Done, FAINT, GOOD, HELD, print, print_json, remark, table},
@@ -43,24 +43,24 @@ impl Tool {
         }
         match self.reasons.first() {
             Some(Reason { text, part, quote }) => {
-                format!("{text} ({part}: {})", shortened(quote))
+                format!("{text} ({part}: {})", first_line(quote))
             }
             None => "nothing in its definition says".into(),
         }
     }
 }
 
-pub(super) fn show(gateway: &Gateway, one: &One) -> anyhow::Result<Done> {
+pub(super) fn show(gateway: &Gateway, one: &OneServer) -> anyhow::Result<Done> {
     let server = gateway.ask(Question::get(&["servers", one.name.as_str()]))?;
     if one.json {
         print_json(&server)?;
     } else {
-        print(&described(&serde_json::from_value(server)?))?;
+        print(&draw_server(&serde_json::from_value(server)?))?;
     }
     Ok(Done::Well)
 }
 
-fn described(server: &Server) -> String {
+fn draw_server(server: &Server) -> String {
     let Server { name, source, timeout, headers, anonymous_policy, env, instances, .. } = server;
     let rows = [
         ("name", name.clone()),
@@ -74,21 +74,21 @@ fn described(server: &Server) -> String {
     ];
     let rows = rows.iter().filter(|(_, text)| !text.is_empty());
     let rows: Vec<_> =
-        rows.map(|(key, text)| [Cell::styled(key, FAINT), Cell::new(text)]).collect();
+        rows.map(|(key, text)| [Cell::with_style(key, FAINT), Cell::new(text)]).collect();
     Columns::new().lines(&rows)
 }
 
-pub(super) fn tools(gateway: &Gateway, one: &One) -> anyhow::Result<Done> {
+pub(super) fn tools(gateway: &Gateway, one: &OneServer) -> anyhow::Result<Done> {
     let answer = gateway.ask(Question::get(&["servers", one.name.as_str(), "tools"]))?;
     if one.json {
         print_json(&answer)?;
     } else {
-        print(&listed(&read(&answer)?))?;
+        print(&draw_tools(&read(&answer)?))?;
     }
     Ok(Done::Well)
 }
 
-pub(super) fn refresh(gateway: &Gateway, one: &One) -> anyhow::Result<Done> {
+pub(super) fn refresh(gateway: &Gateway, one: &OneServer) -> anyhow::Result<Done> {
     let answer = gateway.ask(Question::post(&["servers", one.name.as_str(), "refresh"]))?;
     if one.json {
         print_json(&answer)?;
@@ -105,7 +105,7 @@ fn read(answer: &Value) -> anyhow::Result<Vec<Tool>> {
     Ok(serde_json::from_value(tools)?)
 }
 
-fn listed(tools: &[Tool]) -> String {
+fn draw_tools(tools: &[Tool]) -> String {
     if tools.is_empty() {
         return "the server has no tools\n".into();
     }
@@ -119,8 +119,8 @@ fn listed(tools: &[Tool]) -> String {
             };
             [
                 Cell::new(&tool.name),
-                Cell::styled(&tool.category, style),
-                Cell::styled(&tool.risk, style),
+                Cell::with_style(&tool.category, style),
+                Cell::with_style(&tool.risk, style),
                 Cell::new(&format!("{:.2}", tool.confidence)),
                 Cell::new(&tool.why()),
             ]
@@ -130,7 +130,7 @@ fn listed(tools: &[Tool]) -> String {
 }
 
 /// The beginning of a text's first line.
-fn shortened(text: &str) -> String {
+fn first_line(text: &str) -> String {
     let line = text.trim().lines().next().unwrap_or_default();
     let start: String = line.chars().take(LONGEST_QUOTE).collect();
     if start.len() < line.len() { start + "…" } else { start }
@@ -140,7 +140,7 @@ fn shortened(text: &str) -> String {
 mod tests {
     use serde_json::json;
 
-    use super::{listed, read, shortened};
+    use super::{draw_tools, first_line, read};
 
     #[test]
     fn tools_are_listed_with_what_they_can_do_and_why() {
@@ -153,7 +153,7 @@ mod tests {
             { "name": "pay\u{1b}", "category": "financial", "risk": "critical", "confidence": 0.9,
               "reasons": [], "findings": [{ "text": "looks like `pay`" }] },
         ] }));
-        let text = listed(&tools.unwrap());
+        let text = draw_tools(&tools.unwrap());
         let plain = anstream::adapter::strip_str(&text).to_string();
         assert_eq!(
             plain,
@@ -162,6 +162,6 @@ mod tests {
              x          other      low       0.35  nothing in its definition says\n\
              pay\\u{1b}  financial  critical  0.90  warning: looks like `pay`\n"
         );
-        assert_eq!(shortened(&"é".repeat(41)), "é".repeat(40) + "…");
+        assert_eq!(first_line(&"é".repeat(41)), "é".repeat(40) + "…");
     }
 }

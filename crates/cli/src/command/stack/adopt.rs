@@ -90,12 +90,13 @@ impl Adopt {
             // What is remembered is to be found again.
             machine.fingerprints()?;
         }
-        let configured = machine.configured()?;
-        let is_open =
-            |entry: &&Entry| entry.wrapped.is_none() && known::registered(machine, entry).is_none();
+        let configured = machine.read_configured()?;
+        let is_open = |entry: &&Entry| {
+            entry.wrapped.is_none() && known::name_in_gateway(machine, entry).is_none()
+        };
         let (mut open, adopted): (Vec<_>, Vec<_>) =
-            self.which.chosen(&configured)?.into_iter().partition(is_open);
-        let is_whole = self.mended(machine, &adopted)?;
+            self.which.choose_entries(&configured)?.into_iter().partition(is_open);
+        let is_whole = self.restore_policies(machine, &adopted)?;
         let mut refused = self.which.passed_over(&mut open);
         let wanted = open.len();
         if open.is_empty() && refused.is_empty() && is_whole {
@@ -105,7 +106,7 @@ impl Adopt {
         let terms = self.terms(machine, &open, &mut refused)?;
         let front = machine.front()?;
         let work = work(&configured, &open, &terms, &front, &mut refused);
-        told::refused(&refused)?;
+        told::report_refused(&refused)?;
         let adopted: usize = work.iter().map(|(_, adoption)| adoption.adopted.len()).sum();
         let mut done = Done::well_if(adopted == wanted && is_whole);
         let mut written = Vec::new();
@@ -122,7 +123,7 @@ impl Adopt {
             }
         }
         if self.json {
-            let told = told::Told { work: &work, terms: &terms, refused: &refused };
+            let told = told::AdoptReport { work: &work, terms: &terms, refused: &refused };
             print_json(&told.json(&written, self.consent.dry_run))?;
         }
         Ok(done)
@@ -148,7 +149,7 @@ impl Adopt {
 
 impl Which {
     /// The entries that were asked for.
-    fn chosen<'c>(&self, configured: &'c Configured) -> anyhow::Result<Vec<&'c Entry>> {
+    fn choose_entries<'c>(&self, configured: &'c Configured) -> anyhow::Result<Vec<&'c Entry>> {
         let is_here = |entry: &&Entry| self.client.is_none_or(|client| entry.client == client);
         let here: Vec<&Entry> = configured.entries().filter(is_here).collect();
         if self.servers.is_empty() {
@@ -302,7 +303,7 @@ fn write(
         }
     }
     if !written.is_empty() {
-        told::done(machine, count, &written)?;
+        told::report_done(machine, count, &written)?;
     }
     Ok(written)
 }

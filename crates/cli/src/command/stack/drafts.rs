@@ -30,13 +30,14 @@ pub(super) struct Draft {
 pub(super) fn draft(machine: &Machine, name: &str, ability: Option<&Ability>) -> Draft {
     let path = folder(machine).join(format!("{name}.json"));
     let suggested = match ability {
-        Some(ability) => suggest_policy(ability.tools.iter().map(seen)),
+        Some(ability) => suggest_policy(ability.tools.iter().map(to_tool_seen)),
         None => suggest_policy_by_category(),
     };
     let exists = path.exists();
     let policy = if exists { read(&path) } else { parse(&suggested.policy) };
-    let restriction =
-        ability.zip(policy).map(|(known, policy)| policy.restriction(known.tools.iter().map(seen)));
+    let restriction = ability
+        .zip(policy)
+        .map(|(known, policy)| policy.restriction(known.tools.iter().map(to_tool_seen)));
     Draft { path, text: suggested.policy, effect: suggested.effect, exists, restriction }
 }
 
@@ -49,7 +50,7 @@ fn parse(text: &str) -> Option<Policy> {
     load(text.as_bytes(), Format::Json).ok()
 }
 
-fn seen(tool: &Tool) -> ToolSeen<'_> {
+fn to_tool_seen(tool: &Tool) -> ToolSeen<'_> {
     ToolSeen { name: &tool.name, category: tool.category(), has_findings: tool.findings > 0 }
 }
 

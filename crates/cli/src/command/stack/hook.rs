@@ -10,7 +10,7 @@ use clap::Args;
 use sluice_stack::{Entry, Fingerprints, HookFile, Hooked, Memory};
 
 use super::machine::{Machine, now};
-use crate::output::{Done, FAINT, GOOD, complain, fitted, print, remark, typed, visible};
+use crate::output::{Done, FAINT, GOOD, complain, fit, print, quote_for_shell, remark, visible};
 
 /// Columns of a command.
 const WIDTH: usize = 78;
@@ -72,7 +72,8 @@ fn install(machine: &Machine) -> anyhow::Result<Done> {
         );
     }
     let front = machine.front()?;
-    let command = format!("{} --data {}", typed(&front.program), typed(&front.data));
+    let command =
+        format!("{} --data {}", quote_for_shell(&front.program), quote_for_shell(&front.data));
     machine.directory()?.stack_folder("backups")?;
     let is_first = !files.iter().any(HookFile::has_ours);
     for file in &files {
@@ -81,13 +82,16 @@ fn install(machine: &Machine) -> anyhow::Result<Done> {
             Hooked::Done(_) => "installed in",
             Hooked::Already => "already in",
         };
-        remark(&format!("{GOOD}ok{GOOD:#}: the hook is {state} {}\n", shown(machine, file)))?;
+        remark(&format!(
+            "{GOOD}ok{GOOD:#}: the hook is {state} {}\n",
+            describe_file(machine, file)
+        ))?;
     }
     if is_first {
         let fingerprints = machine.fingerprints()?;
-        let configured = machine.configured()?;
-        let count =
-            machine.remember(|memory| Ok(accepted(memory, configured.entries(), &fingerprints)))?;
+        let configured = machine.read_configured()?;
+        let count = machine
+            .remember(|memory| Ok(accept_entries(memory, configured.entries(), &fingerprints)))?;
         remark(&format!(
             "{count} configured now may be called as before\nyou are asked about any that is added later\n"
         ))?;
@@ -96,7 +100,7 @@ fn install(machine: &Machine) -> anyhow::Result<Done> {
 }
 
 /// Accepts these servers; how many there are.
-fn accepted<'e>(
+fn accept_entries<'e>(
     memory: &mut Memory,
     entries: impl Iterator<Item = &'e Entry>,
     fingerprints: &Fingerprints,
@@ -116,7 +120,7 @@ fn uninstall(machine: &Machine) -> anyhow::Result<Done> {
         if let Hooked::Done(_) = file.uninstall(&machine.backups(), &now())? {
             remark(&format!(
                 "{GOOD}ok{GOOD:#}: the hook is taken out of {}\n",
-                shown(machine, &file)
+                describe_file(machine, &file)
             ))?;
         }
     }
@@ -143,7 +147,7 @@ fn status(machine: &Machine) -> anyhow::Result<Done> {
 
 fn accept(machine: &Machine, names: &[String], unlisted: bool) -> anyhow::Result<Done> {
     let fingerprints = machine.fingerprints()?;
-    let configured = machine.configured()?;
+    let configured = machine.read_configured()?;
     let known: BTreeSet<&str> = configured.entries().map(|entry| entry.name.as_str()).collect();
     let unknown = names.iter().find(|name| !known.contains(name.as_str()));
     if let Some(name) = unknown.filter(|_| !unlisted) {
@@ -158,8 +162,8 @@ fn accept(machine: &Machine, names: &[String], unlisted: bool) -> anyhow::Result
             let mut found = configured.entries().filter(|entry| entry.name == *name).peekable();
             if found.peek().is_some() {
                 let found: Vec<&Entry> = found.collect();
-                told(machine, &found)?;
-                accepted(memory, found.into_iter(), &fingerprints);
+                report_accepted(machine, &found)?;
+                accept_entries(memory, found.into_iter(), &fingerprints);
                 continue;
             }
             // It may come with a plug-in, or from an account.
@@ -181,15 +185,15 @@ fn near(name: &str, known: &BTreeSet<&str>) -> String {
 }
 
 /// Says what is accepted: a name may stand for several servers.
-fn told(machine: &Machine, entries: &[&Entry]) -> anyhow::Result<()> {
+fn report_accepted(machine: &Machine, entries: &[&Entry]) -> anyhow::Result<()> {
     for entry in entries {
-        let file = visible(&machine.shown(&entry.file));
-        let place = fitted(&visible(&entry.transport.to_masked()), WIDTH);
+        let file = visible(&machine.display_path(&entry.file));
+        let place = fit(&visible(&entry.transport.to_masked()), WIDTH);
         remark(&format!("`{}` in {file}\n  {FAINT}{place}{FAINT:#}\n", visible(&entry.name)))?;
     }
     Ok(())
 }
 
-fn shown(machine: &Machine, file: &HookFile) -> String {
-    format!("{} ({})", file.client, visible(&machine.shown(&file.path)))
+fn describe_file(machine: &Machine, file: &HookFile) -> String {
+    format!("{} ({})", file.client, visible(&machine.display_path(&file.path)))
 }

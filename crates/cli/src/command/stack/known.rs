@@ -16,10 +16,10 @@ pub(super) fn ability(
     catalog: Option<&Catalog>,
     entry: &Entry,
 ) -> Option<Ability> {
-    memory.ability(entry).or_else(|| catalogued(catalog?, entry))
+    memory.ability(entry).or_else(|| ability_from_catalog(catalog?, entry))
 }
 
-fn catalogued(catalog: &Catalog, entry: &Entry) -> Option<Ability> {
+fn ability_from_catalog(catalog: &Catalog, entry: &Entry) -> Option<Ability> {
     let package = entry.transport.package()?;
     let server =
         catalog.server_of_package(package.registry.name(), &package.name).ok().flatten()?;
@@ -37,7 +37,7 @@ fn catalogued(catalog: &Catalog, entry: &Entry) -> Option<Ability> {
 
 /// What a server is called in the gateway that runs on the data directory, if
 /// that is where its URL leads.
-pub(super) fn registered(machine: &Machine, entry: &Entry) -> Option<String> {
+pub(super) fn name_in_gateway(machine: &Machine, entry: &Entry) -> Option<String> {
     let Transport::Url { url, .. } = &entry.transport else { return None };
     let rest = url.expose().split_once("://")?.1;
     let gateway = agents_url(&machine.data).ok()?;
@@ -49,7 +49,7 @@ pub(super) fn registered(machine: &Machine, entry: &Entry) -> Option<String> {
 }
 
 /// What a server is called in the gateway's configuration, if that has it too.
-pub(super) fn declared<'s>(servers: &'s [Server], entry: &Entry) -> Option<&'s str> {
+pub(super) fn declared_name<'s>(servers: &'s [Server], entry: &Entry) -> Option<&'s str> {
     let is_same = |server: &&Server| match (&server.transport, &entry.transport) {
         (Place::Http { url, .. }, Transport::Url { url: theirs, .. }) => url == theirs.expose(),
         (Place::Command { command, .. }, Transport::Command { program, args, .. }) => {

@@ -38,7 +38,7 @@ pub(super) async fn tools(
 ) -> Result<Vec<Tool>, ListError> {
     let target = Filler { entry, environment, home }.target()?;
     let asked = ask(&target, environment).await;
-    let (listing, leaving) = asked.map_err(|error| failed(entry, error))?;
+    let (listing, leaving) = asked.map_err(|error| list_error(entry, error))?;
     let scan = Scan::of(&listing);
     leaving.end().await;
     let scan = scan.map_err(|error| ListError::Failed(entry.scrub(&error.to_string())))?;
@@ -52,7 +52,7 @@ pub(super) async fn tools(
     Ok(known.collect())
 }
 
-fn failed(entry: &Entry, error: AskError) -> ListError {
+fn list_error(entry: &Entry, error: AskError) -> ListError {
     let told = match error.trouble {
         Trouble::Late => return ListError::Late,
         Trouble::Client(ClientError::Status { status: 401 | 403, .. }) => return ListError::SignIn,
@@ -74,16 +74,21 @@ impl Filler<'_> {
         let (place, env) = match &self.entry.transport {
             Transport::Command { program, args, env } => {
                 let words = std::iter::once(program).chain(args);
-                let command = words.map(|word| self.filled(word)).collect::<Result<_, _>>()?;
-                let env = env.iter().map(|(name, value)| Ok((name.clone(), self.filled(value)?)));
+                let command =
+                    words.map(|word| self.expand_variables(word)).collect::<Result<_, _>>()?;
+                let env = env
+                    .iter()
+                    .map(|(name, value)| Ok((name.clone(), self.expand_variables(value)?)));
                 (Place::Command(command), env.collect::<Result<_, ListError>>()?)
             }
             Transport::Url { url, headers } => {
                 let headers = headers
                     .iter()
-                    .map(|(name, value)| Ok((name.clone(), Secret::new(self.filled(value)?))))
+                    .map(|(name, value)| {
+                        Ok((name.clone(), Secret::new(self.expand_variables(value)?)))
+                    })
                     .collect::<Result<_, ListError>>()?;
-                (Place::Url { url: self.filled(url)?, headers }, Vec::new())
+                (Place::Url { url: self.expand_variables(url)?, headers }, Vec::new())
             }
             Transport::Unclear => {
                 let told = "its entry has neither a command nor a URL";
@@ -94,7 +99,7 @@ impl Filler<'_> {
         Ok(Target { place, env, timeout: PATIENCE, waiting: None })
     }
 
-    fn filled(&self, text: &Guarded) -> Result<String, ListError> {
+    fn expand_variables(&self, text: &Guarded) -> Result<String, ListError> {
         let mut filled = String::new();
         let mut rest = text.expose();
         while let Some((before, after)) = rest.split_once("${") {

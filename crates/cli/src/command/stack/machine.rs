@@ -41,7 +41,7 @@ impl Machine {
 
     /// The servers of the gateway's configuration; none if that cannot be read,
     /// which `sluice config` explains.
-    pub(super) fn declared(&self) -> Vec<Server> {
+    pub(super) fn declared_servers(&self) -> Vec<Server> {
         let overrides = Overrides { data: Some(self.data.clone()), ..Overrides::default() };
         Config::load(&overrides, &self.environment).map(|config| config.servers).unwrap_or_default()
     }
@@ -69,7 +69,7 @@ impl Machine {
     }
 
     /// What the clients of this machine are configured to use.
-    pub(super) fn configured(&self) -> anyhow::Result<Configured> {
+    pub(super) fn read_configured(&self) -> anyhow::Result<Configured> {
         Ok(Configured::read(&self.places, &self.front()?))
     }
 
@@ -126,7 +126,7 @@ impl Machine {
     }
 
     /// A path as people write it.
-    pub(super) fn shown(&self, path: &Path) -> String {
+    pub(super) fn display_path(&self, path: &Path) -> String {
         match path.strip_prefix(&self.places.home) {
             Ok(rest) if !rest.as_os_str().is_empty() => format!("~/{}", rest.display()),
             _ => path.display().to_string(),

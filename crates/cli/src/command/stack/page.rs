@@ -6,9 +6,9 @@ use anstyle::Style;
 use sluice_classify::Category;
 use sluice_stack::{Ability, Advice, Client, Group, HookFile};
 
-use super::{machine::Machine, report::Report};
+use super::{machine::Machine, report::StackReport};
 use crate::output::{
-    BAD, Cell, FAINT, GOOD, HELD, STRONG, counted, shortened, table, visible, wide,
+    BAD, Cell, FAINT, GOOD, HELD, STRONG, count_noun, shorten, table, visible, wide,
 };
 
 /// Columns that a line may have.
@@ -18,7 +18,7 @@ const NAME: usize = 22;
 /// Columns for the clients.
 const CLIENTS: usize = 24;
 
-pub(super) fn draw(report: &Report<'_>, machine: &Machine) -> String {
+pub(super) fn draw(report: &StackReport<'_>, machine: &Machine) -> String {
     let groups = &report.survey.groups;
     let mut text = String::new();
     if groups.is_empty() {
@@ -49,15 +49,15 @@ fn totals(groups: &[Group<'_>]) -> String {
     let mut text = if known == 0 {
         format!(
             "{STRONG}Your agents can reach {}{STRONG:#}, from {}.\n",
-            counted(groups.len(), "server"),
-            counted(clients.len(), "client"),
+            count_noun(groups.len(), "server"),
+            count_noun(clients.len(), "client"),
         )
     } else {
         format!(
             "{STRONG}Your agents can call {} on {}{STRONG:#}, from {}.\n",
-            counted(tools, "tool"),
-            counted(known, "server"),
-            counted(clients.len(), "client"),
+            count_noun(tools, "tool"),
+            count_noun(known, "server"),
+            count_noun(clients.len(), "client"),
         )
     };
     let mut parts: Vec<String> = Vec::new();
@@ -66,7 +66,7 @@ fn totals(groups: &[Group<'_>]) -> String {
         let count = groups.iter().filter(|group| group.worst() == Some(category)).count();
         if count > 0 {
             let style = colour(Some(category));
-            parts.push(format!("{style}{count} can {}{style:#}", deed(category)));
+            parts.push(format!("{style}{count} can {}{style:#}", ability_of(category)));
         }
     }
     if known == 0 {
@@ -81,13 +81,13 @@ fn totals(groups: &[Group<'_>]) -> String {
         parts.push(format!("{GOOD}{adopted} {is} behind Sluicegate{GOOD:#}"));
     }
     if !parts.is_empty() {
-        text.push_str(&filled(&parts));
+        text.push_str(&wrap_parts(&parts));
     }
     text
 }
 
 /// Parts of one sentence, on as many lines as they need.
-fn filled(parts: &[String]) -> String {
+fn wrap_parts(parts: &[String]) -> String {
     let mut lines = vec![String::new()];
     let mut width = 0;
     for (index, part) in parts.iter().enumerate() {
@@ -108,7 +108,7 @@ fn filled(parts: &[String]) -> String {
 }
 
 /// What a category lets an agent do.
-fn deed(category: Category) -> &'static str {
+fn ability_of(category: Category) -> &'static str {
     match category {
         Category::Financial => "move money",
         Category::Destructive => "destroy data",
@@ -128,7 +128,7 @@ fn colour(worst: Option<Category>) -> Style {
     }
 }
 
-fn servers(report: &Report<'_>, machine: &Machine) -> String {
+fn servers(report: &StackReport<'_>, machine: &Machine) -> String {
     let groups = &report.survey.groups;
     let rows: Vec<_> = groups.iter().map(row).collect();
     let drawn = table(["SERVER", "CAN", "TOOLS", "IN", "WHAT TO DO"], &rows);
@@ -141,7 +141,7 @@ fn servers(report: &Report<'_>, machine: &Machine) -> String {
             group.entries.first().map(|entry| entry.transport.to_masked()).unwrap_or_default();
         // The user's own name is nothing to share.
         let home = format!("{}/", machine.places.home.display());
-        let place = shortened(&place.replace(&home, "~/"), WIDTH - 2);
+        let place = shorten(&place.replace(&home, "~/"), WIDTH - 2);
         let _ = writeln!(text, "  {FAINT}{place}{FAINT:#}");
         for note in notes(report, group) {
             let _ = writeln!(text, "  {note}");
@@ -158,9 +158,9 @@ fn row(group: &Group<'_>) -> [Cell; 5] {
         (Some(ability), Some(worst)) => {
             let count = ability.count(worst);
             if worst == Category::Read {
-                deed(worst).into()
+                ability_of(worst).into()
             } else {
-                format!("{} ({count})", deed(worst))
+                format!("{} ({count})", ability_of(worst))
             }
         }
     };
@@ -173,11 +173,11 @@ fn row(group: &Group<'_>) -> [Cell; 5] {
     };
     let style = if group.is_disabled() { FAINT } else { style };
     [
-        Cell::styled(&shortened(&group.name, NAME), STRONG),
-        Cell::styled(&can, colour(worst)),
+        Cell::with_style(&shorten(&group.name, NAME), STRONG),
+        Cell::with_style(&can, colour(worst)),
         Cell::maybe(tools.as_deref()),
-        Cell::new(&shortened(&clients(group), CLIENTS)),
-        Cell::styled(advice, style),
+        Cell::new(&shorten(&clients(group), CLIENTS)),
+        Cell::with_style(advice, style),
     ]
 }
 
@@ -192,10 +192,10 @@ fn clients(group: &Group<'_>) -> String {
 }
 
 /// What is out of the ordinary about a server.
-fn notes(report: &Report<'_>, group: &Group<'_>) -> Vec<String> {
+fn notes(report: &StackReport<'_>, group: &Group<'_>) -> Vec<String> {
     let mut notes = Vec::new();
     let mut note = |style: Style, text: &str| {
-        notes.push(format!("{style}{}{style:#}", shortened(text, WIDTH - 2)));
+        notes.push(format!("{style}{}{style:#}", shorten(text, WIDTH - 2)));
     };
     if group.is_disabled() {
         note(FAINT, "disabled in its client");
@@ -203,7 +203,7 @@ fn notes(report: &Report<'_>, group: &Group<'_>) -> Vec<String> {
     if let Some(failure) = report.failure(group) {
         note(BAD, &format!("cannot be asked: {}", failure.lines().next().unwrap_or_default()));
     }
-    if let Some(why) = Report::unusable(group) {
+    if let Some(why) = StackReport::unusable(group) {
         note(BAD, &format!("its policy cannot be used: {why}"));
     }
     if let Some(ability) = &group.ability {
@@ -212,14 +212,14 @@ fn notes(report: &Report<'_>, group: &Group<'_>) -> Vec<String> {
         }
         let findings = ability.findings();
         if findings > 0 {
-            let signs = counted(findings, "sign");
+            let signs = count_noun(findings, "sign");
             note(BAD, &format!("{signs} that its definitions were written to mislead"));
         }
         for (what, names) in changes(ability) {
             note(HELD, &format!("{what} since the scan before: {}", names.join(", ")));
         }
     }
-    if let Some(name) = report.declared(group).filter(|_| !group.is_adopted()) {
+    if let Some(name) = report.declared_name(group).filter(|_| !group.is_adopted()) {
         note(HELD, &format!("the gateway here has it as `{name}`, and this goes past that"));
     }
     let adopted = group.entries.iter().filter(|entry| entry.wrapped.is_some()).count();
@@ -236,7 +236,7 @@ fn changes(ability: &Ability) -> Vec<(&'static str, &Vec<String>)> {
 }
 
 /// What is different from when this was last looked at.
-fn news(report: &Report<'_>) -> String {
+fn news(report: &StackReport<'_>) -> String {
     let new: Vec<_> = report
         .survey
         .groups
@@ -249,17 +249,17 @@ fn news(report: &Report<'_>) -> String {
     for (what, names) in [("New", new), ("Gone", gone)] {
         if !names.is_empty() {
             let line = format!("{what} since last time: {}", names.join(", "));
-            let _ = writeln!(text, "\n{HELD}{}{HELD:#}", shortened(&line, WIDTH));
+            let _ = writeln!(text, "\n{HELD}{}{HELD:#}", shorten(&line, WIDTH));
         }
     }
     text
 }
 
-fn problems(report: &Report<'_>, machine: &Machine) -> String {
+fn problems(report: &StackReport<'_>, machine: &Machine) -> String {
     let mut text = String::new();
     for problem in &report.configured.problems {
         let at = problem.at.map(|(line, column)| format!(":{line}:{column}")).unwrap_or_default();
-        let file = visible(&machine.shown(&problem.path));
+        let file = visible(&machine.display_path(&problem.path));
         let message = visible(&problem.message);
         let _ = writeln!(text, "\n{BAD}problem{BAD:#}: {} in {file}{at}", problem.client);
         let _ = writeln!(text, "  {message}");
@@ -274,7 +274,7 @@ fn is_hooked(machine: &Machine) -> bool {
 }
 
 /// The commands to run from here.
-fn next(report: &Report<'_>, machine: &Machine) -> String {
+fn next(report: &StackReport<'_>, machine: &Machine) -> String {
     let groups = &report.survey.groups;
     let is_used = |group: &&Group<'_>| !group.is_disabled() && !group.is_adopted();
     // Asking once more those that have just not answered would be of no use.
@@ -323,11 +323,11 @@ fn are_of_projects(groups: &[&Group<'_>]) -> bool {
     groups.iter().flat_map(|group| &group.entries).all(|entry| entry.is_of_project)
 }
 
-fn nothing(report: &Report<'_>, machine: &Machine) -> String {
+fn nothing(report: &StackReport<'_>, machine: &Machine) -> String {
     let mut text =
         format!("{STRONG}No MCP server is configured on this machine.{STRONG:#}\nLooked in:\n");
     for (client, path) in &report.configured.looked {
-        let path = shortened(&machine.shown(path), WIDTH - 18);
+        let path = shorten(&machine.display_path(path), WIDTH - 18);
         let _ = writeln!(text, "  {:14}  {FAINT}{path}{FAINT:#}", client.title());
     }
     text.push_str("\nIn a project's folder, its own files are looked at too.\n");

@@ -7,7 +7,7 @@ use sluice_store::Server;
 
 use super::{drafts, known, scan::Failed};
 
-pub(super) struct Report<'a> {
+pub(super) struct StackReport<'a> {
     pub(super) configured: &'a Configured,
     pub(super) survey: &'a Survey<'a>,
     pub(super) failed: &'a [Failed],
@@ -15,7 +15,7 @@ pub(super) struct Report<'a> {
     pub(super) declared: &'a [Server],
 }
 
-impl Report<'_> {
+impl StackReport<'_> {
     /// Why a server could not be asked, if it was asked.
     pub(super) fn failure(&self, group: &Group<'_>) -> Option<String> {
         let failed = self.failed.iter().find(|failed| failed.identity == group.identity)?;
@@ -23,8 +23,8 @@ impl Report<'_> {
     }
 
     /// What a server is called in the gateway's own configuration.
-    pub(super) fn declared(&self, group: &Group<'_>) -> Option<&str> {
-        known::declared(self.declared, group.entries.first()?)
+    pub(super) fn declared_name(&self, group: &Group<'_>) -> Option<&str> {
+        known::declared_name(self.declared, group.entries.first()?)
     }
 
     /// What is wrong with its policy, if it is adopted.
@@ -66,12 +66,12 @@ impl Report<'_> {
             "advice": group.advice.name(),
             "adopted": group.is_adopted(),
             "registered": group.registered,
-            "declared": self.declared(group),
+            "declared": self.declared_name(group),
             "new": group.is_new,
             "can": group.ability.as_ref().map(ability),
             "problem": self.failure(group),
-            "policy_problem": Report::unusable(group),
-            "configured": group.entries.iter().map(|entry| configured(entry)).collect::<Vec<_>>(),
+            "policy_problem": StackReport::unusable(group),
+            "configured": group.entries.iter().map(|entry| entry_json(entry)).collect::<Vec<_>>(),
         })
     }
 }
@@ -91,7 +91,7 @@ fn ability(ability: &Ability) -> Value {
     })
 }
 
-fn configured(entry: &Entry) -> Value {
+fn entry_json(entry: &Entry) -> Value {
     let wrapped = entry.wrapped.as_ref();
     json!({
         "name": entry.name,

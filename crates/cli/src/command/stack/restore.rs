@@ -8,7 +8,7 @@ use sluice_stack::{Configured, Entry, Outcome, Undo};
 
 use super::machine::{Machine, now};
 use crate::output::{
-    BAD, Done, FAINT, GOOD, HELD, complain, print, print_json, remark, typed, visible,
+    BAD, Done, FAINT, GOOD, HELD, complain, print, print_json, quote_for_shell, remark, visible,
 };
 
 #[derive(Debug, Args)]
@@ -24,7 +24,7 @@ pub(crate) struct Restore {
 impl Restore {
     pub(crate) fn run(self, machine: &Machine) -> anyhow::Result<Done> {
         let (undone, damaged) = Undo::all(&machine.backups())?;
-        let configured = machine.configured()?;
+        let configured = machine.read_configured()?;
         let elsewhere = elsewhere(machine, &configured);
         if undone.is_empty() && damaged.is_empty() && elsewhere.is_empty() && !self.json {
             remark("there is nothing to restore: no client's file has been rewritten\n")?;
@@ -46,7 +46,7 @@ impl Restore {
             if self.json {
                 told.push(as_json(undo));
             } else {
-                print(&drawn(machine, undo))?;
+                print(&draw(machine, undo))?;
             }
             if !undo.refused.is_empty() {
                 done = Done::WithProblems;
@@ -93,7 +93,10 @@ fn tell_of(elsewhere: &[Elsewhere<'_>]) -> anyhow::Result<()> {
             visible(&entry.name),
             entry.client,
         ))?;
-        remark(&format!("hint: `sluice --data {} stack restore`\n", visible(&typed(data))))?;
+        remark(&format!(
+            "hint: `sluice --data {} stack restore`\n",
+            visible(&quote_for_shell(data))
+        ))?;
     }
     Ok(())
 }
@@ -116,8 +119,8 @@ fn as_json(undo: &Undo) -> Value {
     })
 }
 
-fn drawn(machine: &Machine, undo: &Undo) -> String {
-    let file = visible(&machine.shown(&undo.file));
+fn draw(machine: &Machine, undo: &Undo) -> String {
+    let file = visible(&machine.display_path(&undo.file));
     let names: Vec<_> = undo.names.iter().map(|name| visible(name)).collect();
     let names = names.join(", ");
     let mut text = match undo.outcome {
@@ -138,7 +141,7 @@ fn drawn(machine: &Machine, undo: &Undo) -> String {
     // Servers that were adopted together are kept together.
     let kept: BTreeSet<_> = undo.refused.iter().map(|left| &left.kept).collect();
     for kept in kept {
-        let file = visible(&machine.shown(kept));
+        let file = visible(&machine.display_path(kept));
         let of_kept = undo.refused.iter().filter(|left| left.kept == *kept);
         let names: Vec<_> = of_kept.map(|left| visible(&left.name)).collect();
         let _ = writeln!(text, "hint: the file with {} as it was is {file}", names.join(", "));

@@ -9,7 +9,7 @@ use super::{
     listing::{self, ListError},
     machine::{Machine, now},
 };
-use crate::output::{BAD, FAINT, HELD, remark, shortened, visible, wide};
+use crate::output::{BAD, FAINT, HELD, remark, shorten, visible, wide};
 
 /// Columns of a line, without the numbers before it.
 const WIDTH: usize = 68;
@@ -47,7 +47,7 @@ pub(super) fn all(machine: &Machine, entries: &[&Entry]) -> anyhow::Result<Vec<F
                 let style = if matches!(error, ListError::Failed(_)) { BAD } else { HELD };
                 let text = error.to_string();
                 let first = visible(text.lines().next().unwrap_or_default());
-                let first = shortened(&first, WIDTH.saturating_sub(width));
+                let first = shorten(&first, WIDTH.saturating_sub(width));
                 remark(&format!("{style}{first}{style:#}\n"))?;
                 failed.push(Failed { identity: entry.identity(), error });
             }

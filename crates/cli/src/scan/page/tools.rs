@@ -2,9 +2,9 @@
 
 use sluice_classify::{Category, Part, Risk, SignalKind};
 
-use super::{Manner, colour, glyph, shown};
+use super::{Manner, colour, glyph, safe_name};
 use crate::{
-    output::{BAD, FAINT, Screen, counted, fitted, thousands, visible, wide},
+    output::{BAD, FAINT, Screen, count_noun, fit, thousands, visible, wide},
     scan::{Scan, Scanned},
 };
 
@@ -19,7 +19,7 @@ const NAMED: usize = 20;
 const DOUBTFUL: u8 = 60;
 
 /// All groups.
-pub(super) fn listed(scan: &Scan, manner: Manner) -> Vec<String> {
+pub(super) fn draw_groups(scan: &Scan, manner: Manner) -> Vec<String> {
     let groups = scan.groups();
     let Screen { width, height } = manner.screen;
     let is_small = manner.is_small();
@@ -43,7 +43,7 @@ pub(super) fn listed(scan: &Scan, manner: Manner) -> Vec<String> {
         }
         lines.push(heading(*category, tools.len(), width));
         lines.extend(own.iter().map(|tool| line(tool, &widths)));
-        lines.extend(folded(rest, width));
+        lines.extend(fold_names(rest, width));
     }
     lines
 }
@@ -57,14 +57,17 @@ fn heading(category: Category, number: usize, width: usize) -> String {
     let style = colour(category);
     let risk = Risk::from(category);
     let title = format!("{} {}", glyph(category), category.title());
-    let rest =
-        format!("{risk} risk · {} · suggested: {}", counted(number, "tool"), treated(category));
-    let rest = fitted(&rest, width.saturating_sub(wide(&title) + 3));
+    let rest = format!(
+        "{risk} risk · {} · suggested: {}",
+        count_noun(number, "tool"),
+        treatment(category)
+    );
+    let rest = fit(&rest, width.saturating_sub(wide(&title) + 3));
     format!("{style}{title}{style:#} · {rest}")
 }
 
 /// What the suggested policy makes of a category, in a few words.
-fn treated(category: Category) -> &'static str {
+fn treatment(category: Category) -> &'static str {
     match category {
         Category::Read => "allowed",
         Category::Write => "30 calls a minute",
@@ -86,7 +89,7 @@ struct Widths {
 impl Widths {
     fn of(scan: &Scan, width: usize) -> Widths {
         let widest = |of: &dyn Fn(&Scanned) -> usize| scan.tools.iter().map(of).max().unwrap_or(0);
-        let name = widest(&|tool| wide(&shown(&tool.name, width))).min(width * 3 / 8);
+        let name = widest(&|tool| wide(&safe_name(&tool.name, width))).min(width * 3 / 8);
         let tokens = widest(&|tool| thousands(tool.tokens).len()).max("TOKENS".len());
         let signals = widest(&|tool| marks(tool).len()).min(width / 5);
         let signals = if signals == 0 { 0 } else { signals.max("TAKES".len()) };
@@ -105,16 +108,16 @@ impl Widths {
 
 fn line(tool: &Scanned, widths: &Widths) -> String {
     let Widths { name: places, tokens, signals, why } = *widths;
-    let name = shown(&tool.name, places);
+    let name = safe_name(&tool.name, places);
     let gap = " ".repeat(places.saturating_sub(wide(&name)));
     let (mark, style) =
         if tool.findings.is_empty() { (' ', anstyle::Style::new()) } else { ('!', BAD) };
     let cost = format!("{:>tokens$}", thousands(tool.tokens));
     let marks = match signals {
         0 => String::new(),
-        most => format!("{:<most$}  ", fitted(&marks(tool), most)),
+        most => format!("{:<most$}  ", fit(&marks(tool), most)),
     };
-    let why = fitted(&reason(tool), why);
+    let why = fit(&reason(tool), why);
     let line = format!("{style}{mark} {name}{style:#}{gap}  {FAINT}{cost}{FAINT:#}  {marks}{why}");
     line.trim_end().to_owned()
 }
@@ -144,21 +147,21 @@ fn reason(tool: &Scanned) -> String {
         Some(reason) if reason.at.part == Part::Hint => format!("{doubt}{}", reason.text),
         Some(reason) => {
             let quote = reason.at.quote.split_whitespace().collect::<Vec<_>>().join(" ");
-            format!("{doubt}“{}”: {}", fitted(&visible(&quote), 24), reason.text)
+            format!("{doubt}“{}”: {}", fit(&visible(&quote), 24), reason.text)
         }
         None => "nothing in its definition says".into(),
     }
 }
 
 /// Those that have no line of their own.
-fn folded(tools: &[&Scanned], width: usize) -> Option<String> {
+fn fold_names(tools: &[&Scanned], width: usize) -> Option<String> {
     if tools.is_empty() {
         return None;
     }
-    let names = tools.iter().take(NAMED).map(|tool| shown(&tool.name, width));
+    let names = tools.iter().take(NAMED).map(|tool| safe_name(&tool.name, width));
     let names = names.collect::<Vec<_>>().join(", ");
     let tokens: usize = tools.iter().map(|tool| tool.tokens).sum();
     let rest = format!(" ({} tokens; --all lists them)", thousands(tokens));
-    let names = fitted(&names, width.saturating_sub(2 + wide(&rest)));
+    let names = fit(&names, width.saturating_sub(2 + wide(&rest)));
     Some(format!("  {names}{FAINT}{rest}{FAINT:#}"))
 }

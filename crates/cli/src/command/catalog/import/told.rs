@@ -8,7 +8,7 @@ use std::{
 use serde_json::{Value, json};
 use sluice_catalog::{At, Before, Change, Event, Imported, Problem};
 
-use crate::output::{BAD, FAINT, counted, print, remark, shortened, visible};
+use crate::output::{BAD, FAINT, count_noun, print, remark, shorten, visible};
 
 /// Servers that are told one by one; of more, only how many.
 const MOST_TOLD: u64 = 20;
@@ -38,7 +38,7 @@ impl Lists {
 }
 
 /// Says what happens while it does.
-pub(super) struct Told<'i> {
+pub(super) struct ImportProgress<'i> {
     /// Where it is listed, if it is for programs.
     lists: Option<&'i mut Lists>,
     /// What the user calls the server.
@@ -52,17 +52,25 @@ pub(super) struct Told<'i> {
     thousandth: u64,
 }
 
-impl<'i> Told<'i> {
-    pub(super) fn new(lists: Option<&'i mut Lists>, called: Option<&'i str>) -> Told<'i> {
+impl<'i> ImportProgress<'i> {
+    pub(super) fn new(lists: Option<&'i mut Lists>, called: Option<&'i str>) -> ImportProgress<'i> {
         let is_terminal = io::stderr().is_terminal();
-        Told { lists, called, otherwise: 0, is_terminal, servers: 0, problems: 0, thousandth: 0 }
+        ImportProgress {
+            lists,
+            called,
+            otherwise: 0,
+            is_terminal,
+            servers: 0,
+            problems: 0,
+            thousandth: 0,
+        }
     }
 
     pub(super) fn take(&mut self, event: &Event<'_>) {
         // What cannot be written any more must not stop an import halfway.
         let _ = match event {
             Event::Problem(problem) => self.problem(problem),
-            Event::Changed(change) => self.changed(change),
+            Event::Changed(change) => self.report_change(change),
             Event::Progress(imported) => self.progress(imported),
         };
     }
@@ -86,7 +94,7 @@ impl<'i> Told<'i> {
         remark(&format!("{BAD}error{BAD:#}: {}{hint}\n", visible(&problem.to_string())))
     }
 
-    fn changed(&mut self, change: &Change) -> io::Result<()> {
+    fn report_change(&mut self, change: &Change) -> io::Result<()> {
         self.servers += 1;
         self.otherwise += u64::from(self.called.is_some_and(|called| called != change.server));
         if let Some(lists) = &mut self.lists {
@@ -106,7 +114,7 @@ impl<'i> Told<'i> {
             return Ok(());
         }
         self.thousandth = thousandth;
-        let tools = counted(imported.tools, "tool");
+        let tools = count_noun(imported.tools, "tool");
         remark(&format!("\r{FAINT}{:>3} %  {tools}{FAINT:#}\u{1b}[K", thousandth / 10))
     }
 
@@ -120,18 +128,19 @@ impl<'i> Told<'i> {
 
     pub(super) fn finish(&mut self) {
         if self.servers > MOST_TOLD && self.lists.is_none() {
-            let _ = print(&format!("and {}\n", counted(self.servers - MOST_TOLD, "more server")));
+            let _ =
+                print(&format!("and {}\n", count_noun(self.servers - MOST_TOLD, "more server")));
         }
         if self.problems > MOST_PROBLEMS {
             let left = self.problems - MOST_PROBLEMS;
             let _ = remark(&format!(
                 "{BAD}error{BAD:#}: and {} like these\n",
-                counted(left, "more problem")
+                count_noun(left, "more problem")
             ));
         }
         if let Some(called) = self.called.filter(|_| self.otherwise > 0) {
             let (named, verb) = (
-                counted(self.otherwise, "server"),
+                count_noun(self.otherwise, "server"),
                 if self.otherwise == 1 { "has its own name" } else { "have their own names" },
             );
             let called = visible(called);
@@ -170,7 +179,7 @@ fn problem_value(problem: &Problem) -> Value {
 fn line(change: &Change) -> String {
     let server = visible(&change.server);
     let tools = match change.tools {
-        Some(tools) => counted(tools, "tool"),
+        Some(tools) => count_noun(tools, "tool"),
         None => "tools not known".to_owned(),
     };
     let mut parts = match change.before {
@@ -182,7 +191,7 @@ fn line(change: &Change) -> String {
         [("added", &change.added), ("removed", &change.removed), ("changed", &change.changed)]
     {
         if !names.is_empty() {
-            parts.push(format!("{word} {}", named(names)));
+            parts.push(format!("{word} {}", list_names(names)));
         }
     }
     if parts.len() == 1 {
@@ -191,9 +200,9 @@ fn line(change: &Change) -> String {
     format!("{server}: {}\n", parts.join("; "))
 }
 
-fn named(names: &[String]) -> String {
+fn list_names(names: &[String]) -> String {
     let mut shown: Vec<String> =
-        names.iter().take(MOST_NAMED).map(|name| shortened(name, 40)).collect();
+        names.iter().take(MOST_NAMED).map(|name| shorten(name, 40)).collect();
     if names.len() > MOST_NAMED {
         shown.push(format!("{} more", names.len() - MOST_NAMED));
     }

@@ -3,14 +3,14 @@
 use std::borrow::Borrow;
 
 use serde_json::Value;
-use sluice_admin::known::seen;
+use sluice_admin::known::to_tool_seen;
 use sluice_catalog::{Server, Tool, ability};
 use sluice_classify::{Category, Risk, SignalKind};
 use sluice_policy::suggest_policy;
 
 use crate::{
     command::catalog::page::{Page, of_risk},
-    output::{Cell, HELD, STRONG, counted, shortened, table, visible},
+    output::{Cell, HELD, STRONG, count_noun, shorten, table, visible},
 };
 
 /// Tools that are shown, unless all are wanted.
@@ -27,7 +27,7 @@ pub(super) fn page(server: &Server, tools: &[Tool], all: bool) -> String {
     }
     abilities(&mut page, server);
     list(&mut page, server, tools, all);
-    let suggested = suggested(tools);
+    let suggested = suggest_for(tools);
     page.heading("Recommended policy");
     for effect in &suggested.effect {
         page.point(effect);
@@ -40,7 +40,7 @@ fn head(page: &mut Page, server: &Server) {
     if let Some(worst) = server.worst() {
         let risk = Risk::from(worst);
         let style = of_risk(risk);
-        let tools = counted(server.tools().unwrap_or_default(), "tool");
+        let tools = count_noun(server.tools().unwrap_or_default(), "tool");
         page.lines(&format!("{style}{risk}{style:#}: the worst of {tools} is {worst}"));
     }
     let version = server.version.as_deref().map(|version| format!(", version {version}"));
@@ -58,7 +58,7 @@ fn head(page: &mut Page, server: &Server) {
         }
     }
     if server.findings > 0 {
-        let count = counted(server.findings, "sign");
+        let count = count_noun(server.findings, "sign");
         page.lines(&format!("{HELD}warning{HELD:#}: {count} of poisoning in its definitions"));
     }
 }
@@ -79,7 +79,11 @@ fn abilities(page: &mut Page, server: &Server) {
     for category in Category::ALL.into_iter().rev() {
         let count = counts.of(category);
         if count > 0 {
-            page.point(&format!("{} ({category}: {})", ability(category), counted(count, "tool")));
+            page.point(&format!(
+                "{} ({category}: {})",
+                ability(category),
+                count_noun(count, "tool")
+            ));
         }
     }
 }
@@ -96,10 +100,10 @@ fn list(page: &mut Page, server: &Server, tools: &[Tool], all: bool) {
             let signals = traits.signals.kinds().map(SignalKind::name);
             let signals: Vec<&str> = warning.into_iter().chain(signals).collect();
             [
-                Cell::new(&shortened(&tool.name, 30)),
-                Cell::styled(traits.category.name(), style),
+                Cell::new(&shorten(&tool.name, 30)),
+                Cell::with_style(traits.category.name(), style),
                 Cell::new(&format!("{}.{:02}", traits.confidence / 100, traits.confidence % 100)),
-                Cell::new(&shortened(&signals.join(", "), 26)),
+                Cell::new(&shorten(&signals.join(", "), 26)),
             ]
         })
         .collect();
@@ -120,13 +124,13 @@ fn is_plain(name: &str) -> bool {
     name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte))
 }
 
-fn suggested<T: Borrow<Tool>>(tools: &[T]) -> sluice_policy::SuggestedPolicy {
-    suggest_policy(tools.iter().map(Borrow::borrow).map(seen))
+fn suggest_for<T: Borrow<Tool>>(tools: &[T]) -> sluice_policy::SuggestedPolicy {
+    suggest_policy(tools.iter().map(Borrow::borrow).map(to_tool_seen))
 }
 
 /// The recommended policy alone, as a file's text.
 pub(super) fn policy<T: Borrow<Tool>>(tools: &[T]) -> String {
-    suggested(tools).policy
+    suggest_for(tools).policy
 }
 
 /// A word in bold.

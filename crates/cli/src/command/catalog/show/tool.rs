@@ -1,6 +1,6 @@
 //! The page of a tool.
 
-use sluice_admin::known::seen;
+use sluice_admin::known::to_tool_seen;
 use sluice_catalog::{
     Catalog, CatalogError, Evidence, Evident, Hit, Server, Tool, abilities, reasons_for_policy,
 };
@@ -43,7 +43,7 @@ pub(super) fn page(
     }
     evidence(&mut page, tool);
     attacks(&mut page, tool, all);
-    let suggested = suggest_entry(seen(tool));
+    let suggested = suggest_entry(to_tool_seen(tool));
     page.heading("Recommended policy");
     page.text(suggested.effect);
     let entry = serde_json::json!({ tool.name.as_str(): suggested.entry });
@@ -62,19 +62,19 @@ fn evidence(page: &mut Page, tool: &Tool) {
         page.text("Nothing in its definition says what it does.");
     }
     for one in seen {
-        page.point(&told(one));
+        page.point(&describe_evidence(one));
     }
     let findings: Vec<&Evidence> = tool.evidence.iter().filter(is_finding).collect();
     if !findings.is_empty() {
         page.heading(&format!("{BAD}Signs of poisoning{BAD:#}"));
         for one in findings {
-            page.point(&told(one));
+            page.point(&describe_evidence(one));
         }
     }
 }
 
 /// What was seen, and where.
-fn told(evidence: &Evidence) -> String {
+fn describe_evidence(evidence: &Evidence) -> String {
     let says = match &evidence.what {
         Evident::Reason(category, text) => format!("{category}: {text}"),
         Evident::Signal(kind) => format!("signal {kind}"),

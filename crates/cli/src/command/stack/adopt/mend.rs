@@ -15,7 +15,11 @@ use crate::{
 
 impl Adopt {
     /// Whether all of these have a policy, be it by now.
-    pub(super) fn mended(&self, machine: &Machine, entries: &[&Entry]) -> anyhow::Result<bool> {
+    pub(super) fn restore_policies(
+        &self,
+        machine: &Machine,
+        entries: &[&Entry],
+    ) -> anyhow::Result<bool> {
         let memory = machine.memory()?;
         let mut is_well = true;
         let mut gone: BTreeMap<&str, Draft> = BTreeMap::new();

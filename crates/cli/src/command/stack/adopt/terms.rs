@@ -13,7 +13,7 @@ use crate::{
         machine::Machine,
         scan::{self, Failed},
     },
-    output::{fitted, remark, visible},
+    output::{fit, remark, visible},
     wrap,
 };
 
@@ -53,7 +53,7 @@ impl Adopt {
                 refused.extend(same.map(|entry| Refused { entry, why: why.clone() }));
                 continue;
             }
-            let wanted = wrap::name::made(&entry.name)?;
+            let wanted = wrap::name::name_from(&entry.name)?;
             let name = memory.name(entry, wanted.as_str());
             let ability = memory.ability(entry);
             let mut draft = drafts::draft(machine, &name, ability.as_ref());
@@ -116,7 +116,7 @@ fn may_be_started(servers: &[&Entry]) -> anyhow::Result<bool> {
     remark("These are in files of projects, and asking them what tools they have starts them:\n")?;
     for entry in servers {
         let line = format!("{}: {}", visible(&entry.name), visible(&entry.transport.to_masked()));
-        remark(&format!("  {}\n", fitted(&line, WIDTH)))?;
+        remark(&format!("  {}\n", fit(&line, WIDTH)))?;
     }
     is_yes("Start them?")
 }

@@ -10,7 +10,7 @@ use sluice_stack::{Backup, Client, Front, Scope};
 use super::{AllTerms, Refused, Terms, Work};
 use crate::{
     command::stack::machine::Machine,
-    output::{BAD, FAINT, GOOD, HELD, STRONG, remark, visible, wrapped},
+    output::{BAD, FAINT, GOOD, HELD, STRONG, remark, visible, wrap_lines},
 };
 
 /// Columns of a line about a policy.
@@ -20,7 +20,7 @@ const WIDTH: usize = 76;
 pub(super) fn preview(machine: &Machine, work: &Work<'_>, terms: &AllTerms<'_>) -> String {
     let mut text = String::new();
     for (file, adoption) in work {
-        let path = visible(&machine.shown(&file.path));
+        let path = visible(&machine.display_path(&file.path));
         // Writing to a string cannot fail.
         let _ = writeln!(text, "{STRONG}--- {path}\n+++ {path}{STRONG:#}");
         for line in adoption.diff.lines() {
@@ -34,15 +34,15 @@ pub(super) fn preview(machine: &Machine, work: &Work<'_>, terms: &AllTerms<'_>) 
         }
         text.push('\n');
     }
-    for terms in sorted(terms) {
-        let path = visible(&machine.shown(&terms.draft.path));
+    for terms in sort_by_name(terms) {
+        let path = visible(&machine.display_path(&terms.draft.path));
         let state = if terms.draft.exists { " (there already, and stays)" } else { "" };
         let _ = writeln!(text, "{STRONG}policy {path}{STRONG:#}{state}");
         let mut lines = if terms.draft.exists { Vec::new() } else { terms.draft.effect.clone() };
         lines.extend(terms.draft.restriction.iter().flat_map(losses));
         for line in &lines {
             // What belongs to the line before stands further in.
-            let _ = writeln!(text, "  {}", wrapped(&visible(line), WIDTH).join("\n    "));
+            let _ = writeln!(text, "  {}", wrap_lines(&visible(line), WIDTH).join("\n    "));
         }
     }
     text
@@ -60,14 +60,14 @@ fn losses(restriction: &Restriction) -> Vec<String> {
     lines
 }
 
-fn sorted<'t>(terms: &'t AllTerms<'_>) -> Vec<&'t Terms<'t>> {
+fn sort_by_name<'t>(terms: &'t AllTerms<'_>) -> Vec<&'t Terms<'t>> {
     let mut sorted: Vec<_> = terms.values().collect();
     sorted.sort_by(|a, b| a.name.cmp(&b.name));
     sorted
 }
 
 /// Says what is not adopted, and why.
-pub(super) fn refused(refused: &[Refused<'_>]) -> anyhow::Result<()> {
+pub(super) fn report_refused(refused: &[Refused<'_>]) -> anyhow::Result<()> {
     for Refused { entry, why } in refused {
         let lines: Vec<_> = why.lines().map(visible).collect();
         remark(&format!(
@@ -81,19 +81,19 @@ pub(super) fn refused(refused: &[Refused<'_>]) -> anyhow::Result<()> {
 }
 
 /// The same for programs.
-pub(super) struct Told<'a, 'c> {
+pub(super) struct AdoptReport<'a, 'c> {
     pub(super) work: &'a Work<'c>,
     pub(super) terms: &'a AllTerms<'c>,
     pub(super) refused: &'a [Refused<'c>],
 }
 
-impl Told<'_, '_> {
+impl AdoptReport<'_, '_> {
     pub(super) fn json(&self, written: &[(Client, Backup)], is_dry_run: bool) -> Value {
         let files = self.work.iter().map(|(file, adoption)| {
             let names: Vec<_> = adoption.adopted.iter().map(|entry| &entry.name).collect();
             json!({ "client": file.client.id(), "file": file.path.display().to_string(), "adopted": names, "diff": adoption.diff })
         });
-        let policies = sorted(self.terms).into_iter().map(|Terms { name, draft, .. }| {
+        let policies = sort_by_name(self.terms).into_iter().map(|Terms { name, draft, .. }| {
             let lost = draft.restriction.as_ref();
             let (hidden, denied) = (lost.map(|lost| &lost.hidden_tools), lost.map(|lost| &lost.denied));
             json!({ "name": name, "file": draft.path.display().to_string(), "exists": draft.exists, "effect": draft.effect, "hidden_tools": hidden, "denied": denied })
@@ -117,7 +117,7 @@ impl Told<'_, '_> {
 /// A file of a project is often kept in its repository, for everybody.
 pub(super) fn warn_of_projects(machine: &Machine, work: &Work<'_>) -> anyhow::Result<()> {
     for (file, _) in work.iter().filter(|(file, _)| file.scope != Scope::User) {
-        let path = visible(&machine.shown(&file.path));
+        let path = visible(&machine.display_path(&file.path));
         remark(&format!(
             "{BAD}warning{BAD:#}: {path} is of a project, and gets paths that only this machine has\n"
         ))?;
@@ -140,13 +140,13 @@ pub(super) fn warn_of_build(front: &Front) -> anyhow::Result<()> {
 }
 
 /// Says what was done, and what is left to do by hand.
-pub(super) fn done(
+pub(super) fn report_done(
     machine: &Machine,
     count: usize,
     written: &[(Client, Backup)],
 ) -> anyhow::Result<()> {
     let plural = if count == 1 { "entry goes" } else { "entries go" };
-    let backups = visible(&machine.shown(&machine.backups()));
+    let backups = visible(&machine.display_path(&machine.backups()));
     let mut text = format!("{GOOD}ok{GOOD:#}: {count} {plural} through Sluicegate now\n");
     let _ = writeln!(text, "backups are in {backups}\n`sluice stack restore` undoes it");
     text += "for this to take effect:\n";

@@ -21,7 +21,7 @@ use sluice_stack::{
 
 use crate::{
     command::stack::{known, machine::Machine},
-    output::{Done, fitted, print, typed, visible},
+    output::{Done, fit, print, quote_for_shell, visible},
 };
 
 /// Bytes of what a client tells its hook.
@@ -99,8 +99,8 @@ impl Check<'_> {
     fn answer(&self, asked: &HookQuestion) -> Answer {
         match asked {
             HookQuestion::Other => Answer::Pass,
-            HookQuestion::Session => self.told(),
-            HookQuestion::Call(call) => self.asked(call),
+            HookQuestion::Session => self.answer_session(),
+            HookQuestion::Call(call) => self.answer_call(call),
         }
     }
 
@@ -127,12 +127,12 @@ impl Check<'_> {
     fn is_accepted(&self, entry: &Entry) -> bool {
         // Others may have put more into an entry of a project than where it leads.
         self.memory.is_accepted(entry, self.fingerprints)
-            || (!entry.is_of_project && known::registered(self.machine, entry).is_some())
+            || (!entry.is_of_project && known::name_in_gateway(self.machine, entry).is_some())
     }
 
-    fn told(&self) -> Answer {
+    fn answer_session(&self) -> Answer {
         let new = self.entries().filter(|entry| !self.is_accepted(entry));
-        let names: Vec<_> = new.map(|entry| named(&entry.name)).collect();
+        let names: Vec<_> = new.map(|entry| short_name(&entry.name)).collect();
         if names.is_empty() {
             return self.problem().map_or(Answer::Pass, |one| Answer::Tell(self.unread(one)));
         }
@@ -147,13 +147,13 @@ impl Check<'_> {
         ))
     }
 
-    fn asked(&self, call: &HookCall) -> Answer {
+    fn answer_call(&self, call: &HookCall) -> Answer {
         if let Some(problem) = self.problem() {
             return Answer::Ask(self.unread(problem));
         }
         let of_call: Vec<&Entry> = self.entries().filter(|entry| call.is_of(entry)).collect();
         if let Some(new) = of_call.iter().find(|entry| !self.is_accepted(entry)) {
-            let (name, word) = (named(&new.name), argument(&new.name));
+            let (name, word) = (short_name(&new.name), argument(&new.name));
             return Answer::Ask(format!(
                 "Sluicegate: MCP server `{name}` is new, and nobody has looked at it. Adopt it with `sluice stack adopt {word}`, or let it pass with `sluice stack hook --accept {word}`."
             ));
@@ -164,7 +164,7 @@ impl Check<'_> {
         }
         Answer::Ask(format!(
             "Sluicegate: MCP server `{}` is in no file that Sluicegate reads, so that it cannot say what it does. Let it pass with `sluice stack hook --unlisted --accept {}`.",
-            named(&name),
+            short_name(&name),
             argument(&name)
         ))
     }
@@ -172,17 +172,21 @@ impl Check<'_> {
     fn unread(&self, problem: &Problem) -> String {
         format!(
             "Sluicegate: `{}` cannot be read, so that nobody can say which MCP servers are in it. `sluice stack` says what is wrong with it.",
-            named(&self.machine.shown(&problem.path))
+            short_name(&self.machine.display_path(&problem.path))
         )
     }
 }
 
 /// A name from outside, in a text that people and agents read.
-fn named(name: &str) -> String {
-    fitted(&visible(name), LONGEST_NAME)
+fn short_name(name: &str) -> String {
+    fit(&visible(name), LONGEST_NAME)
 }
 
 /// The same in a command to copy, which must not do anything else.
 fn argument(name: &str) -> String {
-    if named(name) == name && !name.starts_with('-') { typed(name) } else { "NAME".to_owned() }
+    if short_name(name) == name && !name.starts_with('-') {
+        quote_for_shell(name)
+    } else {
+        "NAME".to_owned()
+    }
 }
