@@ -119,7 +119,7 @@ pub(super) fn is_events(headers: &HeaderMap) -> bool {
     stated.is_some_and(|stated| stated.starts_with(b"text/event-stream"))
 }
 
-/// What came of a request whose answer alone matters.
+/// The result of a request of which only the answer matters.
 #[derive(Debug)]
 pub(super) struct Exchanged {
     pub(super) status: StatusCode,

@@ -20,7 +20,7 @@ pub(super) const INTERNAL: i32 = -32603;
 const NO_RESOURCE: &str = "-32002";
 const HEADER_MISMATCH: &str = "-32020";
 
-/// What a modern request says of its client, which a legacy one says once.
+/// The client's declaration: part of each modern request, and sent once in the legacy era.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Declared {
     /// An object, as JSON.
@@ -186,7 +186,7 @@ pub(super) fn upstream_error(id: &str, message: &str) -> String {
     )
 }
 
-/// What is said where two revisions have nothing in common.
+/// The error for a feature that the other protocol version lacks.
 pub(super) fn unbridgeable(what: &str, client: &str, server: &str) -> String {
     format!("{what} cannot be bridged: the client speaks {client}, the server {server}")
 }
@@ -216,7 +216,7 @@ pub(super) fn without_tasks(capabilities: Option<Value<'_>>) -> String {
     splice_members(capabilities, drop, &added)
 }
 
-/// What a server may ask of its client, and the capability that lets it.
+/// The requests of a server to its client, and the capability for each.
 const REQUESTS: [(&str, &str); 3] = [
     ("elicitation/create", "elicitation"),
     ("sampling/createMessage", "sampling"),

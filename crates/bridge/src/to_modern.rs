@@ -54,7 +54,7 @@ struct LegacyRequest {
     /// Headers that go along in either era.
     headers: HeaderMap,
     declared: Declared,
-    /// What the client speaks.
+    /// The client's protocol version.
     revision: String,
 }
 
@@ -202,7 +202,7 @@ impl ToModern {
     }
 }
 
-/// What `initialize` answers for a server that has introduced itself.
+/// The `initialize` result for a modern server.
 fn introduction(result: Value<'_>, revision: Revision) -> String {
     let meta = result.get("_meta");
     let info = result.get("serverInfo").or_else(|| meta.and_then(|meta| meta.get(META_SERVER)));

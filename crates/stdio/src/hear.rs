@@ -26,7 +26,7 @@ const FLOOD: u64 = 8;
 /// after they have introduced themselves, and servers ask at that very moment.
 const STREAM_WAIT: Duration = Duration::from_secs(5);
 
-/// What a child is answered that asks where nobody can be asked.
+/// The answer to a request of a child that has no client to ask.
 pub const NOBODY_ASKED: &str =
     "nobody can be asked: the server is shared by several clients, or its client does not listen";
 

@@ -13,7 +13,7 @@ use super::{
     queue::{Answer, CallEvent, Inbox},
 };
 
-/// What a child says, as a stream of events.
+/// The events of a call, as an event stream.
 #[derive(Debug)]
 struct Events {
     first: Option<Bytes>,

@@ -42,7 +42,7 @@ impl Shared {
         })
     }
 
-    /// What is answered for a server that speaks only the modern era, as one
+    /// The answer for a server that supports only the modern era, as one
     /// reached by HTTP would.
     async fn other_era(&self, id: &str) -> Result<Option<Response<AnswerBody>>, SendError> {
         let why = "this server speaks only the modern era: ask it with `server/discover`";
@@ -197,7 +197,7 @@ impl Shared {
     }
 }
 
-/// What the child said of itself, with the revision that both speak: the
+/// The child's introduction, with the protocol version that both support: the
 /// client's, unless the child's is older.
 fn with_agreed_revision(introduction: &str, asked: Option<&str>) -> Option<String> {
     let bounds = Bounds { bytes: usize::MAX, string: usize::MAX, ..Bounds::default() };

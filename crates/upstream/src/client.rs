@@ -96,7 +96,7 @@ impl Client<'_> {
         }
     }
 
-    /// What the server said of itself when it was introduced.
+    /// The server's result of the handshake.
     pub fn introduction(&self) -> Option<Value<'_>> {
         self.introduction.as_ref()?.root().get("result")
     }

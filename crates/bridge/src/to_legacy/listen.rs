@@ -37,7 +37,7 @@ enum News {
     Shared(mpsc::Receiver<Document>),
 }
 
-/// What one client hears.
+/// The subscription of one client.
 struct Listening {
     session: Arc<Session>,
     /// The id of the client's request, as JSON.

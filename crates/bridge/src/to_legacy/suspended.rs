@@ -22,7 +22,7 @@ const RESUME_TIMEOUT: Duration = Duration::from_mins(10);
 #[derive(Debug)]
 pub(super) struct Suspended {
     pub(super) calling: Calling,
-    /// What the server wants.
+    /// The input that the server wants.
     pub(super) wanted: Vec<Question>,
     /// Whose it is.
     pub(super) caller: String,

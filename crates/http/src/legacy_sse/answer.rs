@@ -53,7 +53,7 @@ impl Caller {
     }
 }
 
-/// What no request waits for.
+/// Messages that no request waits for.
 pub(super) fn listen(session: &Arc<Session>) -> Response<AnswerBody> {
     match session.switchboard.listen() {
         Ok(said) => events(Events { first: None, caller: Source::Listener(said) }),
@@ -137,7 +137,7 @@ pub(super) fn empty(status: StatusCode) -> Response<AnswerBody> {
     answer
 }
 
-/// What an old server does not have: the modern era, and streams without a session.
+/// Refuses features that HTTP+SSE servers lack: the modern era, and streams without a session.
 pub(super) fn refuse_modern(method: &Method) -> Response<AnswerBody> {
     if method == Method::POST {
         let why = "this server speaks an older revision: initialize";
