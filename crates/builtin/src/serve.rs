@@ -2,7 +2,7 @@
 
 use sluice_wire::{
     json::{Quoted, Value},
-    mcp::{Door, Era, META_SERVER, Method, Revision, Target},
+    mcp::{Era, META_SERVER, Method, MethodClass, Revision, Target},
 };
 
 use super::{Builtin, Call, Identity, Progress, ToolResult, fault, fault::Fault};
@@ -34,12 +34,12 @@ pub(super) async fn serve(
     let era = revision.era();
     let known = Method::find(method, revision).ok_or_else(|| Fault::method(method, era))?;
     let mut has_failed = false;
-    let members = match (known.name, known.door) {
+    let members = match (known.name, known.class) {
         ("initialize", _) => initialize(server, params)?,
         ("server/discover", _) => discover(server),
         ("ping", _) => String::new(),
-        (_, Door::ToolList) => list(server, params, era)?,
-        (_, Door::ToolCall) => {
+        (_, MethodClass::ToolList) => list(server, params, era)?,
+        (_, MethodClass::ToolCall) => {
             let result = call(server, params, progress).await?;
             has_failed = result.is_error || result.has_failed;
             result.members()
@@ -101,7 +101,8 @@ async fn call(
     params: Option<Value<'_>>,
     progress: &Progress,
 ) -> Result<ToolResult, Fault> {
-    let target = Target::read(Door::ToolCall, params).map_err(|error| Fault::params(&error))?;
+    let target =
+        Target::read(MethodClass::ToolCall, params).map_err(|error| Fault::params(&error))?;
     let Target::Tool { name, arguments } = target else {
         return Err(Fault::params(&"`params.name` must name a tool"));
     };

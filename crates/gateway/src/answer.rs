@@ -1,5 +1,5 @@
-//! What comes back: checked, filtered where the policy bears on it, and passed
-//! on unchanged where it does not.
+//! Relaying answers: each is checked, filtered where the policy bears on it, and passed
+//! on unchanged where it does not. `settle` records how the call ended.
 
 mod events;
 mod json;
@@ -18,17 +18,17 @@ use sluice_wire::{
 
 use crate::{
     body::ClientBody,
-    forward::Answered,
+    exchange::Exchange,
     refusal::Refusal,
+    reserve::Introduction,
     response,
+    send::Answered,
     session::Session,
-    settle::{CallFailure, Settlement},
-    visit::Visit,
+    settle::{CallEnd, CallFailure, Settlement},
 };
 
-pub(crate) use events::{EventStream, answer_in, event_in};
-pub(crate) use rewrite::sealed_task;
-pub(crate) use server_request::opened_id;
+pub(crate) use events::{EventStream, parse_answer, parse_event};
+pub(crate) use server_request::open_request_id;
 
 /// Bytes of an answer that are held back until it is known to be good so far.
 const HELD: usize = 64 << 10;
@@ -61,50 +61,90 @@ pub(crate) struct Expected {
     pub(crate) shape: Shape,
 }
 
-/// Passes on the answer to a request.
-pub(crate) async fn relay(
-    visit: &Arc<Visit>,
-    expected: Expected,
-    answered: Answered,
-) -> Result<Response<ClientBody>, Refusal> {
-    let Answered { answer, mut settlement } = answered;
-    let (parts, body) = answer.into_parts();
-    let begun = parts
-        .headers
-        .get(SESSION)
-        .filter(|_| expected.shape == Shape::Introduction && !visit.is_modern());
-    let session = begun.and_then(|upstream| Session::begin(visit, upstream));
-    let status = parts.status;
-    let relayed = match (status.as_u16(), media_type(&parts.headers)) {
-        (200..=201, MediaType::Json) => json::relay(visit, expected, body, settlement.take()).await,
-        (200..=201, MediaType::Events) => {
-            Box::pin(EventStream::relay(visit, expected, body, settlement.take())).await
-        }
-        (401 | 407, _) => {
-            Err(Refusal::bad_gateway("the server refuses the gateway's own credential"))
-        }
-        (400..=499, MediaType::Json) => {
-            Box::pin(failure(visit, &expected, status, body, settlement.take())).await
-        }
-        (status, _) if is_discovery(visit, &expected) && is_unknown_era(status) => {
-            Err(Refusal::LegacyServer)
-        }
-        (404, _) if visit.session.is_some() => Err(Refusal::Session),
-        _ => Err(Refusal::answered_with(status)),
-    };
-    if let (Err(refusal), Some(mut settlement)) = (&relayed, settlement) {
-        settlement.fail(&CallFailure::of(refusal));
-    }
-    let mut answer = relayed?;
-    if let Some(session) = session {
-        visit.gateway.metrics.session_begun();
-        answer.headers_mut().insert(SESSION, session);
-    }
-    Ok(answer)
+/// What a client gets of an answer, and what is to be recorded of it.
+#[derive(Debug)]
+pub(crate) struct Relayed {
+    pub(crate) response: Result<Response<ClientBody>, Refusal>,
+    pub(crate) end: CallEnd,
+    /// What is still to be recorded; taken where the answer streams.
+    pub(crate) settlement: Option<Settlement>,
 }
 
-fn is_discovery(visit: &Visit, expected: &Expected) -> bool {
-    visit.is_modern() && expected.shape == Shape::Introduction
+/// A response that goes on its way, and how the call ended.
+type Passed = (Response<ClientBody>, CallEnd);
+
+/// Checks and filters an answer, and passes it on.
+pub(crate) async fn relay(exchange: &Arc<Exchange>, answered: Answered) -> Relayed {
+    let introduction = answered.introduction();
+    let (answer, request, mut settlement) = answered.into_parts();
+    let relayed = match request.expected {
+        Some(expected) => {
+            relay_expected(exchange, expected, introduction, answer, &mut settlement).await
+        }
+        None => Box::pin(relay_unexpected(exchange, answer)).await,
+    };
+    let (response, end) = match relayed {
+        Ok((response, end)) => (Ok(response), end),
+        Err(refusal) => {
+            let failure = CallFailure::of(&refusal);
+            (Err(refusal), CallEnd::Failed(failure))
+        }
+    };
+    Relayed { response, end, settlement }
+}
+
+/// Passes on the answer to a message that needs none.
+async fn relay_unexpected(
+    exchange: &Exchange,
+    answer: Response<AnswerBody>,
+) -> Result<Passed, Refusal> {
+    if answer.status().is_success() {
+        return Ok((response::accepted(), CallEnd::Answered { is_error: None }));
+    }
+    let (parts, body) = answer.into_parts();
+    Err(read_refusal(exchange, &parts, body).await)
+}
+
+/// Passes on the answer to a request.
+async fn relay_expected(
+    exchange: &Arc<Exchange>,
+    expected: Expected,
+    introduction: Option<Introduction>,
+    answer: Response<AnswerBody>,
+    settlement: &mut Option<Settlement>,
+) -> Result<Passed, Refusal> {
+    let (parts, body) = answer.into_parts();
+    let begun = parts.headers.get(SESSION).filter(|_| introduction.is_some());
+    let session = begun.and_then(|upstream| Session::begin(exchange, upstream));
+    let status = parts.status;
+    let (mut response, end) = match (status.as_u16(), media_type(&parts.headers)) {
+        (200..=201, MediaType::Json) => json::relay(exchange, expected, body, settlement).await?,
+        (200..=201, MediaType::Events) => {
+            let stream = EventStream::relay(exchange, expected, body, settlement.take());
+            (Box::pin(stream).await?, CallEnd::Later)
+        }
+        (401 | 407, _) => {
+            return Err(Refusal::bad_gateway("the server refuses the gateway's own credential"));
+        }
+        (400..=499, MediaType::Json) => {
+            Box::pin(relay_failure(exchange, &expected, status, body)).await?
+        }
+        (status, _) if is_discovery(exchange, &expected) && is_unknown_era(status) => {
+            return Err(Refusal::LegacyServer);
+        }
+        (404, _) if exchange.session.is_some() => return Err(Refusal::Session),
+        _ => return Err(Refusal::answered_with(status)),
+    };
+    if let (Some((id, sealed)), Some(introduction)) = (session, introduction) {
+        exchange.gateway.metrics.note_session();
+        response.headers_mut().insert(SESSION, sealed);
+        exchange.gateway.sessions.repairs.keep(id, introduction);
+    }
+    Ok((response, end))
+}
+
+fn is_discovery(exchange: &Exchange, expected: &Expected) -> bool {
+    exchange.is_modern() && expected.shape == Shape::Introduction
 }
 
 /// Whether an error is one that only servers of the modern era know.
@@ -141,44 +181,42 @@ fn media_type(headers: &http::HeaderMap) -> MediaType {
 }
 
 /// Passes on a JSON-RPC error with its status; anything else is no answer.
-async fn failure(
-    visit: &Visit,
+async fn relay_failure(
+    exchange: &Exchange,
     expected: &Expected,
     status: StatusCode,
     body: AnswerBody,
-    settlement: Option<Settlement>,
-) -> Result<Response<ClientBody>, Refusal> {
-    let read = whole(visit, body).await;
-    let is_discovery = is_discovery(visit, expected);
+) -> Result<Passed, Refusal> {
+    let read = read_whole(exchange, body).await;
+    let is_discovery = is_discovery(exchange, expected);
     let is_failure = |document: &Document| match Message::read(document) {
         Ok(Message::Failure { id, error }) => {
             id.is_none_or(|id| id == expected.id) && (!is_discovery || tells_enough(status, error))
         }
         _ => false,
     };
-    let passed = match read {
-        Ok(document) if is_failure(&document) => Ok(response::json(status, document.into_text())),
+    match read {
+        Ok(document) if is_failure(&document) => {
+            let end = CallEnd::Failed(CallFailure::Status(status.as_u16()));
+            Ok((response::json(status, document.into_text()), end))
+        }
         _ if is_discovery && is_unknown_era(status.as_u16()) => Err(Refusal::LegacyServer),
-        _ if status == StatusCode::NOT_FOUND && visit.session.is_some() => Err(Refusal::Session),
+        _ if status == StatusCode::NOT_FOUND && exchange.session.is_some() => Err(Refusal::Session),
         _ => Err(Refusal::answered_with(status)),
-    };
-    if let Some(mut settlement) = settlement {
-        settlement.fail(&CallFailure::Status(status.as_u16()));
     }
-    passed
 }
 
 /// The refusal of a request without a message: the server's own JSON-RPC error, or
 /// one of ours.
 pub(crate) async fn read_refusal(
-    visit: &Visit,
+    exchange: &Exchange,
     parts: &http::response::Parts,
     body: AnswerBody,
 ) -> Refusal {
     let status = parts.status;
     let is_readable = status.is_client_error() && !matches!(status.as_u16(), 401 | 407);
     if is_readable && let MediaType::Json = media_type(&parts.headers) {
-        let read = whole(visit, body).await;
+        let read = read_whole(exchange, body).await;
         if let Ok(document) = read
             && let Ok(Message::Failure { id: None, .. }) = Message::read(&document)
         {
@@ -189,10 +227,10 @@ pub(crate) async fn read_refusal(
 }
 
 /// Reads an answer whole, within its bounds.
-async fn whole(visit: &Visit, body: AnswerBody) -> Result<Document, Refusal> {
-    let settings = &visit.gateway.settings;
+async fn read_whole(exchange: &Exchange, body: AnswerBody) -> Result<Document, Refusal> {
+    let settings = &exchange.gateway.settings;
     let read =
-        tokio::time::timeout(visit.server.link.timeout, collect(body, settings.answer)).await;
+        tokio::time::timeout(exchange.server.link.timeout, collect(body, settings.answer)).await;
     let bytes = match read {
         Ok(Ok(bytes)) => bytes,
         Ok(Err(CollectError::TooLong(_))) => {

@@ -1,5 +1,5 @@
-//! What is known of a server's tools: their definitions, learnt from the server
-//! itself and kept until it says that they changed.
+//! The tool definitions of a server: fetched from the server itself, classified, and
+//! cached until the server says that they changed.
 
 mod fetch;
 
@@ -17,7 +17,6 @@ use sluice_classify::{Assessment, Category, Definition, Siblings, classify};
 use sluice_expiring::{ExpiringMap, Limits};
 use sluice_http::headers::PARAMETER_PREFIX;
 use sluice_policy::{Facts, ToolFacts};
-use sluice_upstream::Upstream;
 use sluice_wire::json::{Bounds, Document, Value};
 use tokio::time::Instant;
 
@@ -38,7 +37,7 @@ pub(crate) struct Tools {
     /// Why the last attempt to list the tools failed, for operators.
     failure: ArcSwapOption<String>,
     /// Whether something was seen that is not in the list.
-    is_suspect: AtomicBool,
+    is_stale: AtomicBool,
     /// Whether somebody has set out to learn the list.
     was_tried: AtomicBool,
     /// Held while the server is asked; when it last was.
@@ -114,7 +113,7 @@ impl ToolList {
     }
 
     /// All tools, with what they can do.
-    pub(crate) fn assessed(&self) -> impl Iterator<Item = (&str, &Assessment, &str)> {
+    pub(crate) fn assessments(&self) -> impl Iterator<Item = (&str, &Assessment, &str)> {
         self.tools.iter().map(|(name, known)| (&**name, &known.assessment, &*known.definition))
     }
 
@@ -132,12 +131,12 @@ impl ToolList {
         let siblings = Siblings::new(&link.name, &definitions);
         let mut tools = HashMap::new();
         for (tool, definition) in listed {
-            let assessment = assessed(link, tool, &definition, &siblings);
+            let assessment = assess(link, tool, &definition, &siblings);
             let known = Known {
                 facts: ToolFacts::new(&definition, assessment.category),
                 assessment,
                 definition: tool.raw().into(),
-                mirrored: mirrored(tool),
+                mirrored: read_mirrored(tool),
             };
             if tools.insert(definition.name.into(), known).is_some() {
                 return None;
@@ -151,19 +150,19 @@ impl ToolList {
 pub(crate) fn facts(link: &Link, tool: Value<'_>) -> Option<ToolFacts> {
     let definition = Definition::from_tool(tool)?;
     let alone = Siblings::new(&link.name, &[]);
-    let category = assessed(link, tool, &definition, &alone).category;
+    let category = assess(link, tool, &definition, &alone).category;
     Some(ToolFacts::new(&definition, category))
 }
 
 /// What a tool can do. Servers of our own declare the category.
-fn assessed<'d>(
+fn assess<'d>(
     link: &Link,
     tool: Value<'d>,
     definition: &Definition<'d>,
     siblings: &Siblings<'d>,
 ) -> Assessment {
     let assessment = classify(definition, siblings);
-    if !matches!(link.state.upstream, Upstream::Builtin(_)) {
+    if !link.state.is_builtin() {
         return assessment;
     }
     let declared =
@@ -175,7 +174,7 @@ fn assessed<'d>(
 }
 
 /// The arguments that a definition wants repeated in headers.
-fn mirrored(tool: Value<'_>) -> Vec<Mirrored> {
+fn read_mirrored(tool: Value<'_>) -> Vec<Mirrored> {
     let properties = tool.get("inputSchema").and_then(|schema| schema.get("properties"));
     let properties = properties.and_then(Value::members).into_iter().flatten();
     let repeated = properties.filter_map(|(name, property)| {
@@ -201,12 +200,12 @@ impl Tools {
     }
 
     /// Something was seen that is not as it was learnt.
-    pub(crate) fn suspect(&self) {
-        self.is_suspect.store(true, Ordering::Relaxed);
+    pub(crate) fn mark_stale(&self) {
+        self.is_stale.store(true, Ordering::Relaxed);
     }
 
     /// The server has introduced itself, in the modern era.
-    pub(crate) fn introduced(&self, has_tasks: bool) {
+    pub(crate) fn note_introduction(&self, has_tasks: bool) {
         self.lacks_tasks.store(!has_tasks, Ordering::Relaxed);
     }
 
@@ -224,11 +223,11 @@ impl Tools {
     ) -> Option<Arc<ToolList>> {
         let tools = &link.state.tools;
         let known = tools.known.load_full();
-        let is_suspect = tools.is_suspect.load(Ordering::Relaxed);
+        let is_stale = tools.is_stale.load(Ordering::Relaxed);
         match known {
-            Some(known) if !is_suspect && (known.has(tool) || known.learnt.elapsed() < PAUSE) => {
+            Some(known) if !is_stale && (known.has(tool) || known.learnt.elapsed() < PAUSE) => {
                 if known.learnt.elapsed() > FRESH {
-                    Tools::learn_beside(link, bounds);
+                    Tools::learn_in_background(link, bounds);
                 }
                 Some(known)
             }
@@ -237,7 +236,7 @@ impl Tools {
     }
 
     /// Learns the list without holding anybody up, if it is not known.
-    pub(crate) fn learn_beside(link: &Arc<Link>, bounds: &Bounds) {
+    pub(crate) fn learn_in_background(link: &Arc<Link>, bounds: &Bounds) {
         let (link, bounds) = (Arc::clone(link), *bounds);
         tokio::spawn(async move { Tools::learn(&link, &bounds).await });
     }
@@ -245,7 +244,7 @@ impl Tools {
     /// Learns the list beside a call that does not need it, once.
     pub(crate) fn learn_once(&self, link: &Arc<Link>, bounds: &Bounds) {
         if !self.was_tried.swap(true, Ordering::Relaxed) {
-            Tools::learn_beside(link, bounds);
+            Tools::learn_in_background(link, bounds);
         }
     }
 
@@ -254,11 +253,11 @@ impl Tools {
         let tools = &link.state.tools;
         let begun = Instant::now();
         let mut asked = tools.asking.lock().await;
-        let is_suspect = tools.is_suspect.load(Ordering::Relaxed);
-        if asked.is_some_and(|asked| asked > begun || (asked.elapsed() < PAUSE && !is_suspect)) {
+        let is_stale = tools.is_stale.load(Ordering::Relaxed);
+        if asked.is_some_and(|asked| asked > begun || (asked.elapsed() < PAUSE && !is_stale)) {
             return tools.known.load_full();
         }
-        tools.is_suspect.store(false, Ordering::Relaxed);
+        tools.is_stale.store(false, Ordering::Relaxed);
         let fetched = fetch::pages(link, bounds).await;
         *asked = Some(Instant::now());
         let learnt = match fetched {

@@ -1,4 +1,4 @@
-//! Bodies of answers to clients: whole, or as they arrive.
+//! Bodies of responses to clients: whole, or streamed.
 
 use std::{
     pin::Pin,

@@ -16,7 +16,7 @@ pub(crate) struct Failures(Mutex<FailedAttempts>);
 impl Failures {
     /// Counts a failure, and records it if it is among the first.
     pub(crate) fn note(&self, gateway: &Inner, source: IpAddr, server: &str, reason: &str) {
-        gateway.metrics.unauthenticated();
+        gateway.metrics.note_unauthenticated();
         let now = gateway.settings.clock.now();
         let Ok(mut attempts) = self.0.lock() else { return };
         let noted = attempts.note(source, since_epoch(now));

@@ -1,4 +1,4 @@
-//! The grants that can be used, found by token without a lock.
+//! The grants in force, found by token without a lock.
 
 use std::{collections::HashMap, sync::Arc};
 

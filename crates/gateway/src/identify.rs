@@ -1,4 +1,4 @@
-//! Who calls: under which name, from which page, with which token.
+//! Identifying the caller: the checks of Host and Origin, and the grant behind a token.
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -84,7 +84,7 @@ pub(crate) fn identify(
         .and_then(bearer_token)
         .ok_or("`Authorization` must be `Bearer` and a grant's token")?;
     let token = TokenHash::of(token);
-    let holder = gateway.grants.find(&token).ok_or("this token is not known here")?;
+    let holder = gateway.config.grant(&token).ok_or("this token is not known here")?;
     if holder.is_revoked {
         return Err("this grant was revoked");
     }

@@ -1,7 +1,8 @@
-//! The oldest HTTP transport (2024-11-05) for clients: one stream on which all
-//! answers come, and a place to post messages to, which the stream begins with.
+//! The HTTP+SSE transport of 2024-11-05 for clients: one event stream that carries all
+//! answers, and an endpoint for messages, which the first event of the stream names.
 //!
-//! A message goes the way of every other; only where its answer is put differs.
+//! A message takes the same way as on every other transport (`call`); only its answer is
+//! delivered differently.
 
 mod follow;
 mod message;
@@ -24,11 +25,11 @@ use tokio::sync::{Notify, Semaphore, mpsc};
 
 use crate::{
     body::{ClientBody, Cut},
-    gateway::Standing,
+    connections::Slot,
     refusal::Refusal,
     response,
     seal::Purpose,
-    stream::{KEEP_ALIVE, WAITING, accepts_events, handed_over, list_changed},
+    stream::{KEEP_ALIVE, WAITING, accepts_events, hand_over, list_changed},
 };
 use target::{Target, Watch};
 
@@ -78,9 +79,9 @@ impl Clients {
 
     /// The client that `sealed` was handed out to, if it is this grant's.
     fn find(target: &Target, sealed: &str) -> Option<Arc<Client>> {
-        let [grant, server, id] = target.gateway().seal.open(Purpose::LegacyStream, sealed)?;
+        let [grant, server, id] = target.gateway().keys.seal.open(Purpose::LegacyStream, sealed)?;
         let is_own = grant == target.holder().id() && server == target.name();
-        let connected = target.gateway().legacy_clients.connected();
+        let connected = target.gateway().sessions.legacy_clients.connected();
         connected.get(&*id).filter(|_| is_own).cloned()
     }
 }
@@ -111,7 +112,7 @@ impl Client {
             .push(piece, |event| messages.extend(event.into_message()))
             .ok()?;
         for message in messages {
-            self.sender.send(said(&message)).await.ok()?;
+            self.sender.send(encode_event(&message)).await.ok()?;
         }
         Some(())
     }
@@ -159,23 +160,23 @@ pub(crate) fn open(target: impl Into<Target>) -> Result<Response<ClientBody>, Re
         return Err(Refusal::NotAcceptable);
     }
     let gateway = Arc::clone(target.gateway());
-    let standing = gateway.standing()?;
+    let slot = gateway.connections.acquire()?;
     // Of the request itself nothing is needed any more, and streams are many.
     *target.headers_mut() = HeaderMap::new();
     let id = new_id(target.at()).to_string();
     let parts = [target.holder().id(), target.name(), &id];
-    let sealed = gateway.seal.seal(Purpose::LegacyStream, &parts).ok_or(Refusal::Internal)?;
+    let sealed = gateway.keys.seal.seal(Purpose::LegacyStream, &parts).ok_or(Refusal::Internal)?;
     let path = target.messages_path();
     let first = format!("event: endpoint\ndata: {path}?session={sealed}\n\n");
     let (sender, messages) = mpsc::channel(WAITING);
     let client = Arc::new(Client::new(sender, MOST_REQUESTS));
     let target = target.drop_servers();
     let connected = Connected { id: id.into(), target, client: Arc::clone(&client) };
-    gateway.legacy_clients.connected().insert(connected.id.clone(), client);
+    gateway.sessions.legacy_clients.connected().insert(connected.id.clone(), client);
     let (body, receiver) = mpsc::channel(WAITING);
     tokio::spawn(async move {
         if body.send(Ok(first.into())).await.is_ok() {
-            connected.run(messages, &body, standing).await;
+            connected.run(messages, &body, slot).await;
         }
     });
     Ok(response::event_stream(ClientBody::channel(receiver)))
@@ -194,7 +195,7 @@ impl Connected {
         self,
         mut messages: mpsc::Receiver<Bytes>,
         body: &mpsc::Sender<Result<Bytes, Cut>>,
-        standing: Standing,
+        slot: Slot,
     ) {
         let mut watch = Watch::new(&self.target);
         loop {
@@ -208,23 +209,23 @@ impl Connected {
                 () = self.client.ended.notified() => break,
                 () = body.closed() => break,
             };
-            if !handed_over(body, send).await {
+            if !hand_over(body, send).await {
                 break;
             }
         }
         // What was said before the end is still worth hearing.
         while let Ok(message) = messages.try_recv() {
-            if !handed_over(body, Some(Ok(message))).await {
+            if !hand_over(body, Some(Ok(message))).await {
                 break;
             }
         }
-        drop(standing);
+        drop(slot);
     }
 }
 
 impl Drop for Connected {
     fn drop(&mut self) {
-        self.target.gateway().legacy_clients.connected().remove(&self.id);
+        self.target.gateway().sessions.legacy_clients.connected().remove(&self.id);
         let ending = self.client.ending(self.target.clone());
         if let (Some(ending), Ok(runtime)) = (ending, tokio::runtime::Handle::try_current()) {
             runtime.spawn(ending);
@@ -233,6 +234,6 @@ impl Drop for Connected {
 }
 
 /// A message as an event of this transport.
-pub(crate) fn said(message: &str) -> Bytes {
+pub(crate) fn encode_event(message: &str) -> Bytes {
     Event::message(message).encode()
 }

@@ -1,46 +1,51 @@
 //! The data path: every call judged before it leaves.
 //!
-//! The way of a call, one module a step: `listen` takes connections, `plane`
-//! looks at the path, `identify` finds out who calls, `receive` reads the
-//! message, `spoken` in which revision, `post` through which door, `assess` what
-//! is known of the tool, `decide` judges, reserves and records and gives a
-//! `Permit`, `forward` sends what has one, `answer` checks and filters what
-//! comes back, `settle` records how it ended. `refusal` is what a client is told
-//! otherwise.
+//! The way of a call is one function, `call::carry`, whose steps are modules:
+//! `judge` decides, `reserve` charges and records and makes a `Permitted` request,
+//! `send` sends what is permitted, `answer` checks and filters what comes back, `settle`
+//! records how it ended. Before it, `listen` takes connections, `agent_listener` looks
+//! at the path and `identify` finds out who calls; `refusal` is what a client is told
+//! if there is no answer of its server.
 //!
 //! It is large because clients come by four transports and in two eras, and all of
 //! them must go this one way; `ARCHITECTURE.md` has the map.
 
+mod agent_listener;
 mod answer;
 mod assess;
 mod body;
+mod call;
+mod connections;
 mod credential;
-mod decide;
+mod exchange;
 mod failures;
-mod forward;
 mod gateway;
 mod grants;
 mod identify;
+mod judge;
+mod keys;
 mod legacy_sse;
 mod link;
 mod listen;
+mod live_config;
 mod metrics;
-mod plane;
-mod post;
+mod outlive;
+mod protocol_version;
 mod receive;
 mod refusal;
 mod repair;
+mod reserve;
 mod response;
 mod seal;
+mod sealed_ids;
+mod send;
 mod session;
 mod settings;
 mod settle;
 mod snapshot;
-mod spoken;
 mod stack;
 mod stream;
 mod subscriptions;
-mod visit;
 mod wrap;
 
 pub use gateway::{Gateway, KnownTool};

@@ -9,19 +9,25 @@
 
 use std::{sync::Arc, time::Duration};
 
-use bytes::Bytes;
-use http::{Request, Response};
+use http::{HeaderMap, Request, Response};
 use sluice_bridge::{Bridge, Caller, Offer};
 use sluice_builtin::Endpoint;
 use sluice_http::{AnswerBody, HttpUpstream, SendError, address::Reach};
 use sluice_stdio::{self as stdio, StdioServer};
 use sluice_store::{Instances, Secret, Server, Source, Start, Transport};
-use sluice_upstream::Upstream;
-use sluice_wire::mcp::Era;
+use sluice_upstream::{
+    Upstream,
+    client::{Client, ClientError, Declares},
+};
+use sluice_wire::{
+    json::Bounds,
+    mcp::{Era, Revision},
+};
 
 use crate::{
     assess::Tools,
     credential::Credential,
+    reserve::Permitted,
     settings::Settings,
     snapshot::{ApplyError, Builtins},
     subscriptions::Hub,
@@ -44,11 +50,12 @@ pub(crate) struct Link {
 /// when the server fails in what it spoke before.
 #[derive(Debug)]
 pub(crate) struct LinkState {
-    /// The endpoint, with its connections or processes.
-    pub(crate) upstream: Upstream,
+    /// The endpoint, with its connections or processes. Private, so that nothing but a
+    /// permitted request is sent to it.
+    upstream: Upstream,
     /// For clients of an era that the server does not speak, with their sessions.
     /// Servers of our own speak both.
-    pub(crate) bridge: Option<Bridge>,
+    bridge: Option<Bridge>,
     pub(crate) tools: Arc<Tools>,
     /// Subscriptions that clients share.
     pub(crate) hub: Hub,
@@ -111,17 +118,25 @@ impl Link {
         }
         if before.is_some_and(|before| before.credential != self.credential) {
             // Another credential may be shown other tools.
-            self.state.tools.suspect();
+            self.state.tools.mark_stale();
         }
     }
 
-    /// Sends a request of this era, to a server of whichever.
+    /// Sends a permitted request of this era, to a server of whichever, with these
+    /// headers and the server's credential.
     pub(crate) async fn send(
         &self,
         era: Era,
-        request: Box<Request<Bytes>>,
+        mut headers: HeaderMap,
+        permitted: &Permitted,
         caller: impl FnOnce() -> Caller,
     ) -> Result<Response<AnswerBody>, SendError> {
+        let outgoing = permitted.request();
+        self.credential.add_to(&mut headers);
+        // Boxed, because it is handed on several times.
+        let mut request = Box::new(Request::new(outgoing.body.clone()));
+        *request.method_mut() = outgoing.method.clone();
+        *request.headers_mut() = headers;
         match &self.state.bridge {
             Some(bridge) => bridge.send(era, request, caller).await,
             None => self.state.upstream.send(request).await,
@@ -151,6 +166,56 @@ impl LinkState {
             tools,
             hub: Hub::default(),
         }
+    }
+}
+
+impl LinkState {
+    /// Introduces the gateway's own client, which builds its messages itself.
+    pub(crate) async fn introduce<'s>(
+        &'s self,
+        headers: &'s HeaderMap,
+        bounds: Bounds,
+    ) -> Result<Client<'s>, ClientError> {
+        let client = Client::introduce(&self.upstream, headers, bounds, Declares::Everything);
+        let client = client.await?;
+        if let Some(revision) = Revision::from_name(client.revision()) {
+            self.learn_era(revision.era());
+        }
+        Ok(client)
+    }
+
+    /// Notes the era that the server was found to speak, asked in both.
+    pub(crate) fn learn_era(&self, era: Era) {
+        if let Some(bridge) = &self.bridge {
+            bridge.learn(era);
+        }
+    }
+
+    /// What a legacy server is said to be to modern clients, if it is bridged.
+    pub(crate) fn offer(&self) -> Option<Offer> {
+        self.bridge.as_ref().map(Bridge::offer)
+    }
+
+    /// The era of a command that was started for one client; `None` of other servers.
+    pub(crate) async fn only_child_era(&self) -> Option<Era> {
+        match &self.upstream {
+            Upstream::Only(child) => child.era().await,
+            _ => None,
+        }
+    }
+
+    pub(crate) fn is_builtin(&self) -> bool {
+        matches!(self.upstream, Upstream::Builtin(_))
+    }
+
+    /// The last stderr lines of a command, for operators.
+    pub(crate) fn last_words(&self) -> Option<String> {
+        self.upstream.last_words()
+    }
+
+    /// The same for a command of one client that has not introduced itself yet.
+    pub(crate) fn words_at_start(&self) -> Option<String> {
+        self.upstream.words_at_start()
     }
 }
 

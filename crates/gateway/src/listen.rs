@@ -1,5 +1,4 @@
-//! Taking connections: in the clear or by TLS, HTTP/1.1 or 2, and ending in
-//! good order.
+//! Accepting connections, with TLS or without, HTTP/1.1 or 2, and graceful shutdown.
 
 mod threads;
 
@@ -20,14 +19,15 @@ use tokio_rustls::TlsAcceptor;
 use self::threads::Seat;
 pub use self::threads::Threads;
 use crate::{
-    gateway::{Gateway, Standing},
-    plane::{self, Peer},
+    agent_listener::{self, Peer},
+    connections::Slot,
+    gateway::Gateway,
 };
 
 /// How long a client may take over a handshake, or over the headers of a request.
-const PATIENCE: Duration = Duration::from_mins(1);
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_mins(1);
 /// How long calls that are under way may take to finish at the end.
-const LAST_CALLS: Duration = Duration::from_secs(30);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(30);
 /// Bytes of a request's headers.
 const MOST_HEADERS: usize = 64 << 10;
 
@@ -95,7 +95,7 @@ impl Gateway {
             tokio::select! {
                 accepted = listener.accept() => match accepted {
                     Ok((stream, address)) => {
-                        self.take(stream, address, tls.clone(), threads, &graceful);
+                        self.accept(stream, address, tls.clone(), threads, &graceful);
                     },
                     Err(error) => {
                         // Mostly: no descriptors left. Those who leave free some.
@@ -108,14 +108,14 @@ impl Gateway {
             }
         }
         drop(listener);
-        self.close_streams();
-        if tokio::time::timeout(LAST_CALLS, graceful.shutdown()).await.is_err() {
+        self.inner.config.close();
+        if tokio::time::timeout(SHUTDOWN_TIMEOUT, graceful.shutdown()).await.is_err() {
             tracing::warn!("some calls did not finish in time and were cut");
         }
         self.inner.failures.finish(&self.inner);
     }
 
-    fn take(
+    fn accept(
         &self,
         stream: TcpStream,
         address: SocketAddr,
@@ -124,7 +124,7 @@ impl Gateway {
         graceful: &GracefulShutdown,
     ) {
         let gateway = Arc::clone(&self.inner);
-        let Ok(standing) = gateway.standing() else {
+        let Ok(slot) = gateway.connections.acquire() else {
             // There is no room even to read the request.
             tokio::spawn(turn_away(stream));
             return;
@@ -142,7 +142,7 @@ impl Gateway {
                 service_fn(move |request: Request<Incoming>| {
                     let gateway = Arc::clone(&gateway);
                     // Boxed, so that an idle connection does not reserve memory for it.
-                    Box::pin(plane::answer(gateway, request, peer))
+                    Box::pin(agent_listener::answer(gateway, request, peer))
                 })
             };
             match tls {
@@ -157,7 +157,7 @@ impl Gateway {
                 Some(Tls(acceptor)) => {
                     Box::pin(async move {
                         let accepted =
-                            tokio::time::timeout(PATIENCE, acceptor.accept(stream)).await;
+                            tokio::time::timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream)).await;
                         let Ok(Ok(stream)) = accepted else { return };
                         let builder = builder();
                         let connection = builder.serve_connection(TokioIo::new(stream), service);
@@ -168,7 +168,7 @@ impl Gateway {
                     .await;
                 }
             }
-            drop::<(Standing, Seat)>((standing, seat));
+            drop::<(Slot, Seat)>((slot, seat));
         });
     }
 }
@@ -178,7 +178,7 @@ fn builder() -> auto::Builder<TokioExecutor> {
     builder
         .http1()
         .timer(TokioTimer::new())
-        .header_read_timeout(PATIENCE)
+        .header_read_timeout(HANDSHAKE_TIMEOUT)
         .max_buf_size(MOST_HEADERS)
         // Answers are small: copying one costs less than a vectored write.
         .writev(false)

@@ -1,8 +1,8 @@
-//! What is counted and timed, for Prometheus.
+//! Metrics for Prometheus.
 
 use std::{
     fmt::{self, Write as _},
-    sync::{Arc, atomic::Ordering},
+    sync::Arc,
 };
 
 use prometheus_client::{
@@ -16,9 +16,9 @@ use prometheus_client::{
     registry::{Registry, Unit},
 };
 use sluice_policy::Timestamp;
-use sluice_store::{Outcome, Record, UpstreamRef};
+use sluice_store::{Outcome, Record, Store, UpstreamRef};
 
-use crate::{gateway::Inner, visit::Visit};
+use crate::exchange::Exchange;
 
 /// A label that many series have in common.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -179,13 +179,13 @@ impl Metrics {
     }
 
     /// A configuration could not be put in force.
-    pub(crate) fn configuration_refused(&self) {
+    pub(crate) fn note_configuration_refused(&self) {
         self.reload_ok.set(0);
     }
 
     /// A decision was made.
-    pub(crate) fn decided(&self, visit: &Visit, record: &Record) {
-        let tools = visit.server.link.state.tools.known();
+    pub(crate) fn note_decision(&self, exchange: &Exchange, record: &Record) {
+        let tools = exchange.server.link.state.tools.known();
         let tool = match &record.tool {
             Some(tool) if tools.is_some_and(|tools| tools.has(tool)) => Arc::clone(tool),
             Some(_) => Arc::clone(&self.unknown),
@@ -193,19 +193,19 @@ impl Metrics {
         };
         let outcome = record.outcome.map_or("", Outcome::as_str);
         let decision = Decision {
-            server: Label(Arc::clone(&visit.server.link.name)),
+            server: Label(Arc::clone(&exchange.server.link.name)),
             tool: Label(tool),
             outcome,
         };
         self.decisions.get_or_create(&decision).inc();
-        self.deciding.observe(seconds(crate::settle::micros(visit.started)));
+        self.deciding.observe(seconds(crate::settle::micros(exchange.started)));
         if record.outcome == Some(Outcome::Hold) {
             self.approvals.inc();
         }
     }
 
     /// Something was denied that no server is there for.
-    pub(crate) fn unserved(&self, record: &Record) {
+    pub(crate) fn note_unserved(&self, record: &Record) {
         let tool = match &record.tool {
             Some(_) => Arc::clone(&self.unknown),
             None => record.method.as_deref().unwrap_or_default().into(),
@@ -216,7 +216,12 @@ impl Metrics {
     }
 
     /// A forwarded call has ended.
-    pub(crate) fn settled(&self, decision: &Record, upstream: Option<&UpstreamRef>, micros: u64) {
+    pub(crate) fn note_outcome(
+        &self,
+        decision: &Record,
+        upstream: Option<&UpstreamRef>,
+        micros: u64,
+    ) {
         self.total.observe(seconds(micros));
         if let (Some(upstream), Some(server)) = (upstream, &decision.server) {
             let server = OfServer { server: Label(Arc::clone(server)) };
@@ -224,11 +229,11 @@ impl Metrics {
         }
     }
 
-    pub(crate) fn unauthenticated(&self) {
+    pub(crate) fn note_unauthenticated(&self) {
         self.unauthenticated.inc();
     }
 
-    pub(crate) fn session_begun(&self) {
+    pub(crate) fn note_session(&self) {
         self.sessions.inc();
     }
 
@@ -239,9 +244,9 @@ impl Metrics {
     }
 
     /// The text that Prometheus reads.
-    pub(crate) fn text(&self, gateway: &Inner) -> String {
-        self.open.set(i64::try_from(gateway.open.load(Ordering::Relaxed)).unwrap_or(i64::MAX));
-        let health = gateway.store.health();
+    pub(crate) fn text(&self, open: usize, store: &Store) -> String {
+        self.open.set(i64::try_from(open).unwrap_or(i64::MAX));
+        let health = store.health();
         self.store_queue.set(i64::try_from(health.queued).unwrap_or(i64::MAX));
         self.store_healthy.set(i64::from(health.ok));
         let mut text = String::new();

@@ -1,4 +1,4 @@
-//! Reading one message: whole, within its bounds, and only as JSON.
+//! Reading the body of a message: whole, within bounds, and only as JSON.
 
 use std::time::Duration;
 
@@ -6,12 +6,12 @@ use http::{HeaderMap, header};
 use http_body::Body as _;
 use hyper::body::Incoming;
 use sluice_http::{CollectError, collect};
-use sluice_wire::json::{Document, Reason};
+use sluice_wire::json::{Bounds, Document, Reason};
 
-use crate::{gateway::Inner, refusal::Refusal};
+use crate::refusal::Refusal;
 
 /// How long a body may take, so that nobody holds a connection by sending slowly.
-const PATIENCE: Duration = Duration::from_mins(1);
+const BODY_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Refuses what is not plain JSON.
 pub(crate) fn check_media_type(headers: &HeaderMap) -> Result<(), Refusal> {
@@ -37,13 +37,13 @@ pub(crate) fn check_media_type(headers: &HeaderMap) -> Result<(), Refusal> {
 }
 
 /// Collects a body, which is refused as soon as it is too long.
-pub(crate) async fn body(gateway: &Inner, body: Incoming) -> Result<Vec<u8>, Refusal> {
-    let most = gateway.settings.bounds.bytes;
+pub(crate) async fn body(bounds: &Bounds, body: Incoming) -> Result<Vec<u8>, Refusal> {
+    let most = bounds.bytes;
     if body.size_hint().lower() > most as u64 {
         return Err(Refusal::TooLarge(most));
     }
     let late = |_| Refusal::Request("the body did not arrive in time".into());
-    let collected = tokio::time::timeout(PATIENCE, collect(body, most)).await.map_err(late)?;
+    let collected = tokio::time::timeout(BODY_TIMEOUT, collect(body, most)).await.map_err(late)?;
     collected.map_err(|error| match error {
         CollectError::TooLong(_) => Refusal::TooLarge(most),
         CollectError::Lost(_) => Refusal::Request("the body did not arrive whole".into()),
@@ -51,8 +51,8 @@ pub(crate) async fn body(gateway: &Inner, body: Incoming) -> Result<Vec<u8>, Ref
 }
 
 /// Reads the bytes as JSON, strictly.
-pub(crate) fn parse(gateway: &Inner, bytes: Vec<u8>) -> Result<Document, Refusal> {
-    Document::parse(bytes, &gateway.settings.bounds).map_err(|refusal| match refusal.reason {
+pub(crate) fn parse(bounds: &Bounds, bytes: Vec<u8>) -> Result<Document, Refusal> {
+    Document::parse(bytes, bounds).map_err(|refusal| match refusal.reason {
         Reason::TooLong(most) => Refusal::TooLarge(most),
         // JSON that is beyond our bounds, or could be read in two ways.
         Reason::DuplicateKey(_)

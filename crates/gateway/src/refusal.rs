@@ -1,10 +1,8 @@
-//! What a client is told when it gets no answer of its server: the one place
-//! that maps what went wrong to JSON-RPC and HTTP.
+//! Refusals: the one place that maps errors to JSON-RPC and HTTP.
 //!
-//! Each has a text for the outside; details for the log are written where they
-//! are known. Neither holds secrets, nor anything an upstream wrote but a JSON-RPC
-//! error, which passes as the protocol has it, and the last stderr lines of a command
-//! that failed to start.
+//! Each has a text for the client; details are logged where they occur. Neither contains
+//! secrets, nor text of an upstream except a JSON-RPC error, which is passed on as the
+//! protocol requires, and the last stderr lines of a command that failed to start.
 
 use http::{HeaderValue, Response, StatusCode, header};
 use sluice_wire::{
@@ -62,6 +60,11 @@ pub(crate) enum Refusal {
         message: String,
         decision: String,
     },
+    /// A policy says no, and a result says so: a tool that is not called, a list of
+    /// which nothing may be seen. As JSON.
+    Result(String),
+    /// A message without an answer that goes no further.
+    Ignored,
     /// Ours.
     Store,
     Busy,
@@ -129,7 +132,9 @@ impl Refusal {
             Refusal::Params(_)
             | Refusal::UnknownMethod { .. }
             | Refusal::Denied { .. }
-            | Refusal::NoTask { .. } => StatusCode::OK,
+            | Refusal::NoTask { .. }
+            | Refusal::Result(_) => StatusCode::OK,
+            Refusal::Ignored => StatusCode::ACCEPTED,
             Refusal::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Refusal::NotAcceptable => StatusCode::NOT_ACCEPTABLE,
             Refusal::Store | Refusal::Busy => StatusCode::SERVICE_UNAVAILABLE,
@@ -143,13 +148,14 @@ impl Refusal {
             Refusal::Token { .. } => UNAUTHORIZED,
             Refusal::Host | Refusal::Origin | Refusal::NotGranted(_) => FORBIDDEN,
             Refusal::UnknownServer(_) => NOT_FOUND,
-            Refusal::Denied { .. } | Refusal::NoTask { .. } => DENIED,
+            Refusal::Denied { .. } | Refusal::NoTask { .. } | Refusal::Result(_) => DENIED,
             Refusal::Json(_) => -32700,
             Refusal::MediaType(_)
             | Refusal::TooLarge(_)
             | Refusal::Request(_)
             | Refusal::MethodNotAllowed
-            | Refusal::NotAcceptable => -32600,
+            | Refusal::NotAcceptable
+            | Refusal::Ignored => -32600,
             Refusal::UnknownMethod { .. } | Refusal::LegacyServer => -32601,
             Refusal::Params(_) | Refusal::Meta(_) => -32602,
             Refusal::HeaderMismatch(_) => -32020,
@@ -189,6 +195,8 @@ impl Refusal {
             Refusal::NotAcceptable => "accept `text/event-stream` here".into(),
             Refusal::Denied { message, .. } => format!("[POLICY DENIED] {message}"),
             Refusal::NoTask { message, .. } => message.clone(),
+            Refusal::Result(_) => "[POLICY DENIED]".into(),
+            Refusal::Ignored => "the message was ignored".into(),
             Refusal::Store => {
                 "the decision could not be recorded, so the request was not sent".into()
             }
@@ -239,6 +247,8 @@ impl Refusal {
     /// The whole answer.
     pub(crate) fn respond(&self, id: Option<&Id>) -> Response<ClientBody> {
         let text = match self {
+            Refusal::Result(result) => return response::result(id, result),
+            Refusal::Ignored => return response::accepted(),
             Refusal::Passed { text, .. } => text.clone(),
             _ => self.to_json(id),
         };

@@ -1,17 +1,15 @@
-//! Sessions that a server has forgotten, begun again with the client's own
-//! introduction, so that the client need not notice.
+//! Repairing sessions: if a server has lost a session, a new one is begun with the
+//! client's own `initialize`, and the client does not notice.
 //!
-//! Only where nothing is lost by it: the server has said that it does not know
-//! the session, so it did not take the request; and within the session nothing
-//! was asked for that lasts, such as a subscription. What a session must be begun
-//! with is kept in memory, within bounds. Where it is not there, the client is
-//! told the session is gone, which is the protocol's own way.
+//! This is done only where nothing is lost: the server has said that it does not know the
+//! session, so it did not accept the request, and nothing was requested in the session
+//! that lasts, such as a subscription. What is needed for it is kept in memory, within
+//! bounds. Otherwise the client is told that the session is gone.
 
-mod kept;
+mod memory;
 
 use std::sync::{Arc, atomic::Ordering};
 
-use bytes::Bytes;
 use http::{Response, StatusCode, header};
 use http_body_util::{BodyExt as _, Full};
 use sluice_http::{
@@ -21,125 +19,110 @@ use sluice_http::{
 };
 use sluice_wire::{
     json::{Document, Value},
-    mcp::Door,
     rpc::{Id, Message},
 };
 
 use crate::{
-    answer::read_refusal,
-    body::ClientBody,
-    decide::{self, Permit},
-    forward::{Answered, Outgoing, forward},
+    exchange::Exchange,
     refusal::Refusal,
+    reserve::{Introduction, Permitted},
+    send::{Answered, accept, forward},
     session::Session,
     settle::CallFailure,
-    visit::Visit,
 };
 
-pub(crate) use kept::Repairs;
+pub(crate) use memory::Repairs;
 
 /// Bytes of a refusal that is looked into.
 const LONGEST_REFUSAL: usize = 64 << 10;
 
-pub(crate) const READY: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
-
-/// Remembers how the session that an answer has begun can be begun again.
-pub(crate) fn remember(visit: &Visit, answer: &Response<ClientBody>, hello: Bytes) {
-    let sealed = answer.headers().get(SESSION).and_then(|sealed| sealed.to_str().ok());
-    let opened = sealed.and_then(|sealed| {
-        Session::open(&visit.gateway, &visit.holder, visit.server_name(), sealed).ok()
-    });
-    if let Some(session) = opened {
-        visit.gateway.repairs.keep(session.id, hello);
+/// Whether a request is one after which another session could not take this one's place.
+pub(crate) fn is_lasting(method: &str, params: Option<Value<'_>>) -> bool {
+    match method {
+        "resources/subscribe" | "logging/setLevel" => true,
+        "tools/call" => params.is_some_and(|params| params.get("task").is_some()),
+        _ => false,
     }
 }
 
-/// Notes a message after which another session could not take this one's place.
-pub(crate) fn note(visit: &Visit, document: &Document) {
-    let Some(session) = &visit.session else { return };
-    let method = document.root().get("method").and_then(Value::as_str).unwrap_or_default();
-    let lasts = match method {
-        "resources/subscribe" | "logging/setLevel" => true,
-        "tools/call" => {
-            document.root().get("params").is_some_and(|params| params.get("task").is_some())
-        }
-        _ => false,
-    };
-    if lasts && let Some(beginning) = visit.gateway.repairs.find(&session.id) {
+/// Notes that the session of an exchange is not to be replaced by another.
+pub(crate) fn bind(exchange: &Exchange) {
+    let session = exchange.session.as_ref();
+    if let Some(beginning) =
+        session.and_then(|session| exchange.gateway.sessions.repairs.find(&session.id))
+    {
         beginning.is_bound.store(true, Ordering::Relaxed);
     }
 }
 
 /// Whether an answer may say that the session is lost, so that it must be examined.
-pub(crate) fn is_suspicious(visit: &Visit, status: StatusCode) -> bool {
-    visit.session.is_some() && matches!(status, StatusCode::NOT_FOUND | StatusCode::BAD_REQUEST)
+pub(crate) fn is_suspicious(exchange: &Exchange, status: StatusCode) -> bool {
+    exchange.session.is_some() && matches!(status, StatusCode::NOT_FOUND | StatusCode::BAD_REQUEST)
 }
 
 /// Sends a request again in a new session, if the server has forgotten the old
-/// one; the visit and the answer to go on with.
-pub(crate) async fn resent(
-    visit: &Arc<Visit>,
-    answered: Answered,
-    outgoing: Outgoing,
-    id: &Id,
-) -> Result<(Arc<Visit>, Answered), Refusal> {
-    let Answered { answer, settlement } = answered;
-    let (answer, is_lost) = examined(visit, answer, Some(id)).await;
-    let mut answered = Answered { answer, settlement };
-    if !is_lost {
-        return Ok((Arc::clone(visit), answered));
+/// one; the exchange and the answer to go on with.
+pub(crate) async fn send_again(
+    exchange: &Arc<Exchange>,
+    mut answered: Answered,
+) -> Result<(Arc<Exchange>, Answered), Refusal> {
+    let id = answered.request().expected.as_ref().map(|expected| expected.id.clone());
+    if !is_session_lost(exchange, &mut answered.answer, id.as_ref()).await {
+        return Ok((Arc::clone(exchange), answered));
     }
-    let Some(session) = repaired(visit).await else {
-        if let Some(settlement) = &mut answered.settlement {
+    let Some(session) = repair(exchange).await else {
+        if let Some(settlement) = answered.settlement() {
             settlement.fail(&CallFailure::SessionLost);
         }
         return Err(Refusal::Session);
     };
-    let again = Arc::new(Visit { session: Some(session), ..Visit::clone(visit) });
-    let permit = Permit::again(answered).ok_or(Refusal::Internal)?;
-    let answered = forward(&again, permit, outgoing).await?;
+    let again = Arc::new(Exchange { session: Some(session), ..Exchange::clone(exchange) });
+    let permitted = answered.into_unsent().ok_or(Refusal::Internal)?;
+    let answered = forward(&again, permitted).await?;
     if answered.answer.status() == StatusCode::NOT_FOUND {
-        give_up(visit);
+        // The new session was of no use, so that the next would be of none either.
+        bind(exchange);
     }
     Ok((again, answered))
 }
 
-/// Takes the place of a lost session for what needs no answer, and was about
-/// what is lost with it; whether there was one to take.
-pub(crate) async fn replaced(visit: &Visit, answer: Response<AnswerBody>) -> Result<(), Refusal> {
-    let (answer, is_lost) = examined(visit, answer, None).await;
-    if !is_lost {
-        let (parts, body) = answer.into_parts();
-        return Err(read_refusal(visit, &parts, body).await);
+/// Replaces a lost session after a message that needs no answer: what it was about is
+/// lost with the session, so it counts as accepted.
+pub(crate) async fn replace(
+    exchange: &Exchange,
+    mut answered: Answered,
+) -> Result<Answered, Refusal> {
+    if !is_session_lost(exchange, &mut answered.answer, None).await {
+        return Ok(answered);
     }
-    repaired(visit).await.map(drop).ok_or(Refusal::Session)
-}
-
-/// A new session was of no use, so that the next would be of none either.
-fn give_up(visit: &Visit) {
-    let session = visit.session.as_ref();
-    if let Some(beginning) = session.and_then(|session| visit.gateway.repairs.find(&session.id)) {
-        beginning.is_bound.store(true, Ordering::Relaxed);
+    if repair(exchange).await.is_some() {
+        return Ok(accept(answered));
     }
+    if let Some(settlement) = answered.settlement() {
+        settlement.fail(&CallFailure::SessionLost);
+    }
+    Err(Refusal::Session)
 }
 
 /// Whether a refusal is about the session. A 404 is, as the protocol says, unless
 /// it answers the request; a 400 is if it says so, as servers do that were made
 /// after the examples of the official SDK.
-pub(crate) async fn examined(
-    visit: &Visit,
-    answer: Response<AnswerBody>,
+/// The answer is read for that, and can be read once more.
+pub(crate) async fn is_session_lost(
+    exchange: &Exchange,
+    answer: &mut Response<AnswerBody>,
     id: Option<&Id>,
-) -> (Response<AnswerBody>, bool) {
-    let (parts, body) = answer.into_parts();
-    let read = tokio::time::timeout(visit.server.link.timeout, collect(body, LONGEST_REFUSAL));
+) -> bool {
+    let body = std::mem::replace(answer.body_mut(), AnswerBody::Cancelled);
+    let read = tokio::time::timeout(exchange.server.link.timeout, collect(body, LONGEST_REFUSAL));
     let bytes = read.await.ok().and_then(Result::ok).unwrap_or_default();
     let document = Document::parse(bytes.clone(), &sluice_wire::json::Bounds::default()).ok();
+    *answer.body_mut() = AnswerBody::Whole(Full::new(bytes.into()));
     let failure = document.as_ref().and_then(|document| match Message::read(document) {
         Ok(Message::Failure { id: own, error }) => Some((own, error)),
         _ => None,
     });
-    let is_lost = if parts.status == StatusCode::NOT_FOUND {
+    if answer.status() == StatusCode::NOT_FOUND {
         failure.is_none_or(|(own, error)| {
             own.is_none() || own.as_ref() != id || code(error) == Some("-32001")
         })
@@ -148,18 +131,17 @@ pub(crate) async fn examined(
             let said = error.get("message").and_then(Value::as_str).unwrap_or_default();
             code(error) == Some("-32000") && said.to_ascii_lowercase().contains("session id")
         })
-    };
-    (Response::from_parts(parts, AnswerBody::Whole(Full::new(bytes.into()))), is_lost)
+    }
 }
 
 fn code(error: Value<'_>) -> Option<&str> {
     error.get("code").and_then(Value::as_number)
 }
 
-/// Begins the session of a visit again; `None` if it cannot be.
-pub(crate) async fn repaired(visit: &Visit) -> Option<Session> {
-    let old = visit.session.as_ref()?;
-    let repairs = &visit.gateway.repairs;
+/// Begins the session of a exchange again; `None` if it cannot be.
+pub(crate) async fn repair(exchange: &Exchange) -> Option<Session> {
+    let old = exchange.session.as_ref()?;
+    let repairs = &exchange.gateway.sessions.repairs;
     let beginning = repairs.find(&old.id)?;
     let turn = beginning.turn.lock().await;
     let now = beginning.now().clone();
@@ -170,55 +152,62 @@ pub(crate) async fn repaired(visit: &Visit) -> Option<Session> {
     if beginning.is_bound.load(Ordering::Relaxed) {
         return None;
     }
-    let session = begun(visit, old, beginning.hello.clone()).await?;
+    let session = begin_again(exchange, old, &beginning.introduction).await?;
     repairs.began_again(&beginning, session.upstream.clone());
-    tracing::info!(server = visit.server_name(), session = &*old.id, "a session was begun again");
+    tracing::info!(
+        server = exchange.server_name(),
+        session = &*old.id,
+        "a session was begun again"
+    );
     // What was forgotten may not be all that has changed.
-    visit.server.link.state.tools.suspect();
+    exchange.server.link.state.tools.mark_stale();
     drop(turn);
     Some(session)
 }
 
 /// Introduces the client again.
-async fn begun(visit: &Visit, old: &Session, hello: Bytes) -> Option<Session> {
-    let mut fresh = visit.renewed()?;
+async fn begin_again(
+    exchange: &Exchange,
+    old: &Session,
+    introduction: &Introduction,
+) -> Option<Session> {
+    let mut fresh = exchange.renew()?;
     fresh.session = None;
-    let spoken = visit.headers.get(REVISION);
-    let permit = decide::open(Door::Always)?;
-    let answer = forward(&fresh, permit, Outgoing::post(hello)).await.ok()?.answer;
+    let spoken = exchange.headers.get(REVISION);
+    let permitted = Permitted::initialize(introduction);
+    let answer = forward(&fresh, permitted).await.ok()?.answer;
     let upstream = answer.headers().get(SESSION).cloned()?;
-    let agreed = agreed(&fresh, answer).await?;
+    let agreed = read_agreed_revision(&fresh, answer).await?;
     if spoken.is_some_and(|spoken| spoken.as_bytes() != agreed.as_bytes()) {
         // The client must know that another revision is spoken now.
         return None;
     }
     fresh.headers.extend(spoken.map(|spoken| (REVISION, spoken.clone())));
     fresh.session = Some(Session { id: Arc::clone(&old.id), upstream });
-    let permit = decide::open(Door::Always)?;
-    let ready = forward(&fresh, permit, Outgoing::post(READY)).await.ok()?.answer;
+    let ready = forward(&fresh, Permitted::initialized()).await.ok()?.answer;
     fresh.session.filter(|_| ready.status().is_success())
 }
 
 /// The revision that an introduction's answer agrees to.
-async fn agreed(visit: &Visit, answer: Response<AnswerBody>) -> Option<String> {
+async fn read_agreed_revision(exchange: &Exchange, answer: Response<AnswerBody>) -> Option<String> {
     if !answer.status().is_success() {
         return None;
     }
     let stated = answer.headers().get(header::CONTENT_TYPE);
     let is_stream = stated.is_some_and(|value| value.as_bytes().starts_with(b"text/event-stream"));
     let read = async {
-        let bounds = visit.gateway.settings.answer_bounds();
+        let bounds = exchange.gateway.settings.answer_bounds();
         if is_stream {
-            return streamed(visit, answer.into_body()).await;
+            return read_stream(exchange, answer.into_body()).await;
         }
         let bytes = collect(answer.into_body(), bounds.bytes).await.ok()?;
-        revision(&Document::parse(bytes, &bounds).ok()?)
+        revision_in(&Document::parse(bytes, &bounds).ok()?)
     };
-    tokio::time::timeout(visit.server.link.timeout, read).await.ok()?
+    tokio::time::timeout(exchange.server.link.timeout, read).await.ok()?
 }
 
-async fn streamed(visit: &Visit, mut body: AnswerBody) -> Option<String> {
-    let bounds = visit.gateway.settings.answer_bounds();
+async fn read_stream(exchange: &Exchange, mut body: AnswerBody) -> Option<String> {
+    let bounds = exchange.gateway.settings.answer_bounds();
     let mut decoder = Decoder::new(bounds.bytes);
     while let Some(frame) = body.frame().await {
         let Ok(data) = frame.ok()?.into_data() else { continue };
@@ -227,7 +216,7 @@ async fn streamed(visit: &Visit, mut body: AnswerBody) -> Option<String> {
             .push(&data, |event| {
                 let data = event.into_message();
                 let document = data.and_then(|data| Document::parse(data, &bounds).ok());
-                found = found.take().or_else(|| revision(&document?));
+                found = found.take().or_else(|| revision_in(&document?));
             })
             .ok()?;
         if found.is_some() {
@@ -237,7 +226,7 @@ async fn streamed(visit: &Visit, mut body: AnswerBody) -> Option<String> {
     None
 }
 
-fn revision(document: &Document) -> Option<String> {
+fn revision_in(document: &Document) -> Option<String> {
     let result = document.root().get("result")?;
     result.get("protocolVersion").and_then(Value::as_str).map(str::to_owned)
 }

@@ -1,4 +1,4 @@
-//! Responses to clients that are no refusals; `refusal` makes the others.
+//! Responses to clients that are not refusals; `refusal` makes those.
 
 use http::{HeaderName, HeaderValue, Response, StatusCode, header};
 use sluice_wire::rpc::Id;

@@ -1,8 +1,8 @@
-//! Sealed texts: what the gateway hands out and must know again when it comes
-//! back, without keeping it.
+//! Sealed texts: values that clients carry for the gateway, so that it need not store
+//! them.
 //!
-//! A sealed text can be read and made only with the key, so that replicas that
-//! share the key need share nothing else. The same parts give the same text.
+//! A sealed text can be read and made only with the key, so that replicas share the key
+//! and nothing else. Sealing the same parts gives the same text.
 
 use data_encoding::BASE64URL_NOPAD;
 use ring::{

@@ -1,11 +1,12 @@
-//! Sessions of the legacy era: the id a client sees, and the upstream's behind it.
+//! Sessions of the legacy era: the id that the client knows, and the upstream's id that
+//! is sealed in it.
 
 use std::sync::Arc;
 
 use http::HeaderValue;
 use sluice_store::new_id;
 
-use crate::{gateway::Inner, grants::Holder, refusal::Refusal, seal::Purpose, visit::Visit};
+use crate::{exchange::Exchange, gateway::Inner, grants::Holder, refusal::Refusal, seal::Purpose};
 
 /// A session that belongs to this grant on this server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,23 +27,26 @@ impl Session {
         sealed: &str,
     ) -> Result<Session, Refusal> {
         let [grant, of_server, id, upstream] =
-            gateway.seal.open(Purpose::Session, sealed).ok_or(Refusal::Session)?;
+            gateway.keys.seal.open(Purpose::Session, sealed).ok_or(Refusal::Session)?;
         if grant != holder.id() || of_server != server {
             return Err(Refusal::Session);
         }
-        let upstream = match gateway.repairs.current(&id) {
+        let upstream = match gateway.sessions.repairs.current(&id) {
             Some(current) => current,
             None => HeaderValue::try_from(upstream).map_err(|_| Refusal::Session)?,
         };
         Ok(Session { id: id.into(), upstream })
     }
 
-    /// The id to hand out for a session that an upstream has begun.
-    pub(crate) fn begin(visit: &Visit, upstream: &HeaderValue) -> Option<HeaderValue> {
-        let (grant, server) = (visit.holder.id(), visit.server_name());
-        let id = new_id(visit.at).to_string();
+    /// Our id of a session that an upstream has begun, plain and as it is handed out.
+    pub(crate) fn begin(
+        exchange: &Exchange,
+        upstream: &HeaderValue,
+    ) -> Option<(Arc<str>, HeaderValue)> {
+        let (grant, server) = (exchange.holder.id(), exchange.server_name());
+        let id = new_id(exchange.at).to_string();
         let parts = [grant, server, &id, upstream.to_str().ok()?];
-        let sealed = visit.gateway.seal.seal(Purpose::Session, &parts)?;
-        HeaderValue::try_from(sealed).ok()
+        let sealed = exchange.gateway.keys.seal.seal(Purpose::Session, &parts)?;
+        Some((id.into(), HeaderValue::try_from(sealed).ok()?))
     }
 }

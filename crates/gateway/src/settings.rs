@@ -1,4 +1,4 @@
-//! What the data path needs to know that no request can change.
+//! Settings of the data path, fixed when it starts.
 
 use sluice_http::address::Reach;
 use sluice_listener::AllowedCallers;
@@ -7,7 +7,7 @@ use sluice_stdio::Launch;
 use sluice_store::{Clock, Key};
 use sluice_wire::json::Bounds;
 
-/// Settings of the agents' plane.
+/// Settings of the agent listener.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// Hosts that it may be called by, and origins of pages that may call it.

@@ -1,5 +1,5 @@
-//! How a forwarded call ended: charges given back where certainly nothing was
-//! sent, and the second record.
+//! Settling a call: the record of its outcome, and the release of its charges if
+//! certainly nothing was sent.
 
 mod failure;
 
@@ -10,7 +10,7 @@ use sluice_builtin::Verdict;
 use sluice_store::{Kind, Outcome, Record, UpstreamRef, new_id};
 use tokio::time::Instant;
 
-use crate::gateway::Inner;
+use crate::{answer::Relayed, body::ClientBody, gateway::Inner, refusal::Refusal};
 
 pub(crate) use failure::CallFailure;
 
@@ -49,18 +49,13 @@ impl Settlement {
         }
     }
 
-    /// Nothing is sent, so nothing more is to be recorded.
-    pub(crate) fn forget(mut self) {
-        self.decision = None;
-    }
-
     /// The request leaves now.
-    pub(crate) fn sending(&mut self) {
+    pub(crate) fn note_departure(&mut self) {
         self.sent = Some(Instant::now());
     }
 
     /// The upstream has begun to answer.
-    pub(crate) fn answered<B>(&mut self, answer: &Response<B>) {
+    pub(crate) fn note_answer<B>(&mut self, answer: &Response<B>) {
         self.status = Some(answer.status().as_u16());
         self.verdict = answer.extensions().get().cloned();
     }
@@ -119,7 +114,7 @@ impl Settlement {
             is_error,
             micros: self::micros(sent),
         });
-        self.gateway.metrics.settled(&decision, upstream.as_ref(), micros);
+        self.gateway.metrics.note_outcome(&decision, upstream.as_ref(), micros);
         Some(Record {
             id: new_id(at),
             at,
@@ -143,6 +138,31 @@ impl Drop for Settlement {
             self.fail(&CallFailure::Abandoned);
         }
     }
+}
+
+/// How a call ended.
+#[derive(Debug)]
+pub(crate) enum CallEnd {
+    /// With an answer; whether it is an error, if it says so.
+    Answered {
+        is_error: Option<bool>,
+    },
+    Failed(CallFailure),
+    /// It has not ended: the answer streams, and settles the call at its end.
+    Later,
+}
+
+/// Records how a call ended, if it has.
+pub(crate) fn settle(relayed: Relayed) -> Result<Response<ClientBody>, Refusal> {
+    let Relayed { response, end, settlement } = relayed;
+    if let Some(mut settlement) = settlement {
+        match end {
+            CallEnd::Answered { is_error } => settlement.succeed(is_error),
+            CallEnd::Failed(failure) => settlement.fail(&failure),
+            CallEnd::Later => {}
+        }
+    }
+    response
 }
 
 /// Microseconds since a moment.

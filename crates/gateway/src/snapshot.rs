@@ -1,4 +1,4 @@
-//! Servers and policies in force: an immutable value, swapped whole.
+//! Servers and policies in force, as one immutable value that is replaced whole.
 
 use std::{collections::HashMap, sync::Arc};
 

@@ -1,22 +1,21 @@
-//! One address for all servers of a grant: `/mcp`.
+//! One endpoint for all servers of a grant: `/mcp`.
 //!
-//! What is asked of one server is handed to the very path that `/mcp/<server>`
-//! takes, under the server's own names: it is judged, limited and recorded there
-//! and nowhere else. What is asked of all is asked of each in the same way, and
-//! the answers are put together.
+//! A message for one server takes the same way as at `/mcp/<server>`, under the server's
+//! own names: it is judged, charged and recorded there. A message for all servers is sent
+//! to each in that way, and the answers are merged.
 
 mod event_ids;
+mod fan_in;
 mod follow;
-mod hello;
-mod kept;
+mod initialize;
 mod listen;
 mod lists;
+mod member;
+mod memory;
 mod merge;
 mod owners;
 mod parts;
-mod pump;
 mod route;
-mod visit;
 
 use std::sync::Arc;
 
@@ -33,20 +32,21 @@ use tokio::time::Instant;
 
 use crate::{
     body::ClientBody,
-    gateway::{CLOSING, Inner},
+    call::{self, readable_id},
+    gateway::Inner,
     grants::Holder,
     identify::Caller,
-    post::{self, Ends, lasting, readable_id},
-    receive,
+    outlive::{Ends, outlive},
+    protocol_version, receive,
     refusal::Refusal,
     response,
     snapshot::ServerState,
-    spoken, stream,
+    stream,
 };
-use event_ids::{LastEvent, labelled};
+use event_ids::{LastEvent, label};
 use route::Route;
 
-pub(crate) use kept::Stacks;
+pub(crate) use memory::Stacks;
 
 /// One request to all servers of a grant while it is dealt with.
 #[derive(Debug, Clone)]
@@ -55,7 +55,7 @@ pub(crate) struct Stack {
     pub(crate) holder: Arc<Holder>,
     /// The grant's servers that are there, in the grant's order.
     servers: Vec<Arc<ServerState>>,
-    pub(crate) session: Option<Arc<kept::Session>>,
+    pub(crate) session: Option<Arc<memory::StackSession>>,
     pub(crate) revision: Revision,
     pub(crate) headers: HeaderMap,
     token: Option<TokenHash>,
@@ -69,7 +69,7 @@ impl Stack {
         let Caller { holder, token } = caller;
         let at = gateway.settings.clock.now();
         Stack {
-            servers: servers(&gateway, &holder),
+            servers: gateway.config.servers_of(&holder),
             gateway,
             holder,
             session: None,
@@ -94,7 +94,7 @@ impl Stack {
     /// The same request under the current configuration; `None` if the grant is gone.
     pub(crate) fn renew(&self) -> Option<Stack> {
         let token = self.token?;
-        let holder = self.gateway.grants.find(&token)?;
+        let holder = self.gateway.config.grant(&token)?;
         let now = self.gateway.settings.clock.now();
         let is_same = holder.id() == self.holder.id() && holder.is_valid(now);
         let caller = Caller { holder, token: Some(token) };
@@ -108,47 +108,42 @@ impl Stack {
 
     /// Waits until nobody may use this grant any more, or the gateway ends.
     pub(crate) async fn until_gone(&self) {
-        let mut changes = self.gateway.changes.subscribe();
+        let mut changes = self.gateway.config.changes();
         loop {
-            if *changes.borrow_and_update() == CLOSING || self.renew().is_none() {
+            if changes.is_closing() || self.renew().is_none() {
                 return;
             }
             tokio::select! {
-                next = changes.changed() => if next.is_err() { return },
-                () = stream::expired(&self.gateway, &self.holder) => {}
+                next = changes.next() => if next.is_none() { return },
+                () = stream::wait_for_expiry(&self.gateway, &self.holder) => {}
             }
         }
     }
 
     /// The session that the client names.
-    fn named_session(&self) -> Result<Option<Arc<kept::Session>>, Refusal> {
+    fn named_session(&self) -> Result<Option<Arc<memory::StackSession>>, Refusal> {
         let Some(sealed) = self.headers.get(SESSION).and_then(|value| value.to_str().ok()) else {
             return Ok(None);
         };
-        self.gateway.stacks.open(&self.gateway, &self.holder, sealed).map(Some)
+        self.gateway.sessions.stacks.open(&self.gateway, &self.holder, sealed).map(Some)
     }
-}
-
-fn servers(gateway: &Inner, holder: &Holder) -> Vec<Arc<ServerState>> {
-    let snapshot = gateway.snapshot.load();
-    holder.servers.iter().filter_map(|name| snapshot.server(name.as_str()).cloned()).collect()
 }
 
 /// Answers a posted message.
 pub(crate) async fn post(stack: Stack, bytes: Vec<u8>) -> Response<ClientBody> {
     let ends = Ends::of(&stack.headers);
-    lasting(ends, answer(stack, bytes)).await
+    outlive(ends, answer(stack, bytes)).await
 }
 
 async fn answer(stack: Stack, bytes: Vec<u8>) -> Response<ClientBody> {
-    match receive::parse(&stack.gateway, bytes) {
-        Ok(document) => read(stack, document).await,
+    match receive::parse(&stack.gateway.settings.bounds, bytes) {
+        Ok(document) => answer_parsed(stack, document).await,
         Err(refusal) => refusal.respond(None),
     }
 }
 
 /// Answers a message that was read.
-pub(crate) async fn read(stack: Stack, document: Document) -> Response<ClientBody> {
+pub(crate) async fn answer_parsed(stack: Stack, document: Document) -> Response<ClientBody> {
     let message = match Message::read(&document) {
         Ok(message) => message,
         Err(error) => {
@@ -156,7 +151,7 @@ pub(crate) async fn read(stack: Stack, document: Document) -> Response<ClientBod
         }
     };
     let id = message.request_id().cloned();
-    let routed = match settled(stack, &message) {
+    let routed = match identify(stack, &message) {
         Ok(stack) => {
             let stack = Arc::new(stack);
             Box::pin(route::route(&stack, &document, &message)).await.map(|route| (stack, route))
@@ -165,20 +160,22 @@ pub(crate) async fn read(stack: Stack, document: Document) -> Response<ClientBod
     };
     let answered = match (routed, id.as_ref()) {
         (Ok((stack, Route::Here { server, spliced, own })), _) => {
-            Box::pin(sent(&stack, &server, document, spliced, own)).await
+            Box::pin(answer_by_one(&stack, &server, document, spliced, own)).await
         }
         (Ok((_, Route::Result(result))), id) => Ok(response::result(id, &result)),
         (Ok((_, Route::Nobody)), _) => Ok(response::accepted()),
         (Ok((stack, Route::Everybody)), _) => {
-            Box::pin(visit::told(&stack, document.text())).await;
+            Box::pin(member::notify_all(&stack, document.text())).await;
             Ok(response::accepted())
         }
-        (Ok((stack, Route::Hello)), Some(id)) => hello::initialize(stack, &document, id).await,
-        (Ok((stack, Route::Discover)), Some(id)) => hello::discover(&stack, &document, id).await,
+        (Ok((stack, Route::Hello)), Some(id)) => initialize::initialize(stack, &document, id).await,
+        (Ok((stack, Route::Discover)), Some(id)) => {
+            initialize::discover(&stack, &document, id).await
+        }
         (Ok((stack, Route::List(list))), Some(id)) => {
             Box::pin(lists::list(&stack, list, &document, id)).await
         }
-        (Ok((stack, Route::Level)), Some(id)) => hello::level(&stack, &document, id).await,
+        (Ok((stack, Route::Level)), Some(id)) => initialize::level(&stack, &document, id).await,
         (Ok((stack, Route::Listen)), Some(id)) => {
             Box::pin(listen::listen(&stack, &document, id)).await
         }
@@ -189,16 +186,16 @@ pub(crate) async fn read(stack: Stack, document: Document) -> Response<ClientBod
 }
 
 /// Settles which revision is spoken, and in which session.
-fn settled(mut stack: Stack, message: &Message<'_>) -> Result<Stack, Refusal> {
+fn identify(mut stack: Stack, message: &Message<'_>) -> Result<Stack, Refusal> {
     let (method, params) = match message {
         Message::Request { method, params, .. } | Message::Notification { method, params } => {
             (Some(*method), *params)
         }
         Message::Response { .. } | Message::Failure { .. } => (None, None),
     };
-    stack.revision = spoken::revision(&stack.headers, method, params)?;
+    stack.revision = protocol_version::revision(&stack.headers, method, params)?;
     if stack.is_modern() && matches!(message, Message::Request { .. }) {
-        spoken::check_capabilities(params)?;
+        protocol_version::check_capabilities(params)?;
     }
     if !stack.is_modern() && method != Some("initialize") {
         stack.session = stack.named_session()?;
@@ -207,7 +204,7 @@ fn settled(mut stack: Stack, message: &Message<'_>) -> Result<Stack, Refusal> {
 }
 
 /// Hands a message to one server, under its own names.
-async fn sent(
+async fn answer_by_one(
     stack: &Arc<Stack>,
     server: &Arc<ServerState>,
     document: Document,
@@ -215,28 +212,30 @@ async fn sent(
     own: Option<String>,
 ) -> Result<Response<ClientBody>, Refusal> {
     let document = match spliced {
-        Some(text) => receive::parse(&stack.gateway, text.into_bytes())?,
+        Some(text) => receive::parse(&stack.gateway.settings.bounds, text.into_bytes())?,
         None => document,
     };
-    let visit = visit::at(stack, server, own.as_deref()).await;
-    let answer = post::read(visit, document).await;
+    let exchange = member::open_exchange(stack, server, own.as_deref()).await;
+    let answer = call::answer(exchange, document).await;
     if answer.status() == StatusCode::NOT_FOUND {
         // The client is told that the session is gone; whoever goes on with it
         // all the same is introduced to this server anew.
-        visit::forget(stack, server).await;
+        member::forget(stack, server).await;
     }
-    Ok(if stack.is_modern() { answer } else { labelled(answer, &server.link.name) })
+    Ok(if stack.is_modern() { answer } else { label(answer, &server.link.name) })
 }
 
 /// Opens the stream of a session: what all servers have to say.
 pub(crate) async fn get(mut stack: Stack) -> Result<Response<ClientBody>, Refusal> {
-    stack.revision = spoken::without_message(&stack.headers)?;
+    stack.revision = protocol_version::without_message(&stack.headers)?;
     stack.session = stack.named_session()?;
     if !stream::accepts_events(&stack.headers) {
         return Err(Refusal::NotAcceptable);
     }
     if stack.session.is_none() {
-        return Err(Refusal::Request("a stream needs a session: send `Mcp-Session-Id`".into()));
+        return Err(Refusal::Request(
+            "a stream needs a session: send `Mcp-StackSession-Id`".into(),
+        ));
     }
     let last = stack.headers.remove(LAST_EVENT);
     let last = match last.as_ref().map(|last| last.to_str().unwrap_or_default()) {
@@ -248,21 +247,23 @@ pub(crate) async fn get(mut stack: Stack) -> Result<Response<ClientBody>, Refusa
     if let LastEvent::OfAnswer { server, id } = last {
         // The rest of one answer, and nothing else.
         let server = stack.server(&server).cloned().ok_or(Refusal::Session)?;
-        let mut visit = visit::at(&Arc::new(stack), &server, None).await;
-        visit.headers.insert(LAST_EVENT, id);
-        return Ok(labelled(stream::get(visit).await?, &server.link.name));
+        let mut exchange = member::open_exchange(&Arc::new(stack), &server, None).await;
+        exchange.headers.insert(LAST_EVENT, id);
+        return Ok(label(stream::get(exchange).await?, &server.link.name));
     }
     follow::open(&Arc::new(stack), last)
 }
 
 /// Ends a session, at every server.
 pub(crate) async fn delete(mut stack: Stack) -> Result<Response<ClientBody>, Refusal> {
-    stack.revision = spoken::without_message(&stack.headers)?;
+    stack.revision = protocol_version::without_message(&stack.headers)?;
     stack.session = stack.named_session()?;
     let Some(session) = stack.session.clone() else {
-        return Err(Refusal::Request("there is no session to end: send `Mcp-Session-Id`".into()));
+        return Err(Refusal::Request(
+            "there is no session to end: send `Mcp-StackSession-Id`".into(),
+        ));
     };
-    stack.gateway.stacks.forget(&stack.holder, &session.id);
-    Box::pin(visit::ended(&stack, &session)).await;
+    stack.gateway.sessions.stacks.forget(&stack.holder, &session.id);
+    Box::pin(member::end_sessions(&stack, &session)).await;
     Ok(response::empty(StatusCode::OK))
 }

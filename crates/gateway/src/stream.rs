@@ -1,29 +1,31 @@
-//! Streams of their own: what a server has to say besides its answers, in the
-//! legacy era by GET; and the end of a session.
+//! Legacy streams that a client opens with GET for notifications and requests of the
+//! server, and the end of a session with DELETE.
 
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, Response, StatusCode, header};
+use http::{HeaderMap, Response, StatusCode, header};
 use sluice_http::{
     headers::{LAST_EVENT, SESSION},
     sse::encode_message,
 };
-use sluice_wire::mcp::Door;
 use tokio::sync::mpsc;
 
 use crate::{
     answer::{EventStream, read_refusal},
     body::{ClientBody, Cut},
-    decide,
-    forward::{Outgoing, forward},
-    gateway::{CLOSING, Inner, Standing},
+    connections::Slot,
+    exchange::Exchange,
+    gateway::Inner,
     grants::Holder,
+    live_config::Changes,
+    protocol_version,
     refusal::Refusal,
-    repair, response,
+    repair,
+    reserve::Permitted,
+    response,
+    send::forward,
     session::Session,
-    spoken,
-    visit::Visit,
 };
 
 /// How often a stream says that it is alive, which also finds out who is gone.
@@ -35,59 +37,59 @@ pub(crate) const LIST_CHANGED: &str = "notifications/tools/list_changed";
 
 /// Settles the session of a request without a message. In the modern era there
 /// is neither.
-pub(crate) fn settled(mut visit: Visit) -> Result<Visit, Refusal> {
-    visit.revision = spoken::without_message(&visit.headers)?;
-    let sealed = visit.headers.get(SESSION).and_then(|value| value.to_str().ok());
+pub(crate) fn identify(mut exchange: Exchange) -> Result<Exchange, Refusal> {
+    exchange.revision = protocol_version::without_message(&exchange.headers)?;
+    let sealed = exchange.headers.get(SESSION).and_then(|value| value.to_str().ok());
     if let Some(sealed) = sealed {
-        visit.session =
-            Some(Session::open(&visit.gateway, &visit.holder, visit.server_name(), sealed)?);
+        exchange.session = Some(Session::open(
+            &exchange.gateway,
+            &exchange.holder,
+            exchange.server_name(),
+            sealed,
+        )?);
     }
-    Ok(visit)
+    Ok(exchange)
 }
 
 /// Opens the stream of a session.
-pub(crate) async fn get(visit: Visit) -> Result<Response<ClientBody>, Refusal> {
-    let visit = Arc::new(settled(visit)?);
-    if !accepts_events(&visit.headers) {
+pub(crate) async fn get(exchange: Exchange) -> Result<Response<ClientBody>, Refusal> {
+    let exchange = Arc::new(identify(exchange)?);
+    if !accepts_events(&exchange.headers) {
         return Err(Refusal::NotAcceptable);
     }
-    let replays = visit.headers.contains_key(LAST_EVENT);
-    if replays && visit.session.is_none() {
+    let replays = exchange.headers.contains_key(LAST_EVENT);
+    if replays && exchange.session.is_none() {
         // Events of another grant could come back.
         return Err(Refusal::Request("`Last-Event-ID` means something only in a session".into()));
     }
-    let standing = visit.gateway.standing()?;
-    let (visit, stream) = opened(&visit, replays).await?;
-    Ok(response::event_stream(follow(visit, standing, stream)))
+    let slot = exchange.gateway.connections.acquire()?;
+    let (exchange, stream) = open_stream(&exchange, replays).await?;
+    Ok(response::event_stream(follow(exchange, slot, stream)))
 }
 
-/// Opens a stream at the server, in the session of the visit if it has one. If
+/// Opens a stream at the server, in the session of the exchange if it has one. If
 /// the server has forgotten that, it is begun again where it can be.
-pub(crate) async fn opened(
-    visit: &Arc<Visit>,
+pub(crate) async fn open_stream(
+    exchange: &Arc<Exchange>,
     replays: bool,
-) -> Result<(Arc<Visit>, EventStream), Refusal> {
-    let first = asked(visit, replays).await;
+) -> Result<(Arc<Exchange>, EventStream), Refusal> {
+    let first = open_once(exchange, replays).await;
     // What was to be repeated is forgotten too.
     if replays || !matches!(first, Err(Refusal::Session)) {
-        return first.map(|stream| (Arc::clone(visit), stream));
+        return first.map(|stream| (Arc::clone(exchange), stream));
     }
-    let session = repair::repaired(visit).await.ok_or(Refusal::Session)?;
-    let again = Arc::new(Visit { session: Some(session), ..Visit::clone(visit) });
-    let stream = asked(&again, replays).await?;
+    let session = repair::repair(exchange).await.ok_or(Refusal::Session)?;
+    let again = Arc::new(Exchange { session: Some(session), ..Exchange::clone(exchange) });
+    let stream = open_once(&again, replays).await?;
     Ok((again, stream))
 }
 
-async fn asked(visit: &Arc<Visit>, replays: bool) -> Result<EventStream, Refusal> {
-    let permit = decide::open(Door::Always).ok_or(Refusal::Internal)?;
-    let outgoing = Outgoing { method: Method::GET, ..Outgoing::default() };
-    let mut answer = forward(visit, permit, outgoing).await?.answer;
-    if repair::is_suspicious(visit, answer.status()) {
-        let (examined, is_lost) = repair::examined(visit, answer, None).await;
-        if is_lost {
-            return Err(Refusal::Session);
-        }
-        answer = examined;
+async fn open_once(exchange: &Arc<Exchange>, replays: bool) -> Result<EventStream, Refusal> {
+    let mut answer = forward(exchange, Permitted::open_stream()).await?.answer;
+    if repair::is_suspicious(exchange, answer.status())
+        && repair::is_session_lost(exchange, &mut answer, None).await
+    {
+        return Err(Refusal::Session);
     }
     let (parts, body) = answer.into_parts();
     let is_stream = parts
@@ -95,9 +97,9 @@ async fn asked(visit: &Arc<Visit>, replays: bool) -> Result<EventStream, Refusal
         .get(header::CONTENT_TYPE)
         .is_some_and(|value| value.as_bytes().starts_with(b"text/event-stream"));
     match parts.status {
-        StatusCode::OK if is_stream => Ok(EventStream::standing(visit, body, replays)),
+        StatusCode::OK if is_stream => Ok(EventStream::standing(exchange, body, replays)),
         StatusCode::METHOD_NOT_ALLOWED => Err(Refusal::MethodNotAllowed),
-        _ => Err(read_refusal(visit, &parts, body).await),
+        _ => Err(read_refusal(exchange, &parts, body).await),
     }
 }
 
@@ -108,44 +110,42 @@ pub(crate) fn accepts_events(headers: &HeaderMap) -> bool {
 }
 
 /// Ends a session.
-pub(crate) async fn delete(visit: Visit) -> Result<Response<ClientBody>, Refusal> {
-    let visit = settled(visit)?;
-    if visit.session.is_none() {
+pub(crate) async fn delete(exchange: Exchange) -> Result<Response<ClientBody>, Refusal> {
+    let exchange = identify(exchange)?;
+    if exchange.session.is_none() {
         return Err(Refusal::Request("there is no session to end: send `Mcp-Session-Id`".into()));
     }
-    end_session(&visit).await
+    end_session(&exchange).await
 }
 
-/// Tells the server that the session of the visit is over.
-pub(crate) async fn end_session(visit: &Visit) -> Result<Response<ClientBody>, Refusal> {
-    let permit = decide::open(Door::Always).ok_or(Refusal::Internal)?;
-    let outgoing = Outgoing { method: Method::DELETE, ..Outgoing::default() };
-    if let Some(session) = &visit.session {
-        visit.gateway.repairs.forget(&session.id);
+/// Tells the server that the session of the exchange is over.
+pub(crate) async fn end_session(exchange: &Exchange) -> Result<Response<ClientBody>, Refusal> {
+    if let Some(session) = &exchange.session {
+        exchange.gateway.sessions.repairs.forget(&session.id);
     }
-    let (parts, body) = forward(visit, permit, outgoing).await?.answer.into_parts();
+    let (parts, body) = forward(exchange, Permitted::delete_session()).await?.answer.into_parts();
     match parts.status {
         StatusCode::METHOD_NOT_ALLOWED => Err(Refusal::MethodNotAllowed),
         StatusCode::NOT_FOUND => Err(Refusal::Session),
         status if status.is_success() => Ok(response::empty(status)),
-        _ => Err(read_refusal(visit, &parts, body).await),
+        _ => Err(read_refusal(exchange, &parts, body).await),
     }
 }
 
 /// Follows a stream, and besides tells the client when what it may see changes.
-fn follow(visit: Arc<Visit>, standing: Standing, stream: EventStream) -> ClientBody {
+fn follow(exchange: Arc<Exchange>, slot: Slot, stream: EventStream) -> ClientBody {
     let (sender, receiver) = mpsc::channel(WAITING);
-    tokio::spawn(pump(visit, standing, stream, sender));
+    tokio::spawn(pump(exchange, slot, stream, sender));
     ClientBody::channel(receiver)
 }
 
 async fn pump(
-    visit: Arc<Visit>,
-    standing: Standing,
+    exchange: Arc<Exchange>,
+    slot: Slot,
     mut stream: EventStream,
     sender: mpsc::Sender<Result<Bytes, Cut>>,
 ) {
-    let mut watcher = Watcher::new(visit);
+    let mut watcher = Watcher::new(exchange);
     loop {
         let send = tokio::select! {
             next = stream.next() => match next {
@@ -153,8 +153,8 @@ async fn pump(
                 None => break,
             },
             news = watcher.news() => match news {
-                Some(News { visit, is_changed }) => {
-                    stream.renew(visit);
+                Some(News { exchange, is_changed }) => {
+                    stream.renew(exchange);
                     is_changed.then(|| Ok(list_changed()))
                 }
                 None => break,
@@ -162,11 +162,11 @@ async fn pump(
             () = tokio::time::sleep(KEEP_ALIVE) => Some(Ok(Bytes::from_static(b":\n\n"))),
             () = sender.closed() => break,
         };
-        if !handed_over(&sender, send).await {
+        if !hand_over(&sender, send).await {
             break;
         }
     }
-    drop(standing);
+    drop(slot);
 }
 
 /// Says that a client sees other tools now.
@@ -175,7 +175,7 @@ pub(crate) fn list_changed() -> Bytes {
 }
 
 /// Sends a client what there is to send; whether the stream goes on.
-pub(crate) async fn handed_over(
+pub(crate) async fn hand_over(
     sender: &mpsc::Sender<Result<Bytes, Cut>>,
     send: Option<Result<Bytes, Cut>>,
 ) -> bool {
@@ -187,45 +187,45 @@ pub(crate) async fn handed_over(
 /// Notices when what is in force changes for one who is connected.
 #[derive(Debug)]
 pub(crate) struct Watcher {
-    visit: Arc<Visit>,
-    view: crate::visit::View,
-    changes: tokio::sync::watch::Receiver<u64>,
+    exchange: Arc<Exchange>,
+    view: crate::exchange::ToolView,
+    changes: Changes,
 }
 
 /// The rules have changed.
 pub(crate) struct News {
-    pub(crate) visit: Arc<Visit>,
+    pub(crate) exchange: Arc<Exchange>,
     /// Whether the caller sees other tools than before.
     pub(crate) is_changed: bool,
 }
 
 impl Watcher {
-    pub(crate) fn new(visit: Arc<Visit>) -> Watcher {
-        let changes = visit.gateway.changes.subscribe();
-        let view = visit.view();
-        Watcher { visit, view, changes }
+    pub(crate) fn new(exchange: Arc<Exchange>) -> Watcher {
+        let changes = exchange.gateway.config.changes();
+        let view = exchange.view();
+        Watcher { exchange, view, changes }
     }
 
     /// Waits for the next change; `None` once the caller may no longer be here.
     pub(crate) async fn news(&mut self) -> Option<News> {
         tokio::select! {
-            changed = self.changes.changed() => changed.ok()?,
-            () = expired(&self.visit.gateway, &self.visit.holder) => {}
+            changed = self.changes.next() => changed?,
+            () = wait_for_expiry(&self.exchange.gateway, &self.exchange.holder) => {}
         }
-        if *self.changes.borrow_and_update() == CLOSING {
+        if self.changes.is_closing() {
             return None;
         }
-        let visit = Arc::new(self.visit.renewed()?);
-        let view = visit.view();
+        let exchange = Arc::new(self.exchange.renew()?);
+        let view = exchange.view();
         let is_changed = self.view.differs(&view);
-        self.visit = Arc::clone(&visit);
+        self.exchange = Arc::clone(&exchange);
         self.view = view;
-        Some(News { visit, is_changed })
+        Some(News { exchange, is_changed })
     }
 }
 
 /// Waits for the end of a grant, if it has one.
-pub(crate) async fn expired(gateway: &Inner, holder: &Holder) {
+pub(crate) async fn wait_for_expiry(gateway: &Inner, holder: &Holder) {
     let Some(end) = holder.expires_at else { return std::future::pending().await };
     let left = end.as_millis().saturating_sub(gateway.settings.clock.now().as_millis());
     tokio::time::sleep(Duration::from_millis(u64::try_from(left).unwrap_or(0))).await;

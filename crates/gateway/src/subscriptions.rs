@@ -1,5 +1,5 @@
-//! Subscriptions of the modern era: many clients listen, and the server sees one
-//! listener for all who want to hear the same.
+//! `subscriptions/listen` of the modern era: clients with the same wish share one
+//! subscription at the server.
 
 mod feed;
 
@@ -11,7 +11,6 @@ use std::{
 use bytes::Bytes;
 use http::Response;
 use sluice_http::sse::encode_message;
-use sluice_upstream::Upstream;
 use sluice_wire::{
     edit::{self, Fate, quoted},
     json::{Bounds, Document, Value},
@@ -22,16 +21,16 @@ use sluice_wire::{
 use tokio::sync::{broadcast, mpsc};
 
 use crate::{
-    answer::sealed_task,
     body::{ClientBody, Cut},
-    decide::{self, Permit},
+    exchange::Exchange,
     link::Link,
+    protocol_version,
     refusal::Refusal,
-    response, spoken,
-    stream::{KEEP_ALIVE, LIST_CHANGED, News, WAITING, Watcher, handed_over},
-    visit::Visit,
+    response,
+    sealed_ids::{open_task, seal_task},
+    stream::{KEEP_ALIVE, LIST_CHANGED, News, WAITING, Watcher, hand_over},
 };
-use feed::{Feed, Heard};
+use feed::{Feed, FeedEvent};
 
 /// Wishes that are looked into, so that nothing else may be taken for one.
 static GOVERNED: LazyLock<[Governed; 2]> =
@@ -60,39 +59,35 @@ impl Hub {
 
 /// Opens a stream of what changes.
 pub(crate) async fn listen(
-    visit: &Arc<Visit>,
-    permit: Permit,
+    exchange: &Arc<Exchange>,
     document: &Document,
-    id: Option<&Id>,
+    id: &Id,
 ) -> Result<Response<ClientBody>, Refusal> {
-    let id = id.ok_or(Refusal::Internal)?;
     let params = document.root().get("params");
-    spoken::check_capabilities(params)?;
-    let wish = wish(visit, params)?;
-    // INVARIANT: the permit for listening was given above; a feed carries news
-    // and no requests, and each client's copy is filtered on its way out.
-    drop(permit);
-    let (feed, heard, acknowledged) =
-        if matches!(visit.server.link.state.upstream, Upstream::Builtin(_)) {
-            (None, None, format!(r#"{{"notifications":{wish}}}"#))
-        } else {
-            let link = &visit.server.link;
-            let bounds = visit.gateway.settings.answer_bounds();
-            let feed = link.state.hub.feed(link, bounds, &wish).ok_or(Refusal::Internal)?;
-            let heard = feed.listen();
-            let acknowledged = tokio::time::timeout(link.timeout, feed.acknowledged())
-                .await
-                .map_err(|_| Refusal::timeout())??;
-            (Some(feed), Some(heard), acknowledged)
-        };
+    protocol_version::check_capabilities(params)?;
+    let wish = wish(exchange, params)?;
+    let (feed, heard, acknowledged) = if exchange.server.link.state.is_builtin() {
+        (None, None, format!(r#"{{"notifications":{wish}}}"#))
+    } else {
+        let link = &exchange.server.link;
+        let bounds = exchange.gateway.settings.answer_bounds();
+        let feed = link.state.hub.feed(link, bounds, &wish).ok_or(Refusal::Internal)?;
+        let heard = feed.listen();
+        let acknowledged = tokio::time::timeout(link.timeout, feed.acknowledged())
+            .await
+            .map_err(|_| Refusal::timeout())??;
+        (Some(feed), Some(heard), acknowledged)
+    };
     let (sender, receiver) = mpsc::channel(WAITING);
     let id = id.to_json();
-    let acknowledged = acknowledgement(visit, params, &acknowledged).ok_or_else(bad)?;
-    let first =
-        tagged("notifications/subscriptions/acknowledged", &acknowledged, &id).ok_or_else(bad)?;
+    let acknowledged =
+        acknowledgement(exchange, params, &acknowledged).ok_or_else(bad_subscription)?;
+    let first = tag("notifications/subscriptions/acknowledged", &acknowledged, &id)
+        .ok_or_else(bad_subscription)?;
     // Of the request itself nothing is needed any more, and streams are many.
-    let visit = Arc::new(visit.renewed().ok_or(Refusal::Internal)?);
-    let listener = Listener { id, feed, heard, watcher: Watcher::new(Arc::clone(&visit)), visit };
+    let exchange = Arc::new(exchange.renew().ok_or(Refusal::Internal)?);
+    let listener =
+        Listener { id, feed, heard, watcher: Watcher::new(Arc::clone(&exchange)), exchange };
     tokio::spawn(async move {
         if sender.send(Ok(encode_message(&first))).await.is_ok() {
             listener.run(&sender).await;
@@ -101,12 +96,12 @@ pub(crate) async fn listen(
     Ok(response::event_stream(ClientBody::channel(receiver)))
 }
 
-fn bad() -> Refusal {
+fn bad_subscription() -> Refusal {
     Refusal::bad_gateway("the server's subscription cannot be followed")
 }
 
 /// What a client wants to hear, without what it may not.
-fn wish(visit: &Visit, params: Option<Value<'_>>) -> Result<String, Refusal> {
+fn wish(exchange: &Exchange, params: Option<Value<'_>>) -> Result<String, Refusal> {
     let wanted = params.and_then(|params| params.get("notifications"));
     let wanted = wanted.ok_or_else(|| {
         Refusal::Params("`params.notifications` must say what to listen to".into())
@@ -114,18 +109,22 @@ fn wish(visit: &Visit, params: Option<Value<'_>>) -> Result<String, Refusal> {
     if wanted.members().is_none() {
         return Err(Refusal::Params("`params.notifications` must be an object".into()));
     }
-    Ok(edit::object(wanted, |key, value| cut(visit, key, value, |ids| own_tasks(visit, ids)), &[]))
+    Ok(edit::object(
+        wanted,
+        |key, value| restrict(exchange, key, value, |ids| own_tasks(exchange, ids)),
+        &[],
+    ))
 }
 
 /// What becomes of one kind of news, in a wish or in what is said of it.
-fn cut<'d>(
-    visit: &Visit,
+fn restrict<'d>(
+    exchange: &Exchange,
     key: &str,
     value: Value<'d>,
     tasks: impl FnOnce(Value<'d>) -> String,
 ) -> Fate {
     let permits = |uri: Value<'_>| {
-        uri.as_str().is_some_and(|uri| visit.lets_pass(|policy| policy.permits_resource(uri)))
+        uri.as_str().is_some_and(|uri| exchange.lets_pass(|policy| policy.permits_resource(uri)))
     };
     match key {
         "resourceSubscriptions" if value.items().is_some() => {
@@ -139,11 +138,11 @@ fn cut<'d>(
 
 /// What the server says it will tell, in the client's words: tasks by the ids that
 /// the client has asked by, and nothing that it may not hear of.
-fn acknowledgement(visit: &Visit, params: Option<Value<'_>>, said: &str) -> Option<String> {
+fn acknowledgement(exchange: &Exchange, params: Option<Value<'_>>, said: &str) -> Option<String> {
     let asked = params?.get("notifications")?.get("taskIds").and_then(Value::items);
     let asked = asked.into_iter().flatten().filter_map(Value::as_str);
     let known: BTreeMap<_, _> =
-        asked.filter_map(|id| decide::opened_task(visit, id).map(|own| (own, id))).collect();
+        asked.filter_map(|id| open_task(exchange, id).map(|own| (own, id))).collect();
     let tasks = |ids: Value<'_>| {
         // Each once, however often the server names it.
         let said: HashSet<_> =
@@ -151,21 +150,22 @@ fn acknowledgement(visit: &Visit, params: Option<Value<'_>>, said: &str) -> Opti
         let told = known.iter().filter(|(own, _)| said.contains(own.as_str()));
         format!("[{}]", told.map(|(_, id)| quoted(id)).collect::<Vec<_>>().join(","))
     };
-    let document = Document::parse(said, &visit.gateway.settings.answer_bounds()).ok()?;
+    let document = Document::parse(said, &exchange.gateway.settings.answer_bounds()).ok()?;
     let told = |key: &str, value: Value<'_>| match key {
-        "notifications" if value.members().is_some() => {
-            Fate::Become(edit::object(value, |key, value| cut(visit, key, value, tasks), &[]))
-        }
+        "notifications" if value.members().is_some() => Fate::Become(edit::object(
+            value,
+            |key, value| restrict(exchange, key, value, tasks),
+            &[],
+        )),
         _ => Fate::Keep,
     };
     Some(edit::object(document.root(), told, &[]))
 }
 
 /// The server's own ids of the tasks that are this grant's.
-fn own_tasks(visit: &Visit, ids: Value<'_>) -> String {
+fn own_tasks(exchange: &Exchange, ids: Value<'_>) -> String {
     let ids = ids.items().into_iter().flatten().filter_map(Value::as_str);
-    let own: Vec<_> =
-        ids.filter_map(|id| decide::opened_task(visit, id)).map(|id| quoted(&id)).collect();
+    let own: Vec<_> = ids.filter_map(|id| open_task(exchange, id)).map(|id| quoted(&id)).collect();
     format!("[{}]", own.join(","))
 }
 
@@ -175,9 +175,9 @@ struct Listener {
     id: String,
     /// Kept so that the feed goes on.
     feed: Option<Arc<Feed>>,
-    heard: Option<broadcast::Receiver<Heard>>,
+    heard: Option<broadcast::Receiver<FeedEvent>>,
     watcher: Watcher,
-    visit: Arc<Visit>,
+    exchange: Arc<Exchange>,
 }
 
 impl Listener {
@@ -191,8 +191,8 @@ impl Listener {
             };
             let send = tokio::select! {
                 heard = heard => match heard {
-                    Ok(Heard::News { method, params }) => self.news(&method, &params).map(Ok),
-                    Ok(Heard::End) => {
+                    Ok(FeedEvent::Notification { method, params }) => self.news(&method, &params).map(Ok),
+                    Ok(FeedEvent::End) => {
                         let end = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{"resultType":"complete","_meta":{{"{META_SUBSCRIPTION}":{}}}}}}}"#, self.id, self.id);
                         let _ = sender.send(Ok(encode_message(&end))).await;
                         break;
@@ -202,16 +202,16 @@ impl Listener {
                     Err(_) => Some(Err(Cut)),
                 },
                 news = self.watcher.news() => match news {
-                    Some(News { visit, is_changed }) => {
-                        self.visit = visit;
-                        is_changed.then(|| self.tagged(LIST_CHANGED, "{}")).flatten().map(Ok)
+                    Some(News { exchange, is_changed }) => {
+                        self.exchange = exchange;
+                        is_changed.then(|| self.tag(LIST_CHANGED, "{}")).flatten().map(Ok)
                     }
                     None => break,
                 },
                 () = tokio::time::sleep(KEEP_ALIVE) => Some(Ok(Bytes::from_static(b":\n\n"))),
                 () = sender.closed() => break,
             };
-            if !handed_over(sender, send).await {
+            if !hand_over(sender, send).await {
                 break;
             }
         }
@@ -220,23 +220,23 @@ impl Listener {
 
     /// What this client is told of some news, if anything.
     fn news(&self, method: &str, params: &str) -> Option<Bytes> {
-        let bounds = self.visit.gateway.settings.answer_bounds();
+        let bounds = self.exchange.gateway.settings.answer_bounds();
         let document = Document::parse(params, &bounds).ok()?;
         let named = |name: &str| document.root().get(name).and_then(Value::as_str);
         match method {
             "notifications/resources/updated" => {
                 let uri = named("uri")?;
-                self.visit.lets_pass(|policy| policy.permits_resource(uri)).then_some(())?;
+                self.exchange.lets_pass(|policy| policy.permits_resource(uri)).then_some(())?;
             }
             "notifications/tasks" | "notifications/tasks/status" => {
-                let (holder, id) = (self.visit.holder.id(), named("taskId")?);
-                self.visit.server.link.state.tools.is_task_of(holder, id).then_some(())?;
-                let sealed = quoted(&sealed_task(&self.visit, id).ok()?);
+                let (holder, id) = (self.exchange.holder.id(), named("taskId")?);
+                self.exchange.server.link.state.tools.is_task_of(holder, id).then_some(())?;
+                let sealed = quoted(&seal_task(&self.exchange, id).ok()?);
                 let own = |key: &str, _| match key {
                     "taskId" => Fate::Become(sealed.clone()),
                     _ => Fate::Keep,
                 };
-                return self.tagged(method, &edit::object(document.root(), own, &[]));
+                return self.tag(method, &edit::object(document.root(), own, &[]));
             }
             // These are about one request, and this stream is many clients'.
             "notifications/progress" | "notifications/message" | "notifications/cancelled" => {
@@ -244,16 +244,16 @@ impl Listener {
             }
             _ => {}
         }
-        self.tagged(method, params)
+        self.tag(method, params)
     }
 
-    fn tagged(&self, method: &str, params: &str) -> Option<Bytes> {
-        tagged(method, params, &self.id).map(|message| encode_message(&message))
+    fn tag(&self, method: &str, params: &str) -> Option<Bytes> {
+        tag(method, params, &self.id).map(|message| encode_message(&message))
     }
 }
 
 /// A notification that says which request it belongs to.
-pub(crate) fn tagged(method: &str, params: &str, id: &str) -> Option<String> {
+pub(crate) fn tag(method: &str, params: &str, id: &str) -> Option<String> {
     let document = Document::parse(
         params,
         &Bounds { bytes: usize::MAX, string: usize::MAX, ..Default::default() },

@@ -1,9 +1,8 @@
-//! One client that has started this process, in front of one server: its messages
-//! come as lines, go the way of every other, and all that is for it goes out as
-//! lines.
+//! The gateway over stdio, for the client that started this process in front of one
+//! server: its lines take the same way as messages of every other transport (`call`).
 
+mod line;
 mod lines;
-mod take;
 
 use std::{
     collections::HashMap,
@@ -22,21 +21,21 @@ use tokio::{
 };
 
 use crate::{
+    exchange::Exchange,
     gateway::Gateway,
     grants::Holder,
     identify::Caller,
     legacy_sse::Client,
     snapshot::{ApplyError, ServerState, Snapshot},
     stream::WAITING,
-    visit::Visit,
 };
 
 /// Requests of the client that may be under way at a time.
 const MOST_REQUESTS: u32 = 1000;
 /// How long requests may take that are under way when the client says no more.
-const PATIENCE: Duration = Duration::from_secs(5);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 /// The same when the server is gone or everything is to end.
-const HASTE: Duration = Duration::from_secs(1);
+const QUICK_DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// What a client that started this process reaches, and how it is judged.
 #[derive(Debug)]
@@ -72,11 +71,10 @@ impl Gateway {
         let Wrap { server, upstream, policy } = wrap;
         let holder = Arc::new(Holder::wrap(&server.name, &policy.name));
         let (snapshot, state) = Snapshot::of_one(&server, upstream, &policy)?;
-        self.inner.snapshot.store(Arc::new(snapshot));
         // Whoever is connected is looked up by token now and then. This one is
         // shown to nobody, and nobody could show it: there is no listener.
         let token = TokenHash::of(&new_id(self.inner.settings.clock.now()).to_string());
-        self.inner.grants.hold(&token, &holder);
+        self.inner.config.hold(snapshot, &token, &holder);
         Ok(Wrapped { gateway: self.clone(), server: state, holder, token })
     }
 }
@@ -110,18 +108,18 @@ impl Wrapped {
             () = client.ended.notified() => Ended::BySession,
             () = stop => Ended::Stopped,
         };
-        let patience = if ended == Ended::ByClient { PATIENCE } else { HASTE };
-        conversation.finish(patience).await;
+        let timeout = if ended == Ended::ByClient { DRAIN_TIMEOUT } else { QUICK_DRAIN_TIMEOUT };
+        conversation.finish(timeout).await;
         let _ = done.send(());
         // A client that does not read keeps nobody from ending.
-        let _ = tokio::time::timeout(HASTE, writing).await;
+        let _ = tokio::time::timeout(QUICK_DRAIN_TIMEOUT, writing).await;
         conversation.end_session().await;
         ended
     }
 
-    fn visit(&self, headers: HeaderMap) -> Visit {
+    fn exchange(&self, headers: HeaderMap) -> Exchange {
         let caller = Caller { holder: Arc::clone(&self.holder), token: Some(self.token) };
-        Visit::new(Arc::clone(&self.gateway.inner), caller, Arc::clone(&self.server), headers)
+        Exchange::new(Arc::clone(&self.gateway.inner), caller, Arc::clone(&self.server), headers)
     }
 }
 
@@ -165,25 +163,25 @@ impl Conversation<'_> {
         let mut lines = Lines::new(input, most);
         // However long a line is, no more of it is kept than may be taken.
         while let Ok(Some(line)) = lines.next(u64::MAX).await {
-            self.take(line).await;
+            self.handle_line(line).await;
         }
     }
 
     /// Waits for what is under way, and for what has no end of its own not at all.
-    async fn finish(&self, patience: Duration) {
+    async fn finish(&self, timeout: Duration) {
         for one in self.under_way.all().values().filter(|one| one.is_endless) {
             one.task.abort();
         }
         let all = self.client.room.acquire_many(MOST_REQUESTS);
-        if tokio::time::timeout(patience, all).await.is_err() {
+        if tokio::time::timeout(timeout, all).await.is_err() {
             tracing::warn!("some requests were still under way at the end");
         }
     }
 
     async fn end_session(&self) {
-        if let Some(ending) = self.client.ending(self.wrapped.visit(HeaderMap::new()).into()) {
+        if let Some(ending) = self.client.ending(self.wrapped.exchange(HeaderMap::new()).into()) {
             // Nothing depends on it: a session that nobody uses expires.
-            let _ = tokio::time::timeout(HASTE, ending).await;
+            let _ = tokio::time::timeout(QUICK_DRAIN_TIMEOUT, ending).await;
         }
     }
 }

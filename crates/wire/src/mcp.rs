@@ -14,6 +14,6 @@ pub use meta::{
     META_CAPABILITIES, META_CLIENT, META_LEVEL, META_RELATED_TASK, META_SERVER, META_SUBSCRIPTION,
     META_VERSION, TASKS_EXTENSION, client_meta,
 };
-pub use method::{Door, Method};
+pub use method::{Method, MethodClass};
 pub use params::{ParamsError, Target};
 pub use revision::{Era, Revision, is_modern_error_code, is_unknown_era};

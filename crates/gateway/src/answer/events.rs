@@ -1,4 +1,4 @@
-//! Answers that are event streams: each event is looked at before it passes.
+//! Answers that are event streams: each event is checked before it is passed on.
 
 use std::{
     collections::VecDeque,
@@ -24,17 +24,18 @@ use tokio::time::{Instant, Sleep};
 use super::{Expected, Shape, rewrite, server_request};
 use crate::{
     body::{ClientBody, Cut},
+    exchange::Exchange,
     refusal::Refusal,
     response,
+    sealed_ids::seal_task,
     settle::{CallFailure, Settlement},
-    visit::Visit,
 };
 
 type Rewriting = Pin<Box<dyn Future<Output = Result<String, Refusal>> + Send>>;
 
 /// A stream on its way to a client.
 pub(crate) struct EventStream {
-    visit: Arc<Visit>,
+    exchange: Arc<Exchange>,
     /// The answer that ends the stream; none on a stream of its own.
     expected: Option<Expected>,
     /// Whether the stream may repeat answers to earlier requests.
@@ -68,13 +69,13 @@ enum Passing {
 impl EventStream {
     /// Passes on the stream that answers a request, once its first event is good.
     pub(super) async fn relay(
-        visit: &Arc<Visit>,
+        exchange: &Arc<Exchange>,
         expected: Expected,
         body: AnswerBody,
         settlement: Option<Settlement>,
     ) -> Result<Response<ClientBody>, Refusal> {
-        let timeout = visit.server.link.timeout;
-        let mut stream = EventStream::new(visit, body);
+        let timeout = exchange.server.link.timeout;
+        let mut stream = EventStream::new(exchange, body);
         stream.expected = Some(expected);
         stream.settlement = settlement;
         stream.silence = Some(Box::pin(tokio::time::sleep(timeout)));
@@ -93,22 +94,26 @@ impl EventStream {
     }
 
     /// A stream of its own, as it comes from the upstream.
-    pub(crate) fn standing(visit: &Arc<Visit>, body: AnswerBody, replays: bool) -> EventStream {
-        EventStream { replays, ..EventStream::new(visit, body) }
+    pub(crate) fn standing(
+        exchange: &Arc<Exchange>,
+        body: AnswerBody,
+        replays: bool,
+    ) -> EventStream {
+        EventStream { replays, ..EventStream::new(exchange, body) }
     }
 
     /// Goes on under the rules that are in force now.
-    pub(crate) fn renew(&mut self, visit: Arc<Visit>) {
-        self.visit = visit;
+    pub(crate) fn renew(&mut self, exchange: Arc<Exchange>) {
+        self.exchange = exchange;
     }
 
-    fn new(visit: &Arc<Visit>, body: AnswerBody) -> EventStream {
+    fn new(exchange: &Arc<Exchange>, body: AnswerBody) -> EventStream {
         EventStream {
-            visit: Arc::clone(visit),
+            exchange: Arc::clone(exchange),
             expected: None,
             replays: false,
             body,
-            decoder: Decoder::new(visit.gateway.settings.answer),
+            decoder: Decoder::new(exchange.gateway.settings.answer),
             events: VecDeque::new(),
             rewriting: None,
             silence: None,
@@ -146,7 +151,7 @@ impl EventStream {
                 }
             }
             if self.has_ended || self.is_answered {
-                return Poll::Ready(self.ended());
+                return Poll::Ready(self.end());
             }
             // A server that always has something to say may yet never say anything.
             if let Poll::Ready(silent) = self.poll_silence(context) {
@@ -190,7 +195,7 @@ impl EventStream {
         };
         Poll::Ready(Some(match rewritten {
             Ok(message) => {
-                self.answered(is_error);
+                self.note_answer(is_error);
                 Ok(event.encode_with(&message))
             }
             Err(refusal) => Err(CallFailure::of(&refusal)),
@@ -198,7 +203,7 @@ impl EventStream {
     }
 
     /// The stream of an answer is over once the answer was seen.
-    fn ended(&mut self) -> Option<Result<Bytes, CallFailure>> {
+    fn end(&mut self) -> Option<Result<Bytes, CallFailure>> {
         if self.body.was_cancelled() {
             if let Some(mut settlement) = self.settlement.take() {
                 settlement.cancel();
@@ -206,7 +211,7 @@ impl EventStream {
             return None;
         }
         // In the legacy era a server may end a stream that its client can resume.
-        let may_resume = !self.visit.is_modern() && self.visit.session.is_some();
+        let may_resume = !self.exchange.is_modern() && self.exchange.session.is_some();
         if self.expected.is_some() && !self.is_answered && !may_resume {
             return Some(Err("the stream ended without an answer".into()));
         }
@@ -216,7 +221,7 @@ impl EventStream {
         None
     }
 
-    fn answered(&mut self, is_error: Option<bool>) {
+    fn note_answer(&mut self, is_error: Option<bool>) {
         if self.expected.is_none() {
             return;
         }
@@ -238,7 +243,7 @@ impl EventStream {
         if !event.is_message() {
             return Ok(Passing::Nothing);
         }
-        let bounds = self.visit.gateway.settings.answer_bounds();
+        let bounds = self.exchange.gateway.settings.answer_bounds();
         let document = match Document::parse(data.as_str(), &bounds) {
             Ok(document) => document,
             Err(refusal) => {
@@ -252,7 +257,7 @@ impl EventStream {
             }
         };
         if let Some(silence) = &mut self.silence {
-            silence.as_mut().reset(Instant::now() + self.visit.server.link.timeout);
+            silence.as_mut().reset(Instant::now() + self.exchange.server.link.timeout);
         }
         match message {
             Message::Response { id, result } => {
@@ -266,14 +271,14 @@ impl EventStream {
             Message::Failure { id, .. } => {
                 let id = id.ok_or("an error without the id of its request")?;
                 self.expects(&id, None).ok_or("an answer to another request")?;
-                self.answered(Some(true));
+                self.note_answer(Some(true));
                 Ok(Passing::Bytes(event.encode_with(document.text())))
             }
-            Message::Request { .. } if self.visit.is_modern() => {
+            Message::Request { .. } if self.exchange.is_modern() => {
                 Err("a request of the server on a stream".into())
             }
             Message::Request { id, method, .. } => {
-                let passed = server_request::pass(&self.visit, &document, &id, method);
+                let passed = server_request::pass(&self.exchange, &document, &id, method);
                 Ok(passed.map_or(Passing::Nothing, |message| {
                     Passing::Bytes(event.encode_with(&message))
                 }))
@@ -293,8 +298,8 @@ impl EventStream {
         self.skipped += 1;
         if self.skipped == 1 {
             tracing::warn!(
-                server = self.visit.server_name(),
-                request = %self.visit.request,
+                server = self.exchange.server_name(),
+                request = %self.exchange.request,
                 why,
                 "skipped an event of the server; further ones on this stream are not logged"
             );
@@ -308,7 +313,7 @@ impl EventStream {
             Some(expected) => (expected.id == *id && !self.is_answered).then(|| expected.clone()),
             // A repeated answer does not say what it is the answer to: its
             // members do.
-            None if self.replays => Some(Expected { id: id.clone(), shape: guessed(result) }),
+            None if self.replays => Some(Expected { id: id.clone(), shape: guess_shape(result) }),
             None => None,
         }
     }
@@ -320,10 +325,10 @@ impl EventStream {
         document: Document,
         is_error: Option<bool>,
     ) {
-        let visit = Arc::clone(&self.visit);
+        let exchange = Arc::clone(&self.exchange);
         let rewriting = Box::pin(async move {
             let result = document.root().get("result").ok_or(Refusal::Internal)?;
-            let changed = rewrite::result(&visit, &expected, &document, result).await?;
+            let changed = rewrite::result(&exchange, &expected, &document, result).await?;
             Ok(changed.unwrap_or_else(|| document.into_text()))
         });
         self.rewriting = Some((event, rewriting, is_error));
@@ -336,16 +341,16 @@ impl EventStream {
         method: &str,
         params: Option<Value<'_>>,
     ) -> Result<Passing, CallFailure> {
-        let link = &self.visit.server.link;
+        let link = &self.exchange.server.link;
         let named = |name: &str| params.and_then(|params| params.get(name));
         let changed = match method {
             "notifications/tools/list_changed" => {
-                link.state.tools.suspect();
+                link.state.tools.mark_stale();
                 None
             }
             "notifications/resources/updated" => {
                 let uri = named("uri").and_then(Value::as_str).ok_or("an update of no resource")?;
-                if !self.visit.lets_pass(|policy| policy.permits_resource(uri)) {
+                if !self.exchange.lets_pass(|policy| policy.permits_resource(uri)) {
                     return Ok(Passing::Nothing);
                 }
                 None
@@ -353,17 +358,18 @@ impl EventStream {
             "notifications/tasks/status" | "notifications/tasks" => {
                 let id = named("taskId").ok_or("news of no task")?;
                 let text = id.as_str().ok_or("news of no task")?;
-                if !link.state.tools.is_task_of(self.visit.holder.id(), text) {
+                if !link.state.tools.is_task_of(self.exchange.holder.id(), text) {
                     return Ok(Passing::Nothing);
                 }
-                let sealed = rewrite::sealed_task(&self.visit, text).map_err(|_| "no seal")?;
-                Some(replaced(document, id, &sealed))
+                let sealed = seal_task(&self.exchange, text).map_err(|_| "no seal")?;
+                Some(replace(document, id, &sealed))
             }
-            "notifications/cancelled" if !self.visit.is_modern() => {
+            "notifications/cancelled" if !self.exchange.is_modern() => {
                 // Of a request of the server, which the client knows by our id.
                 let id = named("requestId").ok_or("a cancellation of nothing")?;
-                let sealed = server_request::sealed_id(&self.visit, id.raw()).ok_or("no seal")?;
-                Some(replaced(document, id, &sealed))
+                let sealed =
+                    server_request::seal_request_id(&self.exchange, id.raw()).ok_or("no seal")?;
+                Some(replace(document, id, &sealed))
             }
             _ => None,
         };
@@ -371,7 +377,7 @@ impl EventStream {
     }
 }
 
-fn replaced(document: &Document, value: Value<'_>, text: &str) -> String {
+fn replace(document: &Document, value: Value<'_>, text: &str) -> String {
     let (start, end) = (value.offset(), value.offset() + value.raw().len());
     let whole = document.text();
     let (before, after) =
@@ -381,7 +387,7 @@ fn replaced(document: &Document, value: Value<'_>, text: &str) -> String {
 
 /// What kind of answer a result is, by its members, or by what some client takes
 /// for them; if it is malformed, changing it finds out.
-fn guessed(result: Option<Value<'_>>) -> Shape {
+fn guess_shape(result: Option<Value<'_>>) -> Shape {
     let has = |name: &str| {
         let governed = Governed::new(name);
         let is_it = |key: &str| key == name || governed.resembles(key);
@@ -401,15 +407,15 @@ fn guessed(result: Option<Value<'_>>) -> Shape {
 }
 
 /// Reads one event in canonical form.
-pub(crate) fn event_in(piece: &[u8]) -> Option<Event> {
+pub(crate) fn parse_event(piece: &[u8]) -> Option<Event> {
     let mut event = None;
     Decoder::new(piece.len()).push(piece, |read| event = Some(read)).ok()?;
     event
 }
 
 /// The answer to a request, if a piece of a stream is it.
-pub(crate) fn answer_in(piece: &[u8], own: &Id, bounds: &Bounds) -> Option<Document> {
-    let document = Document::parse(event_in(piece)?.data?, bounds).ok()?;
+pub(crate) fn parse_answer(piece: &[u8], own: &Id, bounds: &Bounds) -> Option<Document> {
+    let document = Document::parse(parse_event(piece)?.data?, bounds).ok()?;
     let is_answer = match Message::read(&document) {
         Ok(Message::Response { id, .. } | Message::Failure { id: Some(id), .. }) => id == *own,
         _ => false,
@@ -428,7 +434,8 @@ impl EventStream {
             return Poll::Ready(Some(Ok(first)));
         }
         self.poll_next(context).map_err(|why| {
-            tracing::warn!(server = self.visit.server_name(), request = %self.visit.request, %why, "a stream was cut");
+            let (server, request) = (self.exchange.server_name(), self.exchange.request);
+            tracing::warn!(server, %request, %why, "a stream was cut");
             self.fail(&why);
             Cut
         })

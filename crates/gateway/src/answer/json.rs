@@ -8,92 +8,83 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::Response;
 use http_body::Body as _;
 use http_body_util::BodyExt as _;
 use sluice_http::{AnswerBody, collect};
 use sluice_wire::{answer::AnswerCheck, json::Document, rpc::Message};
 use tokio::time::{Instant, Sleep};
 
-use super::{Expected, HELD, Shape, is_discovery, is_modern_error, rewrite, unreadable, whole};
+use super::{
+    Expected, HELD, Passed, Shape, is_discovery, is_modern_error, read_whole, rewrite, unreadable,
+};
 use crate::{
     body::{ClientBody, Cut},
+    exchange::Exchange,
     refusal::Refusal,
     response,
-    settle::{CallFailure, Settlement},
-    visit::Visit,
+    settle::{CallEnd, CallFailure, Settlement},
 };
 
 /// Passes on a JSON answer: whole if it is small or must be changed, else as it
 /// arrives.
 pub(super) async fn relay(
-    visit: &Arc<Visit>,
+    exchange: &Arc<Exchange>,
     expected: Expected,
     body: AnswerBody,
-    mut settlement: Option<Settlement>,
-) -> Result<Response<ClientBody>, Refusal> {
-    let relayed = if must_be_read_whole(visit, &expected.shape) {
-        match Box::pin(whole(visit, body)).await {
-            Ok(document) => Box::pin(changed(visit, &expected, document, &mut settlement)).await,
-            Err(refusal) => Err(refusal),
-        }
-    } else {
-        checked(visit, &expected, body, &mut settlement).await
-    };
-    if let (Err(refusal), Some(settlement)) = (&relayed, &mut settlement) {
-        settlement.fail(&CallFailure::of(refusal));
+    settlement: &mut Option<Settlement>,
+) -> Result<Passed, Refusal> {
+    if must_be_read_whole(exchange, &expected.shape) {
+        let document = Box::pin(read_whole(exchange, body)).await?;
+        return Box::pin(change(exchange, &expected, document)).await;
     }
-    relayed
+    check(exchange, &expected, body, settlement).await
 }
 
 /// Whether an answer may have to be changed, however long it is.
-fn must_be_read_whole(visit: &Visit, shape: &Shape) -> bool {
+fn must_be_read_whole(exchange: &Exchange, shape: &Shape) -> bool {
     match shape {
         Shape::Plain => false,
         // Requests of the server come in results only in the modern era.
-        Shape::Call { .. } => visit.is_modern() && rewrite::restricts_server_requests(visit),
+        Shape::Call { .. } => exchange.is_modern() && rewrite::restricts_server_requests(exchange),
         _ => true,
     }
 }
 
 /// Changes an answer that was read whole.
-async fn changed(
-    visit: &Arc<Visit>,
+async fn change(
+    exchange: &Arc<Exchange>,
     expected: &Expected,
     document: Document,
-    settlement: &mut Option<Settlement>,
-) -> Result<Response<ClientBody>, Refusal> {
+) -> Result<Passed, Refusal> {
     let message = Message::read(&document)
         .map_err(|_| Refusal::bad_gateway("the answer is no JSON-RPC response"))?;
     let (is_error, text) = match message {
         Message::Response { id, result } if id == expected.id => {
             let is_error = result.get("isError").and_then(sluice_wire::json::Value::as_bool);
-            (is_error, rewrite::result(visit, expected, &document, result).await?)
+            (is_error, rewrite::result(exchange, expected, &document, result).await?)
         }
         Message::Failure { id: Some(id), error } if id == expected.id => {
-            if is_discovery(visit, expected) && !is_modern_error(error) {
+            if is_discovery(exchange, expected) && !is_modern_error(error) {
                 return Err(Refusal::LegacyServer);
             }
             (Some(true), None)
         }
         _ => return Err(Refusal::bad_gateway("the answer is to another request")),
     };
-    if let Some(settlement) = settlement {
-        settlement.succeed(is_error);
-    }
-    Ok(response::ok(text.unwrap_or_else(|| document.into_text())))
+    let response = response::ok(text.unwrap_or_else(|| document.into_text()));
+    Ok((response, CallEnd::Answered { is_error }))
 }
 
 /// Follows an answer that passes as it is.
-async fn checked(
-    visit: &Arc<Visit>,
+async fn check(
+    exchange: &Arc<Exchange>,
     expected: &Expected,
     mut body: AnswerBody,
     settlement: &mut Option<Settlement>,
-) -> Result<Response<ClientBody>, Refusal> {
-    let settings = &visit.gateway.settings;
-    let deadline = Instant::now() + visit.server.link.timeout;
-    let mut check = AnswerCheck::new(expected.id.clone(), settings.bounds.depth);
+) -> Result<Passed, Refusal> {
+    let settings = &exchange.gateway.settings;
+    let deadline = Instant::now() + exchange.server.link.timeout;
+    let mut checker = AnswerCheck::new(expected.id.clone(), settings.bounds.depth);
     let mut held = VecDeque::new();
     let mut size = 0;
     while size <= HELD {
@@ -101,51 +92,49 @@ async fn checked(
             .await
             .map_err(|_| Refusal::timeout())?;
         let Some(frame) = next else {
-            let outline = check.finish().map_err(|error| bad(&error))?;
+            let outline = checker.finish().map_err(|error| bad_answer(&error))?;
             if outline.is_special && matches!(expected.shape, Shape::Call { .. }) {
-                let document = Document::parse(joined(held).to_vec(), &settings.answer_bounds());
+                let document = Document::parse(join(held).to_vec(), &settings.answer_bounds());
                 let document =
                     document.map_err(|refusal| Refusal::bad_gateway(unreadable(&refusal)))?;
-                return Box::pin(changed(visit, expected, document, settlement)).await;
+                return Box::pin(change(exchange, expected, document)).await;
             }
-            if let Some(settlement) = settlement {
-                settlement.succeed(if outline.is_failure { Some(true) } else { outline.is_error });
-            }
-            return Ok(response::ok(joined(held)));
+            let is_error = if outline.is_failure { Some(true) } else { outline.is_error };
+            return Ok((response::ok(join(held)), CallEnd::Answered { is_error }));
         };
         let frame = frame.map_err(|_| Refusal::bad_gateway("the answer did not arrive whole"))?;
         let Ok(data) = frame.into_data() else { continue };
-        check.push(&data).map_err(|error| bad(&error))?;
+        checker.push(&data).map_err(|error| bad_answer(&error))?;
         size += data.len();
         held.push_back(data);
     }
-    if check.outline().is_special && matches!(expected.shape, Shape::Call { .. }) {
-        let rest = Box::pin(whole_rest(visit, held, body, deadline)).await?;
-        return Box::pin(changed(visit, expected, rest, settlement)).await;
+    if checker.outline().is_special && matches!(expected.shape, Shape::Call { .. }) {
+        let rest = Box::pin(read_rest(exchange, held, body, deadline)).await?;
+        return Box::pin(change(exchange, expected, rest)).await;
     }
     let mut stream = JsonStream {
         held,
         body,
-        check,
+        check: checker,
         left: settings.answer.saturating_sub(size),
         may_be_special: !matches!(expected.shape, Shape::Call { .. }),
         deadline: Box::pin(tokio::time::sleep_until(deadline)),
         settlement: settlement.take(),
     };
-    let mut answer = response::ok(Bytes::new());
-    *answer.body_mut() = ClientBody::stream(move |context| stream.poll_piece(context));
-    Ok(answer)
+    let mut response = response::ok(Bytes::new());
+    *response.body_mut() = ClientBody::stream(move |context| stream.poll_piece(context));
+    Ok((response, CallEnd::Later))
 }
 
 /// The rest of an answer that must be changed after all.
-async fn whole_rest(
-    visit: &Visit,
+async fn read_rest(
+    exchange: &Exchange,
     held: VecDeque<Bytes>,
     body: AnswerBody,
     deadline: Instant,
 ) -> Result<Document, Refusal> {
-    let settings = &visit.gateway.settings;
-    let mut bytes = joined(held).to_vec();
+    let settings = &exchange.gateway.settings;
+    let mut bytes = join(held).to_vec();
     let left = settings.answer.saturating_sub(bytes.len());
     let rest = tokio::time::timeout_at(deadline, collect(body, left)).await;
     let rest = rest.map_err(|_| Refusal::timeout())?;
@@ -154,11 +143,11 @@ async fn whole_rest(
         .map_err(|refusal| Refusal::bad_gateway(unreadable(&refusal)))
 }
 
-fn bad(error: &sluice_wire::answer::AnswerError) -> Refusal {
+fn bad_answer(error: &sluice_wire::answer::AnswerError) -> Refusal {
     Refusal::bad_gateway(format!("the answer cannot be passed on: {error}"))
 }
 
-fn joined(mut pieces: VecDeque<Bytes>) -> Bytes {
+fn join(mut pieces: VecDeque<Bytes>) -> Bytes {
     match (pieces.pop_front(), pieces.is_empty()) {
         (Some(only), true) => only,
         (first, _) => {

@@ -1,7 +1,7 @@
-//! Changing what a policy bears on: lists, capabilities, requests of the server,
-//! and ids that must be the gateway's own.
+//! Rewriting results: lists and capabilities are filtered by the policy, and ids of the
+//! server's are replaced by sealed ones.
 //!
-//! What cannot be filtered with certainty is refused whole.
+//! A result that cannot be filtered with certainty is refused whole.
 
 use std::sync::LazyLock;
 
@@ -14,7 +14,12 @@ use sluice_wire::{
 };
 
 use super::{Expected, Shape, server_request};
-use crate::{assess, decide, refusal::Refusal, seal::Purpose, visit::Visit};
+use crate::{
+    assess,
+    exchange::Exchange,
+    refusal::Refusal,
+    sealed_ids::{seal_state, seal_task},
+};
 
 /// How long a client may keep a list, in milliseconds.
 const LONGEST_KEPT: u64 = 60_000;
@@ -40,15 +45,15 @@ static GOVERNED: LazyLock<Vec<Governed>> = LazyLock::new(|| {
 });
 
 /// Whether this policy keeps some request of the server from the client.
-pub(super) fn restricts_server_requests(visit: &Visit) -> bool {
+pub(super) fn restricts_server_requests(exchange: &Exchange) -> bool {
     let permits =
-        |request| visit.rules().is_some_and(|policy| policy.permits_server_request(request));
+        |request| exchange.rules().is_some_and(|policy| policy.permits_server_request(request));
     !ServerRequest::ALL.into_iter().all(permits)
 }
 
 /// The whole message with its result changed, or `None` if nothing changes.
 pub(super) async fn result(
-    visit: &Visit,
+    exchange: &Exchange,
     expected: &Expected,
     document: &Document,
     result: Value<'_>,
@@ -58,24 +63,33 @@ pub(super) async fn result(
     }
     refuse_look_alikes(result)?;
     if let Shape::Call { method, target } = &expected.shape {
-        return call(visit, expected, method, target, document, result).await;
+        return call(exchange, expected, method, target, document, result).await;
     }
     let mut edits = Edits::new(document);
     match &expected.shape {
         Shape::Plain | Shape::Call { .. } => {}
-        Shape::Introduction => introduction(visit, &mut edits, result),
-        Shape::Tools => tools(visit, &mut edits, result)?,
-        Shape::Resources => list(visit, &mut edits, result, "resources", "uri", permits_resource)?,
-        Shape::Templates => {
-            list(visit, &mut edits, result, "resourceTemplates", "uriTemplate", permits_resource)?;
+        Shape::Introduction => introduction(exchange, &mut edits, result),
+        Shape::Tools => tools(exchange, &mut edits, result)?,
+        Shape::Resources => {
+            list(exchange, &mut edits, result, "resources", "uri", permits_resource)?;
         }
-        Shape::Prompts => list(visit, &mut edits, result, "prompts", "name", permits_prompt)?,
-        Shape::Tasks => tasks(visit, &mut edits, result)?,
+        Shape::Templates => {
+            list(
+                exchange,
+                &mut edits,
+                result,
+                "resourceTemplates",
+                "uriTemplate",
+                permits_resource,
+            )?;
+        }
+        Shape::Prompts => list(exchange, &mut edits, result, "prompts", "name", permits_prompt)?,
+        Shape::Tasks => tasks(exchange, &mut edits, result)?,
         Shape::Task => {
-            if let Some(denied) = denied_input(visit, expected, result).await? {
+            if let Some(denied) = denied_input(exchange, expected, result).await? {
                 return Ok(Some(denied));
             }
-            task_id(visit, &mut edits, result)?;
+            task_id(exchange, &mut edits, result)?;
         }
     }
     Ok((!edits.is_empty()).then(|| edits.finish()))
@@ -96,12 +110,12 @@ fn unfilterable(why: &str) -> Refusal {
 }
 
 /// The gateway tells clients when what they may see has changed.
-fn introduction<'d>(visit: &Visit, edits: &mut Edits<'d>, result: Value<'d>) {
+fn introduction<'d>(exchange: &Exchange, edits: &mut Edits<'d>, result: Value<'d>) {
     let capabilities = result.get("capabilities");
-    if visit.is_modern() {
+    if exchange.is_modern() {
         let extensions = capabilities.and_then(|capabilities| capabilities.get("extensions"));
         let tasks = extensions.and_then(|extensions| extensions.get(TASKS_EXTENSION));
-        visit.server.link.state.tools.introduced(tasks.is_some());
+        exchange.server.link.state.tools.note_introduction(tasks.is_some());
     }
     let tools = capabilities.and_then(|capabilities| capabilities.get("tools"));
     let Some(tools) = tools.filter(|tools| tools.members().is_some()) else { return };
@@ -112,63 +126,63 @@ fn introduction<'d>(visit: &Visit, edits: &mut Edits<'d>, result: Value<'d>) {
     edits.replace(tools, edit::object(tools, others, &[("listChanged", "true".into())]));
 }
 
-fn permits_resource(visit: &Visit, uri: &str) -> bool {
-    visit.lets_pass(|policy| policy.permits_resource(uri))
+fn permits_resource(exchange: &Exchange, uri: &str) -> bool {
+    exchange.lets_pass(|policy| policy.permits_resource(uri))
 }
 
-fn permits_prompt(visit: &Visit, name: &str) -> bool {
-    visit.lets_pass(|policy| policy.permits_prompt(name))
+fn permits_prompt(exchange: &Exchange, name: &str) -> bool {
+    exchange.lets_pass(|policy| policy.permits_prompt(name))
 }
 
 /// Leaves out the tools that this grant cannot have.
-fn tools<'d>(visit: &Visit, edits: &mut Edits<'d>, result: Value<'d>) -> Result<(), Refusal> {
+fn tools<'d>(exchange: &Exchange, edits: &mut Edits<'d>, result: Value<'d>) -> Result<(), Refusal> {
     let tools = result.get("tools").ok_or_else(|| unfilterable("it has no `tools`"))?;
-    let known = visit.server.link.state.tools.known();
+    let known = exchange.server.link.state.tools.known();
     let mut seen = std::collections::HashSet::new();
     let mut shown = Vec::new();
     for tool in tools.items().ok_or_else(|| unfilterable("`tools` is no list"))? {
-        let name = named(tool, "name")?;
+        let name = read_name(tool, "name")?;
         if !seen.insert(name) {
             return Err(unfilterable("two tools have one name"));
         }
         let same = known.as_deref().and_then(|known| known.same(name, tool.raw()));
         let is_shown = if let Some(facts) = same {
-            shows(visit.rules(), name, Facts::Known(facts))
+            shows(exchange.rules(), name, Facts::Known(facts))
         } else {
             // A definition that is new here: the list is to be learnt again.
-            visit.server.link.state.tools.suspect();
-            let facts = assess::facts(&visit.server.link, tool);
+            exchange.server.link.state.tools.mark_stale();
+            let facts = assess::facts(&exchange.server.link, tool);
             let facts = facts.ok_or_else(|| unfilterable("a tool has no name"))?;
-            shows(visit.rules(), name, Facts::Known(&facts))
+            shows(exchange.rules(), name, Facts::Known(&facts))
         };
         shown.push(is_shown);
     }
     keep(edits, tools, &shown);
-    privately(edits, visit, result);
+    make_private(edits, exchange, result);
     Ok(())
 }
 
 /// Leaves out what this grant cannot have of another list.
 fn list<'d>(
-    visit: &Visit,
+    exchange: &Exchange,
     edits: &mut Edits<'d>,
     result: Value<'d>,
     member: &str,
     name: &str,
-    permits: fn(&Visit, &str) -> bool,
+    permits: fn(&Exchange, &str) -> bool,
 ) -> Result<(), Refusal> {
     let items = result.get(member).ok_or_else(|| unfilterable("the list is missing"))?;
     let listed = items.items().ok_or_else(|| unfilterable("the list is none"))?;
     let shown: Vec<_> = listed
-        .map(|item| Ok(permits(visit, named(item, name)?)))
+        .map(|item| Ok(permits(exchange, read_name(item, name)?)))
         .collect::<Result<_, Refusal>>()?;
     keep(edits, items, &shown);
-    privately(edits, visit, result);
+    make_private(edits, exchange, result);
     Ok(())
 }
 
 /// The name of an element, of which nothing else may be taken for it.
-fn named<'d>(item: Value<'d>, name: &str) -> Result<&'d str, Refusal> {
+fn read_name<'d>(item: Value<'d>, name: &str) -> Result<&'d str, Refusal> {
     let governed = Governed::new(name);
     let members = item.members().ok_or_else(|| unfilterable("an element is no object"))?;
     for (key, _) in members {
@@ -188,8 +202,8 @@ fn keep<'d>(edits: &mut Edits<'d>, items: Value<'d>, shown: &[bool]) {
 }
 
 /// What was filtered for one grant must not be kept for another, nor for long.
-fn privately<'d>(edits: &mut Edits<'d>, visit: &Visit, result: Value<'d>) {
-    if !visit.is_modern() {
+fn make_private<'d>(edits: &mut Edits<'d>, exchange: &Exchange, result: Value<'d>) {
+    if !exchange.is_modern() {
         return;
     }
     if let Some(scope) = result.get("cacheScope").filter(|scope| scope.as_str() != Some("private"))
@@ -208,13 +222,13 @@ fn privately<'d>(edits: &mut Edits<'d>, visit: &Visit, result: Value<'d>) {
 }
 
 /// Shows only tasks of this grant, under ids of ours.
-fn tasks<'d>(visit: &Visit, edits: &mut Edits<'d>, result: Value<'d>) -> Result<(), Refusal> {
+fn tasks<'d>(exchange: &Exchange, edits: &mut Edits<'d>, result: Value<'d>) -> Result<(), Refusal> {
     let tasks = result.get("tasks").ok_or_else(|| unfilterable("it has no `tasks`"))?;
     let mut shown = Vec::new();
     for task in tasks.items().ok_or_else(|| unfilterable("`tasks` is no list"))? {
-        let id = named(task, "taskId")?;
-        if visit.server.link.state.tools.is_task_of(visit.holder.id(), id) {
-            let sealed = quoted(&sealed_task(visit, id)?);
+        let id = read_name(task, "taskId")?;
+        if exchange.server.link.state.tools.is_task_of(exchange.holder.id(), id) {
+            let sealed = quoted(&seal_task(exchange, id)?);
             let own = |key: &str, _| {
                 if key == "taskId" { Fate::Become(sealed.clone()) } else { Fate::Keep }
             };
@@ -225,20 +239,18 @@ fn tasks<'d>(visit: &Visit, edits: &mut Edits<'d>, result: Value<'d>) -> Result<
     Ok(())
 }
 
-/// The id by which this grant, and no other, can ask for a task.
-pub(crate) fn sealed_task(visit: &Visit, id: &str) -> Result<String, Refusal> {
-    let parts = [visit.holder.id(), visit.server_name(), id];
-    visit.gateway.seal.seal(Purpose::Task, &parts).ok_or(Refusal::Internal)
-}
-
 /// Puts our id of a task in the place of the upstream's, wherever a result has it.
-fn task_id<'d>(visit: &Visit, edits: &mut Edits<'d>, result: Value<'d>) -> Result<(), Refusal> {
+fn task_id<'d>(
+    exchange: &Exchange,
+    edits: &mut Edits<'d>,
+    result: Value<'d>,
+) -> Result<(), Refusal> {
     let in_meta = result.get("_meta").and_then(|meta| meta.get(META_RELATED_TASK));
     for holder in [Some(result), result.get("task"), in_meta].into_iter().flatten() {
         let Some(id) = holder.get("taskId") else { continue };
         let text = id.as_str().ok_or_else(|| unfilterable("`taskId` is no string"))?;
-        visit.server.link.state.tools.remember_task(visit.holder.id(), text);
-        edits.replace(id, quoted(&sealed_task(visit, text)?));
+        exchange.server.link.state.tools.remember_task(exchange.holder.id(), text);
+        edits.replace(id, quoted(&seal_task(exchange, text)?));
     }
     Ok(())
 }
@@ -246,12 +258,12 @@ fn task_id<'d>(visit: &Visit, edits: &mut Edits<'d>, result: Value<'d>) -> Resul
 /// The error that takes the place of a result which asks for what it may not.
 /// The request was made and answered: the error is the answer.
 async fn denied_input(
-    visit: &Visit,
+    exchange: &Exchange,
     expected: &Expected,
     result: Value<'_>,
 ) -> Result<Option<String>, Refusal> {
     let Some(input) = result.get("inputRequests") else { return Ok(None) };
-    match server_request::check_input(visit, input).await {
+    match server_request::check_input(exchange, input).await {
         Ok(()) => Ok(None),
         Err(denied @ Refusal::Denied { .. }) => Ok(Some(denied.to_json(Some(&expected.id)))),
         Err(other) => Err(other),
@@ -260,23 +272,23 @@ async fn denied_input(
 
 /// A result that may ask the client for something, or begin a task.
 async fn call(
-    visit: &Visit,
+    exchange: &Exchange,
     expected: &Expected,
     method: &str,
     target: &str,
     document: &Document,
     result: Value<'_>,
 ) -> Result<Option<String>, Refusal> {
-    if visit.is_modern()
-        && let Some(denied) = denied_input(visit, expected, result).await?
+    if exchange.is_modern()
+        && let Some(denied) = denied_input(exchange, expected, result).await?
     {
         return Ok(Some(denied));
     }
     let mut edits = Edits::new(document);
-    task_id(visit, &mut edits, result)?;
+    task_id(exchange, &mut edits, result)?;
     if let Some(state) = result.get("requestState") {
         let text = state.as_str().ok_or_else(|| unfilterable("`requestState` is no string"))?;
-        edits.replace(state, quoted(&decide::sealed_state(visit, method, target, text)?));
+        edits.replace(state, quoted(&seal_state(exchange, method, target, text)?));
     }
     Ok((!edits.is_empty()).then(|| edits.finish()))
 }

@@ -1,8 +1,8 @@
-//! What a server asks of its client: sampling, elicitation, roots.
+//! Requests of a server to its client: sampling, elicitation, roots.
 //!
-//! In the legacy era these are requests on a stream, whose ids become ours so
-//! that an answer finds only the request that was let through. In the modern
-//! era they are part of a result.
+//! In the legacy era they are requests on a stream. Their ids are replaced by sealed ones,
+//! so that an answer reaches only a request that was passed on. In the modern era they
+//! are part of a result.
 
 use std::sync::Arc;
 
@@ -14,11 +14,11 @@ use sluice_wire::{
 };
 
 use crate::{
-    decide::{self, Access},
-    forward::{Outgoing, forward},
+    exchange::Exchange,
     refusal::Refusal,
+    reserve::{Permitted, deny_server_request},
     seal::Purpose,
-    visit::Visit,
+    send::forward,
 };
 
 /// Which of a policy's words a method stands for.
@@ -31,27 +31,27 @@ fn kind(method: &str) -> Option<ServerRequest> {
     }
 }
 
-fn is_permitted(visit: &Visit, method: &str) -> bool {
+fn is_permitted(exchange: &Exchange, method: &str) -> bool {
     let permits =
-        |request| visit.rules().is_some_and(|policy| policy.permits_server_request(request));
+        |request| exchange.rules().is_some_and(|policy| policy.permits_server_request(request));
     method == "ping" || kind(method).is_some_and(permits)
 }
 
 /// The request under an id of ours, or `None` if it must not pass; then the
 /// server is told so.
 pub(super) fn pass(
-    visit: &Arc<Visit>,
+    exchange: &Arc<Exchange>,
     document: &Document,
     id: &Id,
     method: &str,
 ) -> Option<String> {
-    if !is_permitted(visit, method) {
-        tokio::spawn(turn_away(Arc::clone(visit), id.clone(), method.to_owned()));
-        if !visit.is_shadow() {
+    if !is_permitted(exchange, method) {
+        tokio::spawn(turn_away(Arc::clone(exchange), id.clone(), method.to_owned()));
+        if !exchange.is_shadow() {
             return None;
         }
     }
-    let sealed = sealed_id(visit, &id.to_json())?;
+    let sealed = seal_request_id(exchange, &id.to_json())?;
     let mut edits = Edits::new(document);
     edits.replace(document.root().get("id")?, quoted(&sealed));
     Some(edits.finish())
@@ -59,49 +59,42 @@ pub(super) fn pass(
 
 /// The session a request belongs to, at the server too: one that was begun again
 /// has requests of its own under the same ids.
-fn session(visit: &Visit) -> String {
-    let session = visit.session.as_ref();
+fn session(exchange: &Exchange) -> String {
+    let session = exchange.session.as_ref();
     session.map_or_else(String::new, |session| {
         format!("{} {}", session.id, session.upstream.to_str().unwrap_or_default())
     })
 }
 
 /// Our id for a request of the server.
-pub(super) fn sealed_id(visit: &Visit, id: &str) -> Option<String> {
-    let session = session(visit);
-    let parts = [visit.holder.id(), visit.server_name(), &session, id];
-    visit.gateway.seal.seal(Purpose::ServerRequest, &parts)
+pub(super) fn seal_request_id(exchange: &Exchange, id: &str) -> Option<String> {
+    let session = session(exchange);
+    let parts = [exchange.holder.id(), exchange.server_name(), &session, id];
+    exchange.gateway.keys.seal.seal(Purpose::ServerRequest, &parts)
 }
 
 /// The server's own id, as JSON, for one of ours that was handed out in this
 /// session of this grant.
-pub(crate) fn opened_id(visit: &Visit, id: &Id) -> Option<String> {
+pub(crate) fn open_request_id(exchange: &Exchange, id: &Id) -> Option<String> {
     let Id::String(sealed) = id else { return None };
-    let [grant, server, session, own] = visit.gateway.seal.open(Purpose::ServerRequest, sealed)?;
-    let is_ours = grant == visit.holder.id()
-        && server == visit.server_name()
-        && session == self::session(visit);
+    let [grant, server, session, own] =
+        exchange.gateway.keys.seal.open(Purpose::ServerRequest, sealed)?;
+    let is_ours = grant == exchange.holder.id()
+        && server == exchange.server_name()
+        && session == self::session(exchange);
     is_ours.then_some(own)
 }
 
 /// Records that a request of the server is refused, and answers it.
-async fn turn_away(visit: Arc<Visit>, id: Id, method: String) {
-    let denied = Access {
-        method: decide::kept_method(&method),
-        target: &method,
-        rule: "/server_requests",
-        is_permitted: false,
-    };
-    if let Ok(permit) = decide::access(&visit, denied).await {
+async fn turn_away(exchange: Arc<Exchange>, id: Id, method: String) {
+    if deny_server_request(&exchange, &method).await.is_ok() {
         // A policy that only watches: the client answers.
-        return permit.unused();
+        return;
     }
-    let refusal = Refusal::UnknownMethod { method, is_modern: false };
-    let Some(permit) = decide::open(sluice_wire::mcp::Door::Always) else { return };
-    if let Err(refusal) = forward(&visit, permit, Outgoing::post(refusal.to_json(Some(&id)))).await
-    {
+    let permitted = Permitted::refuse_server_request(&id, method);
+    if let Err(refusal) = forward(&exchange, permitted).await {
         tracing::warn!(
-            server = visit.server_name(),
+            server = exchange.server_name(),
             ?refusal,
             "a server could not be told that its request was refused"
         );
@@ -109,19 +102,13 @@ async fn turn_away(visit: Arc<Visit>, id: Id, method: String) {
 }
 
 /// Refuses a result that asks for what the policy does not let the server ask.
-pub(super) async fn check_input(visit: &Visit, input: Value<'_>) -> Result<(), Refusal> {
+pub(super) async fn check_input(exchange: &Exchange, input: Value<'_>) -> Result<(), Refusal> {
     let malformed =
         || Refusal::bad_gateway("the answer cannot be filtered: `inputRequests` is malformed");
     for (_, request) in input.members().ok_or_else(malformed)? {
         let method = request.get("method").and_then(Value::as_str).ok_or_else(malformed)?;
-        if !is_permitted(visit, method) {
-            let denied = Access {
-                method: decide::kept_method(method),
-                target: method,
-                rule: "/server_requests",
-                is_permitted: false,
-            };
-            decide::access(visit, denied).await?.unused();
+        if !is_permitted(exchange, method) {
+            deny_server_request(exchange, method).await?;
         }
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! Following a server's own stream for a client that has only one.
+//! Relays the server's own stream to a client of this transport, which has only one.
 
 use std::{sync::Arc, time::Duration};
 
@@ -8,10 +8,10 @@ use sluice_http::headers::SESSION;
 use super::Client;
 use crate::{
     answer::EventStream,
+    exchange::Exchange,
     refusal::Refusal,
     session::Session,
-    stream::{News, Watcher, opened},
-    visit::Visit,
+    stream::{News, Watcher, open_stream},
 };
 
 /// Pauses before a stream that ended is opened again.
@@ -20,33 +20,33 @@ pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// Passes on what a server says besides its answers, as long as client and
 /// session are there.
-pub(super) async fn follow(client: Arc<Client>, mut visit: Visit) {
-    visit.headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
-    let headers = visit.headers.clone();
+pub(super) async fn follow(client: Arc<Client>, mut exchange: Exchange) {
+    exchange.headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
+    let headers = exchange.headers.clone();
     let sealed = headers.get(SESSION).and_then(|value| value.to_str().ok());
-    let own = |visit: &Visit| {
-        Session::open(&visit.gateway, &visit.holder, visit.server_name(), sealed?).ok()
+    let own = |exchange: &Exchange| {
+        Session::open(&exchange.gateway, &exchange.holder, exchange.server_name(), sealed?).ok()
     };
-    let Ok(standing) = visit.gateway.standing() else { return };
+    let Ok(slot) = exchange.gateway.connections.acquire() else { return };
     let mut pause = FIRST_PAUSE;
     loop {
         // Its upstream session may be another by now.
-        visit.session = own(&visit);
-        let shared = Arc::new(visit);
-        match opened(&shared, false).await {
+        exchange.session = own(&exchange);
+        let shared = Arc::new(exchange);
+        match open_stream(&shared, false).await {
             Ok((again, stream)) => {
-                let Some(renewed) = passed_on(&client, again, stream).await else {
+                let Some(renewed) = pass_stream_on(&client, again, stream).await else {
                     break;
                 };
-                visit = Visit::clone(&renewed);
-                visit.headers.clone_from(&headers);
+                exchange = Exchange::clone(&renewed);
+                exchange.headers.clone_from(&headers);
             }
             Err(Refusal::MethodNotAllowed) => break,
             Err(Refusal::Session) => {
                 client.ended.notify_one();
                 break;
             }
-            Err(_) => visit = Visit::clone(&shared),
+            Err(_) => exchange = Exchange::clone(&shared),
         }
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
@@ -54,28 +54,28 @@ pub(super) async fn follow(client: Arc<Client>, mut visit: Visit) {
         }
         pause = (pause * 2).min(LONGEST_PAUSE);
     }
-    drop(standing);
+    drop(slot);
 }
 
-/// Passes a stream on to its end; the visit as it is then, or `None` if there is
+/// Passes a stream on to its end; the exchange as it is then, or `None` if there is
 /// nobody left to hear.
-async fn passed_on(
+async fn pass_stream_on(
     client: &Client,
-    visit: Arc<Visit>,
+    exchange: Arc<Exchange>,
     mut stream: EventStream,
-) -> Option<Arc<Visit>> {
-    let mut watcher = Watcher::new(Arc::clone(&visit));
-    let mut visit = visit;
+) -> Option<Arc<Exchange>> {
+    let mut watcher = Watcher::new(Arc::clone(&exchange));
+    let mut exchange = exchange;
     loop {
         tokio::select! {
             next = stream.next() => match next {
                 Some(Ok(data)) => client.pass_on(&data).await?,
-                Some(Err(_)) | None => return Some(visit),
+                Some(Err(_)) | None => return Some(exchange),
             },
             news = watcher.news() => {
                 // The client's own stream tells it what has changed.
-                let News { visit: renewed, .. } = news?;
-                visit = Arc::clone(&renewed);
+                let News { exchange: renewed, .. } = news?;
+                exchange = Arc::clone(&renewed);
                 stream.renew(renewed);
             }
             () = client.sender.closed() => return None,

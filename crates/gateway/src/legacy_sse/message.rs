@@ -1,5 +1,5 @@
-//! One message posted by a client of the oldest transport: it is taken, and its
-//! answer comes on the client's stream.
+//! A message that a client of this transport posted: it is accepted at once, and its
+//! answer is delivered on the client's stream.
 
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
@@ -14,8 +14,8 @@ use sluice_wire::{
     rpc::{Id, Message},
 };
 
-use super::{Client, Clients, said, target::Target};
-use crate::{answer::answer_in, body::ClientBody, receive, refusal::Refusal, response};
+use super::{Client, Clients, encode_event, target::Target};
+use crate::{answer::parse_answer, body::ClientBody, receive, refusal::Refusal, response};
 
 /// Takes a message in. What is wrong with the request itself is answered here;
 /// whatever becomes of the message comes on the stream.
@@ -30,8 +30,8 @@ pub(crate) async fn message(
     let client =
         sealed.and_then(|sealed| Clients::find(&target, sealed)).ok_or(Refusal::Session)?;
     receive::check_media_type(target.headers())?;
-    let bytes = receive::body(&gateway, body).await?;
-    let document = receive::parse(&gateway, bytes)?;
+    let bytes = receive::body(&gateway.settings.bounds, body).await?;
+    let document = receive::parse(&gateway.settings.bounds, bytes)?;
     let message = Message::read(&document).map_err(|error| Refusal::Request(error.to_string()))?;
     as_later_transport(&client, target.headers_mut());
     if let Message::Notification { method: "notifications/cancelled", params } = &message {
@@ -110,7 +110,7 @@ impl Delivery<'_> {
         }
         let Some(last) = last else {
             let broken = Refusal::bad_gateway("the answer did not arrive whole");
-            return self.client.say(said(&broken.to_json(Some(&self.id)))).await;
+            return self.client.say(encode_event(&broken.to_json(Some(&self.id)))).await;
         };
         if self.is_hello {
             // Before the client knows, so that its next message finds it.
@@ -118,7 +118,7 @@ impl Delivery<'_> {
             agreed.session = parts.headers.get(SESSION).cloned();
             agreed.revision = agreed_revision(&last);
         }
-        self.client.say(said(last.text())).await;
+        self.client.say(encode_event(last.text())).await;
         if parts.status == StatusCode::NOT_FOUND && self.has_session {
             // The session is gone, and this transport has no other word for it.
             self.client.ended.notify_one();
@@ -147,7 +147,7 @@ impl Delivery<'_> {
         while let Some(frame) = body.frame().await {
             let Ok(data) = frame.ok()?.into_data() else { continue };
             // INVARIANT: each piece of such a stream is one event.
-            if let Some(answer) = answer_in(&data, &self.id, &self.bounds) {
+            if let Some(answer) = parse_answer(&data, &self.id, &self.bounds) {
                 return Some(answer);
             }
             // A client that has gone has not cancelled its request.

@@ -1,5 +1,5 @@
-//! What a client of this transport is connected to: one server, or all servers of
-//! its grant.
+//! The other end of a connection of this transport: one server, or all servers of the
+//! grant.
 
 use std::sync::Arc;
 
@@ -16,26 +16,26 @@ use super::{
 };
 use crate::{
     body::ClientBody,
+    call,
+    exchange::Exchange,
     gateway::Inner,
     grants::Holder,
-    post,
     refusal::Refusal,
     session::Session,
     stack::{self, Stack},
     stream::{News, Watcher, end_session},
-    visit::Visit,
 };
 
 /// A connection's other end, with the headers of the request at hand.
 #[derive(Debug, Clone)]
 pub(crate) enum Target {
-    One(Box<Visit>),
+    One(Box<Exchange>),
     All(Box<Stack>),
 }
 
-impl From<Visit> for Target {
-    fn from(visit: Visit) -> Target {
-        Target::One(Box::new(visit))
+impl From<Exchange> for Target {
+    fn from(exchange: Exchange) -> Target {
+        Target::One(Box::new(exchange))
     }
 }
 
@@ -48,14 +48,14 @@ impl From<Stack> for Target {
 impl Target {
     pub(super) fn gateway(&self) -> &Arc<Inner> {
         match self {
-            Target::One(visit) => &visit.gateway,
+            Target::One(exchange) => &exchange.gateway,
             Target::All(stack) => &stack.gateway,
         }
     }
 
     pub(super) fn holder(&self) -> &Holder {
         match self {
-            Target::One(visit) => &visit.holder,
+            Target::One(exchange) => &exchange.holder,
             Target::All(stack) => &stack.holder,
         }
     }
@@ -63,7 +63,7 @@ impl Target {
     /// The server's name; empty for all servers, which no name is.
     pub(super) fn name(&self) -> &str {
         match self {
-            Target::One(visit) => visit.server_name(),
+            Target::One(exchange) => exchange.server_name(),
             Target::All(_) => "",
         }
     }
@@ -71,28 +71,28 @@ impl Target {
     /// Where the client posts its messages.
     pub(super) fn messages_path(&self) -> String {
         match self {
-            Target::One(visit) => format!("/mcp/{}/messages", visit.server_name()),
+            Target::One(exchange) => format!("/mcp/{}/messages", exchange.server_name()),
             Target::All(_) => "/mcp/messages".into(),
         }
     }
 
     pub(super) fn at(&self) -> Timestamp {
         match self {
-            Target::One(visit) => visit.at,
+            Target::One(exchange) => exchange.at,
             Target::All(stack) => stack.at,
         }
     }
 
     pub(super) fn headers(&self) -> &HeaderMap {
         match self {
-            Target::One(visit) => &visit.headers,
+            Target::One(exchange) => &exchange.headers,
             Target::All(stack) => &stack.headers,
         }
     }
 
     pub(super) fn headers_mut(&mut self) -> &mut HeaderMap {
         match self {
-            Target::One(visit) => &mut visit.headers,
+            Target::One(exchange) => &mut exchange.headers,
             Target::All(stack) => &mut stack.headers,
         }
     }
@@ -100,8 +100,8 @@ impl Target {
     /// Answers a message as if it was posted on the later transport.
     pub(super) async fn answer(self, document: Document) -> Response<ClientBody> {
         match self {
-            Target::One(visit) => post::read(*visit, document).await,
-            Target::All(stack) => Box::pin(stack::read(*stack, document)).await,
+            Target::One(exchange) => call::answer(*exchange, document).await,
+            Target::All(stack) => Box::pin(stack::answer_parsed(*stack, document)).await,
         }
     }
 
@@ -109,7 +109,7 @@ impl Target {
     /// session is gone.
     pub(super) async fn follow(self, client: Arc<Client>) {
         match self {
-            Target::One(visit) => follow(client, *visit).await,
+            Target::One(exchange) => follow(client, *exchange).await,
             Target::All(stack) => follow_all(&client, *stack).await,
         }
     }
@@ -117,7 +117,7 @@ impl Target {
     /// Drops the references to servers: a connection must not keep a removed server alive.
     pub(super) fn drop_servers(self) -> Target {
         match self {
-            Target::One(visit) => Target::One(visit),
+            Target::One(exchange) => Target::One(exchange),
             Target::All(stack) => Target::All(Box::new(stack.without_servers())),
         }
     }
@@ -129,12 +129,12 @@ impl Target {
         Some(async move {
             // Nothing depends on it: a session that nobody uses expires.
             match self {
-                Target::One(mut visit) => {
+                Target::One(mut exchange) => {
                     let sealed = session.to_str().unwrap_or_default();
-                    let (holder, name) = (&visit.holder, visit.server_name());
-                    visit.session = Session::open(&visit.gateway, holder, name, sealed).ok();
-                    if visit.session.is_some() {
-                        let _ = end_session(&visit).await;
+                    let (holder, name) = (&exchange.holder, exchange.server_name());
+                    exchange.session = Session::open(&exchange.gateway, holder, name, sealed).ok();
+                    if exchange.session.is_some() {
+                        let _ = end_session(&exchange).await;
                     }
                 }
                 Target::All(stack) => {
@@ -158,7 +158,7 @@ pub(super) enum Watch {
 impl Watch {
     pub(super) fn new(target: &Target) -> Watch {
         match target {
-            Target::One(visit) => Watch::One(Watcher::new(Arc::new(Visit::clone(visit)))),
+            Target::One(exchange) => Watch::One(Watcher::new(Arc::new(Exchange::clone(exchange)))),
             Target::All(stack) => Watch::All(stack.clone()),
         }
     }

@@ -1,9 +1,9 @@
-//! The threads that connections live on.
+//! The threads that connections run on.
 //!
-//! Each has a runtime of its own, and what is begun on one stays there: a call
-//! goes from the client's connection to an HTTP/1.1 server's and back without
-//! another thread taking part. With one runtime for all, threads take work from
-//! each other, and with it the memory it uses.
+//! Each thread has a runtime of its own, and a connection stays on its thread: a call goes
+//! from the client's connection to an HTTP/1.1 server's and back without another thread
+//! taking part. A runtime with several threads would move work between them, and the
+//! memory that it uses.
 
 use std::{
     io,

@@ -1,4 +1,4 @@
-//! Why a call that was permitted has no good answer, as its record says it.
+//! Why a permitted call has no good answer, as its record says it.
 
 use crate::refusal::Refusal;
 

@@ -1,5 +1,5 @@
-//! Ids of events, which clients name when they take a stream up again: they say
-//! whose event it was, because two servers may use the same ids.
+//! Event ids for resuming a stream of all servers. They contain the server's name,
+//! because two servers may use the same ids.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -9,7 +9,7 @@ use http::{HeaderValue, Response, header};
 use http_body_util::BodyExt as _;
 use sluice_http::sse::Event;
 
-use crate::{answer::event_in, body::ClientBody};
+use crate::{answer::parse_event, body::ClientBody};
 
 /// Bytes of an id that a header can be trusted to carry.
 const LONGEST: usize = 4096;
@@ -51,7 +51,7 @@ impl LastEvent {
     }
 }
 
-fn written<'a>(kind: &str, pairs: impl Iterator<Item = (&'a str, &'a str)>) -> Option<String> {
+fn write_id<'a>(kind: &str, pairs: impl Iterator<Item = (&'a str, &'a str)>) -> Option<String> {
     let mut text = kind.to_owned();
     for (server, id) in pairs {
         text.extend(["\0", server, "\0", id]);
@@ -60,8 +60,8 @@ fn written<'a>(kind: &str, pairs: impl Iterator<Item = (&'a str, &'a str)>) -> O
 }
 
 /// One event under another id, which `id` makes of its own; unchanged if it has none.
-fn renamed(bytes: Bytes, id: impl FnOnce(&str) -> Option<String>) -> Bytes {
-    let Some(event) = event_in(&bytes) else { return bytes };
+fn rename_event(bytes: Bytes, id: impl FnOnce(&str) -> Option<String>) -> Bytes {
+    let Some(event) = parse_event(&bytes) else { return bytes };
     match event.id.as_deref() {
         None | Some("") => bytes,
         Some(own) => Event { id: id(own), ..event }.encode(),
@@ -74,23 +74,24 @@ pub(super) struct Seen(pub(super) BTreeMap<Arc<str>, String>);
 
 impl Seen {
     /// An event of a server as it stands on the stream of all.
-    pub(super) fn labelled(&mut self, server: &Arc<str>, bytes: Bytes) -> Bytes {
-        renamed(bytes, |own| {
+    pub(super) fn label(&mut self, server: &Arc<str>, bytes: Bytes) -> Bytes {
+        rename_event(bytes, |own| {
             self.0.insert(Arc::clone(server), own.to_owned());
-            written("all", self.0.iter().map(|(server, id)| (&**server, id.as_str())))
+            write_id("all", self.0.iter().map(|(server, id)| (&**server, id.as_str())))
         })
     }
 }
 
 /// An answer of one server, whose events say that they are the server's.
-pub(super) fn labelled(answer: Response<ClientBody>, server: &Arc<str>) -> Response<ClientBody> {
+pub(super) fn label(answer: Response<ClientBody>, server: &Arc<str>) -> Response<ClientBody> {
     let stated = answer.headers().get(header::CONTENT_TYPE);
     if !stated.is_some_and(|value| value.as_bytes().starts_with(b"text/event-stream")) {
         return answer;
     }
     let server = Arc::clone(server);
     // INVARIANT: each piece of such a stream is one event.
-    let label = move |bytes| renamed(bytes, |own| written("answer", [(&*server, own)].into_iter()));
+    let label =
+        move |bytes| rename_event(bytes, |own| write_id("answer", [(&*server, own)].into_iter()));
     answer.map(|body| {
         ClientBody::Stream(Box::pin(body.map_frame(move |frame| frame.map_data(&label))))
     })
@@ -103,25 +104,25 @@ mod tests {
     use bytes::Bytes;
     use http::HeaderValue;
 
-    use super::{LastEvent, Seen, event_in, written};
+    use super::{LastEvent, Seen, parse_event, write_id};
 
     #[test]
     fn ids_say_whose_they_are() {
-        let id = written("answer", [("notes", "7")].into_iter()).unwrap();
+        let id = write_id("answer", [("notes", "7")].into_iter()).unwrap();
         let id7 = HeaderValue::from_static("7");
         let expected = LastEvent::OfAnswer { server: "notes".into(), id: id7.clone() };
         assert_eq!(LastEvent::read(&id), Some(expected));
         let mut seen = Seen::default();
         let (notes, mail) = (Arc::from("notes"), Arc::from("mail"));
-        seen.labelled(&mail, Bytes::from_static(b"id: 9\ndata: {}\n\n"));
-        let last = seen.labelled(&notes, Bytes::from_static(b"id: 7\ndata: {\"a\":1}\n\n"));
-        let event = event_in(&last).unwrap();
+        seen.label(&mail, Bytes::from_static(b"id: 9\ndata: {}\n\n"));
+        let last = seen.label(&notes, Bytes::from_static(b"id: 7\ndata: {\"a\":1}\n\n"));
+        let event = parse_event(&last).unwrap();
         assert_eq!(event.data.as_deref(), Some(r#"{"a":1}"#));
         let both = [(mail, HeaderValue::from_static("9")), (notes.clone(), id7)];
         let expected = LastEvent::OfAll(both.into_iter().collect());
         assert_eq!(LastEvent::read(&event.id.unwrap()), Some(expected));
         let plain = Bytes::from_static(b"data: 1\n\n");
-        assert_eq!(seen.labelled(&notes, plain.clone()), plain);
+        assert_eq!(seen.label(&notes, plain.clone()), plain);
         for wrong in ["", "7", "!", "YWxsAGE"] {
             assert_eq!(LastEvent::read(wrong), None, "{wrong}");
         }

@@ -1,5 +1,5 @@
-//! Following the streams of all servers in the legacy era. One that ends, or
-//! cannot be had, is opened again; the others do not notice.
+//! Following the streams of all servers in the legacy era. A stream that ends or cannot
+//! be opened is opened again, without an effect on the others.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,16 +10,16 @@ use sluice_http::headers::LAST_EVENT;
 use super::{
     Stack,
     event_ids::{LastEvent, Seen},
-    pump::{Form, Pump, Said, Voice, fed},
-    visit,
+    fan_in::{FanIn, FollowerEvent, FollowerSender, StreamFormat, feed},
+    member,
 };
 use crate::{
-    answer::{EventStream, event_in},
+    answer::{EventStream, parse_event},
     body::ClientBody,
+    exchange::{Exchange, ToolView},
     refusal::Refusal,
     snapshot::ServerState,
-    stream::{News, Watcher, opened, settled},
-    visit::{View, Visit},
+    stream::{News, Watcher, identify, open_stream},
 };
 
 /// Pauses before a stream that ended is opened again.
@@ -31,84 +31,88 @@ pub(super) fn open(stack: &Arc<Stack>, last: LastEvent) -> Result<Response<Clien
     let LastEvent::OfAll(last) = last else { return Err(Refusal::Internal) };
     let text = |id: &HeaderValue| id.to_str().unwrap_or_default().to_owned();
     let seen = Seen(last.iter().map(|(server, id)| (Arc::clone(server), text(id))).collect());
-    let mut pump = Pump::new(stack, Form::Legacy(seen));
+    let mut fan_in = FanIn::new(stack, StreamFormat::Legacy(seen));
     for server in &stack.servers {
         // Each is a connection of its own to the server.
-        let place = stack.gateway.standing()?;
+        let place = stack.gateway.connections.acquire()?;
         let (stack, server) = (Arc::clone(stack), Arc::clone(server));
         let last = last.get(&server.link.name).cloned();
-        pump.follow(&Arc::clone(&server.link.name), |voice| async move {
-            let followed = followed(&stack, &server, last, &voice).await;
+        fan_in.follow(&Arc::clone(&server.link.name), |follower| async move {
+            let followed = follow_server(&stack, &server, last, &follower).await;
             drop(place);
             followed
         });
     }
-    Ok(fed(|body| async move { pump.run(Bytes::from_static(b":\n\n"), &body).await }))
+    Ok(feed(|body| async move { fan_in.run(Bytes::from_static(b":\n\n"), &body).await }))
 }
 
 /// Follows one server for as long as there is somebody to hear; `None` when it is
 /// over.
-async fn followed(
+async fn follow_server(
     stack: &Arc<Stack>,
     server: &Arc<ServerState>,
     mut last: Option<HeaderValue>,
-    voice: &Voice,
+    follower: &FollowerSender,
 ) -> Option<()> {
     let (mut pause, mut has_failed, mut view) = (FIRST_PAUSE, false, None);
     loop {
-        let mut visit = visit::at(stack, server, None).await;
-        visit.headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
+        let mut exchange = member::open_exchange(stack, server, None).await;
+        exchange.headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
         let replays = last.is_some();
-        visit.headers.extend(last.clone().map(|last| (LAST_EVENT, last)));
-        let visit = renewed(settled(visit).ok()?)?;
-        looked(voice, &mut view, &visit).await?;
-        match opened(&visit, replays).await {
-            Ok((visit, stream)) => {
+        exchange.headers.extend(last.clone().map(|last| (LAST_EVENT, last)));
+        let exchange = renew_exchange(identify(exchange).ok()?)?;
+        report_change(follower, &mut view, &exchange).await?;
+        match open_stream(&exchange, replays).await {
+            Ok((exchange, stream)) => {
                 if std::mem::take(&mut has_failed) {
-                    voice.say(Said::Changed).await?;
+                    follower.send(FollowerEvent::Changed).await?;
                 }
                 pause = FIRST_PAUSE;
-                passed_on(voice, visit, stream, &mut last).await?;
+                pass_on(follower, exchange, stream, &mut last).await?;
             }
             // It has no such stream; only what is in force here can change.
-            Err(Refusal::MethodNotAllowed) => return watched(voice, visit, None).await,
+            Err(Refusal::MethodNotAllowed) => return watch(follower, exchange, None).await,
             Err(refusal) => {
                 if refusal == Refusal::Session {
-                    visit::forget(stack, server).await;
+                    member::forget(stack, server).await;
                     last = None;
                 }
                 has_failed = true;
             }
         }
-        watched(voice, visit, Some(pause)).await?;
+        watch(follower, exchange, Some(pause)).await?;
         pause = (pause * 2).min(LONGEST_PAUSE);
     }
 }
 
-/// The same visit under what is in force now.
-pub(super) fn renewed(visit: Visit) -> Option<Arc<Visit>> {
-    let mut renewed = visit.renewed()?;
-    renewed.headers = visit.headers;
+/// The same exchange under what is in force now.
+pub(super) fn renew_exchange(exchange: Exchange) -> Option<Arc<Exchange>> {
+    let mut renewed = exchange.renew()?;
+    renewed.headers = exchange.headers;
     Some(Arc::new(renewed))
 }
 
 /// Says so if the client sees something else than it did before.
-pub(super) async fn looked(voice: &Voice, view: &mut Option<View>, visit: &Visit) -> Option<()> {
-    let now = visit.view();
+pub(super) async fn report_change(
+    follower: &FollowerSender,
+    view: &mut Option<ToolView>,
+    exchange: &Exchange,
+) -> Option<()> {
+    let now = exchange.view();
     if view.as_ref().is_some_and(|view| view.differs(&now)) {
-        voice.say(Said::Changed).await?;
+        follower.send(FollowerEvent::Changed).await?;
     }
     *view = Some(now);
     Some(())
 }
 
 /// Waits, for a while or for ever, and says when what is in force changes.
-pub(super) async fn watched(
-    voice: &Voice,
-    visit: Arc<Visit>,
+pub(super) async fn watch(
+    follower: &FollowerSender,
+    exchange: Arc<Exchange>,
     pause: Option<Duration>,
 ) -> Option<()> {
-    let mut watcher = Watcher::new(visit);
+    let mut watcher = Watcher::new(exchange);
     let passed = async {
         match pause {
             Some(pause) => tokio::time::sleep(pause).await,
@@ -121,7 +125,7 @@ pub(super) async fn watched(
             () = &mut passed => return Some(()),
             news = watcher.news() => {
                 if news?.is_changed {
-                    voice.say(Said::Changed).await?;
+                    follower.send(FollowerEvent::Changed).await?;
                 }
             }
         }
@@ -129,30 +133,30 @@ pub(super) async fn watched(
 }
 
 /// Passes a stream on to its end, and notes the last event that can be named.
-async fn passed_on(
-    voice: &Voice,
-    visit: Arc<Visit>,
+async fn pass_on(
+    follower: &FollowerSender,
+    exchange: Arc<Exchange>,
     mut stream: EventStream,
     last: &mut Option<HeaderValue>,
 ) -> Option<()> {
-    let mut watcher = Watcher::new(visit);
+    let mut watcher = Watcher::new(exchange);
     loop {
         tokio::select! {
             next = stream.next() => match next {
                 Some(Ok(data)) => {
-                    let Some(event) = event_in(&data).filter(is_said) else { continue };
+                    let Some(event) = parse_event(&data).filter(is_said) else { continue };
                     if let Some(id) = event.id.and_then(|id| HeaderValue::try_from(id).ok()) {
                         *last = Some(id);
                     }
-                    voice.say(Said::Event(data)).await?;
+                    follower.send(FollowerEvent::Event(data)).await?;
                 }
                 Some(Err(_)) | None => return Some(()),
             },
             news = watcher.news() => {
-                let News { visit, is_changed } = news?;
-                stream.renew(visit);
+                let News { exchange, is_changed } = news?;
+                stream.renew(exchange);
                 if is_changed {
-                    voice.say(Said::Changed).await?;
+                    follower.send(FollowerEvent::Changed).await?;
                 }
             }
         }

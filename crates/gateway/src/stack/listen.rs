@@ -1,5 +1,5 @@
-//! Listening to all servers in the modern era: what each agrees to tell is
-//! acknowledged together, and told on one stream.
+//! `subscriptions/listen` for all servers of a grant: the acknowledgements are merged, and
+//! the notifications are sent on one stream.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -16,16 +16,16 @@ use tokio::time::Instant;
 
 use super::{
     Stack,
-    follow::{FIRST_PAUSE, LONGEST_PAUSE, looked, renewed, watched},
-    merge::merged,
+    fan_in::{FanIn, FollowerEvent, FollowerSender, LISTS, StreamFormat, feed},
+    follow::{FIRST_PAUSE, LONGEST_PAUSE, renew_exchange, report_change, watch},
+    member,
+    merge::merge,
     owners,
-    parts::PATIENCE,
-    pump::{Form, LISTS, Pump, Said, Voice, fed},
-    visit,
+    parts::PART_TIMEOUT,
 };
 use crate::{
-    answer::event_in, body::ClientBody, post, receive, refusal::Refusal, snapshot::ServerState,
-    subscriptions::tagged, visit::Visit,
+    answer::parse_event, body::ClientBody, call, exchange::Exchange, receive, refusal::Refusal,
+    snapshot::ServerState, subscriptions::tag,
 };
 
 const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
@@ -53,17 +53,17 @@ pub(super) async fn listen(
         LISTS.iter().filter(|(_, wish)| is_wanted(wish)).map(|(method, _)| *method).collect();
     let id = id.to_json();
     let own = if is_wanted("toolsListChanged") { r#"{"toolsListChanged":true}"# } else { "{}" };
-    let mut pump = Pump::new(stack, Form::Modern { id: id.clone(), methods });
+    let mut fan_in = FanIn::new(stack, StreamFormat::Modern { id: id.clone(), methods });
     for (server, wish) in stack.servers.iter().zip(wishes) {
         let (stack, server) = (Arc::clone(stack), Arc::clone(server));
-        pump.follow(&Arc::clone(&server.link.name), |voice| async move {
-            followed(&stack, &server, &wish, &voice).await
+        fan_in.follow(&Arc::clone(&server.link.name), |follower| async move {
+            follow_server(&stack, &server, &wish, &follower).await
         });
     }
     let count = stack.servers.len();
-    Ok(fed(|body| async move {
-        let first = agreed(&mut pump, count, own, &id).await;
-        pump.run(first, &body).await;
+    Ok(feed(|body| async move {
+        let first = await_agreement(&mut fan_in, count, own, &id).await;
+        fan_in.run(first, &body).await;
     }))
 }
 
@@ -84,7 +84,7 @@ async fn wishes(
     }
     let mut own: HashMap<Arc<str>, Vec<String>> = HashMap::new();
     for uri in uris {
-        if let Some(server) = owners::owner(stack, document.root().get("params"), uri).await {
+        if let Some(server) = owners::find_owner(stack, document.root().get("params"), uri).await {
             own.entry(Arc::clone(&server.link.name)).or_default().push(quoted(uri));
         }
     }
@@ -99,20 +99,20 @@ async fn wishes(
 
 /// The first message of the stream: what all servers agree to tell. One that is
 /// late is heard all the same.
-async fn agreed(pump: &mut Pump, count: usize, own: &str, id: &str) -> Bytes {
+async fn await_agreement(fan_in: &mut FanIn, count: usize, own: &str, id: &str) -> Bytes {
     let (mut waiting, mut said) = (count, vec![own.to_owned()]);
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + PART_TIMEOUT;
     let mut early = Vec::new();
     while waiting > 0 && early.len() < MOST_EARLY {
-        let next = tokio::time::timeout_at(deadline, pump.said.recv()).await;
+        let next = tokio::time::timeout_at(deadline, fan_in.events.recv()).await;
         match next.ok().flatten() {
-            Some((_, Said::Agreed(agreed))) => {
+            Some((_, FollowerEvent::Agreed(agreed))) => {
                 waiting -= 1;
                 said.extend(agreed);
             }
-            Some((_, Said::Event(bytes))) => early.push(bytes),
-            Some((_, Said::Changed)) => {}
-            Some((_, Said::Over)) => waiting -= 1,
+            Some((_, FollowerEvent::Event(bytes))) => early.push(bytes),
+            Some((_, FollowerEvent::Changed)) => {}
+            Some((_, FollowerEvent::Over)) => waiting -= 1,
             None => break,
         }
     }
@@ -120,62 +120,65 @@ async fn agreed(pump: &mut Pump, count: usize, own: &str, id: &str) -> Bytes {
     let read: Vec<_> =
         said.iter().filter_map(|text| Document::parse(&**text, &bounds).ok()).collect();
     let values: Vec<_> = read.iter().map(Document::root).collect();
-    let params = format!(r#"{{"notifications":{}}}"#, merged(&values));
-    let first = tagged(ACKNOWLEDGED, &params, id).map(|message| encode_message(&message));
+    let params = format!(r#"{{"notifications":{}}}"#, merge(&values));
+    let first = tag(ACKNOWLEDGED, &params, id).map(|message| encode_message(&message));
     let all: Vec<_> = first.into_iter().chain(early).collect();
     all.concat().into()
 }
 
 /// Follows one server for as long as there is somebody to hear; `None` when it is
 /// over.
-async fn followed(
+async fn follow_server(
     stack: &Arc<Stack>,
     server: &Arc<ServerState>,
     wish: &str,
-    voice: &Voice,
+    follower: &FollowerSender,
 ) -> Option<()> {
     let (mut pause, mut has_failed, mut view) = (FIRST_PAUSE, false, None);
     loop {
-        let visit = renewed(visit::at(stack, server, None).await)?;
-        looked(voice, &mut view, &visit).await?;
-        let document = receive::parse(&stack.gateway, wish.as_bytes().to_vec()).ok()?;
-        let answer = post::read(Visit::clone(&visit), document).await;
+        let exchange = renew_exchange(member::open_exchange(stack, server, None).await)?;
+        report_change(follower, &mut view, &exchange).await?;
+        let document =
+            receive::parse(&stack.gateway.settings.bounds, wish.as_bytes().to_vec()).ok()?;
+        let answer = call::answer(Exchange::clone(&exchange), document).await;
         let stated = answer.headers().get(header::CONTENT_TYPE);
         if stated.is_some_and(|value| value.as_bytes().starts_with(b"text/event-stream")) {
             if std::mem::take(&mut has_failed) {
-                voice.say(Said::Changed).await?;
+                follower.send(FollowerEvent::Changed).await?;
             }
             pause = FIRST_PAUSE;
-            passed_on(stack, voice, answer.into_body()).await?;
+            pass_on(stack, follower, answer.into_body()).await?;
             // What was said until it is heard again is lost.
             has_failed = true;
         } else {
-            voice.say(Said::Agreed(None)).await?;
+            follower.send(FollowerEvent::Agreed(None)).await?;
             if answer.status() == StatusCode::NOT_FOUND {
                 // It tells nothing; only what is in force here can change.
-                return watched(voice, visit, None).await;
+                return watch(follower, exchange, None).await;
             }
             has_failed = true;
         }
-        watched(voice, visit, Some(pause)).await?;
+        watch(follower, exchange, Some(pause)).await?;
         pause = (pause * 2).min(LONGEST_PAUSE);
     }
 }
 
 /// Passes on what one server tells, to its end.
-async fn passed_on(stack: &Stack, voice: &Voice, mut body: ClientBody) -> Option<()> {
+async fn pass_on(stack: &Stack, follower: &FollowerSender, mut body: ClientBody) -> Option<()> {
     let bounds = stack.gateway.settings.answer_bounds();
     while let Some(Ok(frame)) = body.frame().await {
         let Ok(data) = frame.into_data() else { continue };
         // INVARIANT: each piece of such a stream is one event.
-        let Some(text) = event_in(&data).and_then(|event| event.data) else { continue };
+        let Some(text) = parse_event(&data).and_then(|event| event.data) else { continue };
         let Ok(document) = Document::parse(text, &bounds) else { break };
         match Message::read(&document) {
             Ok(Message::Notification { method: ACKNOWLEDGED, params }) => {
                 let agreed = params.and_then(|params| params.get("notifications"));
-                voice.say(Said::Agreed(agreed.map(|agreed| agreed.raw().to_owned()))).await?;
+                follower
+                    .send(FollowerEvent::Agreed(agreed.map(|agreed| agreed.raw().to_owned())))
+                    .await?;
             }
-            Ok(Message::Notification { .. }) => voice.say(Said::Event(data)).await?,
+            Ok(Message::Notification { .. }) => follower.send(FollowerEvent::Event(data)).await?,
             _ => break,
         }
     }

@@ -1,5 +1,5 @@
-//! Lists of all servers as one: every server's pages, under names that say whose
-//! each thing is, in the order of the grant.
+//! Lists of all servers as one: the pages of every server, in the order of the grant, with
+//! names prefixed by the server's.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -12,13 +12,12 @@ use sluice_wire::{
 };
 
 use super::{
-    Stack,
+    Stack, member,
     merge::{info, meta},
-    parts::{Parts, gathered},
+    parts::{Parts, gather_parts},
     route::SEPARATOR,
-    visit,
 };
-use crate::{body::ClientBody, post, receive, refusal::Refusal, response, snapshot::ServerState};
+use crate::{body::ClientBody, call, receive, refusal::Refusal, response, snapshot::ServerState};
 
 /// More pages than any honest list has.
 const MOST_PAGES: u32 = 200;
@@ -59,16 +58,16 @@ pub(super) static TASKS: List =
 
 /// What is asked of each server.
 #[derive(Debug, Clone)]
-pub(super) struct Asked {
+pub(super) struct ListRequest {
     list: &'static List,
     id: Id,
     /// The client's parameters as JSON, without a cursor.
     params: Arc<str>,
 }
 
-impl Asked {
-    pub(super) fn new(list: &'static List, id: Id, params: String) -> Asked {
-        Asked { list, id, params: params.into() }
+impl ListRequest {
+    pub(super) fn new(list: &'static List, id: Id, params: String) -> ListRequest {
+        ListRequest { list, id, params: params.into() }
     }
 }
 
@@ -97,14 +96,14 @@ pub(super) async fn list(
         return Err(Refusal::Params("there is one page only: leave `params.cursor` out".into()));
     }
     let params = params.map_or("{}", Value::raw).to_owned();
-    let parts = gather(stack, &Asked::new(list, id.clone(), params)).await;
-    let result = merged(stack, list, parts);
+    let parts = gather(stack, &ListRequest::new(list, id.clone(), params)).await;
+    let result = merge_parts(stack, list, parts);
     Ok(response::result(Some(id), &result))
 }
 
 /// The part of each server.
-pub(super) async fn gather(stack: &Arc<Stack>, asked: &Asked) -> Parts<Part> {
-    let parts = gathered(stack, |stack, server| {
+pub(super) async fn gather(stack: &Arc<Stack>, asked: &ListRequest) -> Parts<Part> {
+    let parts = gather_parts(stack, |stack, server| {
         let asked = asked.clone();
         async move { part(&stack, &server, &asked).await }
     })
@@ -115,14 +114,14 @@ pub(super) async fn gather(stack: &Arc<Stack>, asked: &Asked) -> Parts<Part> {
             let grant = Arc::clone(&stack.holder.reference.id);
             let pair = (grant, Arc::clone(&server.link.name));
             for (key, _) in &part.items {
-                stack.gateway.stacks.note_owner(&pair, key);
+                stack.gateway.sessions.stacks.note_owner(&pair, key);
             }
         }
     }
     parts
 }
 
-fn merged(stack: &Stack, list: &List, mut parts: Parts<Part>) -> String {
+fn merge_parts(stack: &Stack, list: &List, mut parts: Parts<Part>) -> String {
     let (mut seen, mut items) = (HashSet::new(), Vec::new());
     let (mut left, mut kept) = (stack.gateway.settings.answer, u64::MAX);
     for (server, part) in parts.answered {
@@ -152,7 +151,7 @@ fn merged(stack: &Stack, list: &List, mut parts: Parts<Part>) -> String {
 }
 
 /// All pages of one server's list; `None` if they cannot be had.
-async fn part(stack: &Stack, server: &Arc<ServerState>, asked: &Asked) -> Option<Part> {
+async fn part(stack: &Stack, server: &Arc<ServerState>, asked: &ListRequest) -> Option<Part> {
     let mut part = Part { is_there: true, kept: u64::MAX, ..Part::default() };
     let mut cursor = None;
     for _ in 0..MOST_PAGES {
@@ -167,7 +166,7 @@ async fn part(stack: &Stack, server: &Arc<ServerState>, asked: &Asked) -> Option
         };
         let items = result.get(asked.list.member).and_then(Value::items)?;
         for item in items {
-            let (key, json) = named(&server.link.name, asked.list.naming, item)?;
+            let (key, json) = name_item(&server.link.name, asked.list.naming, item)?;
             part.bytes += key.len() + json.len();
             part.items.push((key, json));
         }
@@ -188,7 +187,7 @@ async fn part(stack: &Stack, server: &Arc<ServerState>, asked: &Asked) -> Option
 async fn page(
     stack: &Stack,
     server: &Arc<ServerState>,
-    asked: &Asked,
+    asked: &ListRequest,
     cursor: Option<&str>,
 ) -> Option<Document> {
     let params = Document::parse(&*asked.params, &stack.gateway.settings.bounds).ok()?;
@@ -198,26 +197,27 @@ async fn page(
     let message = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#);
     let mut again = true;
     loop {
-        let document = receive::parse(&stack.gateway, message.clone().into_bytes()).ok()?;
-        let mut visit = visit::at(stack, server, None).await;
+        let document =
+            receive::parse(&stack.gateway.settings.bounds, message.clone().into_bytes()).ok()?;
+        let mut exchange = member::open_exchange(stack, server, None).await;
         let accepted = HeaderValue::from_static("application/json, text/event-stream");
-        visit.headers.insert(header::ACCEPT, accepted);
+        exchange.headers.insert(header::ACCEPT, accepted);
         if stack.is_modern() {
-            visit.headers.insert(METHOD, HeaderValue::from_static(method));
-            visit.headers.remove(NAME);
+            exchange.headers.insert(METHOD, HeaderValue::from_static(method));
+            exchange.headers.remove(NAME);
         }
-        let answer = post::read(visit, document).await;
+        let answer = call::answer(exchange, document).await;
         // The server has forgotten the session, and nothing was done in it yet.
         let is_lost = stack.session.is_some() && answer.status() == StatusCode::NOT_FOUND;
         if !(is_lost && std::mem::take(&mut again)) {
-            return visit::whole(&stack.gateway, answer, &asked.id).await;
+            return member::read_answer(&stack.gateway, answer, &asked.id).await;
         }
-        visit::forget(stack, server).await;
+        member::forget(stack, server).await;
     }
 }
 
 /// A thing under the name that clients know it by, and what tells it apart.
-fn named(server: &str, naming: Naming, item: Value<'_>) -> Option<(String, String)> {
+fn name_item(server: &str, naming: Naming, item: Value<'_>) -> Option<(String, String)> {
     match naming {
         Naming::Prefixed => {
             let name = item.get("name").and_then(Value::as_str)?;

@@ -1,4 +1,4 @@
-//! Putting together what several servers say of themselves.
+//! Merging the capabilities and the metadata of several servers.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use sluice_wire::{edit::quoted, json::Value, mcp::META_SERVER};
 
 /// Objects as one: objects and lists within are put together likewise, what is
 /// true in one is true, and of anything else the first is taken.
-pub(super) fn merged(objects: &[Value<'_>]) -> String {
+pub(super) fn merge(objects: &[Value<'_>]) -> String {
     let mut keys = Vec::new();
     for (key, _) in objects.iter().filter_map(|object| object.members()).flatten() {
         let key = key.as_str().unwrap_or_default();
@@ -16,17 +16,17 @@ pub(super) fn merged(objects: &[Value<'_>]) -> String {
     }
     let member = |key: &str| {
         let values: Vec<_> = objects.iter().filter_map(|object| object.get(key)).collect();
-        format!("{}:{}", quoted(key), one(&values))
+        format!("{}:{}", quoted(key), merge_values(&values))
     };
     let members: Vec<_> = keys.into_iter().map(member).collect();
     format!("{{{}}}", members.join(","))
 }
 
-fn one(values: &[Value<'_>]) -> String {
+fn merge_values(values: &[Value<'_>]) -> String {
     let objects: Vec<_> =
         values.iter().copied().filter(|value| value.members().is_some()).collect();
     if !objects.is_empty() {
-        return merged(&objects);
+        return merge(&objects);
     }
     if values.iter().any(|value| value.items().is_some()) {
         let mut items: Vec<_> =
@@ -68,13 +68,13 @@ pub(super) fn info() -> String {
 mod tests {
     use sluice_wire::json::{Bounds, Document};
 
-    use super::merged;
+    use super::merge;
 
     fn check(objects: &[&str], expected: &str) {
         let read = |text: &&str| Document::parse(*text, &Bounds::default()).unwrap();
         let documents: Vec<_> = objects.iter().map(read).collect();
         let values: Vec<_> = documents.iter().map(Document::root).collect();
-        assert_eq!(merged(&values), expected);
+        assert_eq!(merge(&values), expected);
     }
 
     #[test]

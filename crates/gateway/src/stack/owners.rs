@@ -1,5 +1,5 @@
-//! Whose a resource is. Addresses are not prefixed, because clients and servers
-//! pass them around in texts; so the lists of the servers tell.
+//! Which server owns a resource. URIs are not prefixed, because clients and servers pass
+//! them around in texts, so the owner is found in the servers' lists.
 
 use std::sync::Arc;
 
@@ -12,14 +12,14 @@ use sluice_wire::{
 
 use super::{
     Stack,
-    lists::{Asked, RESOURCES, TEMPLATES, gather},
+    lists::{ListRequest, RESOURCES, TEMPLATES, gather},
 };
 use crate::snapshot::ServerState;
 
 /// The server that a resource, or a template of some, belongs to: the first that
 /// lists it, else the first with a template that fits, else the only one that has
 /// resources at all.
-pub(super) async fn owner(
+pub(super) async fn find_owner(
     stack: &Arc<Stack>,
     params: Option<Value<'_>>,
     uri: &str,
@@ -27,15 +27,15 @@ pub(super) async fn owner(
     if let [only] = &*stack.servers {
         return Some(Arc::clone(only));
     }
-    if let Some(known) = known(stack, uri) {
+    if let Some(known) = find_known(stack, uri) {
         return Some(known);
     }
     // Within a session no two requests may have one id.
     let id = || Id::String(format!("sluicegate-{}", new_id(stack.at)));
-    let resources = Asked::new(&RESOURCES, id(), meta_only(params));
-    let templates = Asked::new(&TEMPLATES, id(), meta_only(params));
+    let resources = ListRequest::new(&RESOURCES, id(), meta_only(params));
+    let templates = ListRequest::new(&TEMPLATES, id(), meta_only(params));
     let (resources, templates) = tokio::join!(gather(stack, &resources), gather(stack, &templates));
-    if let Some(known) = known(stack, uri) {
+    if let Some(known) = find_known(stack, uri) {
         return Some(known);
     }
     let fitting = templates
@@ -44,7 +44,7 @@ pub(super) async fn owner(
         .find(|(_, part)| part.items.iter().any(|(template, _)| fits(template, uri)));
     if let Some((server, _)) = fitting {
         let grant = Arc::clone(&stack.holder.reference.id);
-        stack.gateway.stacks.note_owner(&(grant, Arc::clone(&server.link.name)), uri);
+        stack.gateway.sessions.stacks.note_owner(&(grant, Arc::clone(&server.link.name)), uri);
         return Some(Arc::clone(server));
     }
     let mut having = resources.answered.iter().filter(|(_, part)| part.is_there);
@@ -53,8 +53,8 @@ pub(super) async fn owner(
 }
 
 /// The server that is remembered to have it, if it is still one of the grant's.
-fn known(stack: &Stack, uri: &str) -> Option<Arc<ServerState>> {
-    let name = stack.gateway.stacks.owner(&stack.holder.reference.id, uri)?;
+fn find_known(stack: &Stack, uri: &str) -> Option<Arc<ServerState>> {
+    let name = stack.gateway.sessions.stacks.owner(&stack.holder.reference.id, uri)?;
     stack.server(&name).cloned()
 }
 

@@ -1,5 +1,5 @@
-//! Asking every server of a grant for its part of an answer, all at once. One
-//! that is slow or dead keeps nobody waiting: its part is left out.
+//! Asking all servers of a grant at once for their parts of an answer. The part of a
+//! server that is slow or dead is left out.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,7 +9,7 @@ use super::Stack;
 use crate::snapshot::ServerState;
 
 /// How long a server may take for its part of an answer.
-pub(super) const PATIENCE: Duration = Duration::from_secs(3);
+pub(super) const PART_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// What came of asking.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub(super) struct Parts<T> {
 ///
 /// A server that is late goes on working at its part, and when it is done
 /// clients with a stream are told to look again. Until then it is not asked.
-pub(super) async fn gathered<T, F>(
+pub(super) async fn gather_parts<T, F>(
     stack: &Arc<Stack>,
     ask: impl Fn(Arc<Stack>, Arc<ServerState>) -> F,
 ) -> Parts<T>
@@ -35,20 +35,20 @@ where
     let mut waiting = JoinSet::new();
     for (place, server) in stack.servers.iter().enumerate() {
         let pair = (Arc::clone(&stack.holder.reference.id), Arc::clone(&server.link.name));
-        if stack.gateway.stacks.is_late(&pair) {
+        if stack.gateway.sessions.stacks.is_late(&pair) {
             continue;
         }
         let asked = ask(Arc::clone(stack), Arc::clone(server));
         let gateway = Arc::clone(&stack.gateway);
         waiting.spawn(async move {
             let answer = asked.await;
-            gateway.stacks.note_end(&pair, answer.is_some());
+            gateway.sessions.stacks.note_end(&pair, answer.is_some());
             (place, answer)
         });
     }
     let mut answers: Vec<Option<T>> = stack.servers.iter().map(|_| None).collect();
     let mut is_done = vec![false; answers.len()];
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + PART_TIMEOUT;
     while let Ok(Some(next)) = tokio::time::timeout_at(deadline, waiting.join_next()).await {
         let Ok((place, answer)) = next else { continue };
         if let (Some(slot), Some(done)) = (answers.get_mut(place), is_done.get_mut(place)) {
@@ -59,17 +59,17 @@ where
         note_late(stack, &is_done);
         waiting.detach_all();
     }
-    sorted(stack, answers)
+    sort_parts(stack, answers)
 }
 
 fn note_late(stack: &Stack, is_done: &[bool]) {
     for (server, _) in stack.servers.iter().zip(is_done).filter(|(_, is_done)| !**is_done) {
         let grant = Arc::clone(&stack.holder.reference.id);
-        stack.gateway.stacks.note_late((grant, Arc::clone(&server.link.name)));
+        stack.gateway.sessions.stacks.note_late((grant, Arc::clone(&server.link.name)));
     }
 }
 
-fn sorted<T>(stack: &Stack, answers: Vec<Option<T>>) -> Parts<T> {
+fn sort_parts<T>(stack: &Stack, answers: Vec<Option<T>>) -> Parts<T> {
     let mut parts = Parts { answered: Vec::new(), missing: Vec::new() };
     for (server, answer) in stack.servers.iter().zip(answers) {
         match answer {

@@ -1,6 +1,6 @@
-//! Whom a message is for: one server, all of them, or nobody.
+//! Routing a message of a stack: to one server, to all of them, or to none.
 //!
-//! A server's name cannot contain `_`, so the first `__` of a name is where the
+//! A server's name cannot contain `_`, so the first `__` of a tool's name is where the
 //! server's name ends.
 
 use std::sync::Arc;
@@ -18,9 +18,9 @@ use super::{
     owners,
 };
 use crate::{
-    decide::{self, Unserved},
-    post::{is_notification, needs_id},
+    judge::{is_notification, needs_id},
     refusal::Refusal,
+    reserve::{Unserved, refuse_unknown_tool, refuse_unserved, shorten_method},
     seal::Purpose,
     snapshot::ServerState,
 };
@@ -80,41 +80,41 @@ async fn request<'d>(
         return Err(Refusal::Request(format!("`{method}` is a notification and has no id")));
     }
     let Some(known) = Method::find(method, stack.revision) else {
-        return Err(unknown_method(stack, method).await);
+        return Err(refuse_unknown_method(stack, method).await);
     };
     let target =
-        Target::read(known.door, params).map_err(|error| Refusal::Params(error.to_string()))?;
+        Target::read(known.class, params).map_err(|error| Refusal::Params(error.to_string()))?;
     match target {
         Target::Tool { name, .. } => match split(stack, name) {
-            Some((server, own)) => spliced(document, server, own, &["name"]),
-            None => Ok(Route::Result(decide::unknown_tool(stack, name, params).await?)),
+            Some((server, own)) => splice(document, server, own, &["name"]),
+            None => Err(refuse_unknown_tool(stack, name, params).await),
         },
         Target::Prompt(name) => {
             let Some((server, own)) = split(stack, name) else {
-                return Err(unknown(stack, known.name, name, "(unknown prompt)").await);
+                return Err(refuse_unknown(stack, known.name, name, "(unknown prompt)").await);
             };
             let place: &[&str] =
                 if known.name == "prompts/get" { &["name"] } else { &["ref", "name"] };
-            spliced(document, server, own, place)
+            splice(document, server, own, place)
         }
-        Target::Resource(uri) => match owners::owner(stack, params, uri).await {
+        Target::Resource(uri) => match owners::find_owner(stack, params, uri).await {
             Some(server) => Ok(Route::Here { server, spliced: None, own: Some(uri.to_owned()) }),
-            None => Err(unknown(stack, known.name, uri, "(unknown resource)").await),
+            None => Err(refuse_unknown(stack, known.name, uri, "(unknown resource)").await),
         },
         Target::Task(task) => {
-            let opened = stack.gateway.seal.open::<3>(Purpose::Task, task);
+            let opened = stack.gateway.keys.seal.open::<3>(Purpose::Task, task);
             let own = opened.filter(|[grant, _, _]| grant == stack.holder.id());
             match own.and_then(|[_, server, _]| stack.server(&server).cloned()) {
                 Some(server) => Ok(Route::Here { server, spliced: None, own: None }),
-                None => Err(unknown(stack, known.name, task, "(unknown task)").await),
+                None => Err(refuse_unknown(stack, known.name, task, "(unknown task)").await),
             }
         }
-        Target::Nothing => of_all(known.name),
+        Target::Nothing => route_to_all(known.name),
     }
 }
 
 /// What is asked of all servers.
-fn of_all(method: &str) -> Result<Route, Refusal> {
+fn route_to_all(method: &str) -> Result<Route, Refusal> {
     Ok(match method {
         "initialize" => Route::Hello,
         "server/discover" => Route::Discover,
@@ -140,7 +140,7 @@ fn split<'n>(stack: &Stack, name: &'n str) -> Option<(Arc<ServerState>, &'n str)
 }
 
 /// The message with the server's own name at a place of its parameters.
-fn spliced(
+fn splice(
     document: &Document,
     server: Arc<ServerState>,
     own: &str,
@@ -157,7 +157,7 @@ fn spliced(
 
 async fn notification(stack: &Stack, method: &str) -> Result<Route, Refusal> {
     let Some(known) = Method::find(method, stack.revision) else {
-        return match unknown_method(stack, method).await {
+        return match refuse_unknown_method(stack, method).await {
             Refusal::UnknownMethod { .. } if is_notification(method) => Ok(Route::Nobody),
             Refusal::UnknownMethod { method, is_modern: false } => Err(needs_id(&method)),
             other => Err(other),
@@ -182,7 +182,7 @@ async fn notification(stack: &Stack, method: &str) -> Result<Route, Refusal> {
 fn reply(stack: &Stack, id: &Id) -> Route {
     // Whether it was handed out in this session is seen where it is used.
     let opened = match id {
-        Id::String(sealed) => stack.gateway.seal.open::<4>(Purpose::ServerRequest, sealed),
+        Id::String(sealed) => stack.gateway.keys.seal.open::<4>(Purpose::ServerRequest, sealed),
         Id::Integer(_) => None,
     };
     let own = opened.filter(|[grant, ..]| grant == stack.holder.id() && !stack.is_modern());
@@ -193,23 +193,28 @@ fn reply(stack: &Stack, id: &Id) -> Route {
 }
 
 /// Denies what no server of the grant is there for.
-async fn unknown(stack: &Stack, method: &'static str, target: &str, rule: &'static str) -> Refusal {
+async fn refuse_unknown(
+    stack: &Stack,
+    method: &'static str,
+    target: &str,
+    rule: &'static str,
+) -> Refusal {
     let shown: String = target.chars().take(256).collect();
     let message = format!("`{shown}` is not available to this grant");
     let denied = Unserved { method: method.into(), tool: None, rule, message: &message };
-    match decide::unserved(stack, denied).await {
+    match refuse_unserved(stack, denied).await {
         Ok(decision) => Refusal::Denied { message, decision },
         Err(refusal) => refusal,
     }
 }
 
 /// Denies a method that no server can be found for.
-async fn unknown_method(stack: &Stack, method: &str) -> Refusal {
-    let kept = decide::kept_method(method);
+async fn refuse_unknown_method(stack: &Stack, method: &str) -> Refusal {
+    let kept = shorten_method(method);
     let message = format!("method `{kept}` is not available");
     let refusal = Refusal::UnknownMethod { method: kept.to_string(), is_modern: stack.is_modern() };
     let denied = Unserved { method: kept, tool: None, rule: "/methods", message: &message };
-    match decide::unserved(stack, denied).await {
+    match refuse_unserved(stack, denied).await {
         Ok(_) => refusal,
         Err(other) => other,
     }

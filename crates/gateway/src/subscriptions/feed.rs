@@ -1,35 +1,34 @@
-//! One subscription at a server, which many clients share.
+//! One subscription at a server, shared by its clients.
 
 use std::sync::{
     Arc, OnceLock,
     atomic::{AtomicBool, Ordering},
 };
 
-use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Request, StatusCode, header};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
 use http_body_util::BodyExt as _;
 use sluice_bridge::Caller;
 use sluice_http::{
     AnswerBody,
-    headers::{METHOD, REVISION},
+    headers::REVISION,
     sse::{Decoder, Event},
 };
 use sluice_wire::{
     json::{Bounds, Document},
-    mcp::{Era, Revision, client_meta},
+    mcp::{Era, Revision},
     rpc::{Message, resembles_message},
 };
 use tokio::sync::{broadcast, watch};
 
-use crate::{link::Link, refusal::Refusal};
+use crate::{judge::Outgoing, link::Link, refusal::Refusal, reserve::Permitted, send::mirror};
 
 /// News that a slow client may be behind before it is sent away.
 const BEHIND: usize = 64;
 
 /// What the server said.
 #[derive(Debug, Clone)]
-pub(super) enum Heard {
-    News {
+pub(super) enum FeedEvent {
+    Notification {
         method: Arc<str>,
         params: Arc<str>,
     },
@@ -40,7 +39,7 @@ pub(super) enum Heard {
 /// A subscription that lives as long as somebody holds it.
 #[derive(Debug)]
 pub(super) struct Feed {
-    sender: broadcast::Sender<Heard>,
+    sender: broadcast::Sender<FeedEvent>,
     /// What the server agreed to, or why not, once it has said.
     begun: watch::Receiver<Option<Result<Arc<str>, Refusal>>>,
     is_over: Arc<AtomicBool>,
@@ -71,18 +70,18 @@ impl Feed {
         self.is_over.load(Ordering::Relaxed)
     }
 
-    pub(super) fn listen(&self) -> broadcast::Receiver<Heard> {
+    pub(super) fn listen(&self) -> broadcast::Receiver<FeedEvent> {
         self.sender.subscribe()
     }
 
     /// What the server agreed to tell.
     pub(super) async fn acknowledged(&self) -> Result<String, Refusal> {
         let mut begun = self.begun.clone();
-        let said = begun.wait_for(Option::is_some).await.map_err(|_| super::bad())?;
+        let said = begun.wait_for(Option::is_some).await.map_err(|_| super::bad_subscription())?;
         match &*said {
             Some(Ok(params)) => Ok(params.to_string()),
             Some(Err(refusal)) => Err(refusal.clone()),
-            None => Err(super::bad()),
+            None => Err(super::bad_subscription()),
         }
     }
 }
@@ -90,7 +89,7 @@ impl Feed {
 struct Task {
     link: Arc<Link>,
     bounds: Bounds,
-    sender: broadcast::Sender<Heard>,
+    sender: broadcast::Sender<FeedEvent>,
     begins: watch::Sender<Option<Result<Arc<str>, Refusal>>>,
     acknowledged: OnceLock<()>,
 }
@@ -117,7 +116,8 @@ impl Task {
     async fn follow(&self, wish: &str) -> Result<(), Refusal> {
         // What is heard here is nobody's own.
         let caller = || Caller { key: "listeners".into(), bounds: self.bounds };
-        let sending = self.link.send(Era::Modern, Box::new(self.request(wish)), caller);
+        let permitted = Permitted::subscribe(wish);
+        let sending = self.link.send(Era::Modern, headers(permitted.request()), &permitted, caller);
         let sent = tokio::time::timeout(self.link.timeout, sending).await;
         let answer = sent
             .map_err(|_| Refusal::timeout())?
@@ -142,21 +142,26 @@ impl Task {
     async fn read(&self, mut body: AnswerBody) -> Result<(), Refusal> {
         let mut decoder = Decoder::new(self.bounds.bytes);
         while let Some(frame) = body.frame().await {
-            let Ok(data) = frame.map_err(|_| super::bad())?.into_data() else { continue };
+            let Ok(data) = frame.map_err(|_| super::bad_subscription())?.into_data() else {
+                continue;
+            };
             let mut events = Vec::new();
-            decoder.push(&data, |event| events.push(event)).map_err(|_| super::bad())?;
+            decoder
+                .push(&data, |event| events.push(event))
+                .map_err(|_| super::bad_subscription())?;
             for message in events.into_iter().filter_map(Event::into_message) {
                 if self.take(&message)? {
                     return Ok(());
                 }
             }
         }
-        Err(super::bad())
+        Err(super::bad_subscription())
     }
 
     /// Takes in the text of one event; whether it was the last.
     fn take(&self, text: &str) -> Result<bool, Refusal> {
-        let unreadable = || if resembles_message(text) { Err(super::bad()) } else { Ok(false) };
+        let unreadable =
+            || if resembles_message(text) { Err(super::bad_subscription()) } else { Ok(false) };
         let Ok(document) = Document::parse(text, &self.bounds) else { return unreadable() };
         let Ok(message) = Message::read(&document) else { return unreadable() };
         match message {
@@ -166,10 +171,10 @@ impl Task {
                 Ok(false)
             }
             Message::Response { .. } => {
-                let _ = self.sender.send(Heard::End);
+                let _ = self.sender.send(FeedEvent::End);
                 Ok(true)
             }
-            Message::Request { .. } | Message::Failure { .. } => Err(super::bad()),
+            Message::Request { .. } | Message::Failure { .. } => Err(super::bad_subscription()),
         }
     }
 
@@ -181,30 +186,25 @@ impl Task {
             return;
         }
         if method == "notifications/tools/list_changed" {
-            self.link.state.tools.suspect();
+            self.link.state.tools.mark_stale();
         }
         // Nobody may be listening just now.
-        let _ = self.sender.send(Heard::News { method: method.into(), params });
+        let _ = self.sender.send(FeedEvent::Notification { method: method.into(), params });
     }
+}
 
-    fn request(&self, wish: &str) -> Request<Bytes> {
-        let revision = Revision::V2026_07_28;
-        let meta = client_meta(revision, "{}", ("sluicegate", env!("CARGO_PKG_VERSION")));
-        let body = format!(
-            r#"{{"jsonrpc":"2.0","id":"sluicegate","method":"subscriptions/listen","params":{{"notifications":{wish},{meta}}}}}"#
-        );
-        let mut request = Request::new(Bytes::from(body));
-        *request.method_mut() = http::Method::POST;
-        let headers: &mut HeaderMap = request.headers_mut();
-        for (name, value) in [
-            (header::CONTENT_TYPE, "application/json"),
-            (header::ACCEPT, "application/json, text/event-stream"),
-            (REVISION, revision.name()),
-            (METHOD, "subscriptions/listen"),
-        ] {
-            headers.insert(name, HeaderValue::from_static(value));
-        }
-        self.link.credential.add_to(headers);
-        request
+/// The headers of the request, without the server's credential, which its link adds.
+fn headers(request: &Outgoing) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    for (name, value) in [
+        (header::CONTENT_TYPE, "application/json"),
+        (header::ACCEPT, "application/json, text/event-stream"),
+        (REVISION, Revision::V2026_07_28.name()),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
     }
+    if let Some((method, target)) = &request.mirrors {
+        mirror(&mut headers, method, target.as_deref());
+    }
+    headers
 }

@@ -1,4 +1,4 @@
-//! Writing what a client is told: one message, one line.
+//! Writing messages to the client, one per line.
 
 use bytes::Bytes;
 use sluice_http::sse::Decoder;

@@ -71,7 +71,7 @@ async fn methods_of_the_other_era_are_unknown() {
     assert!(harness.upstream.recorded().is_empty());
 }
 
-/// `methods` opens the door to what nobody here knows, and not past the doors
+/// `methods` permits what nobody here knows, and nothing that belongs to the classes
 /// that are watched.
 #[tokio::test]
 async fn methods_that_are_known_otherwise_do_not_pass_as_unknown_ones() {
@@ -220,4 +220,20 @@ async fn a_modern_header_without_what_each_modern_request_says_is_a_bad_request(
     let answer = harness.post_with(&headers, body.as_bytes()).await;
     assert_eq!((answer.status, at(&json(&answer), "error/code").as_str()), (400, "-32602"));
     assert!(harness.upstream.recorded().is_empty());
+}
+
+#[tokio::test]
+async fn an_unknown_notification_that_a_policy_permits_is_sent_and_recorded_as_answered() {
+    let policy = r#"{"version":"1","default":"deny","methods":["*"]}"#;
+    let harness = Harness::start(policy, mcp_server("[]")).await;
+    let body = r#"{"jsonrpc":"2.0","method":"notifications/vendor"}"#;
+    let answer = harness.post(body).await;
+    assert_eq!((answer.status, answer.text().as_str()), (202, ""));
+    assert_eq!(harness.upstream.bodies_of("notifications/vendor"), [body]);
+    let records = harness.records().await;
+    let summary: Vec<_> = records
+        .iter()
+        .map(|record| [at(record, "kind"), at(record, "outcome"), at(record, "message")].join(" "))
+        .collect();
+    assert_eq!(summary, [r#""decision" "allow" "#, r#""outcome" "allow" "#]);
 }

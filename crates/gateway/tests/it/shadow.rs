@@ -77,7 +77,7 @@ async fn lists_leave_out_only_what_is_hidden() {
 }
 
 #[tokio::test]
-async fn other_doors_stay_open_and_say_so_in_the_record() {
+async fn other_method_classes_stay_open_and_say_so_in_the_record() {
     let harness = Harness::start(POLICY, server).await;
     for (method, rule) in [("resources/read", "\"/resources\""), ("vendor/eval", "\"/methods\"")] {
         let body =
@@ -125,4 +125,20 @@ async fn malformed_messages_are_refused_all_the_same() {
         assert!(!at(&json(&answer), "error/code").is_empty());
     }
     assert!(harness.upstream.recorded().is_empty());
+}
+
+/// The record says that it would be denied, and there is no outcome of what was not sent.
+#[tokio::test]
+async fn a_task_of_nobody_is_refused_also_in_shadow_mode_and_has_no_outcome() {
+    let harness = Harness::start(POLICY, server).await;
+    // Of this revision, because older ones have no tasks.
+    let revision = [("mcp-protocol-version", "2025-11-25")];
+    let body = r#"{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"taskId":"made up"}}"#;
+    let answer = json(&harness.post_with(&revision, body.as_bytes()).await);
+    assert_eq!(at(&answer, "error/code"), "-32602");
+    assert!(harness.upstream.bodies_of("tasks/get").is_empty());
+    let records = harness.records().await;
+    let summary: Vec<_> =
+        records.iter().map(|record| (at(record, "kind"), at(record, "outcome"))).collect();
+    assert_eq!(summary, [("\"decision\"".to_owned(), "\"shadow_deny\"".to_owned())]);
 }

@@ -6,9 +6,9 @@ use std::sync::LazyLock;
 use super::revision::Revision::{self, V2024_11_05, V2025_11_25, V2026_07_28};
 use crate::look_alike::Governed;
 
-/// Through which door of a server a method goes, so that a policy can stand in it.
+/// Which part of a policy a method is judged by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Door {
+pub enum MethodClass {
     /// Getting to know each other, liveness, cancellation, progress, logging:
     /// always open.
     Always,
@@ -38,41 +38,46 @@ pub enum Door {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Method {
     pub name: &'static str,
-    pub door: Door,
+    pub class: MethodClass,
     /// The first and the last revision that have it.
     since: Revision,
     until: Revision,
 }
 
-const fn method(name: &'static str, door: Door, since: Revision, until: Revision) -> Method {
-    Method { name, door, since, until }
+const fn method(
+    name: &'static str,
+    class: MethodClass,
+    since: Revision,
+    until: Revision,
+) -> Method {
+    Method { name, class, since, until }
 }
 
 static METHODS: [Method; 24] = [
-    method("initialize", Door::Always, V2024_11_05, V2025_11_25),
-    method("notifications/initialized", Door::Always, V2024_11_05, V2025_11_25),
-    method("server/discover", Door::Always, V2026_07_28, V2026_07_28),
-    method("ping", Door::Always, V2024_11_05, V2025_11_25),
-    method("notifications/cancelled", Door::Always, V2024_11_05, V2026_07_28),
-    method("notifications/progress", Door::Always, V2024_11_05, V2026_07_28),
-    method("notifications/roots/list_changed", Door::Always, V2024_11_05, V2025_11_25),
-    method("logging/setLevel", Door::Always, V2024_11_05, V2025_11_25),
-    method("tools/list", Door::ToolList, V2024_11_05, V2026_07_28),
-    method("tools/call", Door::ToolCall, V2024_11_05, V2026_07_28),
-    method("resources/list", Door::ResourceList, V2024_11_05, V2026_07_28),
-    method("resources/templates/list", Door::ResourceList, V2024_11_05, V2026_07_28),
-    method("resources/read", Door::Resource, V2024_11_05, V2026_07_28),
-    method("resources/subscribe", Door::Resource, V2024_11_05, V2025_11_25),
-    method("resources/unsubscribe", Door::Resource, V2024_11_05, V2025_11_25),
-    method("prompts/list", Door::PromptList, V2024_11_05, V2026_07_28),
-    method("prompts/get", Door::Prompt, V2024_11_05, V2026_07_28),
-    method("completion/complete", Door::Completion, V2024_11_05, V2026_07_28),
-    method("subscriptions/listen", Door::Listen, V2026_07_28, V2026_07_28),
-    method("tasks/get", Door::Task, V2025_11_25, V2026_07_28),
-    method("tasks/result", Door::Task, V2025_11_25, V2025_11_25),
-    method("tasks/cancel", Door::Task, V2025_11_25, V2026_07_28),
-    method("tasks/update", Door::Task, V2026_07_28, V2026_07_28),
-    method("tasks/list", Door::TaskList, V2025_11_25, V2025_11_25),
+    method("initialize", MethodClass::Always, V2024_11_05, V2025_11_25),
+    method("notifications/initialized", MethodClass::Always, V2024_11_05, V2025_11_25),
+    method("server/discover", MethodClass::Always, V2026_07_28, V2026_07_28),
+    method("ping", MethodClass::Always, V2024_11_05, V2025_11_25),
+    method("notifications/cancelled", MethodClass::Always, V2024_11_05, V2026_07_28),
+    method("notifications/progress", MethodClass::Always, V2024_11_05, V2026_07_28),
+    method("notifications/roots/list_changed", MethodClass::Always, V2024_11_05, V2025_11_25),
+    method("logging/setLevel", MethodClass::Always, V2024_11_05, V2025_11_25),
+    method("tools/list", MethodClass::ToolList, V2024_11_05, V2026_07_28),
+    method("tools/call", MethodClass::ToolCall, V2024_11_05, V2026_07_28),
+    method("resources/list", MethodClass::ResourceList, V2024_11_05, V2026_07_28),
+    method("resources/templates/list", MethodClass::ResourceList, V2024_11_05, V2026_07_28),
+    method("resources/read", MethodClass::Resource, V2024_11_05, V2026_07_28),
+    method("resources/subscribe", MethodClass::Resource, V2024_11_05, V2025_11_25),
+    method("resources/unsubscribe", MethodClass::Resource, V2024_11_05, V2025_11_25),
+    method("prompts/list", MethodClass::PromptList, V2024_11_05, V2026_07_28),
+    method("prompts/get", MethodClass::Prompt, V2024_11_05, V2026_07_28),
+    method("completion/complete", MethodClass::Completion, V2024_11_05, V2026_07_28),
+    method("subscriptions/listen", MethodClass::Listen, V2026_07_28, V2026_07_28),
+    method("tasks/get", MethodClass::Task, V2025_11_25, V2026_07_28),
+    method("tasks/result", MethodClass::Task, V2025_11_25, V2025_11_25),
+    method("tasks/cancel", MethodClass::Task, V2025_11_25, V2026_07_28),
+    method("tasks/update", MethodClass::Task, V2026_07_28, V2026_07_28),
+    method("tasks/list", MethodClass::TaskList, V2025_11_25, V2025_11_25),
 ];
 
 /// The names, for finding what resembles one.
@@ -96,22 +101,22 @@ impl Method {
 
 #[cfg(test)]
 mod tests {
-    use super::{Door, METHODS, Method, Revision};
+    use super::{METHODS, Method, MethodClass, Revision};
 
-    fn check(name: &str, revision: Revision, expected: Option<Door>) {
-        let found = Method::find(name, revision).map(|method| method.door);
+    fn check(name: &str, revision: Revision, expected: Option<MethodClass>) {
+        let found = Method::find(name, revision).map(|method| method.class);
         assert_eq!(found, expected, "{name} in {revision:?}");
     }
 
     #[test]
     fn methods_belong_to_revisions() {
-        check("tools/call", Revision::V2024_11_05, Some(Door::ToolCall));
-        check("tools/call", Revision::V2026_07_28, Some(Door::ToolCall));
-        check("initialize", Revision::V2025_11_25, Some(Door::Always));
+        check("tools/call", Revision::V2024_11_05, Some(MethodClass::ToolCall));
+        check("tools/call", Revision::V2026_07_28, Some(MethodClass::ToolCall));
+        check("initialize", Revision::V2025_11_25, Some(MethodClass::Always));
         check("initialize", Revision::V2026_07_28, None);
         check("server/discover", Revision::V2025_11_25, None);
         check("tasks/list", Revision::V2025_06_18, None);
-        check("tasks/list", Revision::V2025_11_25, Some(Door::TaskList));
+        check("tasks/list", Revision::V2025_11_25, Some(MethodClass::TaskList));
         check("tasks/list", Revision::V2026_07_28, None);
     }
 

@@ -5,7 +5,7 @@
 
 use std::sync::LazyLock;
 
-use super::method::Door;
+use super::method::MethodClass;
 use crate::{
     json::{Kind, Value},
     look_alike::Governed,
@@ -47,20 +47,20 @@ static GOVERNED: LazyLock<[(&'static str, Governed); 6]> = LazyLock::new(|| {
 });
 
 impl<'d> Target<'d> {
-    /// The target of a request through this door.
-    pub fn read(door: Door, params: Option<Value<'d>>) -> Result<Target<'d>, ParamsError> {
-        Ok(match door {
-            Door::ToolCall => tool(params)?,
-            Door::Resource => Target::Resource(text(object(params, &["uri"])?, "uri")?),
-            Door::Prompt => Target::Prompt(text(object(params, &["name"])?, "name")?),
-            Door::Task => Target::Task(text(object(params, &["taskId"])?, "taskId")?),
-            Door::Completion => reference(params)?,
-            Door::Always
-            | Door::ToolList
-            | Door::ResourceList
-            | Door::PromptList
-            | Door::TaskList
-            | Door::Listen => Target::Nothing,
+    /// The target of a request of this class.
+    pub fn read(class: MethodClass, params: Option<Value<'d>>) -> Result<Target<'d>, ParamsError> {
+        Ok(match class {
+            MethodClass::ToolCall => tool(params)?,
+            MethodClass::Resource => Target::Resource(text(object(params, &["uri"])?, "uri")?),
+            MethodClass::Prompt => Target::Prompt(text(object(params, &["name"])?, "name")?),
+            MethodClass::Task => Target::Task(text(object(params, &["taskId"])?, "taskId")?),
+            MethodClass::Completion => reference(params)?,
+            MethodClass::Always
+            | MethodClass::ToolList
+            | MethodClass::ResourceList
+            | MethodClass::PromptList
+            | MethodClass::TaskList
+            | MethodClass::Listen => Target::Nothing,
         })
     }
 }
@@ -108,12 +108,12 @@ fn text<'d>(object: Value<'d>, key: &'static str) -> Result<&'d str, ParamsError
 
 #[cfg(test)]
 mod tests {
-    use super::{Door, ParamsError, Target};
+    use super::{MethodClass, ParamsError, Target};
     use crate::json::{Bounds, Document};
 
-    fn check(door: Door, params: &str, expected: Result<&str, &ParamsError>) {
+    fn check(class: MethodClass, params: &str, expected: Result<&str, &ParamsError>) {
         let document = Document::parse(params, &Bounds::default()).unwrap();
-        let found = Target::read(door, Some(document.root()));
+        let found = Target::read(class, Some(document.root()));
         let shown = found.as_ref().map(|target| match target {
             Target::Tool { name, arguments } => match arguments {
                 Some(arguments) => format!("{name}{arguments}"),
@@ -129,40 +129,48 @@ mod tests {
 
     #[test]
     fn targets_are_found() {
-        check(Door::ToolCall, r#"{"name": "eval", "_meta": {}}"#, Ok("eval"));
-        check(Door::ToolCall, r#"{"arguments": {"a": 1}, "name": "eval"}"#, Ok(r#"eval{"a":1}"#));
-        check(Door::Resource, r#"{"uri": "file:///x"}"#, Ok("file:///x"));
-        check(Door::Prompt, r#"{"name": "p", "arguments": {}}"#, Ok("p"));
-        check(Door::Task, r#"{"taskId": "t"}"#, Ok("t"));
-        check(Door::Completion, r#"{"ref": {"type": "ref/prompt", "name": "p"}}"#, Ok("p"));
-        check(Door::Completion, r#"{"ref": {"type": "ref/resource", "uri": "u"}}"#, Ok("u"));
-        check(Door::ToolList, r#"{"cursor": "c"}"#, Ok(""));
-        assert_eq!(Target::read(Door::ToolList, None), Ok(Target::Nothing));
+        check(MethodClass::ToolCall, r#"{"name": "eval", "_meta": {}}"#, Ok("eval"));
+        check(
+            MethodClass::ToolCall,
+            r#"{"arguments": {"a": 1}, "name": "eval"}"#,
+            Ok(r#"eval{"a":1}"#),
+        );
+        check(MethodClass::Resource, r#"{"uri": "file:///x"}"#, Ok("file:///x"));
+        check(MethodClass::Prompt, r#"{"name": "p", "arguments": {}}"#, Ok("p"));
+        check(MethodClass::Task, r#"{"taskId": "t"}"#, Ok("t"));
+        check(MethodClass::Completion, r#"{"ref": {"type": "ref/prompt", "name": "p"}}"#, Ok("p"));
+        check(MethodClass::Completion, r#"{"ref": {"type": "ref/resource", "uri": "u"}}"#, Ok("u"));
+        check(MethodClass::ToolList, r#"{"cursor": "c"}"#, Ok(""));
+        assert_eq!(Target::read(MethodClass::ToolList, None), Ok(Target::Nothing));
     }
 
     #[test]
     fn look_alike_parameters_are_refused() {
         for key in ["Name", "name ", "NAME", "name\\u0000", "\\u0000name", "n\\u0061me\\t"] {
             let params = format!(r#"{{"name": "safe", "{key}": "eval"}}"#);
-            check(Door::ToolCall, &params, Err(&ParamsError::LookAlike("name")));
+            check(MethodClass::ToolCall, &params, Err(&ParamsError::LookAlike("name")));
         }
         let params = r#"{"name": "x", "Arguments": {"a": 1}}"#;
-        check(Door::ToolCall, params, Err(&ParamsError::LookAlike("arguments")));
+        check(MethodClass::ToolCall, params, Err(&ParamsError::LookAlike("arguments")));
         let params = r#"{"ref": {"type": "ref/prompt", "Type": "ref/resource", "name": "p"}}"#;
-        check(Door::Completion, params, Err(&ParamsError::LookAlike("type")));
+        check(MethodClass::Completion, params, Err(&ParamsError::LookAlike("type")));
     }
 
     #[test]
     fn missing_and_mistyped_parameters_are_refused() {
-        assert_eq!(Target::read(Door::ToolCall, None), Err(ParamsError::NotAnObject));
-        check(Door::ToolCall, "[1]", Err(&ParamsError::NotAnObject));
-        check(Door::ToolCall, "{}", Err(&ParamsError::NoText("name")));
-        check(Door::ToolCall, r#"{"name": 1}"#, Err(&ParamsError::NoText("name")));
+        assert_eq!(Target::read(MethodClass::ToolCall, None), Err(ParamsError::NotAnObject));
+        check(MethodClass::ToolCall, "[1]", Err(&ParamsError::NotAnObject));
+        check(MethodClass::ToolCall, "{}", Err(&ParamsError::NoText("name")));
+        check(MethodClass::ToolCall, r#"{"name": 1}"#, Err(&ParamsError::NoText("name")));
         let params = r#"{"name": "x", "arguments": [1]}"#;
-        check(Door::ToolCall, params, Err(&ParamsError::Arguments("list")));
+        check(MethodClass::ToolCall, params, Err(&ParamsError::Arguments("list")));
         let params = r#"{"name": "x", "arguments": null}"#;
-        check(Door::ToolCall, params, Err(&ParamsError::Arguments("null")));
-        check(Door::Completion, r#"{"ref": "p"}"#, Err(&ParamsError::Reference));
-        check(Door::Completion, r#"{"ref": {"type": "ref/x"}}"#, Err(&ParamsError::Reference));
+        check(MethodClass::ToolCall, params, Err(&ParamsError::Arguments("null")));
+        check(MethodClass::Completion, r#"{"ref": "p"}"#, Err(&ParamsError::Reference));
+        check(
+            MethodClass::Completion,
+            r#"{"ref": {"type": "ref/x"}}"#,
+            Err(&ParamsError::Reference),
+        );
     }
 }

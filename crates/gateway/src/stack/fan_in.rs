@@ -1,5 +1,5 @@
-//! A stream on which all servers are heard: what each one's follower says is
-//! passed on, and the client is told when what it may see changes.
+//! One event stream fed by all servers: events of each are passed on, and the client is
+//! notified when its lists change.
 
 use std::sync::Arc;
 
@@ -14,15 +14,14 @@ use tokio::{
 use super::{Stack, event_ids::Seen};
 use crate::{
     body::{ClientBody, Cut},
-    gateway::CLOSING,
     response,
-    stream::{KEEP_ALIVE, WAITING, expired, handed_over},
-    subscriptions::tagged,
+    stream::{KEEP_ALIVE, WAITING, hand_over, wait_for_expiry},
+    subscriptions::tag,
 };
 
 /// What a follower has to say of its server.
 #[derive(Debug)]
-pub(super) enum Said {
+pub(super) enum FollowerEvent {
     /// What the server agrees to tell, as JSON; nothing if it tells nothing.
     Agreed(Option<String>),
     /// One event for the client.
@@ -35,21 +34,21 @@ pub(super) enum Said {
 
 /// A follower's way to the client.
 #[derive(Debug, Clone)]
-pub(super) struct Voice {
+pub(super) struct FollowerSender {
     server: Arc<str>,
-    sender: mpsc::Sender<(Arc<str>, Said)>,
+    sender: mpsc::Sender<(Arc<str>, FollowerEvent)>,
 }
 
-impl Voice {
+impl FollowerSender {
     /// Says something; `None` if nobody listens any more.
-    pub(super) async fn say(&self, said: Said) -> Option<()> {
-        self.sender.send((Arc::clone(&self.server), said)).await.ok()
+    pub(super) async fn send(&self, event: FollowerEvent) -> Option<()> {
+        self.sender.send((Arc::clone(&self.server), event)).await.ok()
     }
 }
 
 /// How a client is spoken to.
 #[derive(Debug)]
-pub(super) enum Form {
+pub(super) enum StreamFormat {
     Legacy(Seen),
     Modern {
         /// The id of its request, as JSON.
@@ -66,25 +65,25 @@ pub(super) const LISTS: [(&str, &str); 3] = [
     ("notifications/prompts/list_changed", "promptsListChanged"),
 ];
 
-impl Form {
+impl StreamFormat {
     fn event(&mut self, server: &Arc<str>, bytes: Bytes) -> Bytes {
         match self {
-            Form::Legacy(seen) => seen.labelled(server, bytes),
-            Form::Modern { .. } => bytes,
+            StreamFormat::Legacy(seen) => seen.label(server, bytes),
+            StreamFormat::Modern { .. } => bytes,
         }
     }
 
     /// Says that lists have changed.
     fn changed(&self) -> Bytes {
         let blocks: Vec<Bytes> = match self {
-            Form::Legacy(_) => LISTS
+            StreamFormat::Legacy(_) => LISTS
                 .iter()
                 .map(|(method, _)| format!(r#"{{"jsonrpc":"2.0","method":"{method}"}}"#))
                 .map(|message| encode_message(&message))
                 .collect(),
-            Form::Modern { id, methods } => methods
+            StreamFormat::Modern { id, methods } => methods
                 .iter()
-                .filter_map(|method| tagged(method, "{}", id))
+                .filter_map(|method| tag(method, "{}", id))
                 .map(|message| encode_message(&message))
                 .collect(),
         };
@@ -93,7 +92,7 @@ impl Form {
 
     /// The end of a stream in good order.
     fn end(&self) -> Option<Bytes> {
-        let Form::Modern { id, .. } = self else { return None };
+        let StreamFormat::Modern { id, .. } = self else { return None };
         let end = format!(
             r#"{{"jsonrpc":"2.0","id":{id},"result":{{"resultType":"complete","_meta":{{"{META_SUBSCRIPTION}":{id}}}}}}}"#
         );
@@ -103,7 +102,7 @@ impl Form {
 
 /// What has become of a stack since its stream was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Now {
+enum StackStatus {
     Same,
     /// The grant has other servers.
     Other,
@@ -112,58 +111,61 @@ enum Now {
 }
 
 /// A stream to one client.
-pub(super) struct Pump {
+pub(super) struct FanIn {
     stack: Arc<Stack>,
-    form: Form,
-    pub(super) said: mpsc::Receiver<(Arc<str>, Said)>,
+    format: StreamFormat,
+    pub(super) events: mpsc::Receiver<(Arc<str>, FollowerEvent)>,
     /// Kept, so that a stack without servers is merely silent.
-    sender: mpsc::Sender<(Arc<str>, Said)>,
+    sender: mpsc::Sender<(Arc<str>, FollowerEvent)>,
     followers: JoinSet<()>,
 }
 
-impl Pump {
-    pub(super) fn new(stack: &Arc<Stack>, form: Form) -> Pump {
-        let (sender, said) = mpsc::channel(WAITING);
-        Pump { stack: Arc::clone(stack), form, said, sender, followers: JoinSet::new() }
+impl FanIn {
+    pub(super) fn new(stack: &Arc<Stack>, format: StreamFormat) -> FanIn {
+        let (sender, events) = mpsc::channel(WAITING);
+        FanIn { stack: Arc::clone(stack), format, events, sender, followers: JoinSet::new() }
     }
 
     /// Has a server followed.
-    pub(super) fn follow<F>(&mut self, server: &Arc<str>, follower: impl FnOnce(Voice) -> F)
-    where
+    pub(super) fn follow<F>(
+        &mut self,
+        server: &Arc<str>,
+        follower: impl FnOnce(FollowerSender) -> F,
+    ) where
         F: Future<Output = Option<()>> + Send + 'static,
     {
-        let voice = Voice { server: Arc::clone(server), sender: self.sender.clone() };
-        let following = follower(voice.clone());
+        let sender = FollowerSender { server: Arc::clone(server), sender: self.sender.clone() };
+        let following = follower(sender.clone());
         self.followers.spawn(async move {
             following.await;
-            voice.say(Said::Over).await;
+            sender.send(FollowerEvent::Over).await;
         });
     }
 
     /// The stream to the client, which begins with these bytes.
     pub(super) async fn run(mut self, first: Bytes, body: &mpsc::Sender<Result<Bytes, Cut>>) {
-        let mut changes = self.stack.gateway.changes.subscribe();
-        let mut arrivals = self.stack.gateway.stacks.arrivals.subscribe();
+        let mut changes = self.stack.gateway.config.changes();
+        let mut arrivals = self.stack.gateway.sessions.stacks.arrivals.subscribe();
         let (gateway, holder) = (Arc::clone(&self.stack.gateway), Arc::clone(&self.stack.holder));
         let mut send = Some(Ok(first));
         loop {
-            if !handed_over(body, send).await {
+            if !hand_over(body, send).await {
                 return;
             }
-            if self.now() != Now::Same {
+            if self.status() != StackStatus::Same {
                 break;
             }
             send = tokio::select! {
-                said = self.said.recv() => match said {
-                    Some((server, Said::Event(bytes))) => Some(Ok(self.form.event(&server, bytes))),
-                    Some((_, Said::Changed)) => Some(Ok(self.form.changed())),
-                    Some((_, Said::Agreed(_))) => None,
-                    Some((_, Said::Over)) | None => break,
+                said = self.events.recv() => match said {
+                    Some((server, FollowerEvent::Event(bytes))) => Some(Ok(self.format.event(&server, bytes))),
+                    Some((_, FollowerEvent::Changed)) => Some(Ok(self.format.changed())),
+                    Some((_, FollowerEvent::Agreed(_))) => None,
+                    Some((_, FollowerEvent::Over)) | None => break,
                 },
                 // What has become of it is looked at above.
-                _ = changes.changed() => None,
+                _ = changes.next() => None,
                 arrived = arrivals.recv() => self.arrival(arrived).map(Ok),
-                () = expired(&gateway, &holder) => break,
+                () = wait_for_expiry(&gateway, &holder) => break,
                 () = tokio::time::sleep(KEEP_ALIVE) => Some(Ok(Bytes::from_static(b":\n\n"))),
                 () = body.closed() => return,
             };
@@ -174,42 +176,42 @@ impl Pump {
     /// A server that was missing is there: who may have missed it looks again.
     fn arrival(
         &self,
-        arrived: Result<super::kept::Pair, broadcast::error::RecvError>,
+        arrived: Result<super::memory::Pair, broadcast::error::RecvError>,
     ) -> Option<Bytes> {
         match arrived {
             Ok((grant, _)) if grant != self.stack.holder.reference.id => None,
-            _ => Some(self.form.changed()),
+            _ => Some(self.format.changed()),
         }
     }
 
     /// Where the grant lives on with other servers, the client is told to look
     /// again, and to listen again.
     async fn finish(self, body: &mpsc::Sender<Result<Bytes, Cut>>) {
-        if self.now() == Now::Gone {
+        if self.status() == StackStatus::Gone {
             return;
         }
-        let last = [Some(self.form.changed()), self.form.end()];
+        let last = [Some(self.format.changed()), self.format.end()];
         for bytes in last.into_iter().flatten() {
-            if !handed_over(body, Some(Ok(bytes))).await {
+            if !hand_over(body, Some(Ok(bytes))).await {
                 return;
             }
         }
     }
 
-    fn now(&self) -> Now {
+    fn status(&self) -> StackStatus {
         let stack = &self.stack;
-        if *stack.gateway.changes.borrow() == CLOSING {
-            return Now::Gone;
+        if stack.gateway.config.is_closing() {
+            return StackStatus::Gone;
         }
-        let Some(Stack { servers: there, .. }) = stack.renew() else { return Now::Gone };
+        let Some(Stack { servers: there, .. }) = stack.renew() else { return StackStatus::Gone };
         let is_same = there.len() == stack.servers.len()
             && there.iter().zip(&stack.servers).all(|(a, b)| a.link.shares_state(&b.link));
-        if is_same { Now::Same } else { Now::Other }
+        if is_same { StackStatus::Same } else { StackStatus::Other }
     }
 }
 
 /// A stream that a task feeds.
-pub(super) fn fed<F>(
+pub(super) fn feed<F>(
     feed: impl FnOnce(mpsc::Sender<Result<Bytes, Cut>>) -> F,
 ) -> http::Response<ClientBody>
 where

@@ -1,14 +1,15 @@
-//! How sessions began, in bounded memory.
+//! The `initialize` messages of sessions, in bounded memory.
 
 use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError,
     atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
-use bytes::Bytes;
 use http::HeaderValue;
 use sluice_expiring::{ExpiringMap, Limits};
 use tokio::time::Instant;
+
+use crate::reserve::Introduction;
 
 /// Bytes of all introductions that are kept; the oldest are forgotten.
 const MOST_BYTES: usize = 8 << 20;
@@ -38,7 +39,7 @@ impl Default for Repairs {
 #[derive(Debug)]
 pub(super) struct Beginning {
     /// The introduction, as it was sent.
-    pub(super) hello: Bytes,
+    pub(super) introduction: Introduction,
     /// The upstream's id now, if it is another than at first.
     now: Mutex<Option<HeaderValue>>,
     /// Something lasts that a new session would not have, or it was of no use.
@@ -92,13 +93,13 @@ impl Repairs {
         }
     }
 
-    pub(super) fn keep(&self, id: Arc<str>, hello: Bytes) {
-        if hello.len() > LONGEST {
+    pub(crate) fn keep(&self, id: Arc<str>, introduction: Introduction) {
+        if introduction.len() > LONGEST {
             return;
         }
-        let cost = hello.len() + OVERHEAD;
+        let cost = introduction.len() + OVERHEAD;
         let beginning = Beginning {
-            hello,
+            introduction,
             now: Mutex::default(),
             is_bound: AtomicBool::new(false),
             turn: tokio::sync::Mutex::default(),
@@ -113,10 +114,9 @@ impl Repairs {
 
 #[cfg(test)]
 mod tests {
-    use bytes::Bytes;
     use http::HeaderValue;
 
-    use super::{LONGEST, MOST_BYTES, OVERHEAD, Repairs};
+    use super::{Introduction, LONGEST, MOST_BYTES, OVERHEAD, Repairs};
 
     #[test]
     fn the_oldest_are_forgotten_and_what_was_repaired_with_them() {
@@ -125,14 +125,14 @@ mod tests {
         let most = MOST_BYTES / each;
         let name = |number: usize| format!("{number:08}");
         for number in 0..most {
-            repairs.keep(name(number).into(), Bytes::from(vec![b'x'; LONGEST]));
+            repairs.keep(name(number).into(), Introduction::of_length(LONGEST));
         }
         let first = repairs.find(&name(0)).unwrap();
         assert_eq!(repairs.current(&name(0)), None);
         repairs.began_again(&first, HeaderValue::from_static("again"));
         assert_eq!(repairs.current(&name(0)), Some(HeaderValue::from_static("again")));
-        repairs.keep(name(most).into(), Bytes::from(vec![b'x'; LONGEST]));
-        repairs.keep(name(most + 1).into(), Bytes::from(vec![b'x'; LONGEST + 1]));
+        repairs.keep(name(most).into(), Introduction::of_length(LONGEST));
+        repairs.keep(name(most + 1).into(), Introduction::of_length(LONGEST + 1));
         assert_eq!(repairs.current(&name(0)), None);
         assert!(repairs.find(&name(0)).is_none() && repairs.find(&name(1)).is_some());
         assert!(repairs.find(&name(most)).is_some() && repairs.find(&name(most + 1)).is_none());

@@ -1,4 +1,4 @@
-//! Resources, prompts and completions are doors to the same server.
+//! Resources, prompts and completions reach the same server as tools do.
 
 use sluice_testkit::{Recorded, Reply, mcp_server};
 

@@ -1,4 +1,5 @@
-//! One request while it is being dealt with: who calls what, and by which rules.
+//! One request of a client while it is handled: the grant, the server, the policy and
+//! the session.
 
 use std::sync::Arc;
 
@@ -16,10 +17,10 @@ use crate::{
     snapshot::{InForce, ServerState},
 };
 
-/// Everything that is settled before a message is looked at. One visit sees one
+/// Everything that is settled before a message is looked at. One exchange sees one
 /// policy, whatever is swapped meanwhile.
 #[derive(Debug, Clone)]
-pub(crate) struct Visit {
+pub(crate) struct Exchange {
     pub(crate) gateway: Arc<Inner>,
     pub(crate) holder: Arc<Holder>,
     pub(crate) server: Arc<ServerState>,
@@ -37,16 +38,16 @@ pub(crate) struct Visit {
 
 /// What a caller sees of a server's tools.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct View {
+pub(crate) struct ToolView {
     version: Option<Arc<str>>,
     /// The names, if the server's list is known.
     shown: Option<Vec<String>>,
 }
 
-impl View {
+impl ToolView {
     /// Whether somebody who had this view must look again. Where the list is
     /// not known, another policy is reason enough.
-    pub(crate) fn differs(&self, other: &View) -> bool {
+    pub(crate) fn differs(&self, other: &ToolView) -> bool {
         match (&self.shown, &other.shown) {
             (Some(shown), Some(others)) => shown != others,
             _ => self.version != other.version,
@@ -54,17 +55,17 @@ impl View {
     }
 }
 
-impl Visit {
+impl Exchange {
     pub(crate) fn new(
         gateway: Arc<Inner>,
         caller: Caller,
         server: Arc<ServerState>,
         headers: HeaderMap,
-    ) -> Visit {
+    ) -> Exchange {
         let Caller { holder, token } = caller;
         let at = gateway.settings.clock.now();
         let policy = server.policy_of(&holder);
-        Visit {
+        Exchange {
             gateway,
             holder,
             server,
@@ -79,13 +80,13 @@ impl Visit {
         }
     }
 
-    /// The same visit under the rules that are in force now; `None` if there is
-    /// nothing left to visit, or nobody who may.
-    pub(crate) fn renewed(&self) -> Option<Visit> {
+    /// The same exchange under the rules that are in force now; `None` if there is
+    /// nothing left to exchange, or nobody who may.
+    pub(crate) fn renew(&self) -> Option<Exchange> {
         let gateway = Arc::clone(&self.gateway);
-        let server = Arc::clone(gateway.snapshot.load().server(self.server_name())?);
+        let server = gateway.config.server(self.server_name())?;
         let holder = match &self.token {
-            Some(token) => gateway.grants.find(token)?,
+            Some(token) => gateway.config.grant(token)?,
             None => Arc::clone(server.anonymous.as_ref()?),
         };
         let now = gateway.settings.clock.now();
@@ -95,7 +96,7 @@ impl Visit {
             return None;
         }
         let policy = server.policy_of(&holder);
-        Some(Visit {
+        Some(Exchange {
             gateway,
             holder,
             server,
@@ -112,7 +113,7 @@ impl Visit {
 
     /// What of the server's tools this caller sees, so that two views can be
     /// told apart.
-    pub(crate) fn view(&self) -> View {
+    pub(crate) fn view(&self) -> ToolView {
         let version = self.policy.as_ref().map(|in_force| Arc::clone(&in_force.reference.version));
         let shown = self.server.link.state.tools.known().map(|list| {
             let shown = list
@@ -122,7 +123,7 @@ impl Visit {
             names.sort_unstable();
             names
         });
-        View { version, shown }
+        ToolView { version, shown }
     }
 
     /// The policy that decides, if there is one.

@@ -1,5 +1,5 @@
-//! The agents' plane: what each path is for, and the checks before any message,
-//! in their order.
+//! The agent listener: what each path is for, and the checks before any message, in
+//! the order that the contract has.
 
 use std::{convert::Infallible, net::IpAddr, panic::AssertUnwindSafe, sync::Arc};
 
@@ -10,15 +10,16 @@ use sluice_wire::edit::quoted;
 
 use crate::{
     body::ClientBody,
+    call,
+    exchange::Exchange,
     gateway::Inner,
     identify::{self, Caller},
-    legacy_sse, post, receive,
+    legacy_sse, receive,
     refusal::Refusal,
     response,
     snapshot::ServerState,
     stack::{self, Stack},
     stream,
-    visit::Visit,
 };
 
 /// Where a connection comes from, and how.
@@ -35,12 +36,12 @@ pub(crate) async fn answer(
     peer: Peer,
 ) -> Result<Response<ClientBody>, Infallible> {
     let in_flight = gateway.metrics.in_flight();
-    let answered = AssertUnwindSafe(dispatched(gateway, request, peer)).catch_unwind().await;
+    let answered = AssertUnwindSafe(dispatch(gateway, request, peer)).catch_unwind().await;
     drop(in_flight);
     Ok(answered.unwrap_or_else(|_| Refusal::Internal.respond(None)))
 }
 
-async fn dispatched(
+async fn dispatch(
     gateway: Arc<Inner>,
     request: Request<Incoming>,
     peer: Peer,
@@ -58,10 +59,10 @@ async fn dispatched(
                 .map_or_else(|refusal| refusal.respond(None), |()| metadata(&parts, peer))
         }
         path => {
-            let answered = match Place::of_all(&gateway, path) {
+            let answered = match PathKind::of_all(&gateway, path) {
                 // Boxed, so that calls of one server need not have room for it.
-                Some(place) => Box::pin(stacked(gateway, request, place, peer)).await,
-                None => called(gateway, request, peer).await,
+                Some(kind) => Box::pin(answer_for_all(gateway, request, kind, peer)).await,
+                None => answer_for_server(gateway, request, peer).await,
             };
             answered.unwrap_or_else(|refusal| refusal.respond(None))
         }
@@ -107,38 +108,38 @@ fn metadata(parts: &Parts, peer: Peer) -> Response<ClientBody> {
 
 /// What a path is for, below a server's name or for all servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum PathKind {
     Endpoint,
     /// Of the oldest transport.
     LegacyStream,
     LegacyMessages,
 }
 
-impl Place {
+impl PathKind {
     /// The server's name, and what is wanted of it.
-    fn of(path: &str) -> (&str, Place) {
+    fn of(path: &str) -> (&str, PathKind) {
         match path.split_once('/') {
-            Some((name, "sse")) => (name, Place::LegacyStream),
-            Some((name, "messages")) => (name, Place::LegacyMessages),
-            _ => (path, Place::Endpoint),
+            Some((name, "sse")) => (name, PathKind::LegacyStream),
+            Some((name, "messages")) => (name, PathKind::LegacyMessages),
+            _ => (path, PathKind::Endpoint),
         }
     }
 
     /// The endpoint that a path names for all servers of a grant. A server named `sse`
     /// or `messages` takes precedence.
-    fn of_all(gateway: &Inner, path: &str) -> Option<Place> {
-        let (name, place) = match path {
-            "/mcp" => return Some(Place::Endpoint),
-            "/mcp/sse" => ("sse", Place::LegacyStream),
-            "/mcp/messages" => ("messages", Place::LegacyMessages),
+    fn of_all(gateway: &Inner, path: &str) -> Option<PathKind> {
+        let (name, kind) = match path {
+            "/mcp" => return Some(PathKind::Endpoint),
+            "/mcp/sse" => ("sse", PathKind::LegacyStream),
+            "/mcp/messages" => ("messages", PathKind::LegacyMessages),
             _ => return None,
         };
-        gateway.snapshot.load().server(name).is_none().then_some(place)
+        gateway.config.server(name).is_none().then_some(kind)
     }
 }
 
 /// A request for a server: who calls, which server, what.
-async fn called(
+async fn answer_for_server(
     gateway: Arc<Inner>,
     request: Request<Incoming>,
     peer: Peer,
@@ -146,76 +147,74 @@ async fn called(
     let (parts, body) = request.into_parts();
     identify::check_names(&gateway, &parts)?;
     let path = parts.uri.path();
-    let (name, place) = Place::of(path.strip_prefix("/mcp/").unwrap_or_default());
-    let snapshot = gateway.snapshot.load();
-    let server = snapshot.server(name);
-    let caller = identified(&gateway, &parts, server.map(|server| &**server), name, peer)?;
+    let (name, kind) = PathKind::of(path.strip_prefix("/mcp/").unwrap_or_default());
+    let server = gateway.config.server(name);
+    let caller = identify_caller(&gateway, &parts, server.as_deref(), name, peer)?;
     let shown = || name.chars().take(64).collect::<String>();
-    let server = Arc::clone(server.ok_or_else(|| Refusal::UnknownServer(shown()))?);
-    drop(snapshot);
+    let server = server.ok_or_else(|| Refusal::UnknownServer(shown()))?;
     if !caller.holder.servers.contains(&server.link.server.name) {
         return Err(Refusal::NotGranted(shown()));
     }
     identify::check_headers(&parts.headers)?;
-    match (place, parts.method) {
-        (Place::LegacyStream, Method::GET) => {
-            legacy_sse::open(Visit::new(gateway, caller, server, parts.headers))
+    match (kind, parts.method) {
+        (PathKind::LegacyStream, Method::GET) => {
+            legacy_sse::open(Exchange::new(gateway, caller, server, parts.headers))
         }
-        (Place::LegacyMessages, Method::POST) => {
-            let visit = Visit::new(gateway, caller, server, parts.headers);
+        (PathKind::LegacyMessages, Method::POST) => {
+            let exchange = Exchange::new(gateway, caller, server, parts.headers);
             let query = parts.uri.query().unwrap_or_default();
-            Box::pin(legacy_sse::message(visit, query, body)).await
+            Box::pin(legacy_sse::message(exchange, query, body)).await
         }
-        (Place::Endpoint, Method::POST) => {
+        (PathKind::Endpoint, Method::POST) => {
             receive::check_media_type(&parts.headers)?;
-            let bytes = receive::body(&gateway, body).await?;
-            Ok(post::post(Visit::new(gateway, caller, server, parts.headers), bytes).await)
+            let bytes = receive::body(&gateway.settings.bounds, body).await?;
+            Ok(call::post(Exchange::new(gateway, caller, server, parts.headers), bytes).await)
         }
-        (Place::Endpoint, Method::GET) => {
-            Box::pin(stream::get(Visit::new(gateway, caller, server, parts.headers))).await
+        (PathKind::Endpoint, Method::GET) => {
+            Box::pin(stream::get(Exchange::new(gateway, caller, server, parts.headers))).await
         }
-        (Place::Endpoint, Method::DELETE) => {
-            Box::pin(stream::delete(Visit::new(gateway, caller, server, parts.headers))).await
+        (PathKind::Endpoint, Method::DELETE) => {
+            Box::pin(stream::delete(Exchange::new(gateway, caller, server, parts.headers))).await
         }
-        (Place::Endpoint, _) => Err(Refusal::MethodNotAllowed),
-        (Place::LegacyStream, _) => Ok(not_allowed("GET")),
-        (Place::LegacyMessages, _) => Ok(not_allowed("POST")),
+        (PathKind::Endpoint, _) => Err(Refusal::MethodNotAllowed),
+        (PathKind::LegacyStream, _) => Ok(not_allowed("GET")),
+        (PathKind::LegacyMessages, _) => Ok(not_allowed("POST")),
     }
 }
 
 /// A request for all servers of a grant.
-async fn stacked(
+async fn answer_for_all(
     gateway: Arc<Inner>,
     request: Request<Incoming>,
-    place: Place,
+    kind: PathKind,
     peer: Peer,
 ) -> Result<Response<ClientBody>, Refusal> {
     let (parts, body) = request.into_parts();
     identify::check_names(&gateway, &parts)?;
-    let caller = identified(&gateway, &parts, None, "", peer)?;
+    let caller = identify_caller(&gateway, &parts, None, "", peer)?;
     identify::check_headers(&parts.headers)?;
     let stack = Stack::new(Arc::clone(&gateway), caller, parts.headers);
-    match (place, parts.method) {
-        (Place::Endpoint, Method::POST) => {
+    match (kind, parts.method) {
+        (PathKind::Endpoint, Method::POST) => {
             receive::check_media_type(&stack.headers)?;
-            let bytes = receive::body(&gateway, body).await?;
+            let bytes = receive::body(&gateway.settings.bounds, body).await?;
             Ok(stack::post(stack, bytes).await)
         }
-        (Place::Endpoint, Method::GET) => Box::pin(stack::get(stack)).await,
-        (Place::Endpoint, Method::DELETE) => stack::delete(stack).await,
-        (Place::LegacyStream, Method::GET) => legacy_sse::open(stack),
-        (Place::LegacyMessages, Method::POST) => {
+        (PathKind::Endpoint, Method::GET) => Box::pin(stack::get(stack)).await,
+        (PathKind::Endpoint, Method::DELETE) => stack::delete(stack).await,
+        (PathKind::LegacyStream, Method::GET) => legacy_sse::open(stack),
+        (PathKind::LegacyMessages, Method::POST) => {
             let query = parts.uri.query().unwrap_or_default();
             legacy_sse::message(stack, query, body).await
         }
-        (Place::Endpoint, _) => Err(Refusal::MethodNotAllowed),
-        (Place::LegacyStream, _) => Ok(not_allowed("GET")),
-        (Place::LegacyMessages, _) => Ok(not_allowed("POST")),
+        (PathKind::Endpoint, _) => Err(Refusal::MethodNotAllowed),
+        (PathKind::LegacyStream, _) => Ok(not_allowed("GET")),
+        (PathKind::LegacyMessages, _) => Ok(not_allowed("POST")),
     }
 }
 
 /// Finds out who calls a server, or all of theirs; a failure is noted.
-fn identified(
+fn identify_caller(
     gateway: &Arc<Inner>,
     parts: &Parts,
     server: Option<&ServerState>,

@@ -1,5 +1,5 @@
-//! What is kept in memory of clients that use all their servers at once, within
-//! bounds: their sessions, whom resources belong to, and which servers are late.
+//! State of clients that use all servers of a grant, in bounded memory: their sessions,
+//! the owners of resources, and the servers that are late.
 
 use std::{
     collections::HashMap,
@@ -65,7 +65,7 @@ fn bounded<K: Clone + Eq + Hash, V>(limits: Limits) -> Mutex<ExpiringMap<K, V>> 
 
 /// Sessions by grant and by our id of each.
 #[derive(Debug)]
-struct Sessions(ExpiringMap<(Arc<str>, Arc<str>), Arc<Session>>);
+struct Sessions(ExpiringMap<(Arc<str>, Arc<str>), Arc<StackSession>>);
 
 impl Default for Sessions {
     fn default() -> Sessions {
@@ -75,7 +75,7 @@ impl Default for Sessions {
 
 /// One client's session with all servers of its grant.
 #[derive(Debug)]
-pub(crate) struct Session {
+pub(crate) struct StackSession {
     /// Ours, for records.
     pub(crate) id: Arc<str>,
     pub(super) hello: Hello,
@@ -94,10 +94,10 @@ pub(super) struct Hello {
 }
 
 /// A session's part at one server. Held while the two are introduced.
-pub(super) type Member = tokio::sync::Mutex<Place>;
+pub(super) type Member = tokio::sync::Mutex<MemberState>;
 
 #[derive(Debug, Default)]
-pub(super) struct Place {
+pub(super) struct MemberState {
     pub(super) opened: Option<Opened>,
     /// When the last attempt failed.
     pub(super) failed: Option<Instant>,
@@ -112,9 +112,9 @@ pub(super) struct Opened {
     pub(super) revision: HeaderValue,
 }
 
-impl Session {
-    pub(super) fn new(gateway: &Inner, hello: Hello) -> Session {
-        Session {
+impl StackSession {
+    pub(super) fn new(gateway: &Inner, hello: Hello) -> StackSession {
+        StackSession {
             id: new_id(gateway.settings.clock.now()).to_string().into(),
             hello,
             members: Mutex::default(),
@@ -147,8 +147,8 @@ impl Stacks {
         gateway: &Inner,
         holder: &Holder,
         sealed: &str,
-    ) -> Result<Arc<Session>, Refusal> {
-        let opened = gateway.seal.open(Purpose::Stack, sealed);
+    ) -> Result<Arc<StackSession>, Refusal> {
+        let opened = gateway.keys.seal.open(Purpose::Stack, sealed);
         let [grant, id]: [String; 2] = opened.ok_or(Refusal::Session)?;
         let key = (Arc::from(grant), Arc::from(id));
         let session = held(&self.sessions).0.get(&key).cloned();
@@ -161,9 +161,9 @@ impl Stacks {
         &self,
         gateway: &Inner,
         holder: &Holder,
-        session: &Arc<Session>,
-    ) -> Option<(HeaderValue, Vec<Arc<Session>>)> {
-        let sealed = gateway.seal.seal(Purpose::Stack, &[holder.id(), &session.id])?;
+        session: &Arc<StackSession>,
+    ) -> Option<(HeaderValue, Vec<Arc<StackSession>>)> {
+        let sealed = gateway.keys.seal.seal(Purpose::Stack, &[holder.id(), &session.id])?;
         let forgotten = held(&self.sessions).keep(&holder.reference.id, session);
         Some((HeaderValue::try_from(sealed).ok()?, forgotten))
     }
@@ -210,7 +210,7 @@ impl Stacks {
 impl Sessions {
     /// Keeps a session. The grant that needs the room loses its oldest ones, which are
     /// given back; others' are taken only where it has none of its own.
-    fn keep(&mut self, grant: &Arc<str>, session: &Arc<Session>) -> Vec<Arc<Session>> {
+    fn keep(&mut self, grant: &Arc<str>, session: &Arc<StackSession>) -> Vec<Arc<StackSession>> {
         let cost = session.cost();
         let mut forgotten = Vec::new();
         while !self.0.has_room(cost) || self.is_full(grant) {
@@ -240,15 +240,15 @@ mod tests {
 
     use sluice_wire::{mcp::Revision, rpc::Id};
 
-    use super::{Hello, MOST_BYTES, MOST_OF_GRANT, OVERHEAD, Session, Sessions, Stacks};
+    use super::{Hello, MOST_BYTES, MOST_OF_GRANT, OVERHEAD, Sessions, StackSession, Stacks};
 
-    fn session(id: &str, bytes: usize) -> Arc<Session> {
+    fn session(id: &str, bytes: usize) -> Arc<StackSession> {
         let hello = Hello {
             text: "x".repeat(bytes),
             id: Id::Integer("0".into()),
             revision: Revision::V2025_11_25,
         };
-        Arc::new(Session {
+        Arc::new(StackSession {
             id: id.into(),
             hello,
             members: std::sync::Mutex::default(),

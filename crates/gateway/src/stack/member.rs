@@ -1,5 +1,5 @@
-//! Visiting one server on behalf of a client that uses them all: in the session
-//! that the client has there, which is begun when it is first needed.
+//! Exchanges with one server of a stack, in the session that the client has there. The
+//! session is begun when it is first needed.
 
 use std::sync::Arc;
 
@@ -15,19 +15,23 @@ use tokio::time::Instant;
 
 use super::{
     Stack,
-    kept::{Opened, Session},
-    parts::PATIENCE,
+    memory::{Opened, StackSession},
+    parts::PART_TIMEOUT,
 };
 use crate::{
-    answer::answer_in, body::ClientBody, gateway::Inner, identify::Caller, post, receive,
-    repair::READY, snapshot::ServerState, stream, visit::Visit,
+    answer::parse_answer, body::ClientBody, call, exchange::Exchange, gateway::Inner,
+    identify::Caller, receive, reserve::INITIALIZED, snapshot::ServerState, stream,
 };
 
-/// A visit to one server; `own` is the name there of what is aimed at.
+/// A exchange to one server; `own` is the name there of what is aimed at.
 ///
 /// A server that does not introduce itself is visited without a session: the
 /// request is judged and recorded, and what comes of it the client is told.
-pub(super) async fn at(stack: &Stack, server: &Arc<ServerState>, own: Option<&str>) -> Visit {
+pub(super) async fn open_exchange(
+    stack: &Stack,
+    server: &Arc<ServerState>,
+    own: Option<&str>,
+) -> Exchange {
     let mut headers = stack.headers.clone();
     headers.remove(SESSION);
     if stack.is_modern() {
@@ -36,34 +40,34 @@ pub(super) async fn at(stack: &Stack, server: &Arc<ServerState>, own: Option<&st
             headers.insert(NAME, own);
         }
     } else if let Some(session) = &stack.session
-        && let Some(opened) = opened(stack, session, server).await
+        && let Some(opened) = open_session(stack, session, server).await
     {
-        complete(&mut headers, opened);
+        add_agreement(&mut headers, opened);
     }
-    made(stack, server, headers)
+    build_exchange(stack, server, headers)
 }
 
-/// A visit in a session that stands already; `None` if there is none.
-pub(super) async fn standing(
+/// A exchange in a session that stands already; `None` if there is none.
+pub(super) async fn resume_exchange(
     stack: &Stack,
-    session: &Session,
+    session: &StackSession,
     server: &Arc<ServerState>,
-) -> Option<Visit> {
+) -> Option<Exchange> {
     let opened = session.member(&server.link.name).lock().await.opened.clone();
     let opened = opened.filter(|opened| is_same(opened, server))?;
     opened.session.as_ref()?;
     let mut headers = stack.headers.clone();
-    complete(&mut headers, opened);
-    Some(made(stack, server, headers))
+    add_agreement(&mut headers, opened);
+    Some(build_exchange(stack, server, headers))
 }
 
-fn made(stack: &Stack, server: &Arc<ServerState>, headers: HeaderMap) -> Visit {
+fn build_exchange(stack: &Stack, server: &Arc<ServerState>, headers: HeaderMap) -> Exchange {
     let caller = Caller { holder: Arc::clone(&stack.holder), token: stack.token };
-    Visit::new(Arc::clone(&stack.gateway), caller, Arc::clone(server), headers)
+    Exchange::new(Arc::clone(&stack.gateway), caller, Arc::clone(server), headers)
 }
 
 /// Writes what was agreed on with a server into the headers of a message to it.
-fn complete(headers: &mut HeaderMap, opened: Opened) {
+fn add_agreement(headers: &mut HeaderMap, opened: Opened) {
     headers.remove(SESSION);
     headers.insert(REVISION, opened.revision);
     if let Some(session) = opened.session {
@@ -76,7 +80,11 @@ fn is_same(opened: &Opened, server: &ServerState) -> bool {
 }
 
 /// What client and server have agreed on; they are introduced if need be.
-async fn opened(stack: &Stack, session: &Session, server: &Arc<ServerState>) -> Option<Opened> {
+async fn open_session(
+    stack: &Stack,
+    session: &StackSession,
+    server: &Arc<ServerState>,
+) -> Option<Opened> {
     let begun = Instant::now();
     let member = session.member(&server.link.name);
     let mut place = member.lock().await;
@@ -87,7 +95,7 @@ async fn opened(stack: &Stack, session: &Session, server: &Arc<ServerState>) -> 
         // Somebody else has tried in vain meanwhile.
         return None;
     }
-    let (opened, _) = Box::pin(introduced(stack, session, server)).await.unzip();
+    let (opened, _) = Box::pin(introduce_client(stack, session, server)).await.unzip();
     place.failed = opened.is_none().then(Instant::now);
     place.opened.clone_from(&opened);
     opened
@@ -96,12 +104,12 @@ async fn opened(stack: &Stack, session: &Session, server: &Arc<ServerState>) -> 
 /// Introduces the client to a server, and gives what the server says of itself.
 pub(super) async fn introduce(
     stack: &Stack,
-    session: &Session,
+    session: &StackSession,
     server: &Arc<ServerState>,
 ) -> Option<Document> {
     let member = session.member(&server.link.name);
     let mut place = member.lock().await;
-    let (opened, said) = Box::pin(introduced(stack, session, server)).await.unzip();
+    let (opened, said) = Box::pin(introduce_client(stack, session, server)).await.unzip();
     place.failed = opened.is_none().then(Instant::now);
     place.opened = opened;
     said
@@ -114,9 +122,9 @@ pub(super) async fn forget(stack: &Stack, server: &ServerState) {
     }
 }
 
-async fn introduced(
+async fn introduce_client(
     stack: &Stack,
-    session: &Session,
+    session: &StackSession,
     server: &Arc<ServerState>,
 ) -> Option<(Opened, Document)> {
     let mut headers = stack.headers.clone();
@@ -125,50 +133,53 @@ async fn introduced(
     }
     headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
     let hello = &session.hello;
-    let document = receive::parse(&stack.gateway, hello.text.clone().into_bytes()).ok()?;
-    let answer = post::read(made(stack, server, headers.clone()), document).await;
+    let document =
+        receive::parse(&stack.gateway.settings.bounds, hello.text.clone().into_bytes()).ok()?;
+    let answer = call::answer(build_exchange(stack, server, headers.clone()), document).await;
     let sealed = answer.headers().get(SESSION).cloned();
-    let said = whole(&stack.gateway, answer, &hello.id).await?;
+    let said = read_answer(&stack.gateway, answer, &hello.id).await?;
     let agreed = said.root().get("result")?.get("protocolVersion").and_then(Value::as_str)?;
     let agreed = Revision::from_name(agreed).filter(|agreed| agreed.era() == Era::Legacy)?;
     let revision = HeaderValue::from_static(agreed.name());
     let opened = Opened { link: Arc::downgrade(&server.link.state), session: sealed, revision };
-    complete(&mut headers, opened.clone());
+    add_agreement(&mut headers, opened.clone());
     let level = session.level().clone();
-    for message in [Some(READY), level.as_deref()].into_iter().flatten() {
-        let document = receive::parse(&stack.gateway, message.as_bytes().to_vec()).ok()?;
-        post::read(made(stack, server, headers.clone()), document).await;
+    for message in [Some(INITIALIZED), level.as_deref()].into_iter().flatten() {
+        let document =
+            receive::parse(&stack.gateway.settings.bounds, message.as_bytes().to_vec()).ok()?;
+        call::answer(build_exchange(stack, server, headers.clone()), document).await;
     }
     Some((opened, said))
 }
 
 /// Tells every server there is a session with, and waits for none of them long.
-pub(super) async fn told(stack: &Stack, message: &str) {
+pub(super) async fn notify_all(stack: &Stack, message: &str) {
     let Some(session) = &stack.session else { return };
     let telling = stack.servers.iter().map(|server| async move {
-        let visit = standing(stack, session, server).await?;
-        let document = receive::parse(&stack.gateway, message.as_bytes().to_vec()).ok()?;
-        Some(post::read(visit, document).await.status())
+        let exchange = resume_exchange(stack, session, server).await?;
+        let document =
+            receive::parse(&stack.gateway.settings.bounds, message.as_bytes().to_vec()).ok()?;
+        Some(call::answer(exchange, document).await.status())
     });
-    within_patience(telling).await;
+    within_timeout(telling).await;
 }
 
 /// Ends the sessions that a session is made of. Nothing depends on it: one that
 /// nobody uses expires.
-pub(super) async fn ended(stack: &Stack, session: &Session) {
+pub(super) async fn end_sessions(stack: &Stack, session: &StackSession) {
     let ending = stack.servers.iter().map(|server| async move {
-        let visit = standing(stack, session, server).await?;
-        stream::delete(visit).await.ok()
+        let exchange = resume_exchange(stack, session, server).await?;
+        stream::delete(exchange).await.ok()
     });
-    within_patience(ending).await;
+    within_timeout(ending).await;
 }
 
-async fn within_patience<F: Future>(all: impl Iterator<Item = F>) {
-    let _ = tokio::time::timeout(PATIENCE, futures_util::future::join_all(all)).await;
+async fn within_timeout<F: Future>(all: impl Iterator<Item = F>) {
+    let _ = tokio::time::timeout(PART_TIMEOUT, futures_util::future::join_all(all)).await;
 }
 
 /// The answer to a request, read whole, whatever came before it.
-pub(super) async fn whole(
+pub(super) async fn read_answer(
     gateway: &Inner,
     answer: http::Response<ClientBody>,
     id: &Id,
@@ -184,7 +195,7 @@ pub(super) async fn whole(
     while let Some(frame) = body.frame().await {
         let Ok(data) = frame.ok()?.into_data() else { continue };
         // INVARIANT: each piece of such a stream is one event.
-        if let Some(answer) = answer_in(&data, id, &bounds) {
+        if let Some(answer) = parse_answer(&data, id, &bounds) {
             return Some(answer);
         }
     }

@@ -1,5 +1,5 @@
-//! Taking in one line of the client: the message in it goes the way of one that
-//! was posted, with the headers that a client over HTTP would have sent.
+//! Handling one line of the client as a posted message, with the headers that a client
+//! over HTTP would have sent.
 
 use std::{
     panic::AssertUnwindSafe,
@@ -11,7 +11,6 @@ use http::{HeaderMap, HeaderName, HeaderValue, header};
 use sluice_bridge::Offer;
 use sluice_http::headers::{METHOD, NAME, REVISION};
 use sluice_stdio::Line;
-use sluice_upstream::Upstream;
 use sluice_wire::{
     json::{Document, Value},
     mcp::{Era, META_VERSION, header_text},
@@ -22,15 +21,16 @@ use tokio::sync::oneshot;
 use super::{Cancellable, Conversation};
 use crate::{
     assess::Tools,
-    legacy_sse::{Client, Delivery, begin_following, said},
-    post, receive,
+    call,
+    exchange::Exchange,
+    legacy_sse::{Client, Delivery, begin_following, encode_event},
+    protocol_version::{self, argument_text, mirrored_target},
+    receive,
     refusal::Refusal,
-    spoken::{self, argument_text, mirrored_target},
-    visit::Visit,
 };
 
 /// What is known of a request before it is dealt with.
-struct Asked {
+struct Incoming {
     id: Id,
     is_hello: bool,
     is_endless: bool,
@@ -40,7 +40,7 @@ struct Asked {
 impl Conversation<'_> {
     /// Deals with a line. Requests are answered beside it; the first of all is
     /// waited for, because what comes after it is said in the session that it begins.
-    pub(super) async fn take(&self, line: Line) {
+    pub(super) async fn handle_line(&self, line: Line) {
         let gateway = &self.wrapped.gateway.inner;
         let line = match line {
             Line::Whole(line) => line,
@@ -51,14 +51,14 @@ impl Conversation<'_> {
         if line.iter().all(u8::is_ascii_whitespace) {
             return;
         }
-        let document = match receive::parse(gateway, line) {
+        let document = match receive::parse(&gateway.settings.bounds, line) {
             Ok(document) => document,
             Err(refusal) => return self.refuse(&refusal, None).await,
         };
         let message = match Message::read(&document) {
             Ok(message) => message,
             Err(error) => {
-                let id = post::readable_id(&document);
+                let id = call::readable_id(&document);
                 return self.refuse(&Refusal::Request(error.to_string()), id.as_ref()).await;
             }
         };
@@ -69,7 +69,7 @@ impl Conversation<'_> {
             }
         }
         let (headers, is_modern) = headers(&self.client, &message);
-        let visit = self.wrapped.visit(headers);
+        let exchange = self.wrapped.exchange(headers);
         match message {
             Message::Request { id, method, params } => {
                 let is_hello = method == "initialize";
@@ -77,17 +77,17 @@ impl Conversation<'_> {
                 if is_modern && let Err(refusal) = self.introduce(method, params).await {
                     return self.refuse(&refusal, Some(&id)).await;
                 }
-                let asked = Asked { id, is_hello, is_endless, is_modern };
-                self.ask(asked, visit, document).await;
+                let asked = Incoming { id, is_hello, is_endless, is_modern };
+                self.ask(asked, exchange, document).await;
             }
             Message::Notification { method: "notifications/initialized", .. } => {
-                let answer = post::read(visit.clone(), document).await;
+                let answer = call::answer(exchange.clone(), document).await;
                 if answer.status().is_success() {
-                    begin_following(&self.client, visit);
+                    begin_following(&self.client, exchange);
                 }
             }
             // What is no request is not answered, whatever becomes of it.
-            _ => drop(post::read(visit, document).await),
+            _ => drop(call::answer(exchange, document).await),
         }
     }
 
@@ -95,45 +95,40 @@ impl Conversation<'_> {
     /// this client before anything else is asked of it: it hears only once who its
     /// client is and what it can be asked.
     async fn introduce(&self, method: &str, params: Option<Value<'_>>) -> Result<(), Refusal> {
-        let server = &self.wrapped.server;
-        let (Upstream::Only(child), Some(bridge)) =
-            (&server.link.state.upstream, &server.link.state.bridge)
-        else {
-            return Ok(());
-        };
+        let state = &self.wrapped.server.link.state;
         // A client of both eras that asks for it is told the era of the command,
         // unless the command is to be taken for a modern one.
-        let is_told_era = method == "server/discover" && bridge.offer() == Offer::OwnEra;
-        if is_told_era || child.era().await != Some(Era::Legacy) {
+        let is_told_era = method == "server/discover" && state.offer() == Some(Offer::OwnEra);
+        if is_told_era || state.only_child_era().await != Some(Era::Legacy) {
             return Ok(());
         }
-        spoken::check_capabilities(params)?;
+        protocol_version::check_capabilities(params)?;
         if self.is_introduced.swap(true, Ordering::Relaxed) {
             return Ok(());
         }
-        bridge.learn(Era::Legacy);
+        state.learn_era(Era::Legacy);
         // Any request begins the session at the command; a list is nobody's loss.
         let meta = params.and_then(|params| params.get("_meta")).map_or("{}", Value::raw);
         let ask = format!(
             r#"{{"jsonrpc":"2.0","id":0,"method":"tools/list","params":{{"_meta":{meta}}}}}"#
         );
-        let ask = receive::parse(&self.wrapped.gateway.inner, ask.into_bytes())?;
+        let ask = receive::parse(&self.wrapped.gateway.inner.settings.bounds, ask.into_bytes())?;
         let message = Message::read(&ask).map_err(|_| Refusal::Internal)?;
-        let visit = self.wrapped.visit(headers(&self.client, &message).0);
-        drop(post::read(visit, ask).await);
+        let exchange = self.wrapped.exchange(headers(&self.client, &message).0);
+        drop(call::answer(exchange, ask).await);
         Ok(())
     }
 
     async fn refuse(&self, refusal: &Refusal, id: Option<&Id>) {
-        self.client.say(said(&refusal.to_json(id))).await;
+        self.client.say(encode_event(&refusal.to_json(id))).await;
     }
 
-    async fn ask(&self, asked: Asked, visit: Visit, document: Document) {
+    async fn ask(&self, asked: Incoming, exchange: Exchange, document: Document) {
         let Ok(room) = Arc::clone(&self.client.room).try_acquire_owned() else {
             return self.refuse(&Refusal::Busy, Some(&asked.id)).await;
         };
         let (client, under_way) = (Arc::clone(&self.client), Arc::clone(&self.under_way));
-        let Asked { id, is_hello, is_endless, is_modern } = asked;
+        let Incoming { id, is_hello, is_endless, is_modern } = asked;
         // An introduction cannot be cancelled.
         let key = (!is_hello).then(|| id.to_json());
         let own = key.clone();
@@ -144,12 +139,12 @@ impl Conversation<'_> {
             let _ = is_noted.await;
             let delivery = Delivery {
                 client: &client,
-                bounds: visit.gateway.settings.answer_bounds(),
+                bounds: exchange.gateway.settings.answer_bounds(),
                 id,
                 is_hello,
                 has_session: !is_modern,
             };
-            let answer = answer(visit, document, &delivery.id, is_modern).await;
+            let answer = answer(exchange, document, &delivery.id, is_modern).await;
             delivery.deliver(answer).await;
             own.and_then(|id| under_way.all().remove(&id));
             drop(room);
@@ -168,17 +163,17 @@ impl Conversation<'_> {
 
 /// Answers a request as if it was posted.
 async fn answer(
-    mut visit: Visit,
+    mut exchange: Exchange,
     document: Document,
     id: &Id,
     is_modern: bool,
 ) -> http::Response<crate::body::ClientBody> {
-    let gateway = Arc::clone(&visit.gateway);
+    let gateway = Arc::clone(&exchange.gateway);
     let in_flight = gateway.metrics.in_flight();
     if is_modern {
-        repeat_arguments(&mut visit, &document).await;
+        repeat_arguments(&mut exchange, &document).await;
     }
-    let answered = AssertUnwindSafe(post::read(visit, document)).catch_unwind().await;
+    let answered = AssertUnwindSafe(call::answer(exchange, document)).catch_unwind().await;
     drop(in_flight);
     answered.unwrap_or_else(|_| Refusal::Internal.respond(Some(id)))
 }
@@ -214,21 +209,21 @@ fn headers(client: &Client, message: &Message<'_>) -> (HeaderMap, bool) {
 }
 
 /// Repeats in headers the arguments that a tool's definition wants there.
-async fn repeat_arguments(visit: &mut Visit, document: &Document) {
+async fn repeat_arguments(exchange: &mut Exchange, document: &Document) {
     let root = document.root();
     let params = root.get("params").filter(|_| {
         root.get("method").and_then(Value::as_str).is_some_and(|method| method == "tools/call")
     });
     let named = params.and_then(|params| params.get("name")).and_then(Value::as_str);
     let (Some(params), Some(tool)) = (params, named) else { return };
-    let bounds = visit.gateway.settings.answer_bounds();
-    let list = Box::pin(Tools::list(&visit.server.link, &bounds, tool)).await;
+    let bounds = exchange.gateway.settings.answer_bounds();
+    let list = Box::pin(Tools::list(&exchange.server.link, &bounds, tool)).await;
     let Some(list) = list else { return };
     for repeated in list.mirrored(tool) {
         let text = argument_text(params.get("arguments"), &repeated.argument);
         let value = text.and_then(|text| HeaderValue::try_from(header_text(&text)).ok());
         if let (Ok(name), Some(value)) = (HeaderName::try_from(&repeated.header), value) {
-            visit.headers.insert(name, value);
+            exchange.headers.insert(name, value);
         }
     }
 }

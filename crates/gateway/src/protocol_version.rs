@@ -1,7 +1,7 @@
-//! Which revision a request speaks, and whether its headers say what its body does.
+//! The revision of a message, and the check that mirrored headers agree with the body.
 //!
-//! The body decides. On modern requests a header that disagrees is refused; on
-//! legacy ones mirrored headers mean nothing and are not passed on.
+//! The body is authoritative. A modern request whose headers disagree is refused; on
+//! legacy requests mirrored headers have no meaning and are not forwarded.
 
 use http::{HeaderMap, header::AsHeaderName};
 use sluice_http::headers::{METHOD, NAME, REVISION};
@@ -21,7 +21,7 @@ pub(crate) fn revision(
     let header = headers.get(REVISION).and_then(|value| value.to_str().ok());
     let meta = params.and_then(|params| params.get("_meta"));
     let Some(version) = meta.and_then(|meta| meta.get(META_VERSION)) else {
-        return unsaid(header, method);
+        return assume_legacy(header, method);
     };
     let Some(version) = version.as_str() else {
         return Err(Refusal::Meta(format!("`_meta[\"{META_VERSION}\"]` must be a string")));
@@ -49,7 +49,7 @@ pub(crate) fn check_capabilities(params: Option<Value<'_>>) -> Result<(), Refusa
 }
 
 /// A message that does not say its revision is a legacy one.
-fn unsaid(header: Option<&str>, method: Option<&str>) -> Result<Revision, Refusal> {
+fn assume_legacy(header: Option<&str>, method: Option<&str>) -> Result<Revision, Refusal> {
     match (header, header.and_then(Revision::from_name)) {
         (Some(_), Some(revision)) if revision.era() == Era::Modern => Err(Refusal::Meta(format!(
             "a request of {} names it in `_meta[\"{META_VERSION}\"]`",

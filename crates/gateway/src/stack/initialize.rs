@@ -1,4 +1,4 @@
-//! Getting to know all servers at once, and what else every server is told.
+//! `initialize`, `server/discover` and `logging/setLevel` for all servers of a grant.
 
 use std::sync::Arc;
 
@@ -12,13 +12,12 @@ use sluice_wire::{
 };
 
 use super::{
-    Stack,
-    kept::{Hello, Session},
-    merge::{info, merged, meta},
-    parts::{Parts, gathered},
-    visit,
+    Stack, member,
+    memory::{Hello, StackSession},
+    merge::{info, merge, meta},
+    parts::{Parts, gather_parts},
 };
-use crate::{body::ClientBody, post, receive, refusal::Refusal, response, snapshot::ServerState};
+use crate::{body::ClientBody, call, receive, refusal::Refusal, response, snapshot::ServerState};
 
 /// Bytes of an introduction that is kept for servers that are met later.
 const LONGEST_HELLO: usize = 64 << 10;
@@ -36,11 +35,11 @@ pub(super) async fn initialize(
     document: &Document,
     id: &Id,
 ) -> Result<Response<ClientBody>, Refusal> {
-    let session = Arc::new(Session::new(&stack.gateway, hello(document, id)?));
+    let session = Arc::new(StackSession::new(&stack.gateway, hello(document, id)?));
     let (gateway, holder) = (Arc::clone(&stack.gateway), Arc::clone(&stack.holder));
-    let parts = gathered(&stack, |stack, server| {
+    let parts = gather_parts(&stack, |stack, server| {
         let session = Arc::clone(&session);
-        async move { visit::introduce(&stack, &session, &server).await }
+        async move { member::introduce(&stack, &session, &server).await }
     })
     .await;
     let revision = quoted(session.hello.revision.name());
@@ -50,11 +49,11 @@ pub(super) async fn initialize(
         info(),
         meta(&parts.missing, None)
     );
-    let kept = gateway.stacks.keep(&gateway, &holder, &session);
+    let kept = gateway.sessions.stacks.keep(&gateway, &holder, &session);
     let (sealed, forgotten) = kept.ok_or(Refusal::Internal)?;
     for session in forgotten {
         let stack = Arc::clone(&stack);
-        tokio::spawn(async move { visit::ended(&stack, &session).await });
+        tokio::spawn(async move { member::end_sessions(&stack, &session).await });
     }
     let mut answer = response::result(Some(id), &result);
     answer.headers_mut().insert(SESSION, sealed);
@@ -92,9 +91,9 @@ pub(super) async fn discover(
     id: &Id,
 ) -> Result<Response<ClientBody>, Refusal> {
     let message: Arc<str> = document.text().into();
-    let parts = gathered(stack, |stack, server| {
+    let parts = gather_parts(stack, |stack, server| {
         let (message, id) = (Arc::clone(&message), id.clone());
-        async move { discovered(&stack, &server, &message, &id).await }
+        async move { discover_server(&stack, &server, &message, &id).await }
     })
     .await;
     let is_legacy = |said: &Document| said.root().get("result").is_none();
@@ -114,16 +113,17 @@ pub(super) async fn discover(
 
 /// What one server says of itself, or that it speaks another era; `None` if it
 /// says nothing that can be used.
-async fn discovered(
+async fn discover_server(
     stack: &Stack,
     server: &Arc<ServerState>,
     message: &str,
     id: &Id,
 ) -> Option<Document> {
-    let document = receive::parse(&stack.gateway, message.as_bytes().to_vec()).ok()?;
-    let answer = post::read(visit::at(stack, server, None).await, document).await;
+    let document =
+        receive::parse(&stack.gateway.settings.bounds, message.as_bytes().to_vec()).ok()?;
+    let answer = call::answer(member::open_exchange(stack, server, None).await, document).await;
     let status = answer.status();
-    let said = visit::whole(&stack.gateway, answer, id).await?;
+    let said = member::read_answer(&stack.gateway, answer, id).await?;
     let is_usable = match Message::read(&said) {
         Ok(Message::Response { .. }) => true,
         Ok(Message::Failure { error, .. }) => {
@@ -155,7 +155,7 @@ fn introduction(parts: &Parts<Document>) -> String {
         .filter_map(|(server, text)| Some(format!("# {server}\n\n{}", text.as_str()?)))
         .filter(|text| !text.ends_with("\n\n"))
         .collect();
-    let mut members = format!(r#""capabilities":{}"#, merged(&capabilities));
+    let mut members = format!(r#""capabilities":{}"#, merge(&capabilities));
     if !instructions.is_empty() {
         members.extend([r#","instructions":"#, &quoted(&instructions.join("\n\n"))]);
     }
@@ -173,12 +173,14 @@ pub(super) async fn level(
     if let Some(session) = &stack.session {
         *session.level() = Some(Arc::clone(&message)).filter(|text| text.len() <= LONGEST_LEVEL);
     }
-    gathered(stack, |stack, server| {
+    gather_parts(stack, |stack, server| {
         let (message, id) = (Arc::clone(&message), id.clone());
         async move {
-            let document = receive::parse(&stack.gateway, message.as_bytes().to_vec()).ok()?;
-            let answer = post::read(visit::at(&stack, &server, None).await, document).await;
-            visit::whole(&stack.gateway, answer, &id).await
+            let document =
+                receive::parse(&stack.gateway.settings.bounds, message.as_bytes().to_vec()).ok()?;
+            let answer =
+                call::answer(member::open_exchange(&stack, &server, None).await, document).await;
+            member::read_answer(&stack.gateway, answer, &id).await
         }
     })
     .await;

@@ -1,0 +1,60 @@
+//! What is changed in a message before it is sent: ids and states become the server's
+//! own, and a client's capabilities lose what the policy does not let the server ask for.
+
+use std::sync::LazyLock;
+
+use sluice_policy::ServerRequest;
+use sluice_wire::{
+    edit::{self, Edits, Fate, quoted},
+    json::{Document, Value},
+    look_alike::Governed,
+    mcp::META_CAPABILITIES,
+};
+
+use super::Replaced;
+use crate::{exchange::Exchange, refusal::Refusal};
+
+/// Capabilities of a client, by what a policy calls them.
+static DECLARED: LazyLock<Vec<(ServerRequest, Governed)>> = LazyLock::new(|| {
+    ServerRequest::ALL.into_iter().map(|request| (request, Governed::new(request.name()))).collect()
+});
+
+/// The message with a parameter replaced, and without what the policy does not
+/// let the server ask for; `None` if it goes as it came.
+pub(super) fn edit(
+    exchange: &Exchange,
+    document: &Document,
+    params: Option<Value<'_>>,
+    replaced: Option<&Replaced>,
+) -> Result<Option<String>, Refusal> {
+    let mut edits = Edits::new(document);
+    let params = params.and(document.root().get("params"));
+    if let Some((name, value)) = replaced {
+        let place = params.and_then(|params| params.get(name)).ok_or(Refusal::Internal)?;
+        edits.replace(place, quoted(value));
+    }
+    let declared = if exchange.is_modern() {
+        params.and_then(|params| params.get("_meta")).and_then(|meta| meta.get(META_CAPABILITIES))
+    } else {
+        params.and_then(|params| params.get("capabilities"))
+    };
+    if let Some(declared) = declared
+        && let Some(rest) = without_denied(exchange, declared)
+    {
+        edits.replace(declared, rest);
+    }
+    Ok((!edits.is_empty()).then(|| edits.finish()))
+}
+
+/// A client's capabilities without those the policy takes away; `None` if all stay.
+fn without_denied(exchange: &Exchange, declared: Value<'_>) -> Option<String> {
+    let is_denied = |key: &str| {
+        let of = |(_, name): &&(_, Governed)| name.name() == key || name.resembles(key);
+        DECLARED.iter().find(of).is_some_and(|(request, _)| {
+            !exchange.lets_pass(|policy| policy.permits_server_request(*request))
+        })
+    };
+    let has_denied = declared.members()?.any(|(key, _)| key.as_str().is_some_and(is_denied));
+    let fate = |key: &str, _| if is_denied(key) { Fate::Drop } else { Fate::Keep };
+    has_denied.then(|| edit::object(declared, fate, &[]))
+}

@@ -1,0 +1,116 @@
+//! The configuration in force: servers, policies and grants, and who is told when they
+//! change.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use sluice_store::{Grant, TokenHash};
+use tokio::sync::watch;
+
+use crate::{
+    grants::{Grants, Holder},
+    settings::Settings,
+    snapshot::{ApplyError, Builtins, Configuration, ServerState, Snapshot},
+};
+
+/// The value of the change counter that means that the gateway is closing.
+const CLOSING: u64 = u64::MAX;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct LiveConfig {
+    snapshot: ArcSwap<Snapshot>,
+    grants: Grants,
+    /// Counts what has been put in force.
+    changes: watch::Sender<u64>,
+    builtins: Builtins,
+}
+
+/// Waits for changes of what is in force.
+#[derive(Debug)]
+pub(crate) struct Changes(watch::Receiver<u64>);
+
+impl Changes {
+    /// Waits for the next change; `None` if there will be no more.
+    pub(crate) async fn next(&mut self) -> Option<()> {
+        self.0.changed().await.ok()
+    }
+
+    /// Whether the gateway is closing. What has changed until now counts as seen.
+    pub(crate) fn is_closing(&mut self) -> bool {
+        *self.0.borrow_and_update() == CLOSING
+    }
+}
+
+impl LiveConfig {
+    /// Nothing in force yet.
+    pub(crate) fn new(builtins: Builtins) -> LiveConfig {
+        LiveConfig {
+            snapshot: ArcSwap::default(),
+            grants: Grants::default(),
+            changes: watch::channel(0).0,
+            builtins,
+        }
+    }
+
+    /// Puts a configuration in force, whole or not at all.
+    pub(crate) fn apply(
+        &self,
+        configuration: &Configuration,
+        settings: &Settings,
+    ) -> Result<(), ApplyError> {
+        let before = self.snapshot.load_full();
+        let next = Arc::new(Snapshot::build(configuration, &before, settings, &self.builtins)?);
+        self.snapshot.store(Arc::clone(&next));
+        next.take_effect(configuration, &before);
+        self.grants.replace(&configuration.grants);
+        self.announce();
+        Ok(())
+    }
+
+    /// Puts one grant in force, or ends what a token was worth.
+    pub(crate) fn set_grant(&self, token: &TokenHash, grant: Option<&Grant>) {
+        self.grants.set(token, grant);
+        self.announce();
+    }
+
+    /// Puts servers in force that are in no configuration, for one who is no stored grant.
+    pub(crate) fn hold(&self, snapshot: Snapshot, token: &TokenHash, holder: &Arc<Holder>) {
+        self.snapshot.store(Arc::new(snapshot));
+        self.grants.hold(token, holder);
+    }
+
+    /// The server of that name.
+    pub(crate) fn server(&self, name: &str) -> Option<Arc<ServerState>> {
+        self.snapshot.load().server(name).cloned()
+    }
+
+    /// The servers of a grant that are there, in the grant's order.
+    pub(crate) fn servers_of(&self, holder: &Holder) -> Vec<Arc<ServerState>> {
+        let snapshot = self.snapshot.load();
+        holder.servers.iter().filter_map(|name| snapshot.server(name.as_str()).cloned()).collect()
+    }
+
+    /// The grant a token belongs to, valid or not.
+    pub(crate) fn grant(&self, token: &TokenHash) -> Option<Arc<Holder>> {
+        self.grants.find(token)
+    }
+
+    /// Changes from now on.
+    pub(crate) fn changes(&self) -> Changes {
+        Changes(self.changes.subscribe())
+    }
+
+    pub(crate) fn is_closing(&self) -> bool {
+        *self.changes.borrow() == CLOSING
+    }
+
+    /// Ends streams that would never end by themselves.
+    pub(crate) fn close(&self) {
+        self.changes.send_replace(CLOSING);
+    }
+
+    fn announce(&self) {
+        self.changes.send_modify(|count| *count = count.saturating_add(1).min(CLOSING - 1));
+    }
+}

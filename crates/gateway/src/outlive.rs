@@ -1,0 +1,76 @@
+//! Work on a request that may continue after its client has disconnected.
+
+use std::{
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use http::HeaderMap;
+use sluice_http::headers::REVISION;
+use sluice_wire::mcp::{Era, Revision};
+
+/// When work ends that its client no longer waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ends {
+    WithTheClient,
+    WhenDone,
+}
+
+impl Ends {
+    /// A legacy client that goes away has not cancelled its request; a modern
+    /// one has. Whether the body agrees with the header is seen later.
+    pub(crate) fn of(headers: &HeaderMap) -> Ends {
+        let version = headers.get(REVISION).and_then(|value| value.to_str().ok());
+        match version.and_then(Revision::from_name).map(Revision::era) {
+            Some(Era::Modern) => Ends::WithTheClient,
+            _ => Ends::WhenDone,
+        }
+    }
+}
+
+/// Does work; if it is dropped before it is done, it may go on in a task of its own.
+pub(crate) fn outlive<F>(ends: Ends, work: F) -> impl Future<Output = F::Output> + Send
+where
+    F: Future + Send + 'static,
+    F::Output: Send,
+{
+    Outliving { work: Some(Box::pin(work)), ends }
+}
+
+struct Outliving<F: Future + Send + 'static>
+where
+    F::Output: Send,
+{
+    work: Option<Pin<Box<F>>>,
+    ends: Ends,
+}
+
+impl<F: Future + Send + 'static> Future for Outliving<F>
+where
+    F::Output: Send,
+{
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        let Some(work) = &mut self.work else { return Poll::Pending };
+        let done = work.as_mut().poll(context);
+        if done.is_ready() {
+            self.work = None;
+        }
+        done
+    }
+}
+
+impl<F: Future + Send + 'static> Drop for Outliving<F>
+where
+    F::Output: Send,
+{
+    fn drop(&mut self) {
+        if self.ends == Ends::WhenDone
+            && let (Some(work), Ok(runtime)) =
+                (self.work.take(), tokio::runtime::Handle::try_current())
+        {
+            runtime.spawn(work);
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Messages of the gateway's own. They are built here, so that no other bytes can be
+//! sent under their name.
+
+use bytes::Bytes;
+use http::Method;
+use sluice_wire::{
+    mcp::{Revision, client_meta},
+    rpc::Id,
+};
+
+use super::Permitted;
+use crate::{answer::Shape, judge::Outgoing, refusal::Refusal};
+
+/// Says that an introduction is over.
+pub(crate) const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+
+/// A client's `initialize` as it was judged and sent, so that its session can be begun
+/// again.
+///
+/// INVARIANT: taken only from a request that was permitted.
+#[derive(Debug, Clone)]
+pub(crate) struct Introduction(Bytes);
+
+impl Introduction {
+    /// The introduction that a permitted request is, if it is one.
+    pub(crate) fn of(permitted: &Permitted) -> Option<Introduction> {
+        let request = &permitted.request;
+        let is_introduction =
+            request.expected.as_ref().is_some_and(|expected| expected.shape == Shape::Introduction);
+        (is_introduction && request.mirrors.is_none()).then(|| Introduction(request.body.clone()))
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn of_length(length: usize) -> Introduction {
+        Introduction(vec![b'x'; length].into())
+    }
+}
+
+impl Permitted {
+    /// The client's introduction, again.
+    pub(crate) fn initialize(introduction: &Introduction) -> Permitted {
+        Permitted::post(introduction.0.clone())
+    }
+
+    /// The end of an introduction.
+    pub(crate) fn initialized() -> Permitted {
+        Permitted::post(INITIALIZED)
+    }
+
+    /// A legacy client's wish to hear what the server says besides its answers.
+    pub(crate) fn open_stream() -> Permitted {
+        Permitted::without_message(Method::GET)
+    }
+
+    /// The end of a session.
+    pub(crate) fn delete_session() -> Permitted {
+        Permitted::without_message(Method::DELETE)
+    }
+
+    /// The answer to a request of the server that its client is not to see.
+    pub(crate) fn refuse_server_request(id: &Id, method: String) -> Permitted {
+        let refusal = Refusal::UnknownMethod { method, is_modern: false };
+        Permitted::post(refusal.to_json(Some(id)))
+    }
+
+    /// A subscription that clients share, to what their wish names as JSON. It carries
+    /// notifications and no requests, and each client's copy is filtered.
+    pub(crate) fn subscribe(wish: &str) -> Permitted {
+        let client = ("sluicegate", env!("CARGO_PKG_VERSION"));
+        let meta = client_meta(Revision::V2026_07_28, "{}", client);
+        let body = format!(
+            r#"{{"jsonrpc":"2.0","id":"sluicegate","method":"subscriptions/listen","params":{{"notifications":{wish},{meta}}}}}"#
+        );
+        let mut permitted = Permitted::post(body);
+        permitted.request.mirrors = Some(("subscriptions/listen".into(), None));
+        permitted
+    }
+
+    fn post(body: impl Into<Bytes>) -> Permitted {
+        let request = Outgoing { method: Method::POST, body: body.into(), ..Outgoing::default() };
+        Permitted { request, settlement: None }
+    }
+
+    fn without_message(method: Method) -> Permitted {
+        Permitted { request: Outgoing { method, ..Outgoing::default() }, settlement: None }
+    }
+}

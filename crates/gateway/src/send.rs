@@ -1,0 +1,199 @@
+//! Sending one permitted request to its server: the body as it was judged, and only
+//! the headers that are meant to travel.
+
+use std::sync::Arc;
+
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header};
+use sluice_bridge::Caller;
+use sluice_http::{
+    AnswerBody, SendError,
+    headers::{LAST_EVENT, METHOD, NAME, PARAMETER_PREFIX, REVISION, SESSION},
+};
+use sluice_wire::mcp::header_text;
+
+use crate::{
+    exchange::Exchange,
+    judge::Outgoing,
+    refusal::Refusal,
+    repair,
+    reserve::{Introduction, Permitted},
+    settle::{CallFailure, Settlement},
+};
+
+/// Headers of the client that travel unchanged in either era.
+const PASSING: [HeaderName; 5] = [
+    header::ACCEPT,
+    REVISION,
+    HeaderName::from_static("traceparent"),
+    HeaderName::from_static("tracestate"),
+    HeaderName::from_static("baggage"),
+];
+
+/// An answer that has begun, and the request it answers.
+#[derive(Debug)]
+pub(crate) struct Answered {
+    pub(crate) answer: Response<AnswerBody>,
+    permitted: Permitted,
+}
+
+impl Answered {
+    /// The request, to be sent again, of which the server has said that it did not take
+    /// it. The charges stay made.
+    pub(crate) fn into_unsent(self) -> Option<Permitted> {
+        self.answer.status().is_client_error().then_some(self.permitted)
+    }
+
+    /// Takes what the request was and what is still to be recorded of it.
+    pub(crate) fn into_parts(self) -> (Response<AnswerBody>, Outgoing, Option<Settlement>) {
+        let (request, settlement) = self.permitted.into_parts();
+        (self.answer, request, settlement)
+    }
+
+    /// The client's introduction, if that is what was answered.
+    pub(crate) fn introduction(&self) -> Option<Introduction> {
+        Introduction::of(&self.permitted)
+    }
+
+    pub(crate) fn request(&self) -> &Outgoing {
+        self.permitted.request()
+    }
+
+    pub(crate) fn settlement(&mut self) -> Option<&mut Settlement> {
+        self.permitted.settlement()
+    }
+}
+
+/// Sends a request and waits for the answer to begin. If the server has forgotten the
+/// session, it is begun again where it can be, and the request sent again in it: then
+/// the exchange goes on in another session of the server's.
+pub(crate) async fn send(
+    exchange: &Arc<Exchange>,
+    permitted: Permitted,
+) -> Result<(Arc<Exchange>, Answered), Refusal> {
+    if permitted.request().is_lasting {
+        repair::bind(exchange);
+    }
+    let answered = forward(exchange, permitted).await?;
+    let is_suspicious = repair::is_suspicious(exchange, answered.answer.status());
+    match is_suspicious {
+        true if answered.request().expected.is_some() => {
+            Box::pin(repair::send_again(exchange, answered)).await
+        }
+        true => {
+            let answered = Box::pin(repair::replace(exchange, answered)).await?;
+            Ok((Arc::clone(exchange), answered))
+        }
+        false => Ok((Arc::clone(exchange), answered)),
+    }
+}
+
+/// Sends a request once, and waits for the answer to begin.
+pub(crate) async fn forward(
+    exchange: &Exchange,
+    mut permitted: Permitted,
+) -> Result<Answered, Refusal> {
+    let headers = build_headers(exchange, permitted.request());
+    if let Some(settlement) = permitted.settlement() {
+        settlement.note_departure();
+    }
+    let link = &exchange.server.link;
+    let sending = link.send(exchange.revision.era(), headers, &permitted, || caller(exchange));
+    let sent = tokio::time::timeout(link.timeout, sending).await;
+    match sent {
+        Ok(Ok(answer)) => {
+            if let Some(settlement) = permitted.settlement() {
+                settlement.note_answer(&answer);
+            }
+            Ok(Answered { answer, permitted })
+        }
+        Ok(Err(error)) => {
+            let (server, request) = (exchange.server_name(), exchange.request);
+            tracing::warn!(server, %request, %error, "no answer");
+            Err(Box::pin(fail(permitted.into_parts().1, &error)).await)
+        }
+        Err(_) => {
+            if let Some(settlement) = permitted.settlement() {
+                settlement.fail(&CallFailure::Timeout);
+            }
+            let words = link.state.words_at_start();
+            Err(words.map_or_else(Refusal::timeout, |words| {
+                Refusal::late(format!("the server has not started in time: \"{words}\""))
+            }))
+        }
+    }
+}
+
+/// The answer to a message that needs none, where the server gives none.
+pub(crate) fn accept(answered: Answered) -> Answered {
+    let mut answer = Response::new(AnswerBody::Whole(http_body_util::Full::default()));
+    *answer.status_mut() = StatusCode::ACCEPTED;
+    Answered { answer, ..answered }
+}
+
+/// What belongs to one caller alone where a request is bridged.
+fn caller(exchange: &Exchange) -> Caller {
+    let session = exchange.session.as_ref().map_or("", |session| &session.id);
+    let key = format!("{}\0{session}", exchange.holder.id());
+    Caller { key, bounds: exchange.gateway.settings.answer_bounds() }
+}
+
+async fn fail(settlement: Option<Settlement>, error: &SendError) -> Refusal {
+    let why = match error {
+        SendError::NotSent(_) => CallFailure::Unreachable,
+        SendError::NotStarted(why) => CallFailure::NotStarted(why.clone()),
+        SendError::BadAnswer(why) => CallFailure::BadAnswer(why.clone()),
+        SendError::Lost(_) => CallFailure::ConnectionLost,
+    };
+    match (settlement, error) {
+        (Some(mut settlement), SendError::NotSent(_) | SendError::NotStarted(_)) => {
+            settlement.give_back(&why).await;
+        }
+        (Some(mut settlement), SendError::Lost(_) | SendError::BadAnswer(_)) => {
+            settlement.fail(&why);
+        }
+        (None, _) => {}
+    }
+    why.to_refusal()
+}
+
+/// The headers of a request, without the server's credential, which its link adds.
+fn build_headers(exchange: &Exchange, outgoing: &Outgoing) -> HeaderMap {
+    // As many as fit into one of the allocator's small blocks.
+    let mut headers = HeaderMap::with_capacity(6);
+    let is_post = outgoing.method == Method::POST;
+    // There are few, and looking each of ours up would take longer.
+    for (name, value) in &exchange.headers {
+        if PASSING.contains(name) {
+            headers.append(name.clone(), value.clone());
+        }
+    }
+    if is_post {
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers
+            .entry(header::ACCEPT)
+            .or_insert(HeaderValue::from_static("application/json, text/event-stream"));
+    }
+    if let Some((method, target)) = &outgoing.mirrors {
+        mirror(&mut headers, method, target.as_deref());
+        for (name, value) in &exchange.headers {
+            if name.as_str().starts_with(PARAMETER_PREFIX) {
+                headers.insert(name.clone(), value.clone());
+            }
+        }
+    } else if let Some(session) = &exchange.session {
+        headers.insert(SESSION, session.upstream.clone());
+        if let Some(last) = exchange.headers.get(LAST_EVENT).filter(|_| !is_post) {
+            headers.insert(LAST_EVENT, last.clone());
+        }
+    }
+    headers
+}
+
+/// Writes the headers that repeat a modern message.
+pub(crate) fn mirror(headers: &mut HeaderMap, method: &str, target: Option<&str>) {
+    for (name, text) in [(METHOD, Some(method)), (NAME, target)] {
+        if let Some(value) = text.and_then(|text| HeaderValue::try_from(header_text(text)).ok()) {
+            headers.insert(name, value);
+        }
+    }
+}
