@@ -17,7 +17,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{HeaderMap, Request, StatusCode};
 use sluice_wire::{
-    edit::quoted,
+    edit::quote,
     json::{Document, Value},
     mcp::{META_CAPABILITIES, META_CLIENT, META_LEVEL, META_SERVER},
     rpc::{Id, Message},
@@ -168,9 +168,9 @@ fn introduction(result: Option<Value<'_>>) -> String {
     let info = of("serverInfo").map_or("{}", Value::raw).to_owned();
     let meta = splice_members(of("_meta"), |key| key == META_SERVER, &[(META_SERVER, info)]);
     let mut added = vec![
-        ("supportedVersions", format!("[{}]", quoted(MODERN.name()))),
+        ("supportedVersions", format!("[{}]", quote(MODERN.name()))),
         ("capabilities", without_tasks(of("capabilities"))),
-        ("resultType", quoted("complete")),
+        ("resultType", quote("complete")),
         ("_meta", meta),
     ];
     added.extend(unkept());

@@ -16,7 +16,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
 use sluice_http::headers::{METHOD, REVISION, SESSION};
 use sluice_wire::{
-    edit::quoted,
+    edit::quote,
     json::{Document, Value},
     mcp::{Era, META_SERVER, Revision},
     rpc::{Id, Message},
@@ -220,7 +220,7 @@ fn introduction(result: Value<'_>, revision: Revision) -> String {
         )
     };
     let added = [
-        ("protocolVersion", quoted(revision.name())),
+        ("protocolVersion", quote(revision.name())),
         ("capabilities", without_tasks(result.get("capabilities"))),
         ("serverInfo", info),
     ];

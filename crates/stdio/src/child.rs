@@ -12,7 +12,7 @@ use std::{
 
 use bytes::Bytes;
 use sluice_wire::{
-    edit::{Edits, quoted},
+    edit::{Edits, quote},
     json::{Bounds, Document, Value},
     mcp::{Era, META_SUBSCRIPTION},
     rpc::Id,
@@ -488,7 +488,7 @@ impl Drop for Asking {
         let Some((_, verdict)) = given_up else { return };
         if self.always_cancels || self.child.is_modern() {
             let number = self.number;
-            let reason = quoted("the client went away");
+            let reason = quote("the client went away");
             let _ = self.child.tell_now(format!(
                 r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{number},"reason":{reason}}}}}"#
             ));

@@ -6,7 +6,7 @@ use std::{
 };
 
 use sluice_wire::{
-    edit::quoted,
+    edit::quote,
     json::{Document, Value},
     mcp::META_SUBSCRIPTION,
     rpc::{Id, Message},
@@ -170,7 +170,7 @@ fn refuse(child: &Child, id: &Id, method: &str) {
     let reply = if method == "ping" {
         format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{}}}}"#, id.to_json())
     } else {
-        let message = quoted(NOBODY_ASKED);
+        let message = quote(NOBODY_ASKED);
         format!(
             r#"{{"jsonrpc":"2.0","id":{},"error":{{"code":-32601,"message":{message}}}}}"#,
             id.to_json()

@@ -10,7 +10,7 @@ use std::{
 };
 
 use sluice_wire::{
-    edit::quoted,
+    edit::quote,
     json::{Bounds, Document, Value},
     mcp::{Era, Revision, client_meta, is_modern_error_code},
 };
@@ -147,7 +147,7 @@ pub(super) async fn legacy(core: Arc<Core>) -> Started {
     kept.used = Arc::downgrade(&child);
     // Subscriptions of sessions survive a restart of the child.
     for uri in core.sessions.subscriptions() {
-        let params = format!(r#""uri":{}"#, quoted(&uri));
+        let params = format!(r#""uri":{}"#, quote(&uri));
         if let Some(request) = request("resources/subscribe", &params) {
             // Nobody waits for the answer.
             let _ = child.ask(&request, Asker::Gateway).await;
@@ -307,7 +307,7 @@ async fn ask(child: &Arc<Child>, method: &str, params: &str) -> Result<Asking, A
 }
 
 fn request(method: &str, params: &str) -> Option<Document> {
-    let method = quoted(method);
+    let method = quote(method);
     let text = format!(r#"{{"jsonrpc":"2.0","id":0,"method":{method},"params":{{{params}}}}}"#);
     Document::parse(text, &Bounds::default()).ok()
 }

@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
-use sluice_wire::edit::quoted;
+use sluice_wire::edit::quote;
 use tokio::sync::watch;
 
 use super::chatter::LONGEST;
@@ -137,7 +137,7 @@ fn forms(secret: &str) -> Vec<String> {
     let lines = lines.filter(|line| *line != secret.trim() && line.len() >= SHORTEST_PIECE);
     let pieces = std::iter::once(secret.trim()).chain(lines);
     let forms = pieces.flat_map(|piece| {
-        let quoted = quoted(piece);
+        let quoted = quote(piece);
         let inner = quoted.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
         [plain(piece), inner.unwrap_or_default().to_owned()]
     });

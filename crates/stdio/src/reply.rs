@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
 use http_body_util::{BodyExt as _, Full};
 use sluice_http::{AnswerBody, Pieces, SendError, headers::SESSION, sse::encode_message};
-use sluice_wire::{edit::quoted, mcp::is_modern_error_code};
+use sluice_wire::{edit::quote, mcp::is_modern_error_code};
 
 use super::{
     child::Asking,
@@ -75,7 +75,7 @@ impl Events {
 
 /// A JSON-RPC error; `id` is JSON.
 pub(super) fn failure(id: &str, code: i32, message: &str) -> String {
-    let message = quoted(message);
+    let message = quote(message);
     format!(
         r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{code},"message":{message},"data":{{"side":"upstream"}}}}}}"#
     )

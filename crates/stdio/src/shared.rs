@@ -6,7 +6,7 @@ use std::sync::Arc;
 use http::{Response, StatusCode};
 use sluice_http::{AnswerBody, SendError};
 use sluice_wire::{
-    edit::{Edits, quoted},
+    edit::{Edits, quote},
     json::{Bounds, Document, Value},
     mcp::Revision,
     rpc::{Id, Message},
@@ -184,7 +184,7 @@ impl Shared {
         let Some(left) = self.core.sessions.end(session) else { return false };
         let Some(child) = self.slot.running() else { return true };
         for uri in left {
-            let uri = quoted(&uri);
+            let uri = quote(&uri);
             let text = format!(
                 r#"{{"jsonrpc":"2.0","id":0,"method":"resources/unsubscribe","params":{{"uri":{uri}}}}}"#
             );
@@ -209,7 +209,7 @@ fn with_agreed_revision(introduction: &str, asked: Option<&str>) -> Option<Strin
     if let (Some(theirs), Some(ours)) = (theirs, ours)
         && ours < theirs
     {
-        edits.replace(spoken, quoted(ours.name()));
+        edits.replace(spoken, quote(ours.name()));
     }
     Some(edits.finish())
 }

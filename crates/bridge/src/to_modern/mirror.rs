@@ -6,7 +6,7 @@ use http::{HeaderMap, HeaderName};
 use sluice_http::headers::{METHOD, PARAMETER_PREFIX, REVISION};
 use sluice_upstream::Upstream;
 use sluice_wire::{
-    edit::quoted,
+    edit::quote,
     json::{Bounds, Document, Value},
     mcp::header_text,
     rpc::Id,
@@ -115,7 +115,7 @@ async fn fetch_tools(upstream: &Upstream, plain: &HeaderMap, bounds: Bounds) -> 
             }
         }
         match result.get("nextCursor").and_then(Value::as_str) {
-            Some(next) => cursor = vec![("cursor", quoted(next))],
+            Some(next) => cursor = vec![("cursor", quote(next))],
             None => break,
         }
     }

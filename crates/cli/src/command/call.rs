@@ -12,7 +12,7 @@ use sluice_upstream::{
     client::{Client, ClientError, Declares},
 };
 use sluice_wire::{
-    edit::quoted,
+    edit::quote,
     json::{Bounds, Document, Value},
 };
 
@@ -150,7 +150,7 @@ async fn call(
     };
     let client = Client::introduce(&upstream, &headers, bounds, Declares::Nothing).await;
     let mut client = client.map_err(explain_unauthorized)?;
-    let params = format!(r#""name":{},"arguments":{}"#, quoted(tool), arguments.root().raw());
+    let params = format!(r#""name":{},"arguments":{}"#, quote(tool), arguments.root().raw());
     let answer = client.request("tools/call", &params, Some(tool)).await?;
     client.goodbye().await;
     Ok(answer)

@@ -8,7 +8,7 @@ use std::{
 use bytes::Bytes;
 use http::{HeaderValue, Method, Response, StatusCode, header};
 use http_body_util::{BodyExt as _, Full};
-use sluice_wire::{edit::quoted, rpc::Id};
+use sluice_wire::{edit::quote, rpc::Id};
 use tokio::sync::mpsc;
 
 use super::{session::Session, switchboard::SseDelivery};
@@ -124,7 +124,7 @@ pub(super) fn failure(
     why: &str,
 ) -> Response<AnswerBody> {
     let id = id.map_or_else(|| "null".into(), Id::to_json);
-    let why = quoted(why);
+    let why = quote(why);
     json(
         status,
         format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{code},"message":{why}}}}}"#),
