@@ -3,6 +3,7 @@
 mod banner;
 mod demo;
 mod history;
+mod listeners;
 mod live;
 mod pharo;
 mod reload;
@@ -12,7 +13,7 @@ use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 use anyhow::anyhow;
 use sluice_admin::Live as _;
 use sluice_config::{Audit, Config, Environment, Limits, Overrides};
-use sluice_gateway::{Builtins, Gateway, Settings, Threads, Tls};
+use sluice_gateway::{Builtins, Gateway, Settings, Tls};
 use sluice_http::address::Reach;
 use sluice_listener::AllowedCallers;
 use sluice_policy::ArgPath;
@@ -64,7 +65,6 @@ pub(crate) async fn run(start: GatewayStart) -> anyhow::Result<()> {
     let epoch = store.epoch().await?;
     let version = live.take(config.clone()).await.map_err(|error| anyhow!("{error}"))?;
     history::record_start(&store, &version).await?;
-    let threads = Threads::start()?;
     let run_file = data.announce(listen, admin, tls.is_some(), clock::now())?;
     banner::show(&banner::Facts {
         listen,
@@ -82,15 +82,15 @@ pub(crate) async fn run(start: GatewayStart) -> anyhow::Result<()> {
         admin_token,
         api_settings(&config, admin)?,
     );
-    let serving = tokio::spawn(api.serve(people, until(ended.clone())));
+    let administering = listeners::serve_people(people, api, until(ended.clone()))?;
+    let listening = listeners::serve_agents(agents, gateway, tls, until(ended))?;
     tokio::spawn(async move {
         told_to_end().await;
         tracing::info!("ending: calls that are under way may finish");
         ending.send_replace(true);
     });
-    gateway.serve(agents, tls, &threads, until(ended)).await;
-    let _ = serving.await;
-    drop(threads);
+    listening.finish().await;
+    administering.finish().await;
     drop(upkeep);
     drop(watching);
     drop(run_file);

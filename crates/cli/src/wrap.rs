@@ -67,6 +67,8 @@ pub(crate) async fn run(start: WrapStart) -> anyhow::Result<Done> {
         key: key.clone(),
         clock: Clock::System,
     })?;
+    // Nothing but this client's calls lives on this thread.
+    sluice_store::commit_on_this_thread();
     let people = data::admin_url(data.path());
     let gateway = Gateway::new(settings(people, key), store.clone(), Builtins::new())
         .ok_or_else(|| anyhow!("the key in the data directory cannot be used"))?;

@@ -49,7 +49,7 @@ mod subscriptions;
 mod wrap;
 
 pub use gateway::{Gateway, KnownTool};
-pub use listen::{Threads, Tls, TlsError};
+pub use listen::{Commits, Threads, Tls, TlsError};
 pub use settings::Settings;
 pub use snapshot::{ApplyError, Builtins, Configuration, MakeBuiltin};
 pub use wrap::{Ended, Wrap, Wrapped};

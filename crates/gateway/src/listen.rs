@@ -1,5 +1,6 @@
 //! Accepting connections, with TLS or without, HTTP/1.1 or 2, and graceful shutdown.
 
+mod probe;
 mod threads;
 
 use std::{fs, io, net::SocketAddr, path::Path, sync::Arc, time::Duration};
@@ -13,11 +14,15 @@ use rustls::{
     ServerConfig,
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _},
 };
-use tokio::net::{TcpListener, TcpStream};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    runtime::Handle,
+    task::JoinSet,
+};
 use tokio_rustls::TlsAcceptor;
 
 use self::threads::Seat;
-pub use self::threads::Threads;
+pub use self::threads::{Commits, Threads};
 use crate::{
     agent_listener::{self, Peer},
     connections::Slot,
@@ -78,9 +83,18 @@ impl Tls {
     }
 }
 
+/// A connection that was accepted, with its place among the open ones.
+struct Arrival {
+    stream: TcpStream,
+    address: SocketAddr,
+    slot: Slot,
+    /// Whether it asks for health, which is answered here.
+    is_probe: bool,
+}
+
 impl Gateway {
-    /// Takes connections, to live on these threads, until `end` comes; then lets
-    /// calls that are under way finish.
+    /// Accepts connections, to live on these threads, until `end` comes; then lets
+    /// calls that are under way finish. Health probes live on the current thread.
     pub async fn serve(
         &self,
         listener: TcpListener,
@@ -89,18 +103,24 @@ impl Gateway {
         end: impl Future<Output = ()>,
     ) {
         let graceful = GracefulShutdown::new();
+        let mut arrivals = JoinSet::new();
         let mut sweep = tokio::time::interval(Duration::from_mins(1));
         tokio::pin!(end);
         loop {
             tokio::select! {
                 accepted = listener.accept() => match accepted {
                     Ok((stream, address)) => {
-                        self.accept(stream, address, tls.clone(), threads, &graceful);
+                        self.admit(stream, address, tls.is_some(), &mut arrivals);
                     },
                     Err(error) => {
                         // Mostly: no descriptors left. Those who leave free some.
                         tracing::warn!(%error, "a connection could not be taken");
                         tokio::time::sleep(Duration::from_millis(50)).await;
+                    }
+                },
+                Some(arrived) = arrivals.join_next() => {
+                    if let Ok(Some(arrival)) = arrived {
+                        self.take(arrival, tls.clone(), threads, &graceful);
                     }
                 },
                 _ = sweep.tick() => self.inner.failures.sweep(&self.inner),
@@ -115,25 +135,47 @@ impl Gateway {
         self.inner.failures.finish(&self.inner);
     }
 
-    fn accept(
+    /// Waits, if there is room, for what a new connection asks for first.
+    fn admit(
         &self,
         stream: TcpStream,
         address: SocketAddr,
-        tls: Option<Tls>,
-        threads: &Threads,
-        graceful: &GracefulShutdown,
+        is_tls: bool,
+        arrivals: &mut JoinSet<Option<Arrival>>,
     ) {
-        let gateway = Arc::clone(&self.inner);
-        let Ok(slot) = gateway.connections.acquire() else {
+        let Ok(slot) = self.inner.connections.acquire() else {
             // There is no room even to read the request.
             tokio::spawn(turn_away(stream));
             return;
         };
         let _ = stream.set_nodelay(true);
+        arrivals.spawn(async move {
+            let is_probe = !is_tls
+                && tokio::time::timeout(HANDSHAKE_TIMEOUT, probe::begins_with_probe(&stream))
+                    .await
+                    .ok()?;
+            Some(Arrival { stream, address, slot, is_probe })
+        });
+    }
+
+    fn take(
+        &self,
+        arrival: Arrival,
+        tls: Option<Tls>,
+        threads: &Threads,
+        graceful: &GracefulShutdown,
+    ) {
+        let Arrival { stream, address, slot, is_probe } = arrival;
+        let gateway = Arc::clone(&self.inner);
         let watcher = graceful.watcher();
         // It is waited for by the runtime it lives on.
         let Ok(stream) = stream.into_std() else { return };
-        let (runtime, seat) = threads.seat();
+        let (runtime, seat) = if is_probe {
+            (Handle::current(), None)
+        } else {
+            let (runtime, seat) = threads.seat();
+            (runtime, Some(seat))
+        };
         runtime.spawn(async move {
             let Ok(stream) = TcpStream::from_std(stream) else { return };
             let peer = Peer { address: address.ip(), is_tls: tls.is_some() };
@@ -168,7 +210,7 @@ impl Gateway {
                     .await;
                 }
             }
-            drop::<(Slot, Seat)>((slot, seat));
+            drop::<(Slot, Option<Seat>)>((slot, seat));
         });
     }
 }
@@ -205,8 +247,62 @@ async fn turn_away(stream: TcpStream) {
 
 #[cfg(test)]
 mod tests {
-    use crate::gateway::Inner;
+    use std::sync::mpsc;
+
+    use sluice_store::{Clock, Key, Store};
+    use tokio::{
+        io::{AsyncReadExt as _, AsyncWriteExt as _},
+        net::{TcpListener, TcpStream},
+    };
+
+    use super::{Commits, Threads};
+    use crate::{Builtins, Gateway, Settings, gateway::Inner};
 
     const fn is_shared<T: Send + Sync>() {}
     const _: () = is_shared::<Inner>();
+
+    fn settings() -> Settings {
+        Settings {
+            callers: sluice_listener::AllowedCallers::default(),
+            launch: sluice_stdio::Launch::default(),
+            is_loopback: true,
+            bounds: sluice_wire::json::Bounds::default(),
+            answer: 1 << 20,
+            reach: sluice_http::address::Reach::default(),
+            descriptors: 100_000,
+            people: String::new(),
+            recorded: Vec::new(),
+            key: Key::from_bytes([7; 32]),
+            clock: Clock::System,
+        }
+    }
+
+    /// As a commit holds a thread up when the disk stalls.
+    #[tokio::test]
+    async fn health_probes_are_answered_while_the_threads_of_calls_are_held_up() {
+        let store = Store::memory(Clock::System);
+        let gateway = Gateway::new(settings(), store, Builtins::new()).unwrap();
+        let threads = Threads::start(Commits::WithCalls).unwrap();
+        let (runtime, _seat) = threads.seat();
+        let (let_go, held_up) = mpsc::channel::<()>();
+        runtime.spawn(async move { held_up.recv() });
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let serving = gateway.serve(listener, None, &threads, std::future::pending());
+        let probing = async {
+            for path in ["/healthz", "/readyz"] {
+                let mut client = TcpStream::connect(address).await.unwrap();
+                let ask = format!("GET {path} HTTP/1.1\r\nhost: any\r\nconnection: close\r\n\r\n");
+                client.write_all(ask.as_bytes()).await.unwrap();
+                let mut answer = String::new();
+                client.read_to_string(&mut answer).await.unwrap();
+                assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+            }
+        };
+        tokio::select! {
+            () = serving => {}
+            () = probing => {}
+        }
+        drop(let_go);
+    }
 }

@@ -5,6 +5,7 @@ use sluice_wire::json::Value;
 use crate::{
     operator::Test,
     path::{ArgPath, Unjudgeable},
+    words::Phrases,
 };
 
 /// One test on one path.
@@ -12,8 +13,8 @@ use crate::{
 pub(crate) struct Condition {
     pub(crate) path: ArgPath,
     pub(crate) test: Test,
-    /// The operator's name, for people.
-    pub(crate) operator: &'static str,
+    /// How messages speak of the operator.
+    pub(crate) phrases: Phrases,
     /// The operator's value as compact JSON, for people.
     pub(crate) value: Box<str>,
     /// `<list>/<path>-<op>`, the id when this condition decides.

@@ -5,28 +5,39 @@ use crate::{
     path::{ArgPath, Unjudgeable},
 };
 
+/// How messages speak of an operator. Each operator's row in the table has its own.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Phrases {
+    pub(crate) condition: Phrase,
+    pub(crate) needs: Needs,
+}
+
+/// How a condition reads.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Phrase {
+    /// Between the path and the value.
+    Before(&'static str),
+    /// Whether the argument is given, by the value.
+    Given,
+}
+
+/// What an argument must be, so that the condition can be judged.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Needs {
+    Argument(&'static str),
+    TypeOfValue,
+    /// Objects or lists on the way to it.
+    Containers,
+}
+
 /// A condition as a person reads it: `` `args.amount` is at most 100 ``.
 pub(crate) fn condition(condition: &Condition) -> String {
     let (path, value) = (condition.path.text(), &condition.value);
-    let phrase = match condition.operator {
-        "exists" if &**value == "false" => return format!("`{path}` is not given"),
-        "exists" => return format!("`{path}` is given"),
-        "eq" => "is",
-        "neq" => "is not",
-        "lt" => "is less than",
-        "lte" => "is at most",
-        "gt" => "is more than",
-        "gte" => "is at least",
-        "in" => "is one of",
-        "not_in" => "is none of",
-        "regex" => "matches",
-        "contains" => "contains",
-        "starts_with" => "starts with",
-        "path_within" => "is a path in",
-        "url_host_in" => "is a URL on",
-        other => other,
-    };
-    format!("`{path}` {phrase} {value}")
+    match condition.phrases.condition {
+        Phrase::Before(phrase) => format!("`{path}` {phrase} {value}"),
+        Phrase::Given if &**value == "false" => format!("`{path}` is not given"),
+        Phrase::Given => format!("`{path}` is given"),
+    }
 }
 
 pub(crate) fn explain_require(failing: &Condition) -> String {
@@ -43,31 +54,15 @@ pub(crate) fn explain_deny_if(predicate: &Predicate) -> String {
 }
 
 pub(crate) fn unjudgeable(condition: &Condition, problem: Unjudgeable) -> String {
-    let path = &condition.path;
-    match problem {
-        Unjudgeable::LookAlike => explain_look_alike(path),
-        Unjudgeable::Type => {
-            let wanted = match condition.operator {
-                "lt" | "lte" | "gt" | "gte" => "a number",
-                "regex" | "starts_with" => "a string",
-                "contains" => "a string or a list",
-                "path_within" => "a plain absolute path",
-                "url_host_in" => "an absolute URL without a user name",
-                "exists" => {
-                    return format!(
-                        "`{}` leads through something that is no object or list",
-                        path.text()
-                    );
-                }
-                _ => {
-                    return format!(
-                        "`{}` must be of the same type as {}",
-                        path.text(),
-                        condition.value
-                    );
-                }
-            };
-            format!("`{}` must be {wanted}", path.text())
+    let (path, value) = (condition.path.text(), &condition.value);
+    match (problem, condition.phrases.needs) {
+        (Unjudgeable::LookAlike, _) => explain_look_alike(&condition.path),
+        (Unjudgeable::Type, Needs::Argument(needed)) => format!("`{path}` must be {needed}"),
+        (Unjudgeable::Type, Needs::TypeOfValue) => {
+            format!("`{path}` must be of the same type as {value}")
+        }
+        (Unjudgeable::Type, Needs::Containers) => {
+            format!("`{path}` leads through something that is no object or list")
         }
     }
 }

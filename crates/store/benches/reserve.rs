@@ -57,7 +57,10 @@ fn main() -> io::Result<()> {
 fn measure(callers: u32, calls: u32) -> io::Result<()> {
     let folder = std::env::temp_dir().join(format!("sluice-reserve-{}", std::process::id()));
     fs::create_dir_all(&folder)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .on_thread_start(sluice_store::commit_on_this_thread)
+        .build()?;
     let store = Store::open(StoreConfig {
         directory: folder.clone(),
         durability: Durability::Process,

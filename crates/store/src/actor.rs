@@ -1,8 +1,8 @@
-//! Who changes what people set up, and what they say they did.
+//! Who changes the registry, and the message that its record carries.
 
 use std::sync::Arc;
 
-/// Somebody who acts: a person, a token of the API, or the gateway itself.
+/// The author of a change: a person, a token of the API, or the gateway itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Actor {
     pub id: Arc<str>,

@@ -1,4 +1,4 @@
-//! Changes of the registry, as they happen: also those of other processes.
+//! Changes of the registry as they happen, by this and by other processes.
 
 use std::{sync::Arc, time::Duration};
 
@@ -6,7 +6,7 @@ use tokio::sync::watch;
 
 use crate::{StoreError, store::Store};
 
-/// How often it is looked whether another process has changed the registry.
+/// How often the registry is checked for changes by other processes.
 const POLL: Duration = Duration::from_millis(250);
 
 /// A change of the registry.
@@ -14,7 +14,7 @@ const POLL: Duration = Duration::from_millis(250);
 pub struct Change {
     /// The registry's epoch after it.
     pub epoch: u64,
-    /// Whether somebody else had a part in it: another process on the same data.
+    /// Whether another process on the same data made it, or part of it.
     pub is_foreign: bool,
 }
 
@@ -22,7 +22,7 @@ pub struct Change {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Known {
     epoch: u64,
-    /// The newest epoch that somebody else had a part in.
+    /// The newest epoch that another process has made, alone or in part.
     foreign: u64,
 }
 
@@ -70,7 +70,7 @@ pub struct Changes {
 
 impl Changes {
     /// Waits for the next change. An error says that it cannot be known whether
-    /// there was one; asking again goes on looking.
+    /// there was one; the next call checks again.
     pub async fn next(&mut self) -> Result<Change, StoreError> {
         loop {
             let known = *self.known.borrow_and_update();

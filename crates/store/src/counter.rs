@@ -1,10 +1,10 @@
-//! Counters: whose they are, and what is charged to them.
+//! Counters and the charges made to them.
 
 use std::sync::Arc;
 
 use sluice_policy::{Amount, Scope, Timestamp, Window};
 
-/// One counter: a name on a server, belonging to whoever its scope says. Clones
+/// One counter: a name on a server, of the owner that its scope says. Clones
 /// share their text.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CounterKey(Arc<str>);
@@ -13,7 +13,11 @@ impl CounterKey {
     /// The counter `name` of `owner` on `server`. Parts are kept apart by a
     /// character that names of servers and grants cannot have.
     pub fn new(server: &str, scope: Scope, owner: &str, name: &str) -> CounterKey {
-        let scope = scope.name();
+        CounterKey::from_parts([server, scope.name(), owner, name])
+    }
+
+    /// The counter with these [`parts`](CounterKey::parts).
+    pub(crate) fn from_parts([server, scope, owner, name]: [&str; 4]) -> CounterKey {
         let length = server.len() + scope.len() + owner.len() + name.len() + 3;
         let mut text = String::with_capacity(length);
         for part in [server, "\0", scope, "\0", owner, "\0", name] {

@@ -59,7 +59,7 @@ impl NewGrant {
 pub struct Rotated {
     pub grant: Grant,
     pub token: Token,
-    /// What was kept of the token before.
+    /// The hash of the token before.
     pub old: TokenHash,
 }
 
@@ -87,7 +87,7 @@ impl Token {
         &self.0
     }
 
-    /// What is kept of it.
+    /// Its hash, which is all that is stored of it.
     pub fn hash(&self) -> TokenHash {
         TokenHash::of(&self.0)
     }

@@ -25,10 +25,13 @@ const MASK: u128 = (1 << REST) - 1;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Id(u128);
 
+/// Where this process begins to count.
+static START: LazyLock<u128> = LazyLock::new(random);
+/// How many ids it has made.
+static NEXT: AtomicU64 = AtomicU64::new(0);
+
 /// A new id for something that happens at `at`.
 pub fn new_id(at: Timestamp) -> Id {
-    static START: LazyLock<u128> = LazyLock::new(random);
-    static NEXT: AtomicU64 = AtomicU64::new(0);
     let count = u128::from(NEXT.fetch_add(1, Ordering::Relaxed));
     let millis = u64::try_from(at.as_millis()).unwrap_or(0);
     Id(u128::from(millis) << REST | (START.wrapping_add(count) & MASK))
@@ -39,6 +42,23 @@ pub fn new_id(at: Timestamp) -> Id {
 fn random() -> u128 {
     let state = RandomState::new();
     u128::from(state.hash_one(0)) << 64 | u128::from(state.hash_one(1))
+}
+
+/// A point in the sequence of the ids that this process makes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Mark(u64);
+
+impl Mark {
+    pub(crate) fn now() -> Mark {
+        Mark(NEXT.load(Ordering::Relaxed))
+    }
+
+    /// Whether this process has made an id since the mark.
+    pub(crate) fn is_before(self, id: Id) -> bool {
+        let count = id.0.wrapping_sub(*START) & MASK;
+        let next = NEXT.load(Ordering::Relaxed);
+        (u128::from(self.0)..u128::from(next)).contains(&count)
+    }
 }
 
 impl Id {
@@ -91,7 +111,7 @@ mod tests {
 
     use sluice_policy::Timestamp;
 
-    use super::{Id, new_id};
+    use super::{Id, Mark, new_id};
 
     #[test]
     fn ids_sort_by_time_and_differ() {
@@ -102,6 +122,14 @@ mod tests {
         assert_eq!(many.len(), 10_000);
         // The first ten letters are the time.
         assert!(id(1_469_918_176_385).to_string().starts_with("01ARYZ6S41"));
+    }
+
+    #[test]
+    fn a_mark_tells_later_ids_from_earlier_and_foreign_ones() {
+        let id = || new_id(Timestamp::from_millis(1));
+        let (earlier, mark, later) = (id(), Mark::now(), id());
+        let foreign = Id::read("01ARYZ6S41TSV4RRFFQ69G5FAV").unwrap();
+        assert_eq!([earlier, later, foreign].map(|id| mark.is_before(id)), [false, true, false]);
     }
 
     #[test]

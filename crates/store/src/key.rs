@@ -1,4 +1,4 @@
-//! The key that what is secret is sealed with, and sealing itself: AES-256-GCM
+//! The key that secrets are sealed with, and sealing itself: AES-256-GCM
 //! with a random nonce in front, bound to the place the secret belongs to.
 
 use std::fmt;
@@ -28,7 +28,7 @@ impl Key {
         Key(bytes)
     }
 
-    /// The bytes, for whoever computes with them.
+    /// The bytes of the key.
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }

@@ -19,8 +19,7 @@ use crate::{
     store::Store,
 };
 
-/// Reservations in flight that can still be released. Past that the oldest is
-/// forgotten, and what it charged stays charged.
+/// Reservations in flight that are remembered. Past that the oldest is forgotten.
 const MOST_OPEN: usize = 65_536;
 
 /// Where charges, decisions and held calls are kept.
@@ -35,11 +34,11 @@ pub(crate) enum Ledger {
 pub struct Reservation {
     /// The id of the request. A second reservation of the same id changes
     /// nothing and gets the first one's answer, until an outcome record of this
-    /// request is written.
+    /// request is written; also after a restart, for a day.
     pub id: Id,
     /// Made all or none.
     pub charges: Vec<Charge>,
-    /// The decision.
+    /// The decision. The store enters the request.
     pub record: Record,
 }
 
@@ -54,10 +53,19 @@ pub enum Reserved {
     Refused { readings: Vec<Amount> },
 }
 
+impl Reserved {
+    /// The answer to a reservation whose charges were made.
+    pub(crate) fn made(charges: &[Charged]) -> Reserved {
+        let windows = charges.iter().map(|charge| charge.slot.window_start).collect();
+        Reserved::Made { windows }
+    }
+}
+
 impl Store {
     /// Makes all charges and stores the record, or does neither. When this
     /// returns [`Reserved::Made`], both survive the end of the process.
-    pub async fn reserve(&self, reservation: Reservation) -> Result<Reserved, StoreError> {
+    pub async fn reserve(&self, mut reservation: Reservation) -> Result<Reserved, StoreError> {
+        reservation.record.request = Some(reservation.id);
         match &self.ledger {
             Ledger::Memory(memory) => memory.reserve(reservation),
             Ledger::Sqlite(sqlite) => sqlite.reserve(reservation).await,
@@ -65,9 +73,11 @@ impl Store {
     }
 
     /// Gives back what a reservation charged, to the windows it was charged to,
-    /// and stores the record that says so. Only for calls of which nothing was
-    /// sent. `false` if the reservation is not open: then only the record is stored.
-    pub async fn release(&self, id: Id, record: Record) -> Result<bool, StoreError> {
+    /// and stores the record that says so, as one of that request. Only for calls of
+    /// which nothing was sent. `false` if the reservation is not open: it was given
+    /// back or has an outcome, or it was never made. Then only the record is stored.
+    pub async fn release(&self, id: Id, mut record: Record) -> Result<bool, StoreError> {
+        record.request = Some(id);
         match &self.ledger {
             Ledger::Memory(memory) => memory.release(id, record),
             Ledger::Sqlite(sqlite) => sqlite.release(id, record).await,
@@ -161,7 +171,7 @@ pub(crate) struct OpenReservations(BTreeMap<Id, Vec<Charged>>);
 impl OpenReservations {
     /// The windows of a reservation that was made already.
     pub(crate) fn find_reserved(&self, id: Id) -> Option<Reserved> {
-        self.0.get(&id).map(|charges| windows(charges))
+        self.0.get(&id).map(|charges| Reserved::made(charges))
     }
 
     pub(crate) fn insert(&mut self, id: Id, charges: Vec<Charged>) {
@@ -178,9 +188,4 @@ impl OpenReservations {
     pub(crate) fn remove(&mut self, id: Id) {
         self.0.remove(&id);
     }
-}
-
-/// The answer to a reservation whose charges were made.
-pub(crate) fn windows(charges: &[Charged]) -> Reserved {
-    Reserved::Made { windows: charges.iter().map(|charge| charge.slot.window_start).collect() }
 }

@@ -19,7 +19,7 @@ use crate::{
     clock::Clock,
     counter::{Charge, Charged, Slot},
     id::Id,
-    ledger::{OpenReservations, Reservation, Reserved, windows},
+    ledger::{OpenReservations, Reservation, Reserved},
     record::{Kind, Record},
 };
 
@@ -132,7 +132,7 @@ impl Memory {
             Err(refused) => return Ok(refused),
         };
         state.append(record);
-        let made = windows(&charged);
+        let made = Reserved::made(&charged);
         state.open.insert(id, charged);
         Ok(made)
     }

@@ -9,7 +9,7 @@ use std::{borrow::Cow, fmt::Write as _, sync::Arc};
 use sluice_policy::Timestamp;
 use sluice_wire::json;
 
-use crate::{actor::Actor, chain::Anchor, digest::push_hex, id::Id, moment};
+use crate::{actor::Actor, chain::Anchor, digest::push_hex, id::Id};
 
 /// Bytes that nearly every record fits into, hash and all.
 const USUAL_LENGTH: usize = 1024;
@@ -131,7 +131,7 @@ pub struct Record {
     pub outcome: Option<Outcome>,
     /// The resource, prompt or task that is not a tool.
     pub target: Option<String>,
-    /// Who did it, of what people do.
+    /// Who did it: a person, or the gateway itself.
     pub actor: Option<Actor>,
     /// The approval that the call waits for or was given.
     pub approval: Option<Arc<str>>,
@@ -193,7 +193,8 @@ impl Record {
         out.push_str(r#"{"id":""#);
         self.id.push(out);
         out.push_str(r#"","at":""#);
-        moment::push(out, self.at);
+        // Writing to a string cannot fail.
+        let _ = write!(out, "{}", self.at);
         out.push_str(r#"","kind":""#);
         out.push_str(self.kind.as_str());
         out.push('"');

@@ -179,7 +179,7 @@ impl Store {
     }
 }
 
-/// The record of a change, with nothing said yet of what was changed.
+/// The record of a change, still without its object.
 pub(crate) fn edit_record(edit: Edit, now: Timestamp) -> Record {
     Record {
         actor: Some(edit.actor),

@@ -129,7 +129,7 @@ impl Secret {
         Secret(text)
     }
 
-    /// The text itself, for whoever must send it.
+    /// The text itself.
     pub fn expose(&self) -> &str {
         &self.0
     }

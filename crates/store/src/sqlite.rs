@@ -14,6 +14,7 @@ mod policies;
 mod prune;
 mod read;
 mod records;
+mod reservations;
 mod schema;
 mod servers;
 mod steady;
@@ -38,6 +39,7 @@ use crate::{
 };
 
 use group_commit::GroupCommit;
+pub use group_commit::commit_on_this_thread;
 pub use open::OpenError;
 use read::Readers;
 use records::Prepared;
@@ -78,10 +80,10 @@ impl Sqlite {
     ) -> Result<Sqlite, OpenError> {
         let key = key.derive("sluicegate store");
         let connection = open::open(path, durability, &key)?;
-        let epoch = epoch(&connection).unwrap_or_default();
+        let epoch = read_epoch(&connection).unwrap_or_default();
         let announcer = Arc::new(Announcer::new(epoch));
-        let told = Arc::clone(&announcer);
-        let announce = move |epoch| told.announce_own(epoch);
+        let own = Arc::clone(&announcer);
+        let announce = move |epoch| own.announce_own(epoch);
         let writer = Writer::new(connection, clock.clone(), announce);
         let readers = Arc::new(Readers::new(path));
         let commits = GroupCommit::start(
@@ -145,7 +147,7 @@ impl Sqlite {
     }
 
     pub(crate) async fn verify(&self) -> Result<Verified, StoreError> {
-        self.readers.read(|connection| Ok(read::verify(connection, 0)?.finish())).await
+        self.readers.read(|connection| Ok(read::verify(connection)?)).await
     }
 
     pub(crate) async fn snapshot(&self) -> Result<Snapshot, StoreError> {
@@ -153,17 +155,17 @@ impl Sqlite {
         self.readers
             .read(move |connection| {
                 Ok(Snapshot {
-                    epoch: epoch(connection)?,
-                    servers: servers::all(connection, &key)?,
-                    policies: policies::all(connection)?,
-                    grants: grants::by_tokens(connection)?,
+                    epoch: read_epoch(connection)?,
+                    servers: servers::read_all(connection, &key)?,
+                    policies: policies::read_all(connection)?,
+                    grants: grants::read_all(connection)?,
                 })
             })
             .await
     }
 
     pub(crate) async fn epoch(&self) -> Result<u64, StoreError> {
-        self.readers.read(|connection| Ok(epoch(connection)?)).await
+        self.readers.read(|connection| Ok(read_epoch(connection)?)).await
     }
 
     pub(crate) fn health(&self) -> Health {
@@ -195,14 +197,14 @@ impl Sqlite {
     }
 }
 
-fn epoch(connection: &Connection) -> rusqlite::Result<u64> {
+fn read_epoch(connection: &Connection) -> rusqlite::Result<u64> {
     let sql = "SELECT value FROM meta WHERE name = 'epoch'";
     let epoch: i64 = connection.prepare_cached(sql)?.query_row([], |row| row.get(0))?;
     Ok(epoch.unsigned_abs())
 }
 
 /// A name that was checked before it was written.
-fn name(text: &str) -> rusqlite::Result<Name> {
+fn parse_name(text: &str) -> rusqlite::Result<Name> {
     Name::new(text)
         .map_err(|error| rusqlite::Error::FromSqlConversionFailure(0, Type::Text, error.into()))
 }

@@ -72,7 +72,7 @@ pub struct Health {
     pub ok: bool,
     /// Why not.
     pub last_error: Option<String>,
-    /// Writes that somebody waits for.
+    /// Writes whose callers wait.
     pub queued: usize,
     /// Records that are to be written at some time soon.
     pub deferred: usize,
@@ -80,8 +80,8 @@ pub struct Health {
     pub dropped: u64,
 }
 
-/// A handle to the store; clones share it. Deferred records are written before the
-/// last one is dropped.
+/// A handle to the store; clones share it. When the last one is dropped, deferred
+/// records are still written, without anybody waiting for it; [`Store::close`] waits.
 #[derive(Debug, Clone)]
 pub struct Store {
     pub(crate) ledger: Ledger,

@@ -34,6 +34,15 @@ macro_rules! on_every_back_end {
                 crate::$group::$case(crate::fixture::Fixture::sqlite()).await;
             })*
         }
+        /// The same, with callers that commit on their own threads.
+        mod sqlite_leaders {
+            $(#[test]
+            fn $case() {
+                crate::fixture::run_on_committing_threads(async {
+                    crate::$group::$case(crate::fixture::Fixture::sqlite()).await;
+                });
+            })*
+        }
     };
 }
 
@@ -44,7 +53,10 @@ on_every_back_end! {
     ledger::concurrent_reservations_never_exceed_the_limit,
     ledger::processes_share_one_limit,
     ledger::a_reservation_is_made_once,
+    ledger::a_reservation_is_made_once_across_a_restart,
+    ledger::a_reservation_is_given_back_once_across_a_restart,
     ledger::a_released_reservation_gives_back_to_its_window,
+    ledger::concurrent_releases_give_back_once,
     ledger::a_settled_reservation_cannot_be_released,
     ledger::the_store_decides_which_window_is_charged,
     ledger::budgets_add_exact_amounts,
@@ -59,6 +71,7 @@ on_every_back_end! {
     approvals::an_approval_is_consumed_once,
     approvals::an_expired_call_cannot_be_decided_or_consumed,
     approvals::expiry_is_recorded_once,
+    approvals::a_pruned_held_call_was_recorded_as_expired,
     log::a_record_comes_back_as_it_was_written,
     log::the_chain_covers_the_exported_text,
     log::pages_follow_each_other_in_both_directions,

@@ -41,8 +41,8 @@ impl Up {
             Err(error) => return Err(error.into()),
         };
         up::raise_descriptors();
-        // Calls have threads of their own. This one takes connections, and does what
-        // people ask for and what goes on in the background.
+        // Listeners and calls have threads of their own. This one reloads files and does
+        // what is due now and then.
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()

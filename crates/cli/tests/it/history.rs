@@ -89,3 +89,35 @@ fn what_another_process_stores_is_put_in_force() {
     up.wait_until("the stored policy is in force", || call() == 0);
     assert_eq!(up.end(), 0);
 }
+
+/// The decision names the approval it waits for, and its end is recorded.
+#[test]
+fn a_held_call_and_its_expiry_are_recorded_with_the_approval() {
+    let folder = folder();
+    let hold =
+        r#"{"version":"1","default":"deny","tools":{"list_notes":{"approval":{"expires":"1s"}}}}"#;
+    folder.write("policy.json", hold);
+    let up = folder.up(&[]);
+    assert_eq!(up.run(&["call", "notes", "list_notes", "--token", TOKEN]).code, 1);
+    let over = Clock::System.now().as_millis() + 1_100;
+    assert_eq!(up.end(), 0);
+    let records = |kind: &str| {
+        let log = folder.run(&["--data", "data", "log", "--json", "--kind", kind]).exits(0);
+        log.json()["records"].as_array().unwrap().clone()
+    };
+    let decisions = records("decision");
+    let waiting: Vec<_> = decisions.iter().filter(|one| one["outcome"] == "hold").collect();
+    assert_eq!(waiting.len(), 1, "{decisions:?}");
+    let approval = waiting[0]["approval"].as_str().unwrap();
+    while Clock::System.now().as_millis() <= over {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    // A gateway looks for what is over as soon as it starts.
+    let up = folder.up(&[]);
+    up.wait_until("the expiry is recorded", || records("approval").len() == 1);
+    let expired = records("approval").remove(0);
+    assert_eq!(expired["approval"], approval);
+    assert_eq!(expired["message"], "held call expired");
+    assert_eq!(expired["actor"]["id"], "gateway");
+    assert_eq!(up.end(), 0);
+}

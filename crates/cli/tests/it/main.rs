@@ -20,6 +20,7 @@ mod scan;
 mod sluice;
 mod soak;
 mod stack;
+mod stalled;
 mod stdio;
 mod tls;
 mod up;

@@ -17,6 +17,7 @@ use std::{
     time::Duration,
 };
 
+use sluice_store::commit_on_this_thread;
 use tokio::{
     runtime::{Builder, Handle},
     sync::oneshot,
@@ -40,6 +41,17 @@ struct Started {
     threads: Vec<Thread>,
     /// How many there may be.
     most: usize,
+    commits: Commits,
+}
+
+/// Where calls are recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Commits {
+    /// On the threads that they live on, which is faster.
+    WithCalls,
+    /// On the store's thread, so that connections answer even if the disk stalls.
+    #[default]
+    Apart,
 }
 
 #[derive(Debug)]
@@ -59,12 +71,13 @@ pub(super) struct Seat(Arc<AtomicUsize>);
 impl Threads {
     /// As many as there are processors for this process, of which one is started
     /// now and the others when there are connections for them.
-    pub fn start() -> io::Result<Threads> {
-        Threads::up_to(thread::available_parallelism().map_or(1, NonZero::get))
+    pub fn start(commits: Commits) -> io::Result<Threads> {
+        Threads::up_to(thread::available_parallelism().map_or(1, NonZero::get), commits)
     }
 
-    fn up_to(most: usize) -> io::Result<Threads> {
-        Ok(Threads(Mutex::new(Started { threads: vec![Thread::start()?], most })))
+    fn up_to(most: usize, commits: Commits) -> io::Result<Threads> {
+        let threads = vec![Thread::start(commits)?];
+        Ok(Threads(Mutex::new(Started { threads, most, commits })))
     }
 
     /// Where the next connection is to live. Without threads, that is where this
@@ -74,7 +87,7 @@ impl Threads {
         let taken: usize = started.threads.iter().map(Thread::connections).sum();
         let used = (taken / SHARING + 1).min(started.most);
         if started.threads.len() < used {
-            match Thread::start() {
+            match Thread::start(started.commits) {
                 Ok(thread) => started.threads.push(thread),
                 Err(error) => {
                     started.most = started.threads.len();
@@ -92,12 +105,15 @@ impl Threads {
 }
 
 impl Thread {
-    fn start() -> io::Result<Thread> {
+    fn start(commits: Commits) -> io::Result<Thread> {
         let (end, ended) = oneshot::channel();
         let (tell, told) = mpsc::channel();
         // The runtime is made where it lives and ends: another thread that has one
         // may not drop it.
         let run = move || {
+            if commits == Commits::WithCalls {
+                commit_on_this_thread();
+            }
             let made = Builder::new_current_thread().enable_all().build();
             let runtime = match made {
                 Ok(runtime) => runtime,
@@ -142,7 +158,7 @@ impl Drop for Thread {
 mod tests {
     use std::iter;
 
-    use super::{SHARING, Thread, Threads};
+    use super::{Commits, SHARING, Thread, Threads};
 
     fn taken(threads: &Threads) -> Vec<usize> {
         threads.0.lock().unwrap().threads.iter().map(Thread::connections).collect()
@@ -150,7 +166,7 @@ mod tests {
 
     #[test]
     fn few_connections_share_a_thread_and_many_are_spread() {
-        let threads = Threads::up_to(3).unwrap();
+        let threads = Threads::up_to(3, Commits::WithCalls).unwrap();
         let mut seats: Vec<_> = iter::repeat_with(|| threads.seat()).take(SHARING).collect();
         assert_eq!(taken(&threads), [SHARING]);
         seats.extend(iter::repeat_with(|| threads.seat()).take(SHARING));
@@ -163,7 +179,7 @@ mod tests {
 
     #[test]
     fn what_lives_on_a_thread_stays_there_and_ends_with_it() {
-        let threads = Threads::up_to(1).unwrap();
+        let threads = Threads::up_to(1, Commits::Apart).unwrap();
         let (runtime, _seat) = threads.seat();
         let (sender, receiver) = std::sync::mpsc::channel();
         runtime.spawn(async move {

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use sluice_gateway::{Builtins, Configuration, Gateway, Settings, Threads};
+use sluice_gateway::{Builtins, Commits, Configuration, Gateway, Settings, Threads};
 use sluice_http::address::Reach;
 use sluice_listener::AllowedCallers;
 use sluice_policy::{Format, Timestamp};
@@ -153,7 +153,7 @@ impl Harness {
         let address = listener.local_addr().unwrap();
         let served = gateway.clone();
         tokio::spawn(async move {
-            let threads = Threads::start().unwrap();
+            let threads = Threads::start(Commits::WithCalls).unwrap();
             served.serve(listener, None, &threads, std::future::pending()).await;
         });
         Harness { gateway, store, address, upstream, clock, configuration, folder }

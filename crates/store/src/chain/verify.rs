@@ -17,12 +17,20 @@ pub enum Fault {
     Changed(i64),
     #[error("before record {0} something of the log is missing")]
     Missing(i64),
+    #[error("the log once ended with record {0}, which is missing")]
+    CutOff(i64),
+    #[error("searches do not find record {0}: the summary of its block was changed")]
+    Summary(i64),
 }
 
 impl Fault {
     /// The record it is about.
     pub fn sequence(&self) -> i64 {
-        let (Fault::Form(sequence) | Fault::Changed(sequence) | Fault::Missing(sequence)) = self;
+        let (Fault::Form(sequence)
+        | Fault::Changed(sequence)
+        | Fault::Missing(sequence)
+        | Fault::CutOff(sequence)
+        | Fault::Summary(sequence)) = self;
         *sequence
     }
 }
@@ -47,6 +55,8 @@ pub(crate) struct Verifier {
     cut: Vec<(i64, Arc<str>, Hash)>,
     /// The newest one seen.
     anchor: Option<Anchor>,
+    /// The end that the log is known to have had, until its record is seen.
+    end: Option<(i64, Hash)>,
     first: Option<i64>,
     previous: Option<i64>,
     records: u64,
@@ -54,6 +64,11 @@ pub(crate) struct Verifier {
 }
 
 impl Verifier {
+    /// A check of a log that is known to have reached `end`: a record's number and hash.
+    pub(crate) fn new(end: Option<(i64, Hash)>) -> Verifier {
+        Verifier { end, ..Verifier::default() }
+    }
+
     /// Checks the record with this number, if it could be read.
     pub(crate) fn check(&mut self, number: i64, entry: Option<&Entry>) {
         self.records += 1;
@@ -61,18 +76,21 @@ impl Verifier {
         // Numbers have no gaps, so that a whole chain cannot be taken out either.
         let before = self.previous.replace(number);
         let is_next = before.is_none_or(|last| last + 1 == number);
+        // A fault of the record itself is reported below.
+        let is_end = |(end, hash)| end == number && entry.is_none_or(|entry| entry.hash == hash);
+        self.end = self.end.filter(|end| !is_end(*end));
         let Some(entry) = entry else {
-            self.fault(Fault::Form(number));
+            self.report(Fault::Form(number));
             return;
         };
         if !entry.is_intact() {
-            self.fault(Fault::Changed(number));
+            self.report(Fault::Changed(number));
         } else if let Some(anchor) = &entry.record.anchor {
             self.anchor = Some(anchor.clone());
         }
         let follows = self.follow(number, entry);
         if !(is_next && follows) {
-            self.fault(Fault::Missing(number));
+            self.report(Fault::Missing(number));
         }
     }
 
@@ -88,14 +106,20 @@ impl Verifier {
         true
     }
 
-    fn fault(&mut self, fault: Fault) {
+    /// Notes a fault, unless there are very many.
+    pub(crate) fn report(&mut self, fault: Fault) {
         if self.faults.len() < MOST_FAULTS {
             self.faults.push(fault);
         }
     }
 
     /// What was found in the newest part of a log, whose beginning is not known.
-    pub(crate) fn finish_part(self) -> Verified {
+    pub(crate) fn finish_part(mut self) -> Verified {
+        // An end before the first record was pruned, or is not in this part.
+        let end = self.end.map(|(end, _)| end);
+        if let Some(end) = end.filter(|end| self.first.is_none_or(|first| first <= *end)) {
+            self.report(Fault::CutOff(end));
+        }
         let pruned_through = self.anchor.map(|anchor| anchor.through);
         Verified { records: self.records, faults: self.faults, pruned_through }
     }
@@ -115,7 +139,7 @@ impl Verifier {
         for sequence in missing {
             let fault = Fault::Missing(sequence);
             if !self.faults.contains(&fault) {
-                self.fault(fault);
+                self.report(fault);
             }
         }
         self.faults.sort_by_key(Fault::sequence);

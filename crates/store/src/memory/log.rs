@@ -72,7 +72,7 @@ impl Records {
         let entries = &self.entries;
         self.ends.retain(|writer, _| entries.iter().any(|entry| entry.writer == *writer));
         if !self.ends.contains_key(self.chain.writer()) {
-            // A chain that was pruned to its end is not gone on with.
+            // A chain that was pruned to its end is not continued.
             self.chain = Chain::begin();
         }
         let ends = self.ends.iter().map(|(writer, end)| (writer.to_string(), end.clone()));
@@ -107,6 +107,8 @@ impl Memory {
     }
 
     pub(crate) fn prune(&self, keep: Duration, max_size: u64) -> Result<u64, StoreError> {
+        // Held calls go below, and must not go without a record of their end.
+        self.expire()?;
         let now = self.clock.now();
         let keep = i64::try_from(keep.as_millis()).unwrap_or(i64::MAX);
         let oldest = Timestamp::from_millis(now.as_millis().saturating_sub(keep));

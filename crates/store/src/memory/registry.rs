@@ -66,7 +66,7 @@ impl Memory {
         let record = edit_record(edit, now).about_server(&policy.server);
         let record = record.about_policy(&policy.name, &policy.version);
         let place = (policy.server.clone(), policy.name.clone());
-        // Putting what is in force already makes no new version.
+        // A text that is in force already makes no new version.
         let before = state.registered.policies.insert(place, policy.clone());
         if before.as_ref() != Some(&policy) {
             state.registered.versions.push(PolicyVersion { policy, at: now });

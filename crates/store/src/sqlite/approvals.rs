@@ -127,7 +127,7 @@ fn find(connection: &Connection, id: &str) -> rusqlite::Result<Option<Held>> {
     held.map(|held| with_votes(connection, held)).transpose()
 }
 
-/// Those that meet a condition on a moment, the oldest first.
+/// The held calls that meet a condition on a moment, the oldest first.
 fn select(connection: &Connection, condition: &str, at: Timestamp) -> rusqlite::Result<Vec<Held>> {
     let sql =
         format!("SELECT {COLUMNS} FROM approvals WHERE {condition} ORDER BY requested_at, id");

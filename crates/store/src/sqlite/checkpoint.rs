@@ -28,7 +28,7 @@ const MANY: i64 = 4_000;
 const SOME: i64 = 1_000;
 /// Pages the write-ahead log may have before it is made to start over.
 const LARGE: i64 = 40_000;
-/// How many more there must be before that is tried again, if somebody reads.
+/// How many more there must be before that is tried again, if a reader was in the way.
 const AGAIN: i64 = 10_000;
 /// How long readers are waited for then.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -41,7 +41,7 @@ const LOOK_EVERY: u32 = 16;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Size {
     all: i64,
-    /// Those that are not in the database yet.
+    /// Pages that are not in the database yet.
     left: i64,
 }
 
@@ -52,7 +52,7 @@ pub(super) struct Checkpoints {
     thread: Option<JoinHandle<()>>,
     /// Turns since the size was last looked at.
     unseen: u32,
-    /// How often a quiet moment was used in vain: somebody may be reading.
+    /// Quiet moments in which a checkpoint did not finish, because of a reader.
     tries: u32,
     /// The size at which the write-ahead log is made to start over.
     restart_at: i64,
@@ -65,7 +65,7 @@ impl Checkpoints {
         connection: Connection,
         commits: Weak<GroupCommit>,
     ) -> io::Result<Checkpoints> {
-        // One nudge may wait, for what is written while a checkpoint runs.
+        // One nudge may wait, for pages written while a checkpoint runs.
         let (nudge, nudges) = mpsc::sync_channel(1);
         let run = move || run(&connection, &nudges, &commits);
         let thread = thread::Builder::new().name("checkpoints".into()).spawn(run)?;
@@ -108,8 +108,8 @@ impl Checkpoints {
         Ok(())
     }
 
-    /// Brings in what is left and makes the write-ahead log start over, unless
-    /// somebody reads it for longer. No process writes meanwhile.
+    /// Brings in the rest and makes the write-ahead log start over, unless a reader
+    /// takes longer. No process writes meanwhile.
     fn restart(&mut self, writer: &Connection, before: Size) -> rusqlite::Result<()> {
         writer.busy_timeout(PATIENCE)?;
         let (is_busy, _) = checkpoint(writer, "PRAGMA wal_checkpoint(RESTART)")?;
@@ -150,7 +150,7 @@ fn size(connection: &Connection) -> rusqlite::Result<Size> {
     checkpoint(connection, "PRAGMA wal_checkpoint(NOOP)").map(|(_, size)| size)
 }
 
-/// Whether somebody was in the way, and what there is.
+/// Whether a reader was in the way, and the size.
 fn checkpoint(connection: &Connection, sql: &str) -> rusqlite::Result<(bool, Size)> {
     connection.prepare_cached(sql)?.query_row([], |row| {
         let all: i64 = row.get(1)?;

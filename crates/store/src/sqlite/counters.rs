@@ -145,10 +145,10 @@ fn read(connection: &Connection, slot: &Slot) -> Result<Option<(Amount, i64)>, S
     let place = params![server, scope, owner, name, slot.window_start.as_millis()];
     let found =
         statement.query_row(place, |row| Ok((row.get::<_, String>(0)?, row.get(1)?))).optional()?;
-    found.map(|(used, end)| Ok((amount(&used)?, end))).transpose()
+    found.map(|(used, end)| Ok((parse_amount(&used)?, end))).transpose()
 }
 
-fn amount(text: &str) -> Result<Amount, StoreError> {
+fn parse_amount(text: &str) -> Result<Amount, StoreError> {
     Amount::exactly(Decimal::read(text))
         .map_err(|error| StoreError::Failed(format!("a counter's reading {error}")))
 }

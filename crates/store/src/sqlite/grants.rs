@@ -3,7 +3,7 @@
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use sluice_policy::Timestamp;
 
-use super::{Sqlite, name};
+use super::{Sqlite, parse_name};
 use crate::{
     StoreError,
     actor::Edit,
@@ -71,7 +71,7 @@ impl Sqlite {
     }
 
     pub(crate) async fn grants(&self) -> Result<Vec<Grant>, StoreError> {
-        let all = |connection: &Connection| Ok(by_tokens(connection)?);
+        let all = |connection: &Connection| Ok(read_all(connection)?);
         let grants = self.readers.read(all).await?;
         Ok(grants.into_iter().map(|(_, grant)| grant).collect())
     }
@@ -87,24 +87,24 @@ impl Sqlite {
         self.readers
             .read(move |connection| {
                 let sql = format!("SELECT {COLUMNS} FROM grants WHERE token_sha256 = ?1");
-                Ok(connection.query_row(&sql, [token.as_bytes()], grant).optional()?)
+                Ok(connection.query_row(&sql, [token.as_bytes()], read_grant).optional()?)
             })
             .await
     }
 }
 
 /// All grants by the hashes of their tokens, the oldest first.
-pub(super) fn by_tokens(connection: &Connection) -> rusqlite::Result<Vec<(TokenHash, Grant)>> {
+pub(super) fn read_all(connection: &Connection) -> rusqlite::Result<Vec<(TokenHash, Grant)>> {
     let sql = format!("SELECT {COLUMNS}, token_sha256 FROM grants ORDER BY id");
     let mut statement = connection.prepare(&sql)?;
-    let rows = statement.query_map([], by_token)?;
+    let rows = statement.query_map([], read_with_hash)?;
     rows.collect()
 }
 
-/// A grant by its id, with what is kept of its token.
+/// A grant by its id, with the hash of its token.
 fn find(connection: &Connection, id: &str) -> rusqlite::Result<Option<(TokenHash, Grant)>> {
     let sql = format!("SELECT {COLUMNS}, token_sha256 FROM grants WHERE id = ?1");
-    connection.query_row(&sql, [id], by_token).optional()
+    connection.query_row(&sql, [id], read_with_hash).optional()
 }
 
 fn insert(connection: &Connection, grant: &Grant, hash: &TokenHash) -> rusqlite::Result<()> {
@@ -127,20 +127,20 @@ fn insert(connection: &Connection, grant: &Grant, hash: &TokenHash) -> rusqlite:
 }
 
 /// A grant whose row ends with the hash of its token.
-fn by_token(row: &Row<'_>) -> rusqlite::Result<(TokenHash, Grant)> {
-    Ok((TokenHash::from_bytes(row.get(8)?), grant(row)?))
+fn read_with_hash(row: &Row<'_>) -> rusqlite::Result<(TokenHash, Grant)> {
+    Ok((TokenHash::from_bytes(row.get(8)?), read_grant(row)?))
 }
 
-fn grant(row: &Row<'_>) -> rusqlite::Result<Grant> {
+fn read_grant(row: &Row<'_>) -> rusqlite::Result<Grant> {
     let time = |column| -> rusqlite::Result<Option<Timestamp>> {
         Ok(row.get::<_, Option<i64>>(column)?.map(Timestamp::from_millis))
     };
     let servers: String = row.get(2)?;
     Ok(Grant {
         id: row.get(0)?,
-        label: name(&row.get::<_, String>(1)?)?,
-        servers: servers.split_whitespace().map(name).collect::<Result<_, _>>()?,
-        policy: name(&row.get::<_, String>(3)?)?,
+        label: parse_name(&row.get::<_, String>(1)?)?,
+        servers: servers.split_whitespace().map(parse_name).collect::<Result<_, _>>()?,
+        policy: parse_name(&row.get::<_, String>(3)?)?,
         principal: row.get(4)?,
         created_at: Timestamp::from_millis(row.get(5)?),
         expires_at: time(6)?,

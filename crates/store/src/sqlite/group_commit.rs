@@ -2,25 +2,25 @@
 //!
 //! All writes wait in one queue. A commit takes the whole queue as one batch and
 //! answers every caller when it is done. Two kinds of thread commit, one at a time:
-//! - A caller that waits for its own write, if the database is free (the leader).
-//!   Handing a commit of some tens of microseconds to another thread and back
-//!   would cost more than the commit. In busy times it first lets the other tasks
-//!   of its thread add their writes.
-//! - The store's thread, for everything that may take long: waiting for another
-//!   process, syncing, changes of the registry, pruning, and records that nobody
-//!   waits for and no commit took along.
+//! - The store's thread: whatever waits, as soon as it is free. Only this one waits
+//!   for other processes, syncs, changes the registry and prunes.
+//! - A thread that was given [`commit_on_this_thread`], if the database is free (the
+//!   leader): a caller there commits its own write and all that wait with it. Handing
+//!   a commit of some tens of microseconds to another thread and back would cost more
+//!   than the commit. In busy times it first lets the other tasks of its thread add
+//!   their writes. All other threads never touch the disk.
 //!
-//! A caller never waits for the database with the thread it runs on. If a commit
-//! fails, nothing of it has happened, and all that had a part in it are told so;
-//! deferred records wait for the next one.
+//! A caller never waits for a lock of the database with the thread it runs on. If a
+//! commit fails, nothing of it has happened, and all that had a part in it are told
+//! so; deferred records wait for the next one.
 
 mod task;
+mod thread;
 
 use std::{
+    cell::Cell,
     fmt, io, mem,
-    panic::AssertUnwindSafe,
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError},
-    thread,
     time::Duration,
 };
 
@@ -37,10 +37,17 @@ const MOST_WRITES: usize = 16_384;
 const MOST_DEFERRED: usize = 100_000;
 /// Commits that one caller makes for others before it leaves the rest to the thread.
 const MOST_ROUNDS: usize = 4;
-/// How long deferred records wait for a commit to go along with.
-const DEFER: Duration = Duration::from_millis(20);
-/// How often a failing store is tried again.
-const RETRY: Duration = Duration::from_secs(1);
+
+thread_local! {
+    static MAY_COMMIT: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Lets callers on this thread commit what they wait for, instead of leaving it to
+/// the store's thread. That is faster for calls, but if the disk stalls, so does all
+/// that lives on the thread.
+pub fn commit_on_this_thread() {
+    MAY_COMMIT.set(true);
+}
 
 /// A record to write, with the charges that must fit for it.
 pub(super) struct Write {
@@ -116,7 +123,7 @@ impl GroupCommit {
             let commits = Arc::clone(&commits);
             move || commits.run_to_end(checkpoints, &readers)
         };
-        thread::Builder::new().name("store".into()).spawn(run)?;
+        std::thread::Builder::new().name("store".into()).spawn(run)?;
         Ok(commits)
     }
 
@@ -129,7 +136,7 @@ impl GroupCommit {
     ) -> Result<Reserved, StoreError> {
         let (reply, mut answer) = oneshot::channel();
         let others_may_join = self.push(Write { id, charges, record, reply })?;
-        if self.callers_commit {
+        if self.callers_commit && MAY_COMMIT.get() {
             // If the caller goes away before the commit, the thread makes it.
             let hand_over = HandOver(self);
             if others_may_join {
@@ -289,18 +296,25 @@ impl GroupCommit {
             state.is_dirty = true;
             self.rouse_idle(&mut state);
         }
-        self.commit(writer, batch, Ok(()));
+        self.commit(writer, batch, Ok(()), Writer::commit);
         true
     }
 
-    /// Carries a batch out in the transaction that has begun, if it has.
-    fn commit(&self, writer: &mut Writer, batch: Batch, begun: Result<(), StoreError>) {
+    /// Carries a batch out in the transaction that has begun, if it has, and finishes
+    /// the transaction.
+    fn commit(
+        &self,
+        writer: &mut Writer,
+        batch: Batch,
+        begun: Result<(), StoreError>,
+        finish: impl FnOnce(&mut Writer) -> Result<(), StoreError>,
+    ) {
         let Batch { writes, tasks, mut deferred } = batch;
         let mut replies = Vec::with_capacity(writes.len());
         let mut answers = Vec::with_capacity(tasks.len());
         let mut fate = begun;
         for write in writes {
-            // If nobody waits any more, the call it is for will never leave.
+            // If the caller has gone away, the call it is for will never leave.
             if fate.is_ok() && !write.reply.is_closed() {
                 let (reply, found) = writer.write(write);
                 fate = found.as_ref().map(|_| ()).map_err(StoreError::clone);
@@ -319,13 +333,13 @@ impl GroupCommit {
             fate = went;
         }
         fate = fate.and_then(|()| {
-            deferred.iter_mut().try_for_each(|record| writer.append(record).map(|_| ()))?;
-            writer.commit()
+            deferred.iter_mut().try_for_each(|record| writer.append_deferred(record))?;
+            finish(writer)
         });
         if fate.is_err() {
             writer.roll_back();
             let mut state = self.lock();
-            // Before those that came since.
+            // Before the records that came since.
             deferred.append(&mut state.deferred);
             state.deferred = deferred;
         }
@@ -350,91 +364,7 @@ impl GroupCommit {
         }
     }
 
-    fn run_to_end(&self, mut checkpoints: Checkpoints, readers: &Readers) {
-        // A bug must not leave callers waiting: they are told the store has stopped.
-        let ran = std::panic::catch_unwind(AssertUnwindSafe(|| self.run_thread(&mut checkpoints)));
-        if ran.is_err() {
-            tracing::error!("the store's thread has ended by a fault of its own");
-        }
-        // The writer's connection closes last: that brings in all that is left of
-        // the write-ahead log and removes it.
-        drop(checkpoints);
-        readers.close();
-        drop(self.writer.lock().unwrap_or_else(PoisonError::into_inner).take());
-        self.end();
-    }
-
-    /// The thread: commits what callers do not, and looks after the file.
-    fn run_thread(&self, checkpoints: &mut Checkpoints) {
-        // If this fails, so will the first write, and tell.
-        self.with_writer(|writer| drop(writer.touch()));
-        loop {
-            let (batch, is_last) = self.take();
-            let has_work =
-                !(batch.writes.is_empty() && batch.tasks.is_empty() && batch.deferred.is_empty());
-            let is_failing = self.lock().failure.is_some();
-            let ran = self.with_writer(|writer| {
-                if has_work || is_failing {
-                    let begun = writer.begin(super::open::PATIENCE).map_err(StoreError::from);
-                    // Only a write shows whether writing works.
-                    let is_probe = is_failing && !has_work;
-                    let probed =
-                        begun.and_then(|()| if is_probe { writer.probe() } else { Ok(()) });
-                    self.commit(writer, batch, probed);
-                    // The file is looked after once more when it is quiet.
-                    self.lock().is_dirty = true;
-                }
-                checkpoints.keep_up(writer.connection(), !has_work);
-            });
-            if is_last || !ran {
-                return;
-            }
-        }
-    }
-
-    /// Waits for something to do and takes all of it; whether it is the last.
-    fn take(&self) -> (Batch, bool) {
-        let mut state = self.lock();
-        loop {
-            // Writes that are here now may have come while the thread had the writer,
-            // and their callers then left them to it.
-            let has_work = !state.tasks.is_empty() || !state.writes.is_empty();
-            if state.is_closed || has_work {
-                break;
-            }
-            let deadline = match &state.failure {
-                Some(_) => Some(RETRY),
-                None if !state.deferred.is_empty() || state.is_dirty => Some(DEFER),
-                None => None,
-            };
-            state.is_idle = deadline.is_none();
-            let (next, ran_out) = wait(&self.wake, state, deadline);
-            state = next;
-            state.is_idle = false;
-            if ran_out {
-                state.is_dirty = false;
-                break;
-            }
-        }
-        state.is_handed_over = false;
-        let batch = Batch {
-            writes: mem::take(&mut state.writes),
-            tasks: mem::take(&mut state.tasks),
-            deferred: mem::take(&mut state.deferred),
-        };
-        (batch, state.is_closed)
-    }
-
-    /// Does something with the writer as soon as it is free; `false` if there is
-    /// none any more.
-    fn with_writer(&self, work: impl FnOnce(&mut Writer)) -> bool {
-        match self.writer.lock() {
-            Ok(mut writer) => writer.as_mut().map(work).is_some(),
-            Err(_) => false,
-        }
-    }
-
-    /// The store has ended: nobody waits in vain.
+    /// Ends the store: callers that still wait are told.
     fn end(&self) {
         let mut state = self.lock();
         state.has_ended = true;
@@ -447,7 +377,7 @@ impl GroupCommit {
         drop(unanswered);
     }
 
-    /// The state, unless nobody would carry anything out.
+    /// The state, unless the store is closed.
     fn lock_open(&self) -> Result<MutexGuard<'_, State>, StoreError> {
         let state = self.lock();
         if state.is_closed || state.has_ended { Err(StoreError::Stopped) } else { Ok(state) }
@@ -466,18 +396,4 @@ impl Drop for HandOver<'_> {
     fn drop(&mut self) {
         self.0.hand_over();
     }
-}
-
-/// Waits to be woken; whether the time ran out.
-fn wait<'g, T>(
-    wake: &Condvar,
-    state: MutexGuard<'g, T>,
-    time: Option<Duration>,
-) -> (MutexGuard<'g, T>, bool) {
-    let Some(time) = time else {
-        return (wake.wait(state).unwrap_or_else(PoisonError::into_inner), false);
-    };
-    let woken = wake.wait_timeout(state, time);
-    let (state, timeout) = woken.unwrap_or_else(PoisonError::into_inner);
-    (state, timeout.timed_out())
 }

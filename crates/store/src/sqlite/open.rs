@@ -1,4 +1,4 @@
-//! Opening a database: what it must be, and what is checked before it is used.
+//! Opening a database: creating it, or checking that it is ours and undamaged.
 
 use std::{
     fs::{self, OpenOptions},
@@ -21,8 +21,8 @@ use crate::{Durability, key::Key};
 const APPLICATION: i32 = 0x536c_7569;
 /// Records checked against their chain at start; the rest are checked on demand.
 const CHECKED_AT_START: i64 = 1_000;
-/// How long another process may keep the database to itself. Whoever waits may
-/// wait for the transaction before theirs too, so for twice as long.
+/// How long another process may hold the write lock. A caller may wait for the
+/// transaction before its own too, so for twice as long.
 pub(super) const PATIENCE: Duration = Duration::from_secs(2);
 /// How often what does not wait by itself is tried again, and after how long.
 const MOST_TRIES: u32 = 50;
@@ -68,22 +68,22 @@ pub(super) fn open(
     key: &Key,
 ) -> Result<Connection, OpenError> {
     make_private(path)?;
-    let failed = |error| told(path, &error);
+    let failed = |error| open_error(path, &error);
     let connection = connect(path).map_err(failed)?;
     prepare(&connection, path, key)?;
-    settle(&connection, durability).map_err(failed)?;
+    configure(&connection, durability).map_err(failed)?;
     let verified = read::verify_last(&connection, CHECKED_AT_START).map_err(failed)?;
     match verified.faults.first() {
-        Some(fault) => Err(OpenError::Damaged { path: shown(path), what: fault.to_string() }),
+        Some(fault) => Err(OpenError::Damaged { path: display(path), what: fault.to_string() }),
         None => Ok(connection),
     }
 }
 
-/// Opens what [`open`] has opened once more, for checkpoints.
+/// Opens a second connection, for checkpoints.
 pub(super) fn open_again(path: &Path) -> Result<Connection, OpenError> {
     connect(path)
-        .and_then(|connection| settle(&connection, Durability::Process).map(|()| connection))
-        .map_err(|error| told(path, &error))
+        .and_then(|connection| configure(&connection, Durability::Process).map(|()| connection))
+        .map_err(|error| open_error(path, &error))
 }
 
 fn connect(path: &Path) -> rusqlite::Result<Connection> {
@@ -93,9 +93,9 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// What an error of SQLite means for whoever wants the database opened.
-fn told(path: &Path, error: &rusqlite::Error) -> OpenError {
-    let path = shown(path);
+/// An error of SQLite, in terms of opening the database.
+fn open_error(path: &Path, error: &rusqlite::Error) -> OpenError {
+    let path = display(path);
     match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => OpenError::Locked { path },
         Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen) => {
@@ -108,7 +108,7 @@ fn told(path: &Path, error: &rusqlite::Error) -> OpenError {
 
 /// Makes sure the file is there and is its owner's alone.
 fn make_private(path: &Path) -> Result<(), OpenError> {
-    let failed = |source| OpenError::File { path: shown(path), source };
+    let failed = |source| OpenError::File { path: display(path), source };
     let created = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path);
     match created {
         Ok(_) => return Ok(()),
@@ -119,10 +119,10 @@ fn make_private(path: &Path) -> Result<(), OpenError> {
 }
 
 fn check_private(path: &Path) -> Result<(), OpenError> {
-    let failed = |source| OpenError::File { path: shown(path), source };
+    let failed = |source| OpenError::File { path: display(path), source };
     let mode = fs::metadata(path).map_err(failed)?.permissions().mode() & 0o777;
     if mode & 0o077 != 0 {
-        return Err(OpenError::Mode { path: shown(path), mode });
+        return Err(OpenError::Mode { path: display(path), mode });
     }
     Ok(())
 }
@@ -130,18 +130,18 @@ fn check_private(path: &Path) -> Result<(), OpenError> {
 /// Checks that a database is there and ours, and changes nothing of it.
 pub(super) fn check(path: &Path) -> Result<(), OpenError> {
     check_private(path)?;
-    let connection = read::connect(path).map_err(|error| told(path, &error))?;
+    let connection = read::connect(path).map_err(|error| open_error(path, &error))?;
     recognise(&connection, path)
 }
 
-fn settle(connection: &Connection, durability: Durability) -> rusqlite::Result<()> {
+fn configure(connection: &Connection, durability: Durability) -> rusqlite::Result<()> {
     use_wal(connection)?;
     let synchronous = match durability {
         Durability::Process => "NORMAL",
         Durability::Power => "FULL",
     };
     connection.pragma_update(None, "synchronous", synchronous)?;
-    // Checkpoints sync, and are not for whoever happens to write.
+    // Checkpoints sync, and have a thread of their own.
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
     // Nothing but the end of the log and some counters is read again and again.
     connection.pragma_update(None, "cache_size", -500)?;
@@ -151,9 +151,9 @@ fn settle(connection: &Connection, durability: Durability) -> rusqlite::Result<(
 
 /// Creates the tables of a new database, or checks that an old one is ours.
 fn prepare(connection: &Connection, path: &Path, key: &Key) -> Result<(), OpenError> {
-    let failed = |error| told(path, &error);
+    let failed = |error| open_error(path, &error);
     if connection.is_readonly("main").map_err(failed)? {
-        return Err(OpenError::ReadOnly { path: shown(path) });
+        return Err(OpenError::ReadOnly { path: display(path) });
     }
     if is_new(connection).map_err(failed)? {
         let check = key.seal(KEY_CHECK, KEY_CHECK).ok_or(OpenError::Randomness)?;
@@ -165,17 +165,17 @@ fn prepare(connection: &Connection, path: &Path, key: &Key) -> Result<(), OpenEr
 
 /// Checks that a database is one of ours, and not newer than this.
 fn recognise(connection: &Connection, path: &Path) -> Result<(), OpenError> {
-    let failed = |error| told(path, &error);
+    let failed = |error| open_error(path, &error);
     let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
     let application = number("application_id").map_err(failed)?;
     match (application, number("user_version").map_err(failed)?) {
         (APPLICATION, LAYOUT) => Ok(()),
-        (APPLICATION, layout) if layout > LAYOUT => Err(OpenError::Newer { path: shown(path) }),
-        _ => Err(OpenError::Foreign { path: shown(path) }),
+        (APPLICATION, layout) if layout > LAYOUT => Err(OpenError::Newer { path: display(path) }),
+        _ => Err(OpenError::Foreign { path: display(path) }),
     }
 }
 
-/// Has the database write ahead. With several processes at it, SQLite may find
+/// Switches to write-ahead logging. With several processes at it, SQLite may find
 /// it locked without waiting for that to pass.
 fn use_wal(connection: &Connection) -> rusqlite::Result<()> {
     let mut tries = 0;
@@ -227,14 +227,14 @@ fn check_key(connection: &Connection, path: &Path, key: &Key) -> Result<(), Open
     let check: Option<Vec<u8>> = connection
         .query_row("SELECT value FROM meta WHERE name = ?1", params!["key"], |row| row.get(0))
         .optional()
-        .map_err(|error| told(path, &error))?;
+        .map_err(|error| open_error(path, &error))?;
     match check.and_then(|check| key.open(KEY_CHECK, &check)) {
         Some(_) => Ok(()),
-        None => Err(OpenError::Key { path: shown(path) }),
+        None => Err(OpenError::Key { path: display(path) }),
     }
 }
 
-fn shown(path: &Path) -> String {
+fn display(path: &Path) -> String {
     path.display().to_string()
 }
 
@@ -244,7 +244,7 @@ mod tests {
 
     use rusqlite::{Connection, OpenFlags};
 
-    use super::{Durability, OpenError, prepare, settle};
+    use super::{Durability, OpenError, configure, prepare};
     use crate::key::Key;
 
     #[test]
@@ -261,7 +261,7 @@ mod tests {
         let path = std::env::temp_dir().join(format!("sluice-durable-{}.db", std::process::id()));
         for (durability, expected) in [(Durability::Process, 1), (Durability::Power, 2)] {
             let connection = Connection::open(&path).unwrap();
-            settle(&connection, durability).unwrap();
+            configure(&connection, durability).unwrap();
             let found: i64 =
                 connection.pragma_query_value(None, "synchronous", |row| row.get(0)).unwrap();
             assert_eq!(found, expected, "{durability:?}");

@@ -4,7 +4,7 @@
 use rusqlite::{Connection, OptionalExtension as _, Row, params, types::Type};
 use sluice_policy::{Format, Timestamp};
 
-use super::{Sqlite, name};
+use super::{Sqlite, parse_name};
 use crate::{
     StoreError,
     actor::Edit,
@@ -23,7 +23,7 @@ impl Sqlite {
     ) -> Result<(), StoreError> {
         self.run(move |writer| {
             let now = writer.clock().now();
-            put(writer.connection(), &policy, now)?;
+            write_policy(writer.connection(), &policy, now)?;
             let version = AttachedPolicy::version_of(&policy.text);
             let record = edit_record(edit, now).about_server(&policy.server);
             writer.change_registry(record.about_policy(&policy.name, &version))
@@ -39,7 +39,7 @@ impl Sqlite {
     ) -> Result<bool, StoreError> {
         let (server, name) = (server.clone(), name.clone());
         self.run(move |writer| {
-            let Some(version) = remove(writer.connection(), &server, &name)? else {
+            let Some(version) = detach(writer.connection(), &server, &name)? else {
                 return Ok(false);
             };
             let record = edit_record(edit, writer.clock().now()).about_server(&server);
@@ -50,7 +50,7 @@ impl Sqlite {
     }
 
     pub(crate) async fn policies(&self) -> Result<Vec<AttachedPolicy>, StoreError> {
-        self.readers.read(|connection| Ok(all(connection)?)).await
+        self.readers.read(|connection| Ok(read_all(connection)?)).await
     }
 
     pub(crate) async fn policy_versions(
@@ -64,7 +64,7 @@ impl Sqlite {
                 let mut statement = connection.prepare(&format!(
                     "SELECT {COLUMNS} FROM policy_versions v WHERE v.server = ?1 AND v.name = ?2 ORDER BY v.id DESC"
                 ))?;
-                let rows = statement.query_map([server.as_str(), name.as_str()], version)?;
+                let rows = statement.query_map([server.as_str(), name.as_str()], read_version)?;
                 Ok(rows.collect::<Result<_, _>>()?)
             })
             .await
@@ -72,16 +72,16 @@ impl Sqlite {
 }
 
 /// The policies in force, by server and name.
-pub(super) fn all(connection: &Connection) -> rusqlite::Result<Vec<AttachedPolicy>> {
+pub(super) fn read_all(connection: &Connection) -> rusqlite::Result<Vec<AttachedPolicy>> {
     let mut statement = connection.prepare(&format!(
         "SELECT {COLUMNS} FROM policies p JOIN policy_versions v ON v.id = p.current ORDER BY 1, 2"
     ))?;
-    let rows = statement.query_map([], |row| version(row).map(|version| version.policy))?;
+    let rows = statement.query_map([], |row| read_version(row).map(|version| version.policy))?;
     rows.collect()
 }
 
 /// Takes a policy out of force; the version that was.
-fn remove(connection: &Connection, server: &Name, name: &Name) -> rusqlite::Result<Option<String>> {
+fn detach(connection: &Connection, server: &Name, name: &Name) -> rusqlite::Result<Option<String>> {
     let place = [server.as_str(), name.as_str()];
     let current = "SELECT v.version FROM policies p JOIN policy_versions v ON v.id = p.current
         WHERE p.server = ?1 AND p.name = ?2";
@@ -95,10 +95,14 @@ pub(super) fn detach_all(connection: &Connection, server: &Name) -> rusqlite::Re
     connection.execute("DELETE FROM policies WHERE server = ?1", [server.as_str()]).map(|_| ())
 }
 
-fn put(connection: &Connection, policy: &AttachedPolicy, at: Timestamp) -> rusqlite::Result<()> {
+fn write_policy(
+    connection: &Connection,
+    policy: &AttachedPolicy,
+    at: Timestamp,
+) -> rusqlite::Result<()> {
     let (server, name) = (policy.server.as_str(), policy.name.as_str());
     let format = format_name(policy.format);
-    // Putting what is in force already makes no new version.
+    // A text that is in force already makes no new version.
     let current = "SELECT 1 FROM policies p JOIN policy_versions v ON v.id = p.current
         WHERE p.server = ?1 AND p.name = ?2 AND v.text = ?3 AND v.format = ?4";
     let is_same = connection
@@ -123,13 +127,13 @@ fn put(connection: &Connection, policy: &AttachedPolicy, at: Timestamp) -> rusql
     connection.execute(sql, params![server, name, connection.last_insert_rowid()]).map(|_| ())
 }
 
-fn version(row: &Row<'_>) -> rusqlite::Result<PolicyVersion> {
+fn read_version(row: &Row<'_>) -> rusqlite::Result<PolicyVersion> {
     let format: String = row.get(3)?;
     let policy = AttachedPolicy {
-        server: name(&row.get::<_, String>(0)?)?,
-        name: name(&row.get::<_, String>(1)?)?,
+        server: parse_name(&row.get::<_, String>(0)?)?,
+        name: parse_name(&row.get::<_, String>(1)?)?,
         version: row.get(2)?,
-        format: read_format(&format)?,
+        format: parse_format(&format)?,
         text: row.get(4)?,
         source: Source::Stored,
     };
@@ -143,7 +147,7 @@ fn format_name(format: Format) -> &'static str {
     }
 }
 
-fn read_format(text: &str) -> rusqlite::Result<Format> {
+fn parse_format(text: &str) -> rusqlite::Result<Format> {
     match text {
         "json" => Ok(Format::Json),
         "yaml" => Ok(Format::Yaml),

@@ -23,7 +23,7 @@ use crate::{
 /// Records that go in one step.
 const STEP: usize = 1_000;
 
-/// What is to be kept.
+/// Which records stay.
 #[derive(Debug, Clone, Copy)]
 struct Bounds {
     /// Records made before this may go.
@@ -34,7 +34,7 @@ struct Bounds {
     now: Timestamp,
 }
 
-/// What goes in one step.
+/// The records of one step.
 #[derive(Debug, Default)]
 struct Selection {
     through: i64,
@@ -44,6 +44,8 @@ struct Selection {
 
 impl Sqlite {
     pub(crate) async fn prune(&self, keep: Duration, max_size: u64) -> Result<u64, StoreError> {
+        // Held calls go below, and must not go without a record of their end.
+        self.expire().await?;
         let now = self.clock.now();
         let keep = i64::try_from(keep.as_millis()).unwrap_or(i64::MAX);
         let oldest = Timestamp::from_millis(now.as_millis().saturating_sub(keep));
@@ -65,14 +67,14 @@ fn begin(connection: &Connection, oldest: Timestamp) -> Result<i64, StoreError> 
     let votes = format!("DELETE FROM approval_votes WHERE approval IN ({over})");
     connection.execute(&votes, [oldest.as_millis()])?;
     connection.execute("DELETE FROM approvals WHERE expires_at < ?1", [oldest.as_millis()])?;
-    Ok(blocks::newest(connection)?)
+    Ok(blocks::find_newest(connection)?)
 }
 
 /// Removes some of the oldest records; how many.
 fn step(writer: &mut Writer, bounds: Bounds) -> Result<u64, StoreError> {
     let Some(selection) = select(writer.connection(), bounds)? else { return Ok(0) };
     let Selection { through, count, facets } = selection;
-    let anchor = anchor(writer.connection(), through)?;
+    let anchor = build_anchor(writer.connection(), through)?;
     // Written before the others go, because an empty log would count from one again.
     writer.leave_behind(through)?;
     writer.append_record(Record {
@@ -87,7 +89,7 @@ fn step(writer: &mut Writer, bounds: Bounds) -> Result<u64, StoreError> {
 }
 
 /// Bytes of the database that are in use.
-fn used(connection: &Connection) -> rusqlite::Result<u64> {
+fn count_used_bytes(connection: &Connection) -> rusqlite::Result<u64> {
     connection.query_row(
         "SELECT (page_count - freelist_count) * page_size
          FROM pragma_page_count, pragma_freelist_count, pragma_page_size",
@@ -98,7 +100,7 @@ fn used(connection: &Connection) -> rusqlite::Result<u64> {
 
 /// Chooses what goes and notes where its chains end.
 fn select(connection: &Connection, bounds: Bounds) -> Result<Option<Selection>, StoreError> {
-    let is_too_large = used(connection)? > bounds.max_size;
+    let is_too_large = count_used_bytes(connection)? > bounds.max_size;
     let mut statement = connection
         .prepare_cached(&format!("{SELECT} WHERE r.seq <= ?1 ORDER BY r.seq LIMIT {STEP}"))?;
     let mut rows = statement.query([bounds.newest])?;
@@ -107,7 +109,7 @@ fn select(connection: &Connection, bounds: Bounds) -> Result<Option<Selection>, 
     while let Some(row) = rows.next()? {
         // The time of a tampered record cannot be trusted: it is pruned no sooner than
         // its successor, or an anchor would vouch for its absence.
-        let Some(entry) = records::entry(row).ok().filter(Entry::is_intact) else {
+        let Some(entry) = records::read_entry(row).ok().filter(Entry::is_intact) else {
             unproven += 1;
             continue;
         };
@@ -138,7 +140,7 @@ fn note_end(connection: &Connection, entry: &Entry) -> rusqlite::Result<()> {
 }
 
 /// The last pruned record of each chain that continues; finished chains are dropped.
-fn anchor(connection: &Connection, through: i64) -> rusqlite::Result<Anchor> {
+fn build_anchor(connection: &Connection, through: i64) -> rusqlite::Result<Anchor> {
     let mut statement = connection.prepare_cached(
         "SELECT e.chain, c.writer, e.seq, e.hash FROM chain_ends e JOIN chains c ON c.id = e.chain",
     )?;
@@ -149,7 +151,7 @@ fn anchor(connection: &Connection, through: i64) -> rusqlite::Result<Anchor> {
     let ends = rows.collect::<rusqlite::Result<Vec<(i64, Arc<str>, ChainEnd)>>>()?;
     let mut anchor = Anchor { through, ..Anchor::default() };
     for (chain, writer, end) in ends {
-        if blocks::chain_goes_on(connection, chain, through)? {
+        if blocks::chain_continues(connection, chain, through)? {
             anchor.chains.insert(writer.to_string(), end);
         } else {
             connection.execute("DELETE FROM chain_ends WHERE chain = ?1", [chain])?;

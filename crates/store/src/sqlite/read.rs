@@ -3,11 +3,11 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
-use rusqlite::{Connection, InterruptHandle, OpenFlags, types::Value};
+use rusqlite::{Connection, InterruptHandle, OpenFlags, Row, types::Value};
 use tokio::sync::Semaphore;
 
 use super::{
@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     StoreError,
-    chain::{Verified, Verifier},
+    chain::{Fault, Verified, Verifier},
     log::{Entry, Filter},
 };
 
@@ -28,7 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(super) struct Readers {
     path: PathBuf,
-    /// Those that nobody uses; gone when the store has ended.
+    /// Connections that are not in use; gone when the store has ended.
     idle: Mutex<Option<Vec<Connection>>>,
     permits: Arc<Semaphore>,
 }
@@ -42,27 +42,28 @@ impl Readers {
         }
     }
 
-    /// Reads something at one moment of the database. If the caller goes away, the
-    /// read is interrupted.
+    /// Reads something at one moment of the database, on a blocking thread. If the
+    /// caller goes away, the read is interrupted, or not begun.
     pub(super) async fn read<T: Send + 'static>(
         self: &Arc<Readers>,
         work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let permit = Arc::clone(&self.permits).acquire_owned().await;
         let permit = permit.map_err(|_| StoreError::Stopped)?;
-        let connection = match self.lock().as_mut().and_then(Vec::pop) {
-            Some(connection) => connection,
-            None => connect(&self.path)?,
-        };
-        let running = Arc::new(Running(Mutex::new(Some(connection.get_interrupt_handle()))));
-        let _interrupt = InterruptOnDrop(Arc::clone(&running));
+        let state = Arc::new(Mutex::new(ReadState::Waiting));
+        let _interrupt = InterruptOnDrop(Arc::clone(&state));
         let readers = Arc::clone(self);
         let read = tokio::task::spawn_blocking(move || {
+            let idle = readers.lock().as_mut().and_then(Vec::pop);
+            let connection = idle.map_or_else(|| connect(&readers.path), Ok)?;
+            if !begin_read(&state, &connection) {
+                return Err(StoreError::Stopped);
+            }
             let moment = connection.unchecked_transaction()?;
             let found = work(&moment);
             drop(moment);
-            // From here on it cannot be interrupted, and somebody else may use it.
-            running.finish();
+            // From here on it cannot be interrupted, and another read may use it.
+            *lock(&state) = ReadState::Over;
             if let Some(idle) = readers.lock().as_mut() {
                 idle.push(connection);
             }
@@ -78,29 +79,43 @@ impl Readers {
         drop(idle);
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Vec<Connection>>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Option<Vec<Connection>>> {
+        lock(&self.idle)
     }
 }
 
-/// A read that can be interrupted for as long as it runs.
-struct Running(Mutex<Option<InterruptHandle>>);
-
-impl Running {
-    fn finish(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-    }
+/// How far a read has come.
+enum ReadState {
+    Waiting,
+    Running(InterruptHandle),
+    /// It is done, or its caller has gone away.
+    Over,
 }
 
-struct InterruptOnDrop(Arc<Running>);
+/// Makes a read one that can be interrupted; `false` if its caller has gone away.
+fn begin_read(state: &Mutex<ReadState>, connection: &Connection) -> bool {
+    let mut state = lock(state);
+    let is_wanted = matches!(*state, ReadState::Waiting);
+    if is_wanted {
+        *state = ReadState::Running(connection.get_interrupt_handle());
+    }
+    is_wanted
+}
+
+struct InterruptOnDrop(Arc<Mutex<ReadState>>);
 
 impl Drop for InterruptOnDrop {
     fn drop(&mut self) {
-        let running = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(handle) = running.as_ref() {
+        let mut state = lock(&self.0);
+        if let ReadState::Running(handle) = &*state {
             handle.interrupt();
         }
+        *state = ReadState::Over;
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 pub(super) fn connect(path: &Path) -> rusqlite::Result<Connection> {
@@ -185,7 +200,7 @@ impl<'f> Search<'f> {
         let mut statement = connection.prepare(&sql)?;
         let rows = statement.query_map(rusqlite::params_from_iter(values), |row| row.get(0))?;
         let summarised = rows.collect::<rusqlite::Result<Vec<i64>>>()?;
-        Ok(self.join(&summarised, blocks::next(connection)?))
+        Ok(self.join(&summarised, blocks::find_unsummarised(connection)?))
     }
 
     /// Blocks that follow each other are read in one go; behind them comes what has
@@ -245,7 +260,7 @@ impl<'f> Search<'f> {
         while let Some(row) = rows.next()? {
             let number: i64 = row.get(0)?;
             // A partial result must not pass for a complete one.
-            found.push(records::entry(row).map_err(|_| {
+            found.push(records::read_entry(row).map_err(|_| {
                 StoreError::Failed(format!(
                     "record {number} cannot be read\nhint: sluice log verify"
                 ))
@@ -255,19 +270,35 @@ impl<'f> Search<'f> {
     }
 }
 
-/// Checks the records after one.
-pub(super) fn verify(connection: &Connection, after: i64) -> rusqlite::Result<Verifier> {
-    let mut verifier = Verifier::default();
+/// Checks the whole log: its chains, its end, and the summaries that searches rely on.
+pub(super) fn verify(connection: &Connection) -> rusqlite::Result<Verified> {
+    let mut summaries = blocks::SummaryCheck::new(connection)?;
+    let verifier = verify_after(connection, 0, |verifier, row| {
+        if summaries.is_uncovered(connection, row)? {
+            verifier.report(Fault::Summary(row.get(0)?));
+        }
+        Ok(())
+    })?;
+    Ok(verifier.finish())
+}
+
+/// Checks the newest records, and that none is missing behind them.
+pub(super) fn verify_last(connection: &Connection, count: i64) -> rusqlite::Result<Verified> {
+    let newest = blocks::find_newest(connection)?;
+    Ok(verify_after(connection, newest - count, |_, _| Ok(()))?.finish_part())
+}
+
+fn verify_after(
+    connection: &Connection,
+    after: i64,
+    mut also: impl FnMut(&mut Verifier, &Row<'_>) -> rusqlite::Result<()>,
+) -> rusqlite::Result<Verifier> {
+    let mut verifier = Verifier::new(records::noted_end(connection)?);
     let mut statement = connection.prepare(&format!("{SELECT} WHERE r.seq > ?1 ORDER BY r.seq"))?;
     let mut rows = statement.query([after])?;
     while let Some(row) = rows.next()? {
-        verifier.check(row.get(0)?, records::entry(row).ok().as_ref());
+        verifier.check(row.get(0)?, records::read_entry(row).ok().as_ref());
+        also(&mut verifier, row)?;
     }
     Ok(verifier)
-}
-
-/// Checks the newest records.
-pub(super) fn verify_last(connection: &Connection, count: i64) -> rusqlite::Result<Verified> {
-    let newest = blocks::newest(connection)?;
-    Ok(verify(connection, newest - count)?.finish_part())
 }

@@ -11,8 +11,8 @@ use sluice_policy::Timestamp;
 
 use crate::{
     actor::Actor,
-    chain::{Chain, Hash},
-    digest::sha256,
+    chain::{Anchor, Chain, Hash},
+    digest::{from_hex, hex, sha256},
     id::Id,
     log::{Cursor, Entry},
     record::{GrantRef, Kind, Outcome, PolicyRef, Record, UpstreamRef, push_keys},
@@ -35,12 +35,7 @@ pub(super) struct Prepared {
 impl Prepared {
     pub(super) fn new(record: Record) -> Prepared {
         let text = record.text();
-        let has_keys = record.kind == Kind::Decision || !record.arg_keys.is_empty();
-        let arg_keys = has_keys.then(|| {
-            let mut keys = String::new();
-            push_keys(&mut keys, &record.arg_keys);
-            keys
-        });
+        let arg_keys = keys_column(&record);
         Prepared { record, length: text.len(), text, arg_keys }
     }
 
@@ -64,13 +59,15 @@ impl Prepared {
         ]
     }
 
-    /// Links the record to its chain and inserts its row; its sequence number.
+    /// Links the record to its chain and inserts its row, with what a reservation
+    /// charged; its sequence number.
     pub(super) fn insert(
         &mut self,
         connection: &Connection,
         chain: &mut Chain,
         chain_number: i64,
         facet: i64,
+        charges: Option<&str>,
     ) -> rusqlite::Result<i64> {
         let prev = *chain.last();
         // A transaction that failed may have chained it before.
@@ -82,9 +79,9 @@ impl Prepared {
         let mut statement = connection.prepare_cached(
             "INSERT INTO records (at, facet, id, request, session, micros, upstream_status,
                 upstream_is_error, upstream_micros, arg_digest, chain, prev, hash, message, target,
-                approval, actor_id, actor_label, actor_address, arg_values, anchor)
+                approval, actor_id, actor_label, actor_address, arg_values, anchor, charges)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17,
-                ?18, ?19, ?20, ?21)",
+                ?18, ?19, ?20, ?21, ?22)",
         )?;
         statement.insert(params![
             record.at.as_millis(),
@@ -107,9 +104,20 @@ impl Prepared {
             actor.map(|actor| &*actor.label),
             actor.and_then(|actor| actor.address.as_deref()),
             record.arg_values,
-            record.anchor.as_ref().map(crate::chain::Anchor::text),
+            record.anchor.as_ref().map(Anchor::text),
+            charges,
         ])
     }
+}
+
+/// The names of a record's arguments, as its facet has them.
+fn keys_column(record: &Record) -> Option<String> {
+    if record.kind != Kind::Decision && record.arg_keys.is_empty() {
+        return None;
+    }
+    let mut keys = String::new();
+    push_keys(&mut keys, &record.arg_keys);
+    Some(keys)
 }
 
 /// As records write it.
@@ -183,58 +191,106 @@ fn find_or_insert(
     Ok(connection.last_insert_rowid())
 }
 
-/// The columns that [`entry`] reads, of `records r`, `facets f` and `chains c`.
+/// Notes the end of the log, so that records missing there show too.
+pub(super) fn note_end(connection: &Connection, seq: i64, hash: &Hash) -> rusqlite::Result<()> {
+    let sql = "REPLACE INTO meta (name, value) VALUES ('end', ?1)";
+    connection.prepare_cached(sql)?.execute([format!("{seq} {}", hex(hash))]).map(|_| ())
+}
+
+/// The end of the log that was last noted: a record's number, and its hash. One
+/// that cannot be read is taken for a record that is not there.
+pub(super) fn noted_end(connection: &Connection) -> rusqlite::Result<Option<(i64, Hash)>> {
+    let sql = "SELECT value FROM meta WHERE name = 'end'";
+    let noted = connection.query_row(sql, [], |row| row.get::<_, String>(0)).optional()?;
+    Ok(noted.map(|noted| {
+        let parts = noted.split_once(' ');
+        let end = parts.and_then(|(seq, hash)| Some((seq.parse().ok()?, from_hex(hash)?)));
+        end.unwrap_or((i64::MAX, Hash::default()))
+    }))
+}
+
+/// The columns that [`read_entry`] reads, of `records r`, `facets f` and `chains c`.
 pub(super) const SELECT: &str = "SELECT r.seq, r.id, r.at, r.request, r.session, r.micros,
     r.upstream_status, r.upstream_is_error, r.upstream_micros, r.arg_digest, r.prev, r.hash, r.message,
     r.target, r.approval, r.actor_id, r.actor_label, r.actor_address, r.arg_values, r.anchor, c.writer,
     f.kind, f.server, f.grant_id, f.grant_label, f.principal, f.method, f.tool, f.outcome, f.rule,
-    f.policy, f.policy_version, f.arg_keys
+    f.policy, f.policy_version, f.arg_keys, r.facet, r.chain
     FROM records r LEFT JOIN facets f ON f.id = r.facet LEFT JOIN chains c ON c.id = r.chain";
 
-/// The record in a row of [`SELECT`]; an error if it is not as it was written.
-pub(super) fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
+/// The record in a row of [`SELECT`]; an error if it is not as it was written. A
+/// column that the record's text does not show must not hold anything else either.
+pub(super) fn read_entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
     let text = |column: usize| row.get::<_, Option<Arc<str>>>(column);
-    let number = |column: usize| row.get::<_, Option<i64>>(column);
-    let pair = |first: usize| Ok::<_, rusqlite::Error>((text(first)?, text(first + 1)?));
     let at = Timestamp::from_millis(row.get(2)?);
     let kind = parse_name(Kind::from_name, row.get_ref(21)?.as_str()?)?;
-    let grant = pair(23)?;
-    let actor = pair(15)?;
-    let policy = pair(30)?;
     let outcome = text(28)?.map(|name| parse_name(Outcome::from_name, &name)).transpose()?;
-    let address = text(17)?;
     let record = Record {
         request: text(3)?.map(|request| parse_name(Id::read, &request)).transpose()?,
         server: text(22)?,
-        grant: grant.0.zip(grant.1).map(|(id, label)| GrantRef { id, label }),
+        grant: pair(row, 23)?.map(|(id, label)| GrantRef { id, label }),
         principal: text(25)?,
         session: text(4)?,
         method: row.get::<_, Option<String>>(26)?.map(Into::into),
         tool: text(27)?,
         outcome,
         target: row.get(13)?,
-        actor: actor.0.zip(actor.1).map(|(id, label)| Actor { id, label, address }),
+        actor: actor(row)?,
         approval: text(14)?,
         rule: text(29)?,
         message: row.get(12)?,
-        policy: policy.0.zip(policy.1).map(|(name, version)| PolicyRef { name, version }),
+        policy: pair(row, 30)?.map(|(name, version)| PolicyRef { name, version }),
         arg_keys: text(32)?.map(|keys| json(&keys)).transpose()?.unwrap_or_default(),
         arg_digest: row.get(9)?,
         arg_values: row.get(18)?,
-        upstream: match number(8)? {
-            Some(micros) => Some(UpstreamRef {
-                status: row.get(6)?,
-                is_error: row.get(7)?,
-                micros: micros.unsigned_abs(),
-            }),
-            None => None,
-        },
-        micros: number(5)?.map(i64::unsigned_abs),
+        upstream: upstream(row)?,
+        micros: count(row, 5)?,
         anchor: text(19)?.map(|anchor| json(&anchor)).transpose()?,
         ..Record::new(parse_name(Id::read, row.get_ref(1)?.as_str()?)?, at, kind)
     };
+    let is_canonical = keys_column(&record).as_deref() == text(32)?.as_deref()
+        && record.anchor.as_ref().map(Anchor::text).as_deref() == text(19)?.as_deref();
+    if !is_canonical {
+        return Err(unreadable("this is not how it was written".into()));
+    }
     let (prev, hash): (Hash, Hash) = (row.get(10)?, row.get(11)?);
     Ok(Entry { cursor: Cursor(row.get(0)?), record, writer: row.get(20)?, prev, hash })
+}
+
+/// Two columns that are both there or both not.
+fn pair(row: &Row<'_>, first: usize) -> rusqlite::Result<Option<(Arc<str>, Arc<str>)>> {
+    match (row.get(first)?, row.get(first + 1)?) {
+        (Some(one), Some(other)) => Ok(Some((one, other))),
+        (None, None) => Ok(None),
+        _ => Err(unreadable("one of two columns is missing".into())),
+    }
+}
+
+fn actor(row: &Row<'_>) -> rusqlite::Result<Option<Actor>> {
+    match (pair(row, 15)?, row.get(17)?) {
+        (Some((id, label)), address) => Ok(Some(Actor { id, label, address })),
+        (None, None) => Ok(None),
+        (None, Some::<Arc<str>>(_)) => Err(unreadable("an address without an actor".into())),
+    }
+}
+
+fn upstream(row: &Row<'_>) -> rusqlite::Result<Option<UpstreamRef>> {
+    let is_error = match row.get::<_, Option<i64>>(7)? {
+        None => None,
+        Some(0) => Some(false),
+        Some(1) => Some(true),
+        Some(_) => return Err(unreadable("neither true nor false".into())),
+    };
+    match (count(row, 8)?, row.get(6)?, is_error) {
+        (Some(micros), status, is_error) => Ok(Some(UpstreamRef { status, is_error, micros })),
+        (None, None, None) => Ok(None),
+        _ => Err(unreadable("an answer without its time".into())),
+    }
+}
+
+/// A number that is not negative.
+fn count(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<u64>> {
+    let number = row.get::<_, Option<i64>>(column)?.map(u64::try_from).transpose();
+    number.map_err(|error| unreadable(error.into()))
 }
 
 /// A value by its name, which must be one.

@@ -17,7 +17,7 @@ const LOG: &str = "
         upstream_status INTEGER, upstream_is_error INTEGER, upstream_micros INTEGER,
         arg_digest BLOB, chain INTEGER NOT NULL, prev BLOB NOT NULL, hash BLOB NOT NULL,
         message TEXT, target TEXT, approval TEXT, actor_id TEXT, actor_label TEXT, actor_address TEXT,
-        arg_values TEXT, anchor TEXT
+        arg_values TEXT, anchor TEXT, charges TEXT
     ) STRICT;
     CREATE TABLE facets (
         id INTEGER PRIMARY KEY, digest BLOB NOT NULL UNIQUE,
@@ -40,7 +40,7 @@ const LOG: &str = "
         f.kind, r.request, f.server, f.grant_id, f.grant_label, f.principal, r.session, f.method, f.tool,
         f.outcome, r.target, r.actor_id, r.actor_label, r.actor_address, r.approval, f.rule, r.message,
         f.policy, f.policy_version, f.arg_keys, lower(hex(r.arg_digest)) AS arg_digest, r.arg_values,
-        r.upstream_status, r.upstream_is_error, r.upstream_micros, r.micros, r.anchor,
+        r.upstream_status, r.upstream_is_error, r.upstream_micros, r.micros, r.anchor, r.charges,
         c.writer AS chain, lower(hex(r.prev)) AS prev, lower(hex(r.hash)) AS hash
     FROM records r LEFT JOIN facets f ON f.id = r.facet LEFT JOIN chains c ON c.id = r.chain;
 ";

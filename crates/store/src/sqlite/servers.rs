@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, Row, params};
 
-use super::{Sqlite, name, policies};
+use super::{Sqlite, parse_name, policies};
 use crate::{
     StoreError,
     actor::Edit,
@@ -22,9 +22,9 @@ impl Sqlite {
         let Transport::Http { url, headers } = &server.transport else {
             return Err(StoreError::NotStorable(server.name.to_string()));
         };
-        let (url, headers) = (url.clone(), sealed(&self.key, &server.name, headers)?);
+        let (url, headers) = (url.clone(), seal_headers(&self.key, &server.name, headers)?);
         self.run(move |writer| {
-            put(writer.connection(), &server, &url, &headers)?;
+            write_server(writer.connection(), &server, &url, &headers)?;
             let now = writer.clock().now();
             writer.change_registry(edit_record(edit, now).about_server(&server.name))
         })
@@ -50,42 +50,42 @@ impl Sqlite {
 
     pub(crate) async fn servers(&self) -> Result<Vec<Server>, StoreError> {
         let key = self.key.clone();
-        self.readers.read(move |connection| all(connection, &key)).await
+        self.readers.read(move |connection| read_all(connection, &key)).await
     }
 }
 
 /// All servers, by name.
-pub(super) fn all(connection: &Connection, key: &Key) -> Result<Vec<Server>, StoreError> {
+pub(super) fn read_all(connection: &Connection, key: &Key) -> Result<Vec<Server>, StoreError> {
     let mut statement = connection
         .prepare("SELECT name, url, timeout_ms, anonymous_policy FROM servers ORDER BY name")?;
-    let rows = statement.query_map([], server)?;
+    let rows = statement.query_map([], read_server)?;
     let mut servers = rows.collect::<rusqlite::Result<Vec<_>>>()?;
     for server in &mut servers {
         if let Transport::Http { headers, .. } = &mut server.transport {
-            *headers = opened(key, connection, &server.name)?;
+            *headers = open_headers(key, connection, &server.name)?;
         }
     }
     Ok(servers)
 }
 
 /// What a header's value is bound to. Neither name can hold the character between.
-fn place(server: &Name, header: &str) -> String {
+fn seal_context(server: &Name, header: &str) -> String {
     format!("{server}\0{header}")
 }
 
-fn sealed(
+fn seal_headers(
     key: &Key,
     server: &Name,
     headers: &[(String, Secret)],
 ) -> Result<Vec<Sealed>, StoreError> {
     let seal = |(header, secret): &(String, Secret)| {
-        let sealed = key.seal(&place(server, header), secret.expose())?;
+        let sealed = key.seal(&seal_context(server, header), secret.expose())?;
         Some((header.clone(), sealed))
     };
     headers.iter().map(seal).collect::<Option<_>>().ok_or_else(StoreError::no_randomness)
 }
 
-fn opened(
+fn open_headers(
     key: &Key,
     connection: &Connection,
     server: &Name,
@@ -95,7 +95,7 @@ fn opened(
     let rows = statement.query_map([server.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))?;
     rows.map(|row| {
         let (header, sealed): Sealed = row?;
-        let text = key.open(&place(server, &header), &sealed).ok_or_else(|| {
+        let text = key.open(&seal_context(server, &header), &sealed).ok_or_else(|| {
             StoreError::Unsealable { server: server.to_string(), header: header.clone() }
         })?;
         Ok((header, Secret::new(text)))
@@ -103,7 +103,7 @@ fn opened(
     .collect()
 }
 
-fn put(
+fn write_server(
     connection: &Connection,
     server: &Server,
     url: &str,
@@ -130,13 +130,13 @@ fn put(
 }
 
 /// A server without its headers.
-fn server(row: &Row<'_>) -> rusqlite::Result<Server> {
+fn read_server(row: &Row<'_>) -> rusqlite::Result<Server> {
     let policy: Option<String> = row.get(3)?;
     Ok(Server {
-        name: name(&row.get::<_, String>(0)?)?,
+        name: parse_name(&row.get::<_, String>(0)?)?,
         transport: Transport::Http { url: row.get(1)?, headers: Vec::new() },
         timeout: Duration::from_millis(row.get::<_, i64>(2)?.unsigned_abs()),
-        anonymous_policy: policy.as_deref().map(name).transpose()?,
+        anonymous_policy: policy.as_deref().map(parse_name).transpose()?,
         bridge: Bridge::default(),
         source: Source::Stored,
     })

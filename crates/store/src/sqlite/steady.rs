@@ -17,7 +17,7 @@ pub(super) struct Steady {
 }
 
 impl Steady {
-    /// The time to forget by, of what the system's clock says.
+    /// The time by which windows are over, when the system's clock says `wall`.
     #[expect(clippy::disallowed_methods, reason = "this module's job is to know how time passes")]
     pub(super) fn now(&mut self, wall: i64) -> i64 {
         let (begun, since) = *self.begun.get_or_insert_with(|| (wall, Instant::now()));

@@ -10,16 +10,17 @@ use super::{
     blocks,
     counters::{self, Counters},
     group_commit::Write,
-    records::{Facets, Prepared},
+    records::{self, Facets, Prepared},
+    reservations,
     steady::Steady,
 };
 use crate::{
     StoreError,
     chain::Chain,
     clock::Clock,
-    counter::Charged,
-    id::{self, Id},
-    ledger::{OpenReservations, Reserved, windows},
+    counter::{Charge, Charged},
+    id::{self, Id, Mark},
+    ledger::{OpenReservations, Reserved},
     record::{Kind, Record},
 };
 
@@ -42,9 +43,11 @@ pub(super) struct Writer {
     /// Told of the registry's changes.
     announce: Box<dyn Fn(u64) + Send>,
     steady: Steady,
+    /// Ids made before this may belong to reservations that are only in the log.
+    opened: Mark,
     /// When ended windows were last forgotten.
     forgotten: i64,
-    /// SQLite's mark of what other connections have written.
+    /// SQLite's `data_version`, which changes when another connection has written.
     version: Option<i64>,
     /// Up to where the log is known to be pruned.
     pruned: i64,
@@ -88,6 +91,7 @@ impl Writer {
             epoch: None,
             announce: Box::new(announce),
             steady: Steady::default(),
+            opened: Mark::now(),
             forgotten: i64::MIN,
             version: None,
             pruned: 0,
@@ -115,23 +119,23 @@ impl Writer {
         caught_up
     }
 
-    /// Takes note of what other processes have written.
+    /// Reads again what is remembered, if another process has written.
     fn catch_up(&mut self) -> rusqlite::Result<()> {
         let sql = "PRAGMA data_version";
         let version = self.connection.prepare_cached(sql)?.query_row([], |row| row.get(0))?;
         if self.version.replace(version) == Some(version) {
             return Ok(());
         }
-        self.log.newest = blocks::newest(&self.connection)?;
+        self.log.newest = blocks::find_newest(&self.connection)?;
         let sql = "SELECT value FROM meta WHERE name = 'pruned'";
         let pruned = self.connection.prepare_cached(sql)?.query_row([], |row| row.get(0))?;
         self.note_pruned(pruned);
         Ok(())
     }
 
-    /// Takes note that the log was pruned: facets may be gone, and a chain that was
-    /// pruned to its end is not gone on with, so that anchors need to name only
-    /// chains of which something is left.
+    /// Takes note that the log was pruned. Facets may be gone. A chain that was pruned
+    /// to its end is not continued: a new one begins, so that anchors need to name only
+    /// chains of which records are left.
     fn note_pruned(&mut self, through: i64) {
         if mem::replace(&mut self.pruned, through) != through {
             self.facets.forget();
@@ -141,7 +145,7 @@ impl Writer {
         }
     }
 
-    /// Sees to it that nothing goes on from a record that is to be pruned.
+    /// Makes sure that no chain continues from a record that is about to be pruned.
     pub(super) fn leave_behind(&mut self, through: i64) -> rusqlite::Result<()> {
         let sql = "UPDATE meta SET value = ?1 WHERE name = 'pruned'";
         self.connection.prepare_cached(sql)?.execute([through])?;
@@ -155,56 +159,78 @@ impl Writer {
         write: Write,
     ) -> (oneshot::Sender<Result<Reserved, StoreError>>, Result<Reserved, StoreError>) {
         let Write { id, charges, mut record, reply } = write;
-        let found = match id.and_then(|id| self.find_reserved(id)) {
-            Some(made) => Ok(made),
-            None => self.reserve(id, &charges, &mut record),
+        let found = match id {
+            Some(id) => self.reserve(id, &charges, &mut record),
+            None => self.append(&mut record, None).map(|_| Reserved::Made { windows: Vec::new() }),
         };
         (reply, found)
     }
 
-    /// The answer to a reservation that was made before.
-    fn find_reserved(&self, id: Id) -> Option<Reserved> {
-        let in_transaction = self.staged.iter().find_map(|staged| match staged {
-            Staged::Made(made, charges) if *made == id => Some(windows(charges)),
-            _ => None,
-        });
-        in_transaction.or_else(|| self.open.find_reserved(id))
-    }
-
     fn reserve(
         &mut self,
-        id: Option<Id>,
-        charges: &[crate::counter::Charge],
+        id: Id,
+        charges: &[Charge],
         record: &mut Prepared,
     ) -> Result<Reserved, StoreError> {
+        if let Some(made) = self.find_reserved(id)? {
+            return Ok(made);
+        }
         let now = self.clock.now();
         let made = match self.counters.charge(&self.connection, charges, now)? {
             Ok(made) => made,
             Err(refused) => return Ok(refused),
         };
-        self.append(record)?;
-        let answer = windows(&made);
-        self.staged.extend(id.map(|id| Staged::Made(id, made)));
+        self.append(record, Some(&reservations::encode(&made)?))?;
+        let answer = Reserved::made(&made);
+        self.staged.push(Staged::Made(id, made));
         Ok(answer)
+    }
+
+    /// The answer to a reservation that was made before.
+    fn find_reserved(&self, id: Id) -> Result<Option<Reserved>, StoreError> {
+        let in_transaction = self.staged.iter().find_map(|staged| match staged {
+            Staged::Made(made, charges) if *made == id => Some(Reserved::made(charges)),
+            _ => None,
+        });
+        let remembered = in_transaction.or_else(|| self.open.find_reserved(id));
+        if remembered.is_some() || self.opened.is_before(id) {
+            return Ok(remembered);
+        }
+        let logged = reservations::find(&self.connection, id)?;
+        Ok(logged.map(|logged| Reserved::made(&logged.charges)))
     }
 
     /// Gives back what a reservation charged, with the record that says so; whether
     /// it was open.
     pub(super) fn release(&mut self, id: Id, record: Record) -> Result<bool, StoreError> {
-        let charged = self.open.get(id).map(<[Charged]>::to_vec);
+        let charged = self.find_open(id)?;
         if let Some(charged) = &charged {
             self.counters.give_back(&self.connection, charged)?;
             self.staged.push(Staged::Settled(id));
         }
-        self.append(&mut Prepared::new(record))?;
+        self.append_record(record)?;
         Ok(charged.is_some())
     }
 
-    /// Appends a record to the log.
-    pub(super) fn append(&mut self, record: &mut Prepared) -> Result<i64, StoreError> {
+    /// What a reservation charged, if that can be given back.
+    fn find_open(&self, id: Id) -> Result<Option<Vec<Charged>>, StoreError> {
+        let is_settled =
+            |staged: &Staged| matches!(staged, Staged::Settled(settled) if *settled == id);
+        if self.staged.iter().any(is_settled) {
+            return Ok(None);
+        }
+        if let Some(charged) = self.open.get(id) {
+            return Ok(Some(charged.to_vec()));
+        }
+        let logged = reservations::find(&self.connection, id)?;
+        Ok(logged.filter(|logged| !logged.is_settled).map(|logged| logged.charges))
+    }
+
+    /// Appends a record to the log, with what a reservation charged.
+    fn append(&mut self, record: &mut Prepared, charges: Option<&str>) -> Result<i64, StoreError> {
         let facet = self.facets.number(&self.connection, record)?;
         let chain = self.chain_number()?;
-        let seq = record.insert(&self.connection, &mut self.log.chain, chain, facet)?;
+        let seq = record.insert(&self.connection, &mut self.log.chain, chain, facet, charges)?;
         (self.log.chained, self.log.newest) = (seq, seq);
         if record.record.kind == Kind::Outcome {
             self.staged.extend(record.record.request.map(Staged::Settled));
@@ -212,9 +238,14 @@ impl Writer {
         Ok(seq)
     }
 
-    /// Appends a record that somebody waits for.
+    /// Appends a record that nobody waits for.
+    pub(super) fn append_deferred(&mut self, record: &mut Prepared) -> Result<(), StoreError> {
+        self.append(record, None).map(|_| ())
+    }
+
+    /// Appends a record of the transaction's own.
     pub(super) fn append_record(&mut self, record: Record) -> Result<i64, StoreError> {
-        self.append(&mut Prepared::new(record))
+        self.append(&mut Prepared::new(record), None)
     }
 
     fn chain_number(&mut self) -> rusqlite::Result<i64> {
@@ -236,11 +267,28 @@ impl Writer {
         self.append_record(record).map(|_| ())
     }
 
+    /// Commits, with a note of where the log ends. Calls do not wait for that one:
+    /// it is one page more to write.
+    pub(super) fn commit_with_end(&mut self) -> Result<(), StoreError> {
+        self.note_end()?;
+        self.commit()
+    }
+
+    fn note_end(&self) -> rusqlite::Result<()> {
+        let LogEnd { chain, chained, newest, .. } = &self.log;
+        // Another process may have written the newest record.
+        if *chained > 0 && chained == newest {
+            records::note_end(&self.connection, *newest, chain.last())?;
+        }
+        Ok(())
+    }
+
     /// Writes counters and summaries, and commits.
     pub(super) fn commit(&mut self) -> Result<(), StoreError> {
         self.counters.write(&self.connection)?;
         if blocks::block_of(self.log.newest + 1) > blocks::block_of(self.before.newest + 1) {
             blocks::summarise(&self.connection, self.log.newest)?;
+            self.note_end()?;
         }
         let now = self.steady.now(self.clock.now().as_millis());
         if now.saturating_sub(self.forgotten) > FORGET_AFTER {

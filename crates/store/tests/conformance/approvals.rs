@@ -150,3 +150,16 @@ pub(crate) async fn expiry_is_recorded_once(fixture: Fixture) {
     assert_eq!(last.approval.as_deref(), Some(id.as_str()));
     assert_eq!(last.message.as_deref(), Some("held call expired"));
 }
+
+/// Pruning removes held calls that are long over, never without a record of their end.
+pub(crate) async fn a_pruned_held_call_was_recorded_as_expired(fixture: Fixture) {
+    let store = &fixture.store;
+    let id = hold(store, approval("a", 1, later(0))).await.id;
+    fixture.advance(3_600);
+    store.prune(std::time::Duration::from_mins(1), u64::MAX).await.unwrap();
+    assert_eq!(store.approval(&id).await.unwrap(), None);
+    let expired = fixture.entries().await.into_iter().map(|entry| entry.record);
+    let expired: Vec<_> = expired.filter(|record| record.kind == Kind::Approval).collect();
+    assert_eq!(expired.len(), 1);
+    assert_eq!(expired[0].approval.as_deref(), Some(id.as_str()));
+}

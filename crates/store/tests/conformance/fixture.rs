@@ -50,6 +50,14 @@ impl Fixture {
         self.directory.as_ref().map(|directory| open(directory, &self.clock))
     }
 
+    /// Ends the process that has the store, and starts another, where data outlives one.
+    pub(crate) async fn restart(&mut self) {
+        if let Some(directory) = &self.directory {
+            self.store.clone().close().await.unwrap();
+            self.store = open(directory, &self.clock);
+        }
+    }
+
     /// Makes every write fail, where that can be done, until it is mended.
     pub(crate) fn break_writes(&self) -> Option<Broken> {
         let database = self.directory.as_ref()?.join("sluice.db");
@@ -83,6 +91,17 @@ impl Drop for Fixture {
             let _ = fs::remove_dir_all(directory);
         }
     }
+}
+
+/// Runs a case on threads that may commit.
+pub(crate) fn run_on_committing_threads(case: impl Future<Output = ()> + Send + 'static) {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .on_thread_start(sluice_store::commit_on_this_thread)
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async { tokio::spawn(case).await.unwrap() });
 }
 
 pub(crate) struct Broken(rusqlite::Connection);

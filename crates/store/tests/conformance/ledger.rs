@@ -78,6 +78,43 @@ pub(crate) async fn a_reservation_is_made_once(fixture: Fixture) {
     assert_eq!(readings(store, vec![charge("eval", 11, 10)]).await, [0]);
 }
 
+pub(crate) async fn a_reservation_is_made_once_across_a_restart(mut fixture: Fixture) {
+    let charges = vec![charge("eval", 1, 10), charge("mo\"ney", 3, 10)];
+    let (once, free) = (reservation(charges), reservation(Vec::new()));
+    let made = fixture.store.reserve(once.clone()).await.unwrap();
+    fixture.store.reserve(free.clone()).await.unwrap();
+    fixture.restart().await;
+    fixture.advance(60);
+    for _ in 0..2 {
+        assert_eq!(fixture.store.reserve(once.clone()).await.unwrap(), made);
+    }
+    let nothing = Reserved::Made { windows: Vec::new() };
+    assert_eq!(fixture.store.reserve(free).await.unwrap(), nothing);
+    assert_eq!(fixture.entries().await.len(), 2);
+    assert_eq!(readings(&fixture.store, vec![charge("eval", 11, 10)]).await, [0]);
+    fixture.advance(-60);
+    let both = vec![charge("eval", 1, 10), charge("mo\"ney", 10, 10)];
+    assert_eq!(readings(&fixture.store, both).await, [1, 3]);
+    // A request that was not reserved is.
+    assert!(is_made(&fixture.store, vec![charge("eval", 1, 10)]).await);
+}
+
+pub(crate) async fn a_reservation_is_given_back_once_across_a_restart(mut fixture: Fixture) {
+    let made = reservation(vec![charge("eval", 4, 10), charge("calls", 1, 10)]);
+    let id = made.id;
+    fixture.store.reserve(made).await.unwrap();
+    assert!(is_made(&fixture.store, vec![charge("eval", 1, 10)]).await);
+    fixture.restart().await;
+    fixture.advance(60);
+    assert!(fixture.store.release(id, record(Outcome::Error)).await.unwrap());
+    assert!(!fixture.store.release(id, record(Outcome::Error)).await.unwrap());
+    fixture.restart().await;
+    assert!(!fixture.store.release(id, record(Outcome::Error)).await.unwrap());
+    fixture.advance(-60);
+    let both = vec![charge("eval", 10, 10), charge("calls", 1, 10)];
+    assert_eq!(readings(&fixture.store, both).await, [1, 0]);
+}
+
 pub(crate) async fn a_released_reservation_gives_back_to_its_window(fixture: Fixture) {
     let store = &fixture.store;
     let first = reservation(vec![charge("eval", 1, 1), charge("calls", 2, 9)]);
@@ -97,16 +134,38 @@ pub(crate) async fn a_released_reservation_gives_back_to_its_window(fixture: Fix
     assert_eq!(fixture.verify().await, 5);
 }
 
-pub(crate) async fn a_settled_reservation_cannot_be_released(fixture: Fixture) {
+/// Also when all releases share one commit.
+pub(crate) async fn concurrent_releases_give_back_once(fixture: Fixture) {
     let store = &fixture.store;
-    let made = reservation(vec![charge("eval", 1, 1)]);
+    for _ in 0..5 {
+        assert!(is_made(store, vec![charge("eval", 1, 10)]).await);
+    }
+    let made = reservation(vec![charge("eval", 1, 10)]);
     let id = made.id;
     store.reserve(made).await.unwrap();
+    let releases = (0..20).map(|_| {
+        let store = store.clone();
+        tokio::spawn(async move { store.release(id, record(Outcome::Error)).await.unwrap() })
+    });
+    let mut given_back = 0;
+    for release in releases.collect::<Vec<_>>() {
+        given_back += usize::from(release.await.unwrap());
+    }
+    assert_eq!(given_back, 1);
+    assert_eq!(readings(store, vec![charge("eval", 10, 10)]).await, [5]);
+}
+
+pub(crate) async fn a_settled_reservation_cannot_be_released(mut fixture: Fixture) {
+    let made = reservation(vec![charge("eval", 1, 1)]);
+    let id = made.id;
+    fixture.store.reserve(made).await.unwrap();
     let outcome = Record::new(new_id(later(1)), later(1), Kind::Outcome);
-    store.append_deferred(Record { request: Some(id), ..outcome });
-    store.flush().await.unwrap();
-    assert!(!store.release(id, record(Outcome::Error)).await.unwrap());
-    assert_eq!(readings(store, vec![charge("eval", 1, 1)]).await, [1]);
+    fixture.store.append_deferred(Record { request: Some(id), ..outcome });
+    fixture.store.flush().await.unwrap();
+    assert!(!fixture.store.release(id, record(Outcome::Error)).await.unwrap());
+    fixture.restart().await;
+    assert!(!fixture.store.release(id, record(Outcome::Error)).await.unwrap());
+    assert_eq!(readings(&fixture.store, vec![charge("eval", 1, 1)]).await, [1]);
 }
 
 pub(crate) async fn the_store_decides_which_window_is_charged(fixture: Fixture) {

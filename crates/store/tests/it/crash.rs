@@ -29,6 +29,7 @@ async fn child() {
         .map(|_| {
             let store = store.clone();
             tokio::spawn(async move {
+                sluice_store::commit_on_this_thread();
                 loop {
                     let reserved = reserve(&store, charge("eval", 1, LIMIT)).await;
                     if !matches!(reserved, Ok(Reserved::Made { .. })) {

@@ -50,7 +50,10 @@ async fn reads_and_health_go_on_while_another_process_has_the_write_lock() {
     let calls: Vec<_> = (0..10)
         .map(|_| {
             let store = store.clone();
-            tokio::spawn(async move { reserve(&store, charge("eval", 1, 100)).await })
+            tokio::spawn(async move {
+                sluice_store::commit_on_this_thread();
+                reserve(&store, charge("eval", 1, 100)).await
+            })
         })
         .collect();
     (0..10).for_each(|_| store.append_deferred(record(Outcome::Error)));
@@ -84,6 +87,7 @@ async fn reads_and_health_go_on_while_another_process_has_the_write_lock() {
 /// does not: here it is what lets the other one go on.
 #[tokio::test]
 async fn waiting_for_another_process_holds_no_thread_up() {
+    sluice_store::commit_on_this_thread();
     let folder = Folder::new();
     let store = folder.store();
     store.append(record(Outcome::Allow)).await.unwrap();

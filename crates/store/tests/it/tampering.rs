@@ -2,7 +2,7 @@
 
 use sluice_store::{Fault, Outcome, Store};
 
-use crate::folder::{Folder, entries, record};
+use crate::folder::{Folder, config, entries, record};
 
 async fn filled(folder: &Folder) -> Store {
     let store = folder.store();
@@ -78,4 +78,73 @@ async fn a_changed_record_is_pruned_no_sooner_than_what_follows_it() {
     assert_eq!(store.verify().await.unwrap().faults, [Fault::Changed(1)]);
     assert_eq!(store.prune(std::time::Duration::ZERO, u64::MAX).await.unwrap(), 4);
     assert_eq!(store.verify().await.unwrap().faults, []);
+}
+
+/// Columns that the exported text would not show.
+#[tokio::test]
+async fn a_column_in_another_form_shows() {
+    let columns = [
+        "records SET actor_id = 'x'",
+        "records SET actor_address = 'x'",
+        "records SET upstream_status = 200",
+        "records SET upstream_is_error = 1",
+        "records SET micros = -7",
+        "facets SET grant_id = 'x'",
+        "facets SET policy_version = 'x'",
+        "facets SET arg_keys = '[ ]'",
+        "facets SET arg_keys = NULL",
+    ];
+    for column in columns {
+        let folder = Folder::new();
+        let store = folder.store();
+        let record = sluice_store::Record { micros: Some(7), ..record(Outcome::Deny) };
+        store.append(record).await.unwrap();
+        assert_eq!(folder.connect().execute(&format!("UPDATE {column}"), []), Ok(1));
+        let faults = store.verify().await.unwrap().faults;
+        assert_eq!(faults.first(), Some(&Fault::Form(1)), "{column}: {faults:?}");
+    }
+}
+
+#[tokio::test]
+async fn records_removed_at_the_end_show() {
+    let folder = Folder::new();
+    filled(&folder).await.close().await.unwrap();
+    folder.connect().execute("DELETE FROM records WHERE seq > 2", []).unwrap();
+    let store = Store::open_read_only(folder.path()).unwrap();
+    assert_eq!(store.verify().await.unwrap().faults, [Fault::CutOff(4)]);
+    // Going on would hide it.
+    let refused = Store::open(config(folder.path())).unwrap_err().to_string();
+    assert!(refused.contains("record 4"), "{refused}");
+    folder.connect().execute("DELETE FROM records", []).unwrap();
+    assert_eq!(store.verify().await.unwrap().faults, [Fault::CutOff(4)]);
+}
+
+/// Otherwise a search would not read the block, and show nothing.
+#[tokio::test]
+async fn a_changed_summary_shows() {
+    let changes = [
+        "DELETE FROM blocks WHERE block = 1",
+        "DELETE FROM block_facets WHERE block = 1",
+        "DELETE FROM block_chains WHERE block = 1",
+        "UPDATE blocks SET last_at = 0 WHERE block = 1",
+        "UPDATE blocks SET first_at = last_at + 1 WHERE block = 1",
+        "INSERT INTO blocks VALUES (1000, 0, 0)",
+    ];
+    let folder = Folder::new();
+    let store = folder.store();
+    for _ in 0..4_000 {
+        store.append_deferred(record(Outcome::Deny));
+    }
+    store.flush().await.unwrap();
+    assert_eq!(store.verify().await.unwrap().faults, []);
+    store.close().await.unwrap();
+    for change in changes {
+        let copy = Folder::new();
+        std::fs::copy(folder.database(), copy.database()).unwrap();
+        assert!(copy.connect().execute(change, []).unwrap() > 0);
+        let store = Store::open_read_only(copy.path()).unwrap();
+        let faults = store.verify().await.unwrap().faults;
+        let first = if change.starts_with("INSERT") { 3_072 } else { 1_024 };
+        assert_eq!(faults, [Fault::Summary(first)], "{change}");
+    }
 }

@@ -43,7 +43,8 @@ impl Lowering<'_> {
         let (path, test) = (path?, test?);
         let value = node.get("value").map(Node::to_string).unwrap_or_default();
         let rule = format!("{base}/{}-{name}", path.text()).into();
-        Some(Condition { path, test, operator: operator.name, value: value.into(), rule })
+        let phrases = operator.phrases;
+        Some(Condition { path, test, phrases, value: value.into(), rule })
     }
 
     /// A path into the arguments.

@@ -1,0 +1,86 @@
+//! The threads of the two listeners. Neither ever commits: whatever the disk does,
+//! the agent listener accepts connections and answers health probes, and the admin
+//! listener answers. Calls have threads of their own.
+
+use std::{io, thread};
+
+use sluice_admin::Api;
+use sluice_gateway::{Commits, Gateway, Threads, Tls};
+use tokio::{
+    net::TcpListener,
+    runtime::{Builder, Runtime},
+    sync::oneshot,
+};
+
+/// A listener on a thread of its own.
+pub(super) struct Listening {
+    /// Done when the listener has ended.
+    ended: oneshot::Receiver<()>,
+    /// Dropped to let the thread end, with all that was begun on it.
+    _release: oneshot::Sender<()>,
+}
+
+impl Listening {
+    /// Waits until the listener has ended, then lets its thread end.
+    pub(super) async fn finish(self) {
+        // Nothing is ever sent if the thread has failed, which is an end as well.
+        let _ = self.ended.await;
+    }
+}
+
+/// Serves agents until `end` comes.
+pub(super) fn serve_agents(
+    listener: TcpListener,
+    gateway: Gateway,
+    tls: Option<Tls>,
+    end: impl Future<Output = ()> + Send + 'static,
+) -> io::Result<Listening> {
+    let runtime = start_runtime()?;
+    let listener = move_to(&runtime, listener)?;
+    // Probes that are encrypted live on the threads of calls.
+    let commits = if tls.is_some() { Commits::Apart } else { Commits::WithCalls };
+    let threads = Threads::start(commits)?;
+    run("agents", runtime, async move { gateway.serve(listener, tls, &threads, end).await })
+}
+
+/// Serves people until `end` comes.
+pub(super) fn serve_people(
+    listener: TcpListener,
+    api: Api,
+    end: impl Future<Output = ()> + Send + 'static,
+) -> io::Result<Listening> {
+    let runtime = start_runtime()?;
+    let listener = move_to(&runtime, listener)?;
+    run("admin", runtime, api.serve(listener, end))
+}
+
+fn start_runtime() -> io::Result<Runtime> {
+    Builder::new_current_thread().enable_all().build()
+}
+
+/// Has a listener waited for by another runtime.
+fn move_to(runtime: &Runtime, listener: TcpListener) -> io::Result<TcpListener> {
+    let listener = listener.into_std()?;
+    let _runtime = runtime.enter();
+    TcpListener::from_std(listener)
+}
+
+fn run(
+    name: &str,
+    runtime: Runtime,
+    serve: impl Future<Output = ()> + Send + 'static,
+) -> io::Result<Listening> {
+    let (tell, ended) = oneshot::channel();
+    let (release, released) = oneshot::channel::<()>();
+    let run = move || {
+        runtime.block_on(async move {
+            serve.await;
+            let _ = tell.send(());
+            // Calls may use what was begun here, such as the process of a server.
+            let _ = released.await;
+        });
+        runtime.shutdown_background();
+    };
+    thread::Builder::new().name(name.into()).spawn(run)?;
+    Ok(Listening { ended, _release: release })
+}

@@ -1,0 +1,51 @@
+//! Health probes: connections whose first request asks for `/healthz` or `/readyz`.
+//!
+//! They are answered on the thread that accepts connections, which never commits, so
+//! that a disk that stalls does not silence them. Encrypted connections cannot be told
+//! apart like this; calls on those leave commits to the store's thread.
+
+use tokio::net::TcpStream;
+
+/// How the requests begin.
+const PROBES: [&[u8]; 4] = [b"GET /healthz", b"GET /readyz", b"HEAD /healthz", b"HEAD /readyz"];
+/// Bytes that the longest of them has.
+const LONGEST: usize = 13;
+
+/// Waits for the first bytes of a connection, and tells whether they ask for health.
+/// One that comes in several pieces is served like a call.
+pub(super) async fn begins_with_probe(stream: &TcpStream) -> bool {
+    let mut first = [0; LONGEST];
+    let Ok(count) = stream.peek(&mut first).await else { return false };
+    let first = first.get(..count).unwrap_or_default();
+    PROBES.iter().any(|probe| first.starts_with(probe))
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::{
+        io::AsyncWriteExt as _,
+        net::{TcpListener, TcpStream},
+    };
+
+    use super::{LONGEST, PROBES, begins_with_probe};
+
+    #[tokio::test]
+    async fn only_requests_for_health_are_probes() {
+        assert!(PROBES.iter().all(|probe| probe.len() <= LONGEST));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let cases = [
+            ("GET /healthz HTTP/1.1\r\n", true),
+            ("HEAD /readyz HTTP/1.1\r\n", true),
+            ("POST /mcp/healthz HTTP/1.1\r\n", false),
+            ("GET /h", false),
+            ("", false),
+        ];
+        for (text, expected) in cases {
+            let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+            let (stream, _) = listener.accept().await.unwrap();
+            client.write_all(text.as_bytes()).await.unwrap();
+            client.shutdown().await.unwrap();
+            assert_eq!(begins_with_probe(&stream).await, expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! The store's thread: commits whatever callers do not commit themselves, and looks
+//! after the file in between.
+
+use std::{
+    mem,
+    panic::AssertUnwindSafe,
+    sync::{Condvar, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use super::{Batch, GroupCommit};
+use crate::{
+    StoreError,
+    sqlite::{checkpoint::Checkpoints, open, read::Readers, writer::Writer},
+};
+
+/// How long deferred records wait for a commit to go along with.
+const DEFER: Duration = Duration::from_millis(20);
+/// How often a failing store is tried again.
+const RETRY: Duration = Duration::from_secs(1);
+
+impl GroupCommit {
+    pub(super) fn run_to_end(&self, mut checkpoints: Checkpoints, readers: &Readers) {
+        // A bug must not leave callers waiting: they are told the store has stopped.
+        let ran = std::panic::catch_unwind(AssertUnwindSafe(|| self.run_thread(&mut checkpoints)));
+        if ran.is_err() {
+            tracing::error!("the store's thread has ended by a fault of its own");
+        }
+        // The writer's connection closes last: that brings in all that is left of
+        // the write-ahead log and removes it.
+        drop(checkpoints);
+        readers.close();
+        drop(self.writer.lock().unwrap_or_else(PoisonError::into_inner).take());
+        self.end();
+    }
+
+    /// The thread: commits what callers do not, and looks after the file.
+    fn run_thread(&self, checkpoints: &mut Checkpoints) {
+        // If this fails, so will the first write, and tell.
+        self.with_writer(|writer| drop(writer.touch()));
+        loop {
+            let (batch, is_last) = self.take();
+            let has_work =
+                !(batch.writes.is_empty() && batch.tasks.is_empty() && batch.deferred.is_empty());
+            let is_failing = self.lock().failure.is_some();
+            let ran = self.with_writer(|writer| {
+                if has_work || is_failing {
+                    let begun = writer.begin(open::PATIENCE).map_err(StoreError::from);
+                    // Only a write shows whether writing works.
+                    let is_probe = is_failing && !has_work;
+                    let probed =
+                        begun.and_then(|()| if is_probe { writer.probe() } else { Ok(()) });
+                    self.commit(writer, batch, probed, Writer::commit_with_end);
+                    // The file is looked after once more when it is quiet.
+                    self.lock().is_dirty = true;
+                }
+                checkpoints.keep_up(writer.connection(), !has_work);
+            });
+            if is_last || !ran {
+                return;
+            }
+        }
+    }
+
+    /// Waits for something to do and takes all of it; whether it is the last.
+    fn take(&self) -> (Batch, bool) {
+        let mut state = self.lock();
+        loop {
+            // Writes that are here now may have come while the thread had the writer,
+            // and their callers then left them to it.
+            let has_work = !state.tasks.is_empty() || !state.writes.is_empty();
+            if state.is_closed || has_work {
+                break;
+            }
+            let deadline = match &state.failure {
+                Some(_) => Some(RETRY),
+                None if !state.deferred.is_empty() || state.is_dirty => Some(DEFER),
+                None => None,
+            };
+            state.is_idle = deadline.is_none();
+            let (next, ran_out) = wait(&self.wake, state, deadline);
+            state = next;
+            state.is_idle = false;
+            if ran_out {
+                state.is_dirty = false;
+                break;
+            }
+        }
+        state.is_handed_over = false;
+        let batch = Batch {
+            writes: mem::take(&mut state.writes),
+            tasks: mem::take(&mut state.tasks),
+            deferred: mem::take(&mut state.deferred),
+        };
+        (batch, state.is_closed)
+    }
+
+    /// Does something with the writer as soon as it is free; `false` if there is
+    /// none any more.
+    fn with_writer(&self, work: impl FnOnce(&mut Writer)) -> bool {
+        match self.writer.lock() {
+            Ok(mut writer) => writer.as_mut().map(work).is_some(),
+            Err(_) => false,
+        }
+    }
+}
+
+/// Waits to be woken; whether the time ran out.
+fn wait<'g, T>(
+    wake: &Condvar,
+    state: MutexGuard<'g, T>,
+    time: Option<Duration>,
+) -> (MutexGuard<'g, T>, bool) {
+    let Some(time) = time else {
+        return (wake.wait(state).unwrap_or_else(PoisonError::into_inner), false);
+    };
+    let woken = wake.wait_timeout(state, time);
+    let (state, timeout) = woken.unwrap_or_else(PoisonError::into_inner);
+    (state, timeout.timed_out())
+}

@@ -1,0 +1,71 @@
+//! Reservations that this process does not remember: made before it was started, by
+//! another process, or too long ago. The row of the decision says what was charged.
+//!
+//! There is no index on requests, so this reads the log from the request on, within
+//! a day of it. Calls do not: see [`Mark`](crate::id::Mark).
+
+use rusqlite::Connection;
+use sluice_policy::{Amount, Decimal, Timestamp};
+
+use super::read;
+use crate::{
+    StoreError,
+    counter::{Charged, CounterKey, Slot},
+    id::Id,
+    log::Filter,
+};
+
+/// A charge as a row has it: server, scope, owner and name of the counter, the start
+/// of the window, and the amount.
+type Columns = (String, String, String, String, i64, String);
+
+/// A reservation that is in the log.
+#[derive(Debug)]
+pub(super) struct Logged {
+    pub(super) charges: Vec<Charged>,
+    /// Whether something was recorded of the request after its decision: how it came
+    /// out, or that its charges were given back.
+    pub(super) is_settled: bool,
+}
+
+/// The reservation of a request, if one was made.
+pub(super) fn find(connection: &Connection, id: Id) -> Result<Option<Logged>, StoreError> {
+    let filter = Filter { request: Some(id), ..Filter::default() };
+    let entries = read::search(connection, &filter, usize::MAX)?;
+    let sql = "SELECT charges FROM records WHERE seq = ?1";
+    let mut statement = connection.prepare_cached(sql)?;
+    for (index, entry) in entries.iter().enumerate() {
+        let charges: Option<String> = statement.query_row([entry.cursor.0], |row| row.get(0))?;
+        if let Some(charges) = charges {
+            let is_settled = index + 1 < entries.len();
+            return Ok(Some(Logged { charges: decode(&charges)?, is_settled }));
+        }
+    }
+    Ok(None)
+}
+
+/// What a reservation charged, for the row of its decision.
+pub(super) fn encode(charges: &[Charged]) -> Result<String, StoreError> {
+    let columns = |charged: &Charged| -> Columns {
+        let [server, scope, owner, name] = charged.slot.key.parts().map(str::to_owned);
+        let start = charged.slot.window_start.as_millis();
+        (server, scope, owner, name, start, charged.amount.to_string())
+    };
+    let columns: Vec<_> = charges.iter().map(columns).collect();
+    serde_json::to_string(&columns).map_err(|error| StoreError::Failed(error.to_string()))
+}
+
+fn decode(text: &str) -> Result<Vec<Charged>, StoreError> {
+    let unreadable = |error: String| StoreError::Failed(format!("what a call charged {error}"));
+    let columns: Vec<Columns> =
+        serde_json::from_str(text).map_err(|error| unreadable(error.to_string()))?;
+    let charged = |(server, scope, owner, name, start, amount): Columns| {
+        let key = CounterKey::from_parts([&server, &scope, &owner, &name]);
+        let slot = Slot { key, window_start: Timestamp::from_millis(start) };
+        let amount = Amount::exactly(Decimal::read(&amount))
+            .map_err(|error| unreadable(error.to_string()))?;
+        // The counter knows when the window ends.
+        Ok(Charged { slot, window_end: 0, amount })
+    };
+    columns.into_iter().map(charged).collect()
+}
