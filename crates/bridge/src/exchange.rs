@@ -8,7 +8,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Status
 use http_body_util::BodyExt as _;
 use sluice_http::{
     AnswerBody, SendError,
-    headers::{LAST_EVENT, PREFIX},
+    headers::{EITHER_ANSWER, LAST_EVENT, PREFIX, is_event_stream},
     sse::{Decoder, Event},
 };
 use sluice_upstream::Upstream;
@@ -41,7 +41,7 @@ enum BodyFormat {
 
 impl Reader {
     pub(super) fn new(answer: Response<AnswerBody>, bounds: Bounds) -> Reader {
-        let form = if is_events(answer.headers()) {
+        let form = if is_event_stream(answer.headers()) {
             BodyFormat::Events {
                 decoder: Box::new(Decoder::new(bounds.bytes)),
                 events: VecDeque::new(),
@@ -113,12 +113,6 @@ impl Reader {
 /// The error never quotes the server's text.
 const NOT_JSON: &str = "its answer is not valid JSON";
 
-/// Whether an answer is an event stream.
-pub(super) fn is_events(headers: &HeaderMap) -> bool {
-    let stated = headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
-    stated.is_some_and(|stated| stated.starts_with(b"text/event-stream"))
-}
-
 /// The result of a request of which only the answer matters.
 #[derive(Debug)]
 pub(super) struct Exchanged {
@@ -168,8 +162,6 @@ fn answers(document: &Document, id: &Id, status: StatusCode) -> bool {
     }
 }
 
-const ACCEPTED: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
-
 /// The headers of a request that mean the same in either era: credentials, and
 /// what traces a request.
 pub(super) fn plain_headers(headers: &HeaderMap) -> HeaderMap {
@@ -177,7 +169,7 @@ pub(super) fn plain_headers(headers: &HeaderMap) -> HeaderMap {
         |name: &HeaderName| name.as_str().starts_with(PREFIX) || name == LAST_EVENT;
     let kept = headers.iter().filter(|(name, _)| !is_of_protocol(name));
     let mut kept: HeaderMap = kept.map(|(name, value)| (name.clone(), value.clone())).collect();
-    kept.insert(header::ACCEPT, ACCEPTED);
+    kept.insert(header::ACCEPT, EITHER_ANSWER);
     kept
 }
 

@@ -24,7 +24,7 @@ use http::{HeaderMap, Method, Request, Response, header};
 use http_body_util::Full;
 use sluice_http::{
     AnswerBody, CollectError, SendError, collect,
-    headers::{METHOD, SESSION},
+    headers::{METHOD, SESSION, is_event_stream},
 };
 use sluice_upstream::Upstream;
 use sluice_wire::{
@@ -34,7 +34,6 @@ use sluice_wire::{
 
 use self::{
     eras::{Eras, Speaks},
-    exchange::is_events,
     message::is_modern_error,
     to_legacy::ToLegacy,
     to_modern::ToModern,
@@ -199,7 +198,7 @@ impl Bridge {
         let method = method_of(request, &bounds);
         let is_introduction = matches!(method.as_deref(), Some("initialize" | "server/discover"));
         let is_examined = is_strange || is_introduction || is_short(answer.headers());
-        if is_events(answer.headers()) || !is_examined {
+        if is_event_stream(answer.headers()) || !is_examined {
             if status.is_success() {
                 self.link.eras.set(era, Speaks::Yes);
             }

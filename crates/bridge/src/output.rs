@@ -2,9 +2,12 @@
 //! stream.
 
 use bytes::Bytes;
-use http::{HeaderValue, Response, StatusCode, header};
-use http_body_util::Full;
-use sluice_http::{AnswerBody, SendError, sse::encode_message};
+use http::{Response, StatusCode};
+use sluice_http::{
+    AnswerBody, SendError,
+    answer::{empty, event_stream, json},
+    sse::encode_message,
+};
 use tokio::sync::{mpsc, oneshot};
 
 use super::message::upstream_error;
@@ -45,11 +48,7 @@ impl Beginning {
     pub(super) async fn answer(self) -> Answer {
         match self.head.await {
             Ok(Head::Whole(answer)) => answer,
-            Ok(Head::Stream) => {
-                let mut answer = Response::new(AnswerBody::Fed(self.body));
-                set_type(&mut answer, "text/event-stream");
-                Ok(answer)
-            }
+            Ok(Head::Stream) => Ok(event_stream(AnswerBody::Fed(self.body))),
             Err(_) => Err(SendError::Lost("the bridge gave no answer".into())),
         }
     }
@@ -139,23 +138,4 @@ impl Output {
             }
         }
     }
-}
-
-/// A JSON answer.
-pub(super) fn json(status: StatusCode, text: String) -> Response<AnswerBody> {
-    let mut answer = Response::new(AnswerBody::Whole(Full::new(text.into())));
-    *answer.status_mut() = status;
-    set_type(&mut answer, "application/json");
-    answer
-}
-
-/// An answer without a body.
-pub(super) fn empty(status: StatusCode) -> Response<AnswerBody> {
-    let mut answer = Response::new(AnswerBody::Whole(Full::default()));
-    *answer.status_mut() = status;
-    answer
-}
-
-fn set_type(answer: &mut Response<AnswerBody>, media_type: &'static str) {
-    answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
 }

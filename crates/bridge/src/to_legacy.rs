@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderMap, Request, StatusCode};
+use sluice_http::answer::{empty, json};
 use sluice_wire::{
     edit::quote,
     json::{Document, Value},
@@ -34,7 +35,7 @@ use super::{
         BAD_PARAMS, Declared, LEGACY, MODERN, UNKNOWN_METHOD, error, response, severity,
         splice_members, unbridgeable, unkept, upstream_error, without_tasks,
     },
-    output::{Answer, empty, json},
+    output::Answer,
 };
 
 /// Modern clients of one legacy server.

@@ -14,7 +14,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
-use sluice_http::headers::{METHOD, REVISION, SESSION};
+use sluice_http::{
+    answer::{empty, json},
+    headers::{METHOD, REVISION, SESSION},
+};
 use sluice_wire::{
     edit::quote,
     json::{Document, Value},
@@ -31,7 +34,7 @@ use super::{
         BAD_PARAMS, Declared, INTERNAL, LEGACY, MODERN, UNKNOWN_METHOD, error, failure,
         modern_request, response, splice_members, unbridgeable, upstream_error, without_tasks,
     },
-    output::{Answer, empty, json},
+    output::Answer,
 };
 
 pub(super) use session::is_own_session;

@@ -15,12 +15,12 @@ use std::{
 
 use bytes::Bytes;
 use data_encoding::BASE64URL_NOPAD;
-use http::{
-    HeaderMap, HeaderValue, Method, Request, Response, StatusCode,
-    header::{ALLOW, CONTENT_TYPE},
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header::ALLOW};
+use sluice_http::{
+    AnswerBody, Pieces,
+    answer::{empty, event_stream, json},
+    headers::SESSION,
 };
-use http_body_util::{BodyExt as _, Full};
-use sluice_http::{AnswerBody, Pieces, headers::SESSION};
 use sluice_wire::{
     json::{Bounds, Document, Value},
     rpc::{Id, Message},
@@ -216,27 +216,12 @@ impl Telling {
 fn events(mut telling: Telling) -> Response<AnswerBody> {
     let event = |message| Ok(Bytes::from(format!("data: {message}\n\n")));
     let body = Pieces::new(move |context| telling.poll_said(context).map(|said| said.map(event)));
-    let mut response = Response::new(AnswerBody::Made(body.boxed_unsync()));
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-    response
-}
-
-fn json(status: StatusCode, body: String) -> Response<AnswerBody> {
-    let mut response = Response::new(AnswerBody::Whole(Full::new(Bytes::from(body))));
-    *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    response
+    event_stream(AnswerBody::from_body(body))
 }
 
 /// A fault of a message whose id is not known.
 fn fault_response(fault: &Fault) -> Response<AnswerBody> {
     json(fault.status, fault.body(None))
-}
-
-fn empty(status: StatusCode) -> Response<AnswerBody> {
-    let mut response = Response::new(AnswerBody::Whole(Full::default()));
-    *response.status_mut() = status;
-    response
 }
 
 /// There are no sessions to end and no streams to open, so only POST is left.

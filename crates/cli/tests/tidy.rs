@@ -130,6 +130,8 @@ fn documents_stay_within_their_length() {
         let lines = read(&root().join(document)).lines().count();
         assert!(lines <= most, "{document} has {lines} lines, at most {most}");
     }
+    let words = read(&root().join("ARCHITECTURE.md")).split_whitespace().count();
+    assert!(words <= 1800, "ARCHITECTURE.md has {words} words, at most 1800");
 }
 
 #[test]

@@ -10,11 +10,11 @@ mod memory;
 
 use std::sync::{Arc, atomic::Ordering};
 
-use http::{Response, StatusCode, header};
+use http::{Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use sluice_http::{
     AnswerBody, collect,
-    headers::{REVISION, SESSION},
+    headers::{REVISION, SESSION, is_event_stream},
     sse::Decoder,
 };
 use sluice_wire::{
@@ -193,8 +193,7 @@ async fn read_agreed_revision(exchange: &Exchange, answer: Response<AnswerBody>)
     if !answer.status().is_success() {
         return None;
     }
-    let stated = answer.headers().get(header::CONTENT_TYPE);
-    let is_stream = stated.is_some_and(|value| value.as_bytes().starts_with(b"text/event-stream"));
+    let is_stream = is_event_stream(answer.headers());
     let read = async {
         let bounds = exchange.gateway.settings.answer_bounds();
         if is_stream {

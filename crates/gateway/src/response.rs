@@ -1,6 +1,7 @@
 //! Responses to clients that are not refusals; `refusal` makes those.
 
 use http::{HeaderName, HeaderValue, Response, StatusCode, header};
+use sluice_http::headers::EVENT_STREAM;
 use sluice_wire::rpc::Id;
 
 use crate::body::ClientBody;
@@ -41,7 +42,7 @@ pub(crate) fn empty(status: StatusCode) -> Response<ClientBody> {
 pub(crate) fn event_stream(body: ClientBody) -> Response<ClientBody> {
     let mut response = Response::new(body);
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(header::CONTENT_TYPE, EVENT_STREAM);
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
     headers.insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
     response

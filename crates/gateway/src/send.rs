@@ -7,7 +7,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, hea
 use sluice_bridge::Caller;
 use sluice_http::{
     AnswerBody, SendError,
-    headers::{LAST_EVENT, METHOD, NAME, PARAMETER_PREFIX, REVISION, SESSION},
+    headers::{EITHER_ANSWER, LAST_EVENT, METHOD, NAME, PARAMETER_PREFIX, REVISION, SESSION},
 };
 use sluice_wire::mcp::header_text;
 
@@ -169,9 +169,7 @@ fn build_headers(exchange: &Exchange, outgoing: &Outgoing) -> HeaderMap {
     }
     if is_post {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        headers
-            .entry(header::ACCEPT)
-            .or_insert(HeaderValue::from_static("application/json, text/event-stream"));
+        headers.entry(header::ACCEPT).or_insert(EITHER_ANSWER);
     }
     if let Some((method, target)) = &outgoing.mirrors {
         mirror(&mut headers, method, target.as_deref());

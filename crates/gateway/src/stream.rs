@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 use http::{HeaderMap, Response, StatusCode, header};
 use sluice_http::{
-    headers::{LAST_EVENT, SESSION},
+    headers::{LAST_EVENT, SESSION, is_event_stream},
     sse::encode_message,
 };
 use tokio::sync::mpsc;
@@ -92,10 +92,7 @@ async fn open_once(exchange: &Arc<Exchange>, replays: bool) -> Result<EventStrea
         return Err(Refusal::Session);
     }
     let (parts, body) = answer.into_parts();
-    let is_stream = parts
-        .headers
-        .get(header::CONTENT_TYPE)
-        .is_some_and(|value| value.as_bytes().starts_with(b"text/event-stream"));
+    let is_stream = is_event_stream(&parts.headers);
     match parts.status {
         StatusCode::OK if is_stream => Ok(EventStream::standing(exchange, body, replays)),
         StatusCode::METHOD_NOT_ALLOWED => Err(Refusal::MethodNotAllowed),

@@ -6,11 +6,11 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{HeaderValue, Response, header};
+use http::Response;
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::{Full, combinators::UnsyncBoxBody};
 
-use crate::pool::Arriving;
+use crate::{answer::event_stream, pool::Arriving};
 
 /// The body of an answer, as it arrives.
 #[derive(Debug)]
@@ -38,10 +38,7 @@ impl AnswerBody {
     /// The answer to a request that its client has cancelled: an event stream without
     /// an answer, which is how HTTP says nothing.
     pub fn end_cancelled() -> Response<AnswerBody> {
-        let mut answer = Response::new(AnswerBody::Cancelled);
-        let media_type = HeaderValue::from_static("text/event-stream");
-        answer.headers_mut().insert(header::CONTENT_TYPE, media_type);
-        answer
+        event_stream(AnswerBody::Cancelled)
     }
 
     /// Whether it has ended without an answer because its client has cancelled the request.

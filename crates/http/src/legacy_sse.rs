@@ -30,6 +30,7 @@ use sluice_wire::mcp::{Era, Revision};
 
 use crate::{
     AnswerBody, HttpUpstream, SendError,
+    answer::empty,
     headers::{REVISION, SESSION},
 };
 use session::{OpenError, Session};
@@ -131,7 +132,7 @@ pub(crate) async fn send(
     match server.legacy.transport() {
         Transport::Old if is_candidate => Box::pin(beginning(server, *request, None)).await,
         // One of another transport, of which this server knows nothing.
-        Transport::Old if named.is_some() => Ok(answer::empty(StatusCode::NOT_FOUND)),
+        Transport::Old if named.is_some() => Ok(empty(StatusCode::NOT_FOUND)),
         Transport::Old => Ok(answer::refuse_modern(request.method())),
         Transport::Unknown if is_candidate => Box::pin(probe_and_post(server, *request)).await,
         _ => {
@@ -192,7 +193,7 @@ async fn beginning(
     };
     if !message.is_request() {
         // Without a session it has no effect.
-        return Ok(refused.unwrap_or_else(|| answer::empty(StatusCode::ACCEPTED)));
+        return Ok(refused.unwrap_or_else(|| empty(StatusCode::ACCEPTED)));
     }
     let is_hello = message.is_hello();
     let session = match Session::open(server, message.headers(), !is_hello).await {
@@ -207,7 +208,7 @@ async fn beginning(
     let (mut answer, is_begun) = exchange::carry_out(server, Arc::clone(&session), message).await?;
     if is_begun {
         let kept = server.legacy.keep(session).and_then(|id| id.parse().ok());
-        let Some(id) = kept else { return Ok(answer::empty(StatusCode::SERVICE_UNAVAILABLE)) };
+        let Some(id) = kept else { return Ok(empty(StatusCode::SERVICE_UNAVAILABLE)) };
         answer.headers_mut().insert(SESSION, id);
     }
     Ok(answer)
@@ -235,12 +236,12 @@ async fn in_session(
 ) -> Result<Response<AnswerBody>, SendError> {
     let id = request.headers().get(SESSION).and_then(|id| id.to_str().ok()).unwrap_or_default();
     let Some(session) = server.legacy.find(id) else {
-        return Ok(answer::empty(StatusCode::NOT_FOUND));
+        return Ok(empty(StatusCode::NOT_FOUND));
     };
     match *request.method() {
         Method::DELETE => {
             server.legacy.close(id);
-            Ok(answer::empty(StatusCode::OK))
+            Ok(empty(StatusCode::OK))
         }
         Method::GET => Ok(answer::listen(&session)),
         Method::POST => {

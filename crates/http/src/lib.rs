@@ -10,6 +10,7 @@
 //! is faster than a general one, and all of the older transport (`legacy_sse`).
 
 pub mod address;
+pub mod answer;
 mod body;
 mod collect;
 mod connect;

@@ -36,6 +36,7 @@ use std::{
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
+use sluice_http::answer::{empty, json};
 use sluice_http::{
     AnswerBody, SendError,
     headers::{REVISION, SESSION},
@@ -170,9 +171,9 @@ impl StdioServer {
                     Instances::Session => self.own.end(session),
                 };
                 let status = if is_there { StatusCode::OK } else { StatusCode::NOT_FOUND };
-                Ok(reply::empty(status))
+                Ok(empty(status))
             }
-            _ => Ok(reply::empty(StatusCode::METHOD_NOT_ALLOWED)),
+            _ => Ok(empty(StatusCode::METHOD_NOT_ALLOWED)),
         }
     }
 
@@ -184,7 +185,7 @@ impl StdioServer {
             }
             Instances::Session => self.own.use_one(session).map(|own| own.open()),
         };
-        opened.unwrap_or_else(|| reply::empty(StatusCode::NOT_FOUND))
+        opened.unwrap_or_else(|| empty(StatusCode::NOT_FOUND))
     }
 
     async fn post(
@@ -200,7 +201,7 @@ impl StdioServer {
             return match message {
                 Message::Request { id, .. } => self.ask_modern(&document, &id).await,
                 // Nothing that a modern client says this way is for the server.
-                _ => Ok(reply::empty(StatusCode::ACCEPTED)),
+                _ => Ok(empty(StatusCode::ACCEPTED)),
             };
         }
         if let Message::Request { id, method: "initialize", params } = &message {
@@ -221,8 +222,8 @@ impl StdioServer {
         document: Document,
         is_ours: bool,
     ) -> Result<Response<AnswerBody>, SendError> {
-        let accepted = reply::empty(StatusCode::ACCEPTED);
-        let unknown = || Ok(reply::empty(StatusCode::NOT_FOUND));
+        let accepted = empty(StatusCode::ACCEPTED);
+        let unknown = || Ok(empty(StatusCode::NOT_FOUND));
         match (session, self.instances) {
             (None, _) => self.shared.post(document, None, accepted).await,
             (Some(session), Instances::Shared) => {
@@ -251,7 +252,7 @@ impl StdioServer {
                 Err(StartError::Failed(why)) => return Err(SendError::NotStarted(why.to_string())),
                 Err(StartError::Legacy | StartError::Modern) => {
                     let why = "this server speaks only the legacy era: begin with `initialize`";
-                    return Ok(reply::json(StatusCode::BAD_REQUEST, failure(&id, -32000, why)));
+                    return Ok(json(StatusCode::BAD_REQUEST, failure(&id, -32000, why)));
                 }
             };
             match child.ask(document, Asker::Client(None)).await {
@@ -296,7 +297,7 @@ fn is_modern(headers: &HeaderMap, message: &Message<'_>) -> bool {
 
 fn no_message() -> Response<AnswerBody> {
     let why = "this is no JSON-RPC message";
-    reply::json(StatusCode::BAD_REQUEST, failure("null", -32600, why))
+    json(StatusCode::BAD_REQUEST, failure("null", -32600, why))
 }
 
 /// A new session's id, which is never used again.

@@ -16,6 +16,7 @@ use std::{
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Response, StatusCode, request::Parts};
+use sluice_http::answer::{empty, json};
 use sluice_http::{AnswerBody, SendError, headers::SESSION};
 use sluice_wire::{
     json::Document,
@@ -155,11 +156,11 @@ impl OnlyChild {
             Method::GET if !is_guest => Ok(self.own()?.open()),
             Method::DELETE if is_guest => {
                 self.guests().remove(session.unwrap_or_default());
-                Ok(reply::empty(StatusCode::OK))
+                Ok(empty(StatusCode::OK))
             }
             // It ends with its client, not with a session.
-            Method::DELETE => Ok(reply::empty(StatusCode::OK)),
-            _ => Ok(reply::empty(StatusCode::METHOD_NOT_ALLOWED)),
+            Method::DELETE => Ok(empty(StatusCode::OK)),
+            _ => Ok(empty(StatusCode::METHOD_NOT_ALLOWED)),
         }
     }
 
@@ -172,7 +173,7 @@ impl OnlyChild {
     ) -> Result<Response<AnswerBody>, SendError> {
         let Some(document) = parse_judged(body) else { return Ok(no_message()) };
         let Ok(message) = Message::read(&document) else { return Ok(no_message()) };
-        let accepted = reply::empty(StatusCode::ACCEPTED);
+        let accepted = empty(StatusCode::ACCEPTED);
         match &message {
             Message::Request { id, method, .. } if is_modern(headers, &message) => {
                 let is_discovery = *method == "server/discover";
@@ -205,7 +206,7 @@ impl OnlyChild {
         let own = self.own()?;
         if own.child.is_modern() {
             let why = "this server is spoken to in the modern era";
-            return Ok(reply::json(StatusCode::OK, failure(&id, -32601, why)));
+            return Ok(json(StatusCode::OK, failure(&id, -32601, why)));
         }
         if is_ours {
             // Nobody but the gateway is there, for example to list the tools.
@@ -237,7 +238,7 @@ impl OnlyChild {
         let id = id.to_json();
         if self.is_legacy() {
             let why = "this server is spoken to in the legacy era";
-            return Ok(reply::json(StatusCode::BAD_REQUEST, failure(&id, -32000, why)));
+            return Ok(json(StatusCode::BAD_REQUEST, failure(&id, -32000, why)));
         }
         let own = self.own()?;
         let asker = if is_ours { Asker::Gateway } else { Asker::Client(None) };

@@ -7,6 +7,7 @@ use std::{
 };
 
 use http::{Response, StatusCode};
+use sluice_http::answer::json;
 use sluice_http::{AnswerBody, SendError};
 use sluice_wire::{json::Document, mcp::Era, rpc::Message};
 use tokio::{
@@ -80,7 +81,7 @@ impl OwnSessions {
         let answer = core.in_time(answer_of(&mut asking)).await;
         let answer = answer.unwrap_or_else(|| Err(child.explain(LATE).into())).map_err(failed)?;
         drop(asking);
-        let response = reply::json(StatusCode::OK, answer.message.clone());
+        let response = json(StatusCode::OK, answer.message.clone());
         let Some(result) = result_of(&child, &answer) else { return Ok(response) };
         let introduction = Introduction { era: Era::Legacy, result: result.into_text() };
         let _ = child.introduction.set(introduction);

@@ -3,9 +3,14 @@
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http::{HeaderValue, Response, StatusCode, header};
-use http_body_util::{BodyExt as _, Full};
-use sluice_http::{AnswerBody, Pieces, SendError, headers::SESSION, sse::encode_message};
+use http::{HeaderValue, Response, StatusCode};
+use http_body_util::BodyExt as _;
+use sluice_http::{
+    AnswerBody, Pieces, SendError,
+    answer::{event_stream, json},
+    headers::SESSION,
+    sse::encode_message,
+};
 use sluice_wire::{edit::quote, mcp::is_modern_error_code};
 
 use super::{
@@ -130,24 +135,7 @@ pub(super) fn standing(inbox: Inbox) -> Response<AnswerBody> {
 
 fn stream(mut events: Events) -> Response<AnswerBody> {
     let body = Pieces::new(move |context| events.poll_next(context).map(|next| next.map(Ok)));
-    let mut response = Response::new(AnswerBody::Said(body.boxed_unsync()));
-    let media_type = HeaderValue::from_static("text/event-stream");
-    response.headers_mut().insert(header::CONTENT_TYPE, media_type);
-    response
-}
-
-pub(super) fn json(status: StatusCode, body: impl Into<Bytes>) -> Response<AnswerBody> {
-    let mut response = Response::new(AnswerBody::Whole(Full::new(body.into())));
-    *response.status_mut() = status;
-    let media_type = HeaderValue::from_static("application/json");
-    response.headers_mut().insert(header::CONTENT_TYPE, media_type);
-    response
-}
-
-pub(super) fn empty(status: StatusCode) -> Response<AnswerBody> {
-    let mut response = Response::new(AnswerBody::Whole(Full::default()));
-    *response.status_mut() = status;
-    response
+    event_stream(AnswerBody::Said(body.boxed_unsync()))
 }
 
 /// A result for the request of this id, as JSON.

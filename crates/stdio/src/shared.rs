@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use http::{Response, StatusCode};
+use sluice_http::answer::json;
 use sluice_http::{AnswerBody, SendError};
 use sluice_wire::{
     edit::{Edits, quote},
@@ -48,7 +49,7 @@ impl Shared {
         let why = "this server speaks only the modern era: ask it with `server/discover`";
         match self.start().await {
             Err(StartError::Modern) => {
-                Ok(Some(reply::json(StatusCode::BAD_REQUEST, failure(id, -32000, why))))
+                Ok(Some(json(StatusCode::BAD_REQUEST, failure(id, -32000, why))))
             }
             // It is not waited for twice.
             Err(StartError::Failed(why)) => Err(SendError::NotStarted(why.to_string())),
@@ -132,7 +133,7 @@ impl Shared {
         session: Option<&Arc<str>>,
     ) -> Option<Response<AnswerBody>> {
         let uri = || params.and_then(|params| params.get("uri")).and_then(Value::as_str);
-        let refused = |why: &str| reply::json(StatusCode::OK, failure(id, -32600, why));
+        let refused = |why: &str| json(StatusCode::OK, failure(id, -32600, why));
         let sessions = &self.core.sessions;
         match (method, session) {
             // The level is one for all, and log messages go to the gateway's log.

@@ -211,9 +211,8 @@ impl Client<'_> {
         let none = |reason: String| ClientError::Answer { method: method.to_owned(), reason };
         let stated =
             answer.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-        let is_stream = stated.is_some_and(|stated| stated.starts_with("text/event-stream"));
         let id = Id::Integer(id.to_string());
-        if is_stream {
+        if mcp_headers::is_event_stream(answer.headers()) {
             return self.read_stream(answer.into_body(), &id).await.map_err(none);
         }
         let kind = stated.and_then(|stated| stated.split(';').next()).map(str::trim);

@@ -4,7 +4,10 @@
 use std::{fmt, pin::Pin, sync::Arc, time::Duration};
 
 use http::{Method, Response};
-use sluice_http::{AnswerBody, SendError, headers::LAST_EVENT};
+use sluice_http::{
+    AnswerBody, SendError,
+    headers::{LAST_EVENT, is_event_stream},
+};
 use sluice_wire::{
     json::{Bounds, Document},
     rpc::Id,
@@ -12,7 +15,7 @@ use sluice_wire::{
 
 use super::{session::Session, side::Ear};
 use crate::{
-    exchange::{Reader, bare, is_events, set},
+    exchange::{Reader, bare, set},
     output::Output,
 };
 
@@ -156,7 +159,7 @@ async fn taken_up(session: &Session, last: &str, bounds: Bounds) -> Result<Reade
     set(&mut headers, LAST_EVENT, last);
     let sent = session.link().upstream.send(bare(Method::GET, headers)).await;
     let answer = sent.map_err(|error| error.to_string())?;
-    if !answer.status().is_success() || !is_events(answer.headers()) {
+    if !answer.status().is_success() || !is_event_stream(answer.headers()) {
         return Err("its stream ended without an answer".into());
     }
     Ok(Reader::new(answer, bounds))

@@ -12,7 +12,7 @@ use std::{
 };
 
 use http::{Method, header};
-use sluice_http::headers::LAST_EVENT;
+use sluice_http::headers::{LAST_EVENT, is_event_stream};
 use sluice_wire::{
     json::{Bounds, Document},
     rpc::Message,
@@ -25,7 +25,7 @@ use tokio::{
 
 use super::{question, session::Session, side::Side};
 use crate::{
-    exchange::{Reader, bare, is_events, set},
+    exchange::{Reader, bare, set},
     message::response,
 };
 
@@ -221,7 +221,7 @@ fn ask(
     let link = Arc::clone(session.link());
     async move {
         match link.upstream.send(bare(Method::GET, headers)).await {
-            Ok(answer) if answer.status().is_success() && is_events(answer.headers()) => {
+            Ok(answer) if answer.status().is_success() && is_event_stream(answer.headers()) => {
                 Opened::Reader(Box::new(Reader::new(answer, bounds)))
             }
             // A server says so that has no streams, or does not know the session.

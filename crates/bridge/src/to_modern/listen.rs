@@ -5,14 +5,14 @@ use std::sync::Arc;
 use http::{HeaderMap, StatusCode};
 use sluice_http::{
     SendError,
-    headers::{METHOD, REVISION},
+    headers::{METHOD, REVISION, is_event_stream},
 };
 use sluice_wire::{edit::quote, json::Document, rpc::Message};
 
 use super::{ToModern, memory::Wishes};
 use crate::{
     Caller,
-    exchange::{Reader, is_events, post, set},
+    exchange::{Reader, post, set},
     message::{Declared, MODERN, modern_request, tag_subscription},
     output::{Answer, Output},
 };
@@ -100,7 +100,7 @@ impl Listening {
         let answer = self.bridge.link.upstream.send(post(headers, body)).await;
         let answer = answer.map_err(Refused::Send)?;
         let status = answer.status();
-        if !status.is_success() || !is_events(answer.headers()) {
+        if !status.is_success() || !is_event_stream(answer.headers()) {
             let has_none = status.is_success() || status == StatusCode::NOT_FOUND;
             let status = if has_none { StatusCode::METHOD_NOT_ALLOWED } else { status };
             return Err(Refused::Status(status));

@@ -11,13 +11,15 @@ use sluice_wire::{
     mcp::META_CAPABILITIES,
 };
 
-use super::Replaced;
 use crate::{exchange::Exchange, refusal::Refusal};
 
 /// Capabilities of a client, by what a policy calls them.
 static DECLARED: LazyLock<Vec<(ServerRequest, Governed)>> = LazyLock::new(|| {
     ServerRequest::ALL.into_iter().map(|request| (request, Governed::new(request.name()))).collect()
 });
+
+/// A parameter that is replaced, and by what.
+pub(super) type Replaced = (&'static str, String);
 
 /// The message with a parameter replaced, and without what the policy does not
 /// let the server ask for; `None` if it goes as it came.

@@ -2,8 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
-use http::{HeaderValue, header};
-use sluice_http::headers::SESSION;
+use http::header;
+use sluice_http::headers::{EVENT_STREAM, SESSION};
 
 use super::Client;
 use crate::{
@@ -21,7 +21,7 @@ pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// Passes on what a server says besides its answers, as long as client and
 /// session are there.
 pub(super) async fn follow(client: Arc<Client>, mut exchange: Exchange) {
-    exchange.headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
+    exchange.headers.insert(header::ACCEPT, EVENT_STREAM);
     let headers = exchange.headers.clone();
     let sealed = headers.get(SESSION).and_then(|value| value.to_str().ok());
     let own = |exchange: &Exchange| {

@@ -7,7 +7,7 @@ use futures_util::FutureExt as _;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
-use sluice_http::headers::{LAST_EVENT, REVISION, SESSION};
+use sluice_http::headers::{EITHER_ANSWER, LAST_EVENT, REVISION, SESSION, is_event_stream};
 use sluice_wire::{
     json::{Bounds, Document, Value},
     mcp::{Era, Revision},
@@ -75,7 +75,7 @@ fn as_later_transport(client: &Client, headers: &mut HeaderMap) {
         headers.remove(&REVISION);
     }
     headers.remove(&LAST_EVENT);
-    headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+    headers.insert(header::ACCEPT, EITHER_ANSWER);
     client.complete(headers);
 }
 
@@ -100,9 +100,7 @@ pub(crate) struct Delivery<'c> {
 impl Delivery<'_> {
     pub(crate) async fn deliver(&self, answer: Response<ClientBody>) {
         let (parts, body) = answer.into_parts();
-        let stated = parts.headers.get(header::CONTENT_TYPE);
-        let is_stream =
-            stated.is_some_and(|value| value.as_bytes().starts_with(b"text/event-stream"));
+        let is_stream = is_event_stream(&parts.headers);
         let last = if is_stream { self.pass_on(body).await } else { self.whole(body).await };
         let was_cancelled = self.client.lock_cancelled().remove(&self.id.to_json());
         if was_cancelled && last.is_none() {

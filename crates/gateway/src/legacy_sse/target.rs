@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use http::{HeaderMap, Response, header};
 use http_body_util::BodyExt as _;
-use sluice_http::headers::{REVISION, SESSION};
+use sluice_http::headers::{EVENT_STREAM, REVISION, SESSION};
 use sluice_policy::Timestamp;
 use sluice_wire::json::Document;
 use tokio::time::sleep;
@@ -183,8 +183,7 @@ impl Watch {
 /// Follows the stream of all servers. It ends when the grant has other servers, and
 /// is then opened again.
 async fn follow_all(client: &Client, mut stack: Stack) {
-    let events = http::HeaderValue::from_static("text/event-stream");
-    stack.headers.insert(header::ACCEPT, events);
+    stack.headers.insert(header::ACCEPT, EVENT_STREAM);
     let mut pause = FIRST_PAUSE;
     loop {
         match stack::get(stack.clone()).await {

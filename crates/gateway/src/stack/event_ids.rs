@@ -5,8 +5,9 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use bytes::Bytes;
 use data_encoding::BASE64URL_NOPAD;
-use http::{HeaderValue, Response, header};
+use http::{HeaderValue, Response};
 use http_body_util::BodyExt as _;
+use sluice_http::headers::is_event_stream;
 use sluice_http::sse::Event;
 
 use crate::{answer::parse_event, body::ClientBody};
@@ -84,8 +85,7 @@ impl Seen {
 
 /// An answer of one server, whose events say that they are the server's.
 pub(super) fn label(answer: Response<ClientBody>, server: &Arc<str>) -> Response<ClientBody> {
-    let stated = answer.headers().get(header::CONTENT_TYPE);
-    if !stated.is_some_and(|value| value.as_bytes().starts_with(b"text/event-stream")) {
+    if !is_event_stream(answer.headers()) {
         return answer;
     }
     let server = Arc::clone(server);

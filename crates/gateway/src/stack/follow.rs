@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderValue, Response, header};
-use sluice_http::headers::LAST_EVENT;
+use sluice_http::headers::{EVENT_STREAM, LAST_EVENT};
 
 use super::{
     Stack,
@@ -57,7 +57,7 @@ async fn follow_server(
     let (mut pause, mut has_failed, mut view) = (FIRST_PAUSE, false, None);
     loop {
         let mut exchange = member::open_exchange(stack, server, None).await;
-        exchange.headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
+        exchange.headers.insert(header::ACCEPT, EVENT_STREAM);
         let replays = last.is_some();
         exchange.headers.extend(last.clone().map(|last| (LAST_EVENT, last)));
         let exchange = renew_exchange(identify(exchange).ok()?)?;

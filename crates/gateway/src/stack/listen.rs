@@ -4,8 +4,9 @@
 use std::{collections::HashMap, sync::Arc};
 
 use bytes::Bytes;
-use http::{Response, StatusCode, header};
+use http::{Response, StatusCode};
 use http_body_util::BodyExt as _;
+use sluice_http::headers::is_event_stream;
 use sluice_http::sse::encode_message;
 use sluice_wire::{
     edit::{Edits, quote},
@@ -141,8 +142,7 @@ async fn follow_server(
         let document =
             receive::parse(&stack.gateway.settings.bounds, wish.as_bytes().to_vec()).ok()?;
         let answer = call::answer(Exchange::clone(&exchange), document).await;
-        let stated = answer.headers().get(header::CONTENT_TYPE);
-        if stated.is_some_and(|value| value.as_bytes().starts_with(b"text/event-stream")) {
+        if is_event_stream(answer.headers()) {
             if std::mem::take(&mut has_failed) {
                 follower.send(FollowerEvent::Changed).await?;
             }

@@ -4,7 +4,7 @@
 use std::{collections::HashSet, sync::Arc};
 
 use http::{HeaderValue, Response, StatusCode, header};
-use sluice_http::headers::{METHOD, NAME};
+use sluice_http::headers::{EITHER_ANSWER, METHOD, NAME};
 use sluice_wire::{
     edit::{self, Fate, quote},
     json::{Document, Value},
@@ -200,8 +200,7 @@ async fn page(
         let document =
             receive::parse(&stack.gateway.settings.bounds, message.clone().into_bytes()).ok()?;
         let mut exchange = member::open_exchange(stack, server, None).await;
-        let accepted = HeaderValue::from_static("application/json, text/event-stream");
-        exchange.headers.insert(header::ACCEPT, accepted);
+        exchange.headers.insert(header::ACCEPT, EITHER_ANSWER);
         if stack.is_modern() {
             exchange.headers.insert(METHOD, HeaderValue::from_static(method));
             exchange.headers.remove(NAME);

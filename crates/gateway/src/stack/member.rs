@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use http::{HeaderMap, HeaderValue, header};
 use http_body_util::BodyExt as _;
-use sluice_http::headers::{LAST_EVENT, NAME, REVISION, SESSION};
+use sluice_http::headers::{EITHER_ANSWER, LAST_EVENT, NAME, REVISION, SESSION, is_event_stream};
 use sluice_wire::{
     json::{Document, Value},
     mcp::{Era, Revision, header_text},
@@ -131,7 +131,7 @@ async fn introduce_client(
     for name in [SESSION, REVISION, LAST_EVENT] {
         headers.remove(name);
     }
-    headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+    headers.insert(header::ACCEPT, EITHER_ANSWER);
     let hello = &session.hello;
     let document =
         receive::parse(&stack.gateway.settings.bounds, hello.text.clone().into_bytes()).ok()?;
@@ -185,8 +185,7 @@ pub(super) async fn read_answer(
     id: &Id,
 ) -> Option<Document> {
     let bounds = gateway.settings.answer_bounds();
-    let stated = answer.headers().get(header::CONTENT_TYPE);
-    let is_stream = stated.is_some_and(|value| value.as_bytes().starts_with(b"text/event-stream"));
+    let is_stream = is_event_stream(answer.headers());
     let mut body = answer.into_body();
     if !is_stream {
         let bytes = sluice_http::collect(body, bounds.bytes).await.ok()?;

@@ -10,7 +10,7 @@ use http_body_util::BodyExt as _;
 use sluice_bridge::Caller;
 use sluice_http::{
     AnswerBody,
-    headers::REVISION,
+    headers::{REVISION, is_event_stream},
     sse::{Decoder, Event},
 };
 use sluice_wire::{
@@ -122,10 +122,7 @@ impl Task {
         let answer = sent
             .map_err(|_| Refusal::timeout())?
             .map_err(|_| Refusal::bad_gateway("the server cannot be reached"))?;
-        let is_stream = answer
-            .headers()
-            .get(http::header::CONTENT_TYPE)
-            .is_some_and(|value| value.as_bytes().starts_with(b"text/event-stream"));
+        let is_stream = is_event_stream(answer.headers());
         if answer.status() == StatusCode::NOT_FOUND || (answer.status().is_success() && !is_stream)
         {
             return Err(Refusal::UnknownMethod {

@@ -9,7 +9,7 @@ use std::{
 use futures_util::FutureExt as _;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use sluice_bridge::Offer;
-use sluice_http::headers::{METHOD, NAME, REVISION};
+use sluice_http::headers::{EITHER_ANSWER, METHOD, NAME, REVISION};
 use sluice_stdio::Line;
 use sluice_wire::{
     json::{Document, Value},
@@ -181,7 +181,7 @@ async fn answer(
 /// The headers of a message, and whether it is of the modern era.
 fn headers(client: &Client, message: &Message<'_>) -> (HeaderMap, bool) {
     let mut headers = HeaderMap::new();
-    headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+    headers.insert(header::ACCEPT, EITHER_ANSWER);
     let (method, params) = match message {
         Message::Request { method, params, .. } | Message::Notification { method, params } => {
             (*method, *params)

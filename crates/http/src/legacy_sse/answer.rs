@@ -6,13 +6,15 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{HeaderValue, Method, Response, StatusCode, header};
-use http_body_util::{BodyExt as _, Full};
+use http::{Method, Response, StatusCode};
 use sluice_wire::{edit::quote, rpc::Id};
 use tokio::sync::mpsc;
 
 use super::{session::Session, switchboard::SseDelivery};
-use crate::{AnswerBody, BodyError, Pieces, SendError};
+use crate::{
+    AnswerBody, BodyError, Pieces, SendError,
+    answer::{empty, event_stream, json},
+};
 
 /// One request that waits; dropped, it no longer does.
 pub(super) struct Caller {
@@ -103,18 +105,7 @@ impl Events {
 
 fn events(mut events: Events) -> Response<AnswerBody> {
     let body = Pieces::new(move |context| events.poll_event(context));
-    let mut answer = Response::new(AnswerBody::Made(body.boxed_unsync()));
-    answer
-        .headers_mut()
-        .insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-    answer
-}
-
-fn json(status: StatusCode, text: String) -> Response<AnswerBody> {
-    let mut answer = Response::new(AnswerBody::Whole(Full::new(text.into())));
-    *answer.status_mut() = status;
-    answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    answer
+    event_stream(AnswerBody::from_body(body))
 }
 
 pub(super) fn failure(
@@ -129,12 +120,6 @@ pub(super) fn failure(
         status,
         format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{code},"message":{why}}}}}"#),
     )
-}
-
-pub(super) fn empty(status: StatusCode) -> Response<AnswerBody> {
-    let mut answer = Response::new(AnswerBody::Whole(Full::default()));
-    *answer.status_mut() = status;
-    answer
 }
 
 /// Refuses features that HTTP+SSE servers lack: the modern era, and streams without a session.

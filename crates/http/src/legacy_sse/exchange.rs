@@ -11,11 +11,11 @@ use sluice_wire::{
 };
 
 use super::{
-    answer::{Caller, empty, failure},
+    answer::{Caller, failure},
     session::Session,
     switchboard::{Refused, SseDelivery, progress_token},
 };
-use crate::{AnswerBody, HttpUpstream, SendError};
+use crate::{AnswerBody, HttpUpstream, SendError, answer::empty};
 
 /// How long a message whose stream broke is waited for: if it was refused, it was
 /// certainly not taken.

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, header};
+use http::{HeaderMap, Method, Request, Response, StatusCode, Uri, header};
 use http_body_util::BodyExt as _;
 use sluice_wire::json::Bounds;
 use tokio::task::JoinHandle;
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     AnswerBody, HttpUpstream, SendError,
-    headers::{LAST_EVENT, SESSION},
+    headers::{EVENT_STREAM, LAST_EVENT, SESSION, is_event_stream},
     sse::{Decoder, Event},
 };
 
@@ -117,11 +117,9 @@ async fn open_stream(
     let mut request = Request::new(Bytes::new());
     *request.headers_mut() = passing(headers);
     request.headers_mut().remove(header::CONTENT_TYPE);
-    request.headers_mut().insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
+    request.headers_mut().insert(header::ACCEPT, EVENT_STREAM);
     let answer = server.send_directly(&request).await?;
-    let stated = answer.headers().get(header::CONTENT_TYPE);
-    let is_stream = stated.is_some_and(|value| value.as_bytes().starts_with(b"text/event-stream"));
-    if answer.status() != StatusCode::OK || !is_stream {
+    if answer.status() != StatusCode::OK || !is_event_stream(answer.headers()) {
         let status = answer.status().as_u16();
         return Err(OpenError::Other(format!("GET is answered with status {status}")));
     }

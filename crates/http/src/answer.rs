@@ -1,0 +1,43 @@
+//! Answers that the gateway makes itself in a server's place.
+
+use bytes::Bytes;
+use http::{HeaderValue, Response, StatusCode, header};
+use http_body::Body;
+use http_body_util::{BodyExt as _, Full};
+
+use crate::{AnswerBody, BodyError};
+
+/// A JSON text.
+pub fn json(status: StatusCode, text: impl Into<Bytes>) -> Response<AnswerBody> {
+    let mut answer = Response::new(AnswerBody::Whole(Full::new(text.into())));
+    *answer.status_mut() = status;
+    set_type(&mut answer, "application/json");
+    answer
+}
+
+/// A status alone.
+pub fn empty(status: StatusCode) -> Response<AnswerBody> {
+    let mut answer = Response::new(AnswerBody::Whole(Full::default()));
+    *answer.status_mut() = status;
+    answer
+}
+
+/// An event stream, whatever its body is made of.
+pub fn event_stream(body: AnswerBody) -> Response<AnswerBody> {
+    let mut answer = Response::new(body);
+    set_type(&mut answer, "text/event-stream");
+    answer
+}
+
+impl AnswerBody {
+    /// A body that is made here.
+    pub fn from_body(
+        body: impl Body<Data = Bytes, Error = BodyError> + Send + 'static,
+    ) -> AnswerBody {
+        AnswerBody::Made(body.boxed_unsync())
+    }
+}
+
+fn set_type(answer: &mut Response<AnswerBody>, media_type: &'static str) {
+    answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
+}
