@@ -1,5 +1,5 @@
-//! Who may ask: by which name and from which page the plane is called, and the
-//! admin token.
+//! Access control of the admin listener: the Host and Origin of a request, and the admin
+//! token.
 
 use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},

@@ -31,7 +31,7 @@ pub(super) enum Speaks {
     No,
 }
 
-/// What is known of one server.
+/// The known eras of one server.
 #[derive(Debug, Default)]
 pub(super) struct Eras {
     modern: AtomicU8,
@@ -84,7 +84,7 @@ impl Link {
         if !is_recent {
             let modern = self.discovers(headers.clone(), bounds).await;
             self.eras.set(Era::Modern, modern);
-            // What it speaks may be the era that it has refused.
+            // It may support the era that it has refused.
             if (modern == Speaks::Yes) == (era == Era::Legacy) {
                 let legacy = if era == Era::Modern && self.has_one_client() {
                     // It can be introduced only once, which is for its client to do:
@@ -145,7 +145,7 @@ fn zero() -> Id {
     Id::Integer("0".into())
 }
 
-/// What an answer says of the era it was asked for in.
+/// What the answer to a probe says about the probed era.
 fn interpret_probe(era: Era, answer: Result<Exchanged, sluice_http::SendError>) -> Speaks {
     let Ok(answer) = answer else { return Speaks::Unknown };
     let status = answer.status;

@@ -113,7 +113,7 @@ impl Reader {
 /// The error never quotes the server's text.
 const NOT_JSON: &str = "its answer is not valid JSON";
 
-/// What came of a request whose answer alone matters.
+/// The result of a request of which only the answer matters.
 #[derive(Debug)]
 pub(super) struct Exchanged {
     pub(super) status: StatusCode,

@@ -48,7 +48,7 @@ pub struct Bridge {
     to_legacy: Arc<ToLegacy>,
 }
 
-/// What a legacy server is said to be when a client asks in the modern era.
+/// How a legacy server is presented to a modern client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Offer {
     /// What it is, so that clients of both eras speak its own to it.
@@ -82,7 +82,7 @@ impl Link {
     }
 }
 
-/// What becomes of an answer to a request that was sent as it is.
+/// What to do with the answer to a request that was sent unchanged.
 enum Examined {
     Passes(Response<AnswerBody>),
     /// The server does not speak this era, but the other.
@@ -103,7 +103,7 @@ impl Bridge {
         }
     }
 
-    /// What a legacy server is said to be to a modern client.
+    /// How a legacy server is presented to a modern client.
     pub fn offer(&self) -> Offer {
         self.offer
     }

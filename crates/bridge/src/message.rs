@@ -1,7 +1,7 @@
 //! Converts messages between the eras: a few members change, and all other bytes are kept.
 
 use sluice_wire::{
-    edit::{self, Edits, Fate, quoted},
+    edit::{self, Edits, Fate, quote},
     json::{Document, Value},
     mcp::{
         META_CAPABILITIES, META_CLIENT, META_LEVEL, META_SUBSCRIPTION, META_VERSION, Revision,
@@ -20,7 +20,7 @@ pub(super) const INTERNAL: i32 = -32603;
 const NO_RESOURCE: &str = "-32002";
 const HEADER_MISMATCH: &str = "-32020";
 
-/// What a modern request says of its client, which a legacy one says once.
+/// The client's declaration: part of each modern request, and sent once in the legacy era.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Declared {
     /// An object, as JSON.
@@ -71,13 +71,13 @@ pub(super) fn modern_request(
 ) -> String {
     let params = request.get("params").filter(|params| params.members().is_some());
     let mut says = vec![
-        (META_VERSION, quoted(MODERN.name())),
+        (META_VERSION, quote(MODERN.name())),
         (META_CAPABILITIES, declared.capabilities.clone()),
     ];
     if !declared.client.is_empty() {
         says.push((META_CLIENT, declared.client.clone()));
     }
-    says.extend(level.map(|level| (META_LEVEL, quoted(level))));
+    says.extend(level.map(|level| (META_LEVEL, quote(level))));
     let own = params.and_then(|params| params.get("_meta"));
     let meta = splice_members(own, is_modern_meta, &says);
     let mut members = added.to_vec();
@@ -112,7 +112,7 @@ pub(super) fn splice_members(
         return edit::object(object, fate, added);
     }
     let members: Vec<_> =
-        added.iter().map(|(key, json)| format!("{}:{json}", quoted(key))).collect();
+        added.iter().map(|(key, json)| format!("{}:{json}", quote(key))).collect();
     format!("{{{}}}", members.join(","))
 }
 
@@ -129,7 +129,7 @@ pub(super) fn modern_answer(
     id: &str,
     method: &str,
 ) -> String {
-    let mut added = vec![("resultType", quoted("complete"))];
+    let mut added = vec![("resultType", quote("complete"))];
     let is_kept = is_cacheable(method);
     if is_kept {
         added.extend(unkept());
@@ -141,7 +141,7 @@ pub(super) fn modern_answer(
 
 /// Says that a result should not be kept: a legacy server does not say how long.
 pub(super) fn unkept() -> [(&'static str, String); 2] {
-    [("ttlMs", "0".into()), ("cacheScope", quoted("private"))]
+    [("ttlMs", "0".into()), ("cacheScope", quote("private"))]
 }
 
 fn is_cacheable(method: &str) -> bool {
@@ -174,19 +174,19 @@ pub(super) fn failure(error: Value<'_>, id: &str, method: &str, to: Revision) ->
 
 /// An error of ours.
 pub(super) fn error(id: &str, code: i32, message: &str) -> String {
-    let message = quoted(message);
+    let message = quote(message);
     format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{code},"message":{message}}}}}"#)
 }
 
 /// An error that says whose it is.
 pub(super) fn upstream_error(id: &str, message: &str) -> String {
-    let message = quoted(&format!("upstream: {message}"));
+    let message = quote(&format!("upstream: {message}"));
     format!(
         r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{INTERNAL},"message":{message},"data":{{"side":"upstream"}}}}}}"#
     )
 }
 
-/// What is said where two revisions have nothing in common.
+/// The error for a feature that the other protocol version lacks.
 pub(super) fn unbridgeable(what: &str, client: &str, server: &str) -> String {
     format!("{what} cannot be bridged: the client speaks {client}, the server {server}")
 }
@@ -216,7 +216,7 @@ pub(super) fn without_tasks(capabilities: Option<Value<'_>>) -> String {
     splice_members(capabilities, drop, &added)
 }
 
-/// What a server may ask of its client, and the capability that lets it.
+/// The requests of a server to its client, and the capability for each.
 const REQUESTS: [(&str, &str); 3] = [
     ("elicitation/create", "elicitation"),
     ("sampling/createMessage", "sampling"),

@@ -23,7 +23,7 @@ pub(super) type Answer = Result<Response<AnswerBody>, SendError>;
 pub(super) struct Output {
     /// Waits to hear how the answer begins; none once it has.
     head: Option<oneshot::Sender<Head>>,
-    /// What a stream says; none once all is said.
+    /// The messages of a stream; `None` once it has ended.
     sender: Option<mpsc::Sender<Bytes>>,
 }
 
@@ -66,7 +66,7 @@ impl Output {
     /// Begins a stream, even if there is nothing to say yet.
     pub(super) fn begin(&mut self) {
         if let Some(head) = self.head.take() {
-            // Whoever asked may be gone; sending finds out.
+            // The client may be gone; sending finds out.
             let _ = head.send(Head::Stream);
         }
     }
@@ -129,7 +129,7 @@ impl Output {
         }
     }
 
-    /// Waits until nobody is there any more to be answered.
+    /// Waits until the client has disconnected.
     pub(super) fn wait_for_disconnect(&self) -> impl Future<Output = ()> + use<> {
         let sender = self.sender.clone();
         async move {

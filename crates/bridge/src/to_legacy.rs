@@ -18,7 +18,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Request, StatusCode};
 use sluice_http::answer::{empty, json};
 use sluice_wire::{
-    edit::quoted,
+    edit::quote,
     json::{Document, Value},
     mcp::{META_CAPABILITIES, META_CLIENT, META_LEVEL, META_SERVER},
     rpc::{Id, Message},
@@ -143,14 +143,14 @@ impl ToLegacy {
     }
 }
 
-/// What a server is told whose request nobody can meet.
+/// The answer to a server request that no client can answer.
 fn nobody(id: &str, method: &str) -> String {
     let revision = LEGACY.name();
     let what = unbridgeable(&format!("`{method}`"), MODERN.name(), revision);
     error(id, UNKNOWN_METHOD, &what)
 }
 
-/// What a client is told when there is no session at the server.
+/// The answer to a client when no session can be opened with the server.
 fn refuse_open(id: &str, error: OpenError) -> Answer {
     match error {
         OpenError::Send(error) => Err(error),
@@ -163,15 +163,15 @@ fn refuse_open(id: &str, error: OpenError) -> Answer {
     }
 }
 
-/// What `server/discover` answers for a server that has been initialized.
+/// The `server/discover` result for an initialized server.
 fn introduction(result: Option<Value<'_>>) -> String {
     let of = |name: &str| result.and_then(|result| result.get(name));
     let info = of("serverInfo").map_or("{}", Value::raw).to_owned();
     let meta = splice_members(of("_meta"), |key| key == META_SERVER, &[(META_SERVER, info)]);
     let mut added = vec![
-        ("supportedVersions", format!("[{}]", quoted(MODERN.name()))),
+        ("supportedVersions", format!("[{}]", quote(MODERN.name()))),
         ("capabilities", without_tasks(of("capabilities"))),
-        ("resultType", quoted("complete")),
+        ("resultType", quote("complete")),
         ("_meta", meta),
     ];
     added.extend(unkept());

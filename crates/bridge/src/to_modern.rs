@@ -19,7 +19,7 @@ use sluice_http::{
     headers::{METHOD, REVISION, SESSION},
 };
 use sluice_wire::{
-    edit::quoted,
+    edit::quote,
     json::{Document, Value},
     mcp::{Era, META_SERVER, Revision},
     rpc::{Id, Message},
@@ -57,7 +57,7 @@ struct LegacyRequest {
     /// Headers that go along in either era.
     headers: HeaderMap,
     declared: Declared,
-    /// What the client speaks.
+    /// The client's protocol version.
     revision: String,
 }
 
@@ -205,7 +205,7 @@ impl ToModern {
     }
 }
 
-/// What `initialize` answers for a server that has introduced itself.
+/// The `initialize` result for a modern server.
 fn introduction(result: Value<'_>, revision: Revision) -> String {
     let meta = result.get("_meta");
     let info = result.get("serverInfo").or_else(|| meta.and_then(|meta| meta.get(META_SERVER)));
@@ -223,7 +223,7 @@ fn introduction(result: Value<'_>, revision: Revision) -> String {
         )
     };
     let added = [
-        ("protocolVersion", quoted(revision.name())),
+        ("protocolVersion", quote(revision.name())),
         ("capabilities", without_tasks(result.get("capabilities"))),
         ("serverInfo", info),
     ];

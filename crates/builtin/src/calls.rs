@@ -55,7 +55,7 @@ impl Calls {
 }
 
 impl Ticket {
-    /// What comes of the work, or `None` as soon as it is called off; then the
+    /// The result of the work, or `None` as soon as it is cancelled; then the
     /// work is dropped.
     pub(super) async fn unless_cancelled<T>(mut self, work: impl Future<Output = T>) -> Option<T> {
         tokio::select! {

@@ -62,7 +62,7 @@ impl Verdict {
     }
 }
 
-/// What is answered: a status and a body, which may be empty.
+/// An answer: a status and a body, which may be empty.
 type Answer = (StatusCode, String);
 type Work = Pin<Box<dyn Future<Output = Answer> + Send>>;
 

@@ -44,7 +44,7 @@ pub trait Builtin: Send + Sync + 'static {
     }
 }
 
-/// What is asked of a tool.
+/// A call of a tool.
 #[derive(Debug, Clone, Copy)]
 pub struct Call<'a> {
     pub tool: &'a str,
@@ -66,12 +66,12 @@ pub struct Identity<'s> {
     pub instructions: &'s str,
 }
 
-/// What a tool answers, failures of its own included.
+/// A tool's result, including its own failures.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolResult {
-    /// What a model reads, one text a block.
+    /// Text for the model, one block each.
     pub content: Vec<String>,
-    /// What it looks at, after the texts.
+    /// Images for the model, after the texts.
     pub images: Vec<Image>,
     /// The same for programs: one JSON value on one line.
     pub structured: Option<String>,

@@ -11,7 +11,7 @@ pub struct Progress {
 
 #[derive(Debug)]
 struct Subscriber {
-    /// What the caller knows the call by, as JSON.
+    /// The progress token, as JSON.
     token: String,
     reports: mpsc::Sender<String>,
 }

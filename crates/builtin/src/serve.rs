@@ -14,7 +14,7 @@ const CACHING: &str = ",\"ttlMs\":300000,\"cacheScope\":\"public\"";
 /// Neither lists that change, nor logs, nor anything but tools.
 const CAPABILITIES: &str = "\"capabilities\":{\"tools\":{}}";
 
-/// What a request comes to.
+/// The result of a request.
 #[derive(Debug)]
 pub(super) struct Served {
     /// The result object.

@@ -59,7 +59,7 @@ where
     writing.await.unwrap_or_else(|error| Err(io::Error::other(error)))
 }
 
-/// Writes what is said, and several lines at once if they wait.
+/// Writes queued messages, several lines at once if possible.
 async fn write(
     mut output: impl AsyncWrite + Unpin,
     mut said: mpsc::Receiver<String>,
@@ -74,16 +74,16 @@ async fn write(
         }
         output.write_all(&bytes).await?;
         output.flush().await?;
-        // What one long answer took is not kept.
+        // The buffer of a long answer is not kept.
         bytes = Vec::new();
     }
     Ok(())
 }
 
-/// Nobody reads any more.
+/// The output was closed.
 struct Unread;
 
-/// What one client and the server have said so far.
+/// The state of the conversation with one client.
 struct Conversation {
     server: Arc<dyn Builtin>,
     /// The legacy revision that was agreed on.
@@ -120,7 +120,7 @@ impl Conversation {
                 self.calls.hear("", &message);
                 Ok(())
             }
-            // Nothing was asked, so there is nobody whom an answer could be for.
+            // It was not a request, so there is no answer.
             Ok(Message::Response { .. } | Message::Failure { .. }) => Ok(()),
             Err(error) => self.say(Fault::invalid(&error).body(None)).await,
         }

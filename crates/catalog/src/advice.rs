@@ -10,8 +10,8 @@ pub fn ability(category: Category) -> &'static str {
         Category::Read => "fetch data, without changing anything",
         Category::Other => "do something that none of the other categories covers",
         Category::Write => "create or change things in a way that can be undone",
-        Category::Execute => "run code, or start something whose effect hangs on the arguments",
-        Category::Destructive => "delete or overwrite things for good",
+        Category::Execute => "run code, or start something whose effect depends on the arguments",
+        Category::Destructive => "delete or overwrite things permanently",
         Category::Financial => "move money, or commit to paying",
     }
 }
@@ -25,11 +25,11 @@ pub fn abilities(traits: &Traits) -> Vec<&'static str> {
 fn of_signal(kind: SignalKind) -> &'static str {
     match kind {
         SignalKind::FreeFormCode => "choose the code, command or query that is run",
-        SignalKind::Url => "choose an address that it may reach",
+        SignalKind::Url => "choose a URL that it requests",
         SignalKind::FilePath => "choose a path in a file system",
         SignalKind::Credentials => "hand over or handle passwords, keys or tokens",
         SignalKind::Bulk => "act on many things at once",
-        SignalKind::Admin => "change rights, members or settings of a whole system",
+        SignalKind::Admin => "change permissions, members or settings of a whole system",
         SignalKind::OpenWorld => "reach beyond the server",
     }
 }
@@ -44,36 +44,34 @@ pub fn reasons_for_policy(traits: &Traits) -> Vec<&'static str> {
 fn of_category(category: Category) -> &'static str {
     match category {
         Category::Read => {
-            "What it reads goes into the agent's context: private data may leave by another tool, and text in it may steer the agent."
+            "Its results enter the agent's context: private data may leak through another tool, and text in them may steer the agent."
         }
         Category::Other => {
-            "Its definition does not say what it does to the world, so a limit is the least it should have."
+            "Its definition does not say what it does, so it should at least have a limit."
         }
         Category::Write => {
-            "An agent that repeats itself, or is steered, changes many things before anybody looks."
+            "An agent that loops, or is steered by an attacker, can change many things before anyone notices."
         }
         Category::Execute => {
-            "What it does hangs on the arguments, so whoever steers the agent decides what is run."
+            "Its effect depends on the arguments, so an attacker who steers the agent decides what runs."
         }
         Category::Destructive => {
-            "What it takes away does not come back, and an agent may choose it as the quickest way."
+            "Deletions are permanent, and agents often reach for them as a shortcut."
         }
-        Category::Financial => {
-            "Money that has moved is hard to get back; a person should see it first."
-        }
+        Category::Financial => "Payments are hard to reverse; a person should approve them first.",
     }
 }
 
 fn of_finding(kind: FindingKind) -> &'static str {
     match kind {
         FindingKind::Instruction => {
-            "Its definition speaks to the model: read it before any agent does."
+            "Its definition addresses the model: read it before an agent does."
         }
-        FindingKind::HiddenCharacters => "Its definition has characters that people cannot see.",
+        FindingKind::HiddenCharacters => "Its definition contains invisible characters.",
         FindingKind::OtherTools => "Its definition tells the agent how to use other tools.",
         FindingKind::Secrets => "Its definition asks for secrets or private context.",
         FindingKind::LookAlike => {
-            "Its name looks like another tool's, which may be called by mistake."
+            "Its name looks like another tool's, so either may be called by mistake."
         }
         FindingKind::Oversized => {
             "Its definition is far larger than its purpose: something may be hidden in it."
@@ -84,19 +82,19 @@ fn of_finding(kind: FindingKind) -> &'static str {
 fn danger(kind: SignalKind) -> Option<&'static str> {
     match kind {
         SignalKind::FreeFormCode => {
-            Some("Free text that is run can do whatever its process may do.")
+            Some("Code in its arguments can do everything that the server's process can.")
         }
         SignalKind::Url => {
-            Some("An address of the agent's choosing may lead into the private network.")
+            Some("The agent chooses the URL, which may point into a private network.")
         }
         SignalKind::FilePath => {
-            Some("A path of the agent's choosing may lead out of the intended folder.")
+            Some("The agent chooses the path, which may be outside the intended folder.")
         }
         SignalKind::Credentials => {
             Some("Secrets in arguments end up in logs and in the agent's context.")
         }
         SignalKind::Bulk => Some("One call changes many things."),
-        SignalKind::Admin => Some("Rights that are given once stay given."),
+        SignalKind::Admin => Some("Permissions stay in effect once they are granted."),
         SignalKind::OpenWorld => None,
     }
 }

@@ -1,4 +1,4 @@
-//! Numbers as people write them.
+//! Formats numbers for people.
 
 use std::fmt::Display;
 

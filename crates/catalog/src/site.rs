@@ -1,9 +1,9 @@
-//! The catalogue as a folder of web pages that work without a server.
+//! Exports the catalogue as static web pages.
 //!
-//! One page a server and one a tool, an index with a search that runs in the
-//! browser, and a page of attack patterns. The pages are written by `html`, which
-//! escapes whatever comes from outside; there are no templates, because they would
-//! bring a second version of what macros are made with, and the pages are few.
+//! There is one page per server and one per tool, an index with a search that runs in the
+//! browser, and a page of attack patterns. The pages are written by `html`, which escapes
+//! all third-party text; there is no template engine, because it would add a second version
+//! of macro dependencies, and the pages are few.
 
 mod attacks;
 mod folder;

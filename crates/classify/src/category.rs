@@ -11,9 +11,9 @@ pub enum Category {
     Other,
     /// Creates or changes what can be undone.
     Write,
-    /// Runs code, or starts something whose effect hangs on the arguments.
+    /// Runs code, or starts something whose effect depends on the arguments.
     Execute,
-    /// Deletes or overwrites for good.
+    /// Deletes or overwrites permanently.
     Destructive,
     /// Moves money or commits to paying.
     Financial,

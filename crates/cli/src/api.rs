@@ -1,4 +1,4 @@
-//! The running gateway's API, as commands use it.
+//! A client of the running gateway's API, for commands.
 
 mod refusal;
 mod resting;
@@ -213,7 +213,7 @@ fn api_error(status: StatusCode, text: &[u8]) -> anyhow::Error {
     match Refusal::read(text) {
         Some(refusal) => refusal.into(),
         None => anyhow!(
-            "what answers there is no gateway: it says {status}\nhint: `SLUICE_URL` is the address of the people's plane, without a path"
+            "the server at this address is not a gateway: it answered with status {status}\nhint: `SLUICE_URL` is the address of the admin listener, without a path"
         ),
     }
 }

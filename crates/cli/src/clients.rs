@@ -1,4 +1,4 @@
-//! What to paste into which MCP client, printed; what that is, `stack` knows.
+//! Prints the configuration for each MCP client; `stack` knows its content.
 
 use std::fmt::Write as _;
 

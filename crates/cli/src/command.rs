@@ -1,4 +1,4 @@
-//! The commands: one file each, with its arguments beside what it does.
+//! The commands: one file each, with its arguments.
 
 mod call;
 mod catalog;

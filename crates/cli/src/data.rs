@@ -1,8 +1,8 @@
-//! The data directory: private to its owner, with the gateway's secrets and what
-//! a running gateway says of itself.
+//! The data directory: private to its owner, with the gateway's secrets and the state of a
+//! running gateway.
 //!
-//! Everything in it is checked before it is believed: a directory or file that
-//! others could have read or written is refused, with what to do about it.
+//! Everything in it is checked before it is trusted: a directory or file that other users
+//! could read or write is refused, and the error says what to do.
 
 pub(crate) mod running;
 mod secret;
@@ -97,7 +97,7 @@ impl DataDirectory {
         }
     }
 
-    /// The token for the people's plane: the environment's, else the one kept
+    /// The token for the admin listener: the environment's, else the one kept
     /// here, which is made if there is none.
     pub(crate) fn admin_token(&self, environment: &Environment) -> Result<Secret, DataError> {
         match secret::of_environment(environment)? {

@@ -1,4 +1,4 @@
-//! Reading what arguments name: policies, tool lists, JSON given in place.
+//! Reads the inputs that arguments name: policies, tool lists, inline JSON.
 
 use std::{
     fs::File,

@@ -1,4 +1,4 @@
-//! The log: what operators read, on standard error.
+//! Logging for operators, on standard error.
 
 use std::io;
 

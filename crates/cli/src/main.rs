@@ -1,5 +1,5 @@
-//! `sluice`: the command line. Reads arguments, calls the crates that know, and
-//! turns what they say into text and an exit code.
+//! `sluice`: the command line. Parses arguments, calls the other crates, and turns results
+//! into text and an exit code.
 
 mod api;
 mod clients;

@@ -1,4 +1,4 @@
-//! Writing for people and for programs, and the exit code.
+//! Output for people and for programs, and the exit code.
 
 mod fit;
 mod json;

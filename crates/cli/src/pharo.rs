@@ -1,4 +1,4 @@
-//! What the environment says of the Pharo image.
+//! The options of the Pharo server from the environment.
 
 use anyhow::anyhow;
 use sluice_pharo::Options;

@@ -1,6 +1,6 @@
-//! A scan: what a server's tools can do, learnt by asking it once.
+//! A scan: connects to a server once, and classifies its tools.
 //!
-//! `connect` asks, this makes of the answer what is known, and the formats show it.
+//! `connect` asks the server, this module classifies, and the formats print the result.
 
 mod attacks;
 mod connect;

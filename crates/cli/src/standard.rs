@@ -1,5 +1,5 @@
-//! Standard input and output as streams that wait without a thread of their own,
-//! where they are what clients make them: pipes or sockets.
+//! Standard input and output as asynchronous streams without a thread of their own, if they
+//! are pipes or sockets.
 
 use std::{
     fs::File,

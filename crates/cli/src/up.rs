@@ -1,4 +1,4 @@
-//! The running gateway: opening what it needs, listening, and ending in good order.
+//! The running gateway: opens its resources, listens, and shuts down gracefully.
 
 mod banner;
 mod demo;

@@ -1,5 +1,4 @@
-//! A gateway for one client, which has started this process and speaks with it
-//! over standard input and output.
+//! A gateway for one client, which has started this process and uses it over stdio.
 
 pub(crate) mod name;
 

@@ -1,4 +1,4 @@
-//! Servers that are started as a command.
+//! `command` of `[servers.NAME]`: stdio servers.
 
 use sluice_store::{Instances, Secret, Start, Transport};
 use toml::{Spanned, de::DeValue};

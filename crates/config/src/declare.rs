@@ -1,4 +1,4 @@
-//! What a server may be declared with, whether in the file or over the API.
+//! The settings of a server that both the file and the API can declare.
 
 use http::{HeaderName, HeaderValue};
 use url::Url;

@@ -1,4 +1,4 @@
-//! The one place that reads the environment.
+//! The one place that reads environment variables.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

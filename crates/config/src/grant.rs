@@ -1,4 +1,4 @@
-//! `[grants.NAME]`: tokens, the servers each is for, and a policy.
+//! `[grants.NAME]`: a token, the servers that it is for, and a policy.
 
 use std::collections::HashMap;
 

@@ -1,12 +1,11 @@
 //! The configuration: `sluice.toml` and `servers.d`, overlaid by flags and the
 //! environment.
 //!
-//! A file is read table by table (`section`, `value`), each part by the module
-//! named after it, and everything wrong with it and the policies it names is put
-//! down (`problem`). What comes out is valid: names exist, policies compile and
-//! pass their own tests, secrets are at hand. Opening the store and listening are left to
-//! the binary, and so are arguments. `declare` and `span` are the rules that the API
-//! has in common with the file.
+//! A file is read table by table (`section`, `value`), each part by the module named
+//! after it, and all errors in it and its policies are collected (`problem`). The result
+//! is valid: names exist, policies compile and pass their own tests, and secrets are
+//! resolved. Opening the store, listening, and parsing arguments are left to the binary.
+//! `declare` and `span` are rules that the API shares with the file.
 
 mod command;
 pub mod declare;

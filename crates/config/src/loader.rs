@@ -1,5 +1,5 @@
-//! What reading a configuration needs: where relative paths begin, the
-//! environment, what was found wrong so far, and which files were looked at.
+//! The context of loading: the base folder of relative paths, the environment, the errors
+//! found so far, and the files that were read.
 
 use std::{
     fs::File,

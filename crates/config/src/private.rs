@@ -1,4 +1,4 @@
-//! Whether a file or directory is its user's alone.
+//! Checks that only its owner can access a file or directory.
 
 use std::{
     fs::Metadata,

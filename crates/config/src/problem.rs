@@ -1,5 +1,5 @@
-//! What is wrong with a configuration, file by file, and what of a file is not
-//! to be shown when a problem is drawn at its place.
+//! Errors in a configuration, file by file, and the secrets that are masked when an error is
+//! shown in its context.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! Secrets of the file: `env:NAME`, `file:PATH`, or the text itself.
+//! Secrets in the file: `env:NAME`, `file:PATH`, or the text itself.
 
 use std::path::Path;
 

@@ -1,7 +1,7 @@
-//! One table of the file: which keys it may have, and reading them.
+//! One table of the file: its permitted keys, and reading them.
 //!
-//! Everything wrong is put down at its place, and reading goes on, so that one
-//! run shows all that is to be mended.
+//! Errors are collected with their positions and reading continues, so that one run reports
+//! all of them.
 
 use std::ops::Range;
 

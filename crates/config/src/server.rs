@@ -1,4 +1,4 @@
-//! `[servers.NAME]`: what calls can be forwarded to.
+//! `[servers.NAME]`: the servers behind the gateway.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The parts of the file that are about the gateway itself.
+//! The settings of the gateway itself.
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 

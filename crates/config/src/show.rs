@@ -1,4 +1,4 @@
-//! The configuration as it is shown: in the file's own words, secrets masked.
+//! The effective configuration as `sluice config` prints it, with secrets masked.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! A file of the user's, by name and text, and its reading as a policy.
+//! A file with its name and text, and parsing it as a policy.
 
 use sluice_policy::{Format, Policy, Problem, load};
 

@@ -1,4 +1,4 @@
-//! Spans of time as people write them: `60s`, `15m`, `12h`, `90d`.
+//! Durations in the format `60s`, `15m`, `12h`, `90d`.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! From a file's bytes to its tables, and what is wrong when they are no TOML.
+//! Parses a file as TOML, and reports syntax errors.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! Values of the file that stand for something: sizes, spans of time, words.
+//! Typed values in the file: sizes, durations, words.
 
 pub(super) mod network;
 

@@ -1,4 +1,4 @@
-//! Files that make up the configuration, and what they held when they were read.
+//! The files of the configuration and their content when they were read, to detect changes.
 
 use std::{
     collections::BTreeSet,

@@ -6,7 +6,7 @@ use std::{convert::Infallible, net::IpAddr, panic::AssertUnwindSafe, sync::Arc};
 use futures_util::FutureExt as _;
 use http::{HeaderValue, Method, Request, Response, StatusCode, Version, header, request::Parts};
 use hyper::body::Incoming;
-use sluice_wire::edit::quoted;
+use sluice_wire::edit::quote;
 
 use crate::{
     body::ClientBody,
@@ -99,7 +99,7 @@ fn metadata(parts: &Parts, peer: Peer) -> Response<ClientBody> {
     if parts.method != Method::GET || !(of.is_empty() || of == "/mcp" || of.starts_with("/mcp/")) {
         return response::empty(StatusCode::NOT_FOUND);
     }
-    let resource = quoted(&format!("{}{of}", base(parts, peer)));
+    let resource = quote(&format!("{}{of}", base(parts, peer)));
     response::json(
         StatusCode::OK,
         format!(r#"{{"resource":{resource},"bearer_methods_supported":["header"]}}"#),

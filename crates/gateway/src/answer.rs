@@ -99,7 +99,7 @@ async fn relay_unexpected(
     answer: Response<AnswerBody>,
 ) -> Result<Passed, Refusal> {
     if answer.status().is_success() {
-        return Ok((response::accepted(), CallEnd::Answered { is_error: None }));
+        return Ok((response::empty_accepted(), CallEnd::Answered { is_error: None }));
     }
     let (parts, body) = answer.into_parts();
     Err(read_refusal(exchange, &parts, body).await)

@@ -99,7 +99,7 @@ impl ToolList {
     }
 
     /// The arguments of a tool that headers repeat.
-    pub(crate) fn mirrored(&self, tool: &str) -> &[Mirrored] {
+    pub(crate) fn mirrored_arguments(&self, tool: &str) -> &[Mirrored] {
         self.tools.get(tool).map_or(&[], |known| &known.mirrored)
     }
 
@@ -189,7 +189,7 @@ fn read_mirrored(tool: Value<'_>) -> Vec<Mirrored> {
 
 impl Tools {
     /// What was learnt last.
-    pub(crate) fn known(&self) -> Option<Arc<ToolList>> {
+    pub(crate) fn tool_list(&self) -> Option<Arc<ToolList>> {
         self.known.load_full()
     }
 

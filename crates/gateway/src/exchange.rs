@@ -115,7 +115,7 @@ impl Exchange {
     /// told apart.
     pub(crate) fn view(&self) -> ToolView {
         let version = self.policy.as_ref().map(|in_force| Arc::clone(&in_force.reference.version));
-        let shown = self.server.link.state.tools.known().map(|list| {
+        let shown = self.server.link.state.tools.tool_list().map(|list| {
             let shown = list
                 .all()
                 .filter(|(name, facts, _)| shows(self.rules(), name, Facts::Known(facts)));

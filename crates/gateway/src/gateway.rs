@@ -93,7 +93,7 @@ impl Gateway {
         if fresh {
             link.state.tools.mark_stale();
         }
-        let known = link.state.tools.known().filter(|_| !fresh);
+        let known = link.state.tools.tool_list().filter(|_| !fresh);
         let list = match known {
             Some(known) => known,
             None => Tools::learn(link, &self.inner.settings.answer_bounds())

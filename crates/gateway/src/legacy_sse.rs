@@ -73,7 +73,7 @@ struct Agreed {
 }
 
 impl Clients {
-    fn connected(&self) -> MutexGuard<'_, HashMap<Box<str>, Arc<Client>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Box<str>, Arc<Client>>> {
         self.connected.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -81,7 +81,7 @@ impl Clients {
     fn find(target: &Target, sealed: &str) -> Option<Arc<Client>> {
         let [grant, server, id] = target.gateway().keys.seal.open(Purpose::LegacyStream, sealed)?;
         let is_own = grant == target.holder().id() && server == target.name();
-        let connected = target.gateway().sessions.legacy_clients.connected();
+        let connected = target.gateway().sessions.legacy_clients.lock();
         connected.get(&*id).filter(|_| is_own).cloned()
     }
 }
@@ -119,7 +119,7 @@ impl Client {
 
     /// Ends its session at the server, if it has one.
     pub(crate) fn ending(&self, target: Target) -> Option<impl Future<Output = ()> + use<>> {
-        let agreed = self.agreed().clone();
+        let agreed = self.lock_agreed().clone();
         target.end(agreed)
     }
 
@@ -136,13 +136,13 @@ impl Client {
         }
     }
 
-    fn agreed(&self) -> MutexGuard<'_, Agreed> {
+    fn lock_agreed(&self) -> MutexGuard<'_, Agreed> {
         self.agreed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Writes what was agreed on into the headers of a message.
     pub(crate) fn complete(&self, headers: &mut HeaderMap) {
-        let agreed = self.agreed().clone();
+        let agreed = self.lock_agreed().clone();
         headers.remove(SESSION);
         if let Some(session) = agreed.session {
             headers.insert(SESSION, session);
@@ -172,7 +172,7 @@ pub(crate) fn open(target: impl Into<Target>) -> Result<Response<ClientBody>, Re
     let client = Arc::new(Client::new(sender, MOST_REQUESTS));
     let target = target.drop_servers();
     let connected = Connected { id: id.into(), target, client: Arc::clone(&client) };
-    gateway.sessions.legacy_clients.connected().insert(connected.id.clone(), client);
+    gateway.sessions.legacy_clients.lock().insert(connected.id.clone(), client);
     let (body, receiver) = mpsc::channel(WAITING);
     tokio::spawn(async move {
         if body.send(Ok(first.into())).await.is_ok() {
@@ -225,7 +225,7 @@ impl Connected {
 
 impl Drop for Connected {
     fn drop(&mut self) {
-        self.target.gateway().sessions.legacy_clients.connected().remove(&self.id);
+        self.target.gateway().sessions.legacy_clients.lock().remove(&self.id);
         let ending = self.client.ending(self.target.clone());
         if let (Some(ending), Ok(runtime)) = (ending, tokio::runtime::Handle::try_current()) {
             runtime.spawn(ending);

@@ -185,7 +185,7 @@ impl Metrics {
 
     /// A decision was made.
     pub(crate) fn note_decision(&self, exchange: &Exchange, record: &Record) {
-        let tools = exchange.server.link.state.tools.known();
+        let tools = exchange.server.link.state.tools.tool_list();
         let tool = match &record.tool {
             Some(tool) if tools.is_some_and(|tools| tools.has(tool)) => Arc::clone(tool),
             Some(_) => Arc::clone(&self.unknown),

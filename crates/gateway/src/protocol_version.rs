@@ -84,12 +84,12 @@ fn check_mirrors(
     params: Option<Value<'_>>,
 ) -> Result<(), Refusal> {
     let Some(method) = method else { return Ok(()) };
-    if mirrored(headers, METHOD).as_deref() != Some(method) {
+    if decode_mirrored(headers, METHOD).as_deref() != Some(method) {
         return Err(mismatch("Mcp-Method", "`method`"));
     }
     if let Some(target) = mirrored_target(method) {
         let named = params.and_then(|params| params.get(target)).and_then(Value::as_str);
-        if named.is_some() && mirrored(headers, NAME).as_deref() != named {
+        if named.is_some() && decode_mirrored(headers, NAME).as_deref() != named {
             return Err(mismatch("Mcp-Name", "`params`"));
         }
     }
@@ -119,7 +119,7 @@ pub(crate) fn argument_text(arguments: Option<Value<'_>>, name: &str) -> Option<
 }
 
 /// The text that a header of a request stands for.
-pub(crate) fn mirrored(headers: &HeaderMap, name: impl AsHeaderName) -> Option<String> {
+pub(crate) fn decode_mirrored(headers: &HeaderMap, name: impl AsHeaderName) -> Option<String> {
     text_of_header(headers.get(name)?.to_str().ok()?)
 }
 

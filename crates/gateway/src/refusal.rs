@@ -6,7 +6,7 @@
 
 use http::{HeaderValue, Response, StatusCode, header};
 use sluice_wire::{
-    edit::quoted,
+    edit::quote,
     mcp::{Revision, TASKS_EXTENSION},
     rpc::Id,
 };
@@ -223,11 +223,11 @@ impl Refusal {
             )),
             Refusal::UnsupportedVersion(asked) => {
                 let supported: Vec<_> =
-                    Revision::modern().map(|revision| quoted(revision.name())).collect();
+                    Revision::modern().map(|revision| quote(revision.name())).collect();
                 Some(format!(
                     r#"{{"supported":[{}],"requested":{}}}"#,
                     supported.join(","),
-                    quoted(asked)
+                    quote(asked)
                 ))
             }
             _ => None,
@@ -237,7 +237,7 @@ impl Refusal {
     /// The JSON-RPC error, to a request or to what could not be read.
     pub(crate) fn to_json(&self, id: Option<&Id>) -> String {
         let id = id.map_or_else(|| "null".into(), Id::to_json);
-        let (code, message) = (self.code(), quoted(&self.message()));
+        let (code, message) = (self.code(), quote(&self.message()));
         let data = self.data().map(|data| format!(r#","data":{data}"#)).unwrap_or_default();
         format!(
             r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{code},"message":{message}{data}}}}}"#
@@ -248,7 +248,7 @@ impl Refusal {
     pub(crate) fn respond(&self, id: Option<&Id>) -> Response<ClientBody> {
         let text = match self {
             Refusal::Result(result) => return response::result(id, result),
-            Refusal::Ignored => return response::accepted(),
+            Refusal::Ignored => return response::empty_accepted(),
             Refusal::Passed { text, .. } => text.clone(),
             _ => self.to_json(id),
         };

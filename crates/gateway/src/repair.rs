@@ -184,7 +184,7 @@ async fn begin_again(
     }
     fresh.headers.extend(spoken.map(|spoken| (REVISION, spoken.clone())));
     fresh.session = Some(Session { id: Arc::clone(&old.id), upstream });
-    let ready = forward(&fresh, Permitted::initialized()).await.ok()?.answer;
+    let ready = forward(&fresh, Permitted::initialized_notification()).await.ok()?.answer;
     fresh.session.filter(|_| ready.status().is_success())
 }
 

@@ -10,7 +10,7 @@ mod unserved;
 use std::{borrow::Cow, sync::Arc};
 
 use sluice_store::{Kind, Outcome, Record, new_id};
-use sluice_wire::edit::quoted;
+use sluice_wire::edit::quote;
 
 use crate::{
     exchange::Exchange,
@@ -178,7 +178,7 @@ fn describe_decision(
     more: &[(&str, String)],
 ) -> String {
     let more: Vec<_> = more.iter().map(|(name, json)| format!(r#","{name}":{json}"#)).collect();
-    let (id, rule, more) = (record.id, quoted(rule), more.concat());
+    let (id, rule, more) = (record.id, quote(rule), more.concat());
     let outcome = outcome.as_str();
     format!(r#"{{"id":"{id}","outcome":"{outcome}","rule":{rule}{more}}}"#)
 }

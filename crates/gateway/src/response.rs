@@ -27,7 +27,7 @@ pub(crate) fn result(id: Option<&Id>, result: &str) -> Response<ClientBody> {
 }
 
 /// A message that needs no answer was accepted.
-pub(crate) fn accepted() -> Response<ClientBody> {
+pub(crate) fn empty_accepted() -> Response<ClientBody> {
     empty(StatusCode::ACCEPTED)
 }
 

@@ -1,7 +1,7 @@
 //! Ids and states of a server that its clients carry: sealed, so that they come back
 //! only from the grant they were given to, to the same server.
 
-use sluice_wire::edit::quoted;
+use sluice_wire::edit::quote;
 
 use crate::{exchange::Exchange, refusal::Refusal, seal::Purpose};
 
@@ -12,7 +12,7 @@ pub(crate) fn seal_state(
     target: &str,
     state: &str,
 ) -> Result<String, Refusal> {
-    let target = quoted(target);
+    let target = quote(target);
     let parts = [exchange.holder.id(), exchange.server_name(), method, &target, state];
     exchange.gateway.keys.seal.seal(Purpose::RequestState, &parts).ok_or(Refusal::Internal)
 }
@@ -30,7 +30,7 @@ pub(crate) fn open_state(
     let is_own = grant == exchange.holder.id()
         && server == exchange.server_name()
         && of_method == method
-        && of_target == quoted(target);
+        && of_target == quote(target);
     if is_own { Ok(state) } else { Err(foreign()) }
 }
 

@@ -163,10 +163,10 @@ pub(crate) async fn answer_parsed(stack: Stack, document: Document) -> Response<
             Box::pin(answer_by_one(&stack, &server, document, spliced, own)).await
         }
         (Ok((_, Route::Result(result))), id) => Ok(response::result(id, &result)),
-        (Ok((_, Route::Nobody)), _) => Ok(response::accepted()),
+        (Ok((_, Route::Nobody)), _) => Ok(response::empty_accepted()),
         (Ok((stack, Route::Everybody)), _) => {
             Box::pin(member::notify_all(&stack, document.text())).await;
-            Ok(response::accepted())
+            Ok(response::empty_accepted())
         }
         (Ok((stack, Route::Hello)), Some(id)) => initialize::initialize(stack, &document, id).await,
         (Ok((stack, Route::Discover)), Some(id)) => {

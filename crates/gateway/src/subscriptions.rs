@@ -12,7 +12,7 @@ use bytes::Bytes;
 use http::Response;
 use sluice_http::sse::encode_message;
 use sluice_wire::{
-    edit::{self, Fate, quoted},
+    edit::{self, Fate, quote},
     json::{Bounds, Document, Value},
     look_alike::Governed,
     mcp::META_SUBSCRIPTION,
@@ -73,7 +73,7 @@ pub(crate) async fn listen(
         let bounds = exchange.gateway.settings.answer_bounds();
         let feed = link.state.hub.feed(link, bounds, &wish).ok_or(Refusal::Internal)?;
         let heard = feed.listen();
-        let acknowledged = tokio::time::timeout(link.timeout, feed.acknowledged())
+        let acknowledged = tokio::time::timeout(link.timeout, feed.wait_acknowledged())
             .await
             .map_err(|_| Refusal::timeout())??;
         (Some(feed), Some(heard), acknowledged)
@@ -148,7 +148,7 @@ fn acknowledgement(exchange: &Exchange, params: Option<Value<'_>>, said: &str) -
         let said: HashSet<_> =
             ids.items().into_iter().flatten().filter_map(Value::as_str).collect();
         let told = known.iter().filter(|(own, _)| said.contains(own.as_str()));
-        format!("[{}]", told.map(|(_, id)| quoted(id)).collect::<Vec<_>>().join(","))
+        format!("[{}]", told.map(|(_, id)| quote(id)).collect::<Vec<_>>().join(","))
     };
     let document = Document::parse(said, &exchange.gateway.settings.answer_bounds()).ok()?;
     let told = |key: &str, value: Value<'_>| match key {
@@ -165,7 +165,7 @@ fn acknowledgement(exchange: &Exchange, params: Option<Value<'_>>, said: &str) -
 /// The server's own ids of the tasks that are this grant's.
 fn own_tasks(exchange: &Exchange, ids: Value<'_>) -> String {
     let ids = ids.items().into_iter().flatten().filter_map(Value::as_str);
-    let own: Vec<_> = ids.filter_map(|id| open_task(exchange, id)).map(|id| quoted(&id)).collect();
+    let own: Vec<_> = ids.filter_map(|id| open_task(exchange, id)).map(|id| quote(&id)).collect();
     format!("[{}]", own.join(","))
 }
 
@@ -231,7 +231,7 @@ impl Listener {
             "notifications/tasks" | "notifications/tasks/status" => {
                 let (holder, id) = (self.exchange.holder.id(), named("taskId")?);
                 self.exchange.server.link.state.tools.is_task_of(holder, id).then_some(())?;
-                let sealed = quoted(&seal_task(&self.exchange, id).ok()?);
+                let sealed = quote(&seal_task(&self.exchange, id).ok()?);
                 let own = |key: &str, _| match key {
                     "taskId" => Fate::Become(sealed.clone()),
                     _ => Fate::Keep,
@@ -266,9 +266,9 @@ pub(crate) fn tag(method: &str, params: &str, id: &str) -> Option<String> {
                 |key: &str, _| if key == META_SUBSCRIPTION { Fate::Drop } else { Fate::Keep };
             edit::object(meta, others, &[(META_SUBSCRIPTION, id.to_owned())])
         }
-        None => format!("{{{}:{id}}}", quoted(META_SUBSCRIPTION)),
+        None => format!("{{{}:{id}}}", quote(META_SUBSCRIPTION)),
     };
     let others = |key: &str, _| if key == "_meta" { Fate::Drop } else { Fate::Keep };
     let params = edit::object(params, others, &[("_meta", meta)]);
-    Some(format!(r#"{{"jsonrpc":"2.0","method":{},"params":{params}}}"#, quoted(method)))
+    Some(format!(r#"{{"jsonrpc":"2.0","method":{},"params":{params}}}"#, quote(method)))
 }

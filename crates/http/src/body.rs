@@ -12,7 +12,7 @@ use http_body_util::{Full, combinators::UnsyncBoxBody};
 
 use crate::{answer::event_stream, pool::Arriving};
 
-/// What comes back, as it arrives.
+/// The body of an answer, as it arrives.
 #[derive(Debug)]
 pub enum AnswerBody {
     Arriving(Box<Arriving>),
@@ -22,7 +22,7 @@ pub enum AnswerBody {
     /// From a command that runs here. An empty piece ends it because its client has
     /// cancelled the request.
     Said(UnsyncBoxBody<Bytes, BodyError>),
-    /// Made by a task of ours. An empty piece ends it because its client has cancelled
+    /// Written by one of our tasks. An empty piece ends it because its client has cancelled
     /// the request.
     Fed(tokio::sync::mpsc::Receiver<Bytes>),
     /// None, because its client has cancelled the request and expects none.
@@ -35,7 +35,7 @@ pub enum AnswerBody {
 pub struct BodyError(pub String);
 
 impl AnswerBody {
-    /// What a request is answered that its client has cancelled: an event stream without
+    /// The answer to a request that its client has cancelled: an event stream without
     /// an answer, which is how HTTP says nothing.
     pub fn end_cancelled() -> Response<AnswerBody> {
         event_stream(AnswerBody::Cancelled)

@@ -73,7 +73,7 @@ async fn one(reach: &Reach, host: &str, address: SocketAddr) -> io::Result<TcpSt
     TcpStream::connect(address).await
 }
 
-/// What is trusted: the system's certificates, read when first needed.
+/// The trusted certificates: the system's, loaded when first needed.
 fn tls() -> io::Result<Arc<ClientConfig>> {
     static TLS: OnceLock<Result<Arc<ClientConfig>, String>> = OnceLock::new();
     TLS.get_or_init(|| trusting_the_system().map(Arc::new)).clone().map_err(io::Error::other)

@@ -38,7 +38,7 @@ use tokio::time::Instant;
 
 /// Sessions at one server; beyond it, the one that was idle for longest ends.
 const MOST_SESSIONS: usize = 1024;
-/// What ids of sessions begin with, so that none is ever sent to a server.
+/// The prefix of session ids, so that none is ever sent to a server.
 const PREFIX: &str = "sluice-sse-";
 
 /// Which transport a server was last seen to speak.
@@ -50,7 +50,7 @@ enum Transport {
     Old = 2,
 }
 
-/// What is known of one server, and the sessions on it if it is an old one.
+/// The transport of one server, and its sessions if it uses HTTP+SSE.
 #[derive(Debug)]
 pub(crate) struct LegacySse {
     transport: AtomicU8,
@@ -96,7 +96,7 @@ impl LegacySse {
         self.sessions().remove(id).is_some()
     }
 
-    /// Keeps a session under an id that nobody can guess; `None` if there is no room.
+    /// Stores a session under an unguessable id; `None` if there is no room.
     fn keep(&self, session: Arc<Session>) -> Option<String> {
         let mut random = [0; 16];
         SystemRandom::new().fill(&mut random).ok()?;
@@ -192,7 +192,7 @@ async fn beginning(
         Err(unreadable) => return Ok(refused.unwrap_or_else(|| unreadable.answer())),
     };
     if !message.is_request() {
-        // Within no session it concerns nobody.
+        // Without a session it has no effect.
         return Ok(refused.unwrap_or_else(|| empty(StatusCode::ACCEPTED)));
     }
     let is_hello = message.is_hello();

@@ -49,7 +49,7 @@ struct PoolState {
     /// The one used last is last.
     idle: Vec<Idle>,
     shared: Option<Sender>,
-    /// Whether somebody looks after connections that nothing uses.
+    /// Whether a task closes idle connections.
     is_swept: bool,
 }
 
@@ -264,7 +264,7 @@ impl ByLine {
         let Some(line) = &mut self.line else { return Poll::Ready(None) };
         let data = ready!(line.poll_data(context, &mut self.framing));
         if matches!(data, Some(Err(_))) {
-            // Nobody knows what would come next on it.
+            // The state of the connection is unknown.
             self.line = None;
         } else if self.framing == Framing::Ended {
             self.release();

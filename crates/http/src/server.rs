@@ -12,7 +12,7 @@ use crate::{AnswerBody, address::Reach, legacy_sse, pool::Pool};
 #[derive(Debug, Clone)]
 pub struct HttpUpstream {
     pool: Arc<Pool>,
-    /// What is known of a server that speaks the older transport.
+    /// The state of the older transport.
     pub(crate) legacy: Arc<legacy_sse::LegacySse>,
 }
 

@@ -1,7 +1,7 @@
-//! One tool's rules as one entry of ours.
+//! Converts the rules of one tool into one entry.
 //!
-//! What a condition comes to is left to [`condition`](super::condition) for
-//! arguments and to [`limit`](super::limit) for counters.
+//! Conditions on arguments are converted by [`condition`](super::condition), and those on
+//! counters by [`limit`](super::limit).
 
 use serde_json::{Map, Value as Json};
 use sluice_policy::file::node::Node;

@@ -1,4 +1,4 @@
-//! Conditions on counters as limits, where a limit can say the same.
+//! Converts conditions on counters into limits, where a limit is equivalent.
 
 use serde_json::{Value as Json, json};
 use sluice_policy::{

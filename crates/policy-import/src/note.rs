@@ -1,4 +1,4 @@
-//! Notes: what an imported policy does not say as the older one did.
+//! Notes: rules of an imported policy that have no exact equivalent, or changed slightly.
 
 use serde::Serialize;
 use sluice_policy::file::{node::Span, problem::place};

@@ -12,7 +12,7 @@ use std::{
 
 use bytes::Bytes;
 use sluice_wire::{
-    edit::{Edits, quoted},
+    edit::{Edits, quote},
     json::{Bounds, Document, Value},
     mcp::{Era, META_SUBSCRIPTION},
     rpc::Id,
@@ -33,7 +33,7 @@ const MOST_ASKED: usize = 1000;
 /// Requests that wait for the child.
 const MOST_WAITING: usize = 100_000;
 
-/// A child and the conversation with it. When nobody holds it any more, it ends.
+/// A child and the conversation with it. The child is stopped when this is dropped.
 #[derive(Debug)]
 pub(super) struct Child {
     outbox: Outbox,
@@ -53,7 +53,7 @@ pub(super) struct Child {
     held: Mutex<Option<watch::Sender<()>>>,
 }
 
-/// Who hears what the child says to nobody in particular.
+/// The receivers of messages that belong to no request.
 #[derive(Debug)]
 pub(super) enum Audience {
     /// All sessions, as far as it can be told whose it is.
@@ -62,7 +62,7 @@ pub(super) enum Audience {
     One(Arc<Mailbox>),
 }
 
-/// What a child said of itself.
+/// A child's introduction: the result of its handshake.
 #[derive(Debug)]
 pub(super) struct Introduction {
     pub(super) era: Era,
@@ -81,7 +81,7 @@ struct State {
 }
 
 impl State {
-    /// Forgets a request that nobody waits for any longer, although it has no answer.
+    /// Forgets a cancelled request that has no answer yet.
     fn give_up(&mut self, number: u64) -> Option<(Waiting, Verdict)> {
         let waiting = self.waiting.remove(&number)?;
         let verdict = self.health.give_up(waiting.asked);
@@ -141,7 +141,7 @@ impl Fit {
     }
 }
 
-/// Somebody who waits for an answer.
+/// A caller that waits for an answer.
 #[derive(Debug)]
 struct Waiting {
     /// Their own id, and their progress token if they gave one, as JSON.
@@ -234,7 +234,7 @@ impl Child {
         }
     }
 
-    /// Whether nobody waits for it.
+    /// Whether no request is pending.
     pub(super) fn is_idle(&self) -> bool {
         self.state().waiting.is_empty()
     }
@@ -346,7 +346,7 @@ impl Child {
         self.state().asked.remove(&id.to_json())
     }
 
-    /// Hands an answer to whoever waits for it.
+    /// Hands an answer to the caller that waits for it.
     pub(super) fn deliver_answer(&self, id: &Id, message: &Document, code: Option<&str>) {
         let Some(waiting) = number(id).and_then(|number| self.state().take_waiting(number)) else {
             return;
@@ -377,7 +377,7 @@ impl Child {
         };
         let Some(own) = own else { return };
         if kind == Kind::Progress {
-            // It works on a request that somebody still waits for.
+            // It works on a pending request.
             health.answer();
         }
         let mut edits = Edits::new(message);
@@ -443,7 +443,7 @@ impl Child {
         });
     }
 
-    /// It has ended, or is to end now: nobody waits any longer.
+    /// The child has ended or is to end now: all pending requests fail.
     pub(super) fn finish(&self, why: &str) {
         let why: Arc<str> = why.into();
         let waiting = {
@@ -461,7 +461,7 @@ impl Child {
     }
 }
 
-/// What a notification names a request by.
+/// The request id in a notification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Progress,
@@ -488,7 +488,7 @@ impl Drop for Asking {
         let Some((_, verdict)) = given_up else { return };
         if self.always_cancels || self.child.is_modern() {
             let number = self.number;
-            let reason = quoted("the client went away");
+            let reason = quote("the client went away");
             let _ = self.child.tell_now(format!(
                 r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{number},"reason":{reason}}}}}"#
             ));

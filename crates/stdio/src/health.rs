@@ -32,7 +32,7 @@ struct Ping {
     given_up: Option<Instant>,
 }
 
-/// What follows from a request that is given up on, or from a `ping`.
+/// The result of a request that timed out, or of a `ping`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
     Fine,

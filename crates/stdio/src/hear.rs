@@ -6,7 +6,7 @@ use std::{
 };
 
 use sluice_wire::{
-    edit::quoted,
+    edit::quote,
     json::{Document, Value},
     mcp::META_SUBSCRIPTION,
     rpc::{Id, Message},
@@ -26,7 +26,7 @@ const FLOOD: u64 = 8;
 /// after they have introduced themselves, and servers ask at that very moment.
 const STREAM_WAIT: Duration = Duration::from_secs(5);
 
-/// What a child is answered that asks where nobody can be asked.
+/// The answer to a request of a child that has no client to ask.
 pub const NOBODY_ASKED: &str =
     "nobody can be asked: the server is shared by several clients, or its client does not listen";
 
@@ -170,7 +170,7 @@ fn refuse(child: &Child, id: &Id, method: &str) {
     let reply = if method == "ping" {
         format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{}}}}"#, id.to_json())
     } else {
-        let message = quoted(NOBODY_ASKED);
+        let message = quote(NOBODY_ASKED);
         format!(
             r#"{{"jsonrpc":"2.0","id":{},"error":{{"code":-32601,"message":{message}}}}}"#,
             id.to_json()

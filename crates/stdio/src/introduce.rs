@@ -10,7 +10,7 @@ use std::{
 };
 
 use sluice_wire::{
-    edit::quoted,
+    edit::quote,
     json::{Bounds, Document, Value},
     mcp::{Era, Revision, client_meta, is_modern_error_code},
 };
@@ -37,7 +37,7 @@ pub(super) const LATE: &str = "the server has not started in time";
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 const READY: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 
-/// What is needed to start a child of one server.
+/// The data needed to start a child of one server.
 #[derive(Debug)]
 pub(super) struct Core {
     pub(super) launch: Launch,
@@ -67,7 +67,7 @@ pub(super) struct LegacyChildren {
 }
 
 impl Core {
-    /// Starts a child for whoever is its audience.
+    /// Starts a child for an audience.
     pub(super) fn start(&self, audience: Audience) -> Result<Arc<Child>, Arc<str>> {
         let child = launch::launch(
             &self.launch,
@@ -145,9 +145,9 @@ pub(super) async fn legacy(core: Arc<Core>) -> Started {
         None => start_and_initialise(&core).await?,
     };
     kept.used = Arc::downgrade(&child);
-    // What sessions had subscribed to at an earlier child, they still want.
+    // Subscriptions of sessions survive a restart of the child.
     for uri in core.sessions.subscriptions() {
-        let params = format!(r#""uri":{}"#, quoted(&uri));
+        let params = format!(r#""uri":{}"#, quote(&uri));
         if let Some(request) = request("resources/subscribe", &params) {
             // Nobody waits for the answer.
             let _ = child.ask(&request, Asker::Gateway).await;
@@ -236,7 +236,7 @@ fn is_modern(child: &Child, answer: &Answer) -> bool {
         .is_some_and(|result| set_introduction(child, Era::Modern, &result))
 }
 
-/// What an answer tells of a server of the modern era.
+/// Reads the answer of a modern server to the probe.
 fn read_discovery(child: &Child, answer: &Answer) -> Option<Document> {
     let result = result_of(child, answer)?;
     let is_modern = result.root().get("supportedVersions").is_some_and(|versions| {
@@ -307,7 +307,7 @@ async fn ask(child: &Arc<Child>, method: &str, params: &str) -> Result<Asking, A
 }
 
 fn request(method: &str, params: &str) -> Option<Document> {
-    let method = quoted(method);
+    let method = quote(method);
     let text = format!(r#"{{"jsonrpc":"2.0","id":0,"method":{method},"params":{{{params}}}}}"#);
     Document::parse(text, &Bounds::default()).ok()
 }

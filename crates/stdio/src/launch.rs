@@ -36,7 +36,7 @@ const SUPERVISED: Duration = Duration::from_secs(8);
 /// How long after its end something of its output may still arrive.
 const DRAINED: Duration = Duration::from_secs(1);
 
-/// What children are started with, whichever server they are.
+/// Launch settings that all servers share.
 #[derive(Debug, Clone, Default)]
 pub struct Launch {
     /// A program that runs the command given after `--`, and ends it together
@@ -64,14 +64,14 @@ pub enum Errors {
     Keep(Overheard),
 }
 
-/// A supervisor, and what is said to it before `-- COMMAND…`.
+/// A supervisor, and its arguments before `-- COMMAND…`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Supervisor {
     pub program: PathBuf,
     pub arguments: Vec<OsString>,
 }
 
-/// What is started.
+/// The command to start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Program {
     /// The program and its arguments. It is looked for on the path, unless there
@@ -81,7 +81,7 @@ pub struct Program {
     pub env: Vec<(String, String)>,
 }
 
-/// What a child may take.
+/// Resource limits of a child.
 #[derive(Debug, Clone)]
 pub struct Limits {
     /// Bytes of one message from it, and that may wait for one caller.
@@ -201,7 +201,7 @@ fn command(launch: &Launch, program: &Program) -> Result<Command, LaunchError> {
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
-        // What is typed at this process's terminal is not for the child.
+        // Ctrl-C at this process's terminal is not for the child.
         .process_group(0)
         .kill_on_drop(launch.supervisor.is_none());
     Ok(command)
@@ -241,7 +241,7 @@ async fn write(mut input: ChildStdin, mut outgoing: Outgoing) {
     }
 }
 
-/// Whoever waits for the process and ends it.
+/// The task that waits for the process and stops it.
 struct Keeper {
     process: tokio::process::Child,
     writer: AbortHandle,

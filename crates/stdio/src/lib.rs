@@ -265,8 +265,8 @@ impl StdioServer {
     }
 }
 
-/// Reads a message. Whoever sends it has judged it, so that no bound is too
-/// large here.
+/// Parses a message. It was judged before it was sent, so that no limit is needed
+/// here.
 fn parse_judged(body: Bytes) -> Option<Document> {
     let bounds = Bounds {
         bytes: usize::MAX,

@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
-use sluice_wire::edit::quoted;
+use sluice_wire::edit::quote;
 use tokio::sync::watch;
 
 use super::chatter::LONGEST;
@@ -18,7 +18,7 @@ const LONGEST_SHOWN: usize = 200;
 const SHORTEST_SECRET: usize = 4;
 /// The same for a part of a secret.
 const SHORTEST_PIECE: usize = 6;
-/// What stands in the place of a secret.
+/// The replacement of a secret.
 const MASK: &str = "…";
 
 /// Lines that are kept.
@@ -78,7 +78,7 @@ impl Overheard {
     }
 }
 
-/// What a child wrote last, as it may stand in a message about it.
+/// The last lines of a child, as they may be quoted in an error.
 #[derive(Debug, Clone)]
 pub(super) struct LastWords {
     overheard: Overheard,
@@ -137,7 +137,7 @@ fn forms(secret: &str) -> Vec<String> {
     let lines = lines.filter(|line| *line != secret.trim() && line.len() >= SHORTEST_PIECE);
     let pieces = std::iter::once(secret.trim()).chain(lines);
     let forms = pieces.flat_map(|piece| {
-        let quoted = quoted(piece);
+        let quoted = quote(piece);
         let inner = quoted.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
         [plain(piece), inner.unwrap_or_default().to_owned()]
     });
@@ -162,7 +162,7 @@ fn plain(line: &str) -> String {
     plain
 }
 
-/// What is kept of a line.
+/// Shortens a line.
 fn shorten(line: &[u8]) -> String {
     let start = line.get(..LONGEST * 4).unwrap_or(line);
     String::from_utf8_lossy(start).trim_end().chars().take(LONGEST).collect()

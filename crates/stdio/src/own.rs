@@ -24,7 +24,7 @@ use super::{
 
 /// Children that may run for one server.
 const MOST: usize = 256;
-/// How often those that nobody uses are looked for.
+/// How often idle sessions are looked for.
 const SWEEP: Duration = Duration::from_mins(1);
 
 /// The sessions of one server.
@@ -115,7 +115,7 @@ impl OwnSessions {
     }
 }
 
-/// Ends sessions that nobody uses, for as long as there is a server.
+/// Ends idle sessions, for as long as there is a server.
 async fn sweep(sessions: Weak<OwnSessions>) {
     loop {
         tokio::time::sleep(SWEEP).await;

@@ -17,7 +17,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 const OUTBOX: u32 = 32 << 20;
 /// How long a message waits for room among them.
 const ROOM_WAIT: Duration = Duration::from_secs(5);
-/// What a message costs besides its bytes.
+/// The overhead of a message in bytes.
 const OVERHEAD: usize = 128;
 /// Messages that may wait for one caller, whatever their size.
 const MOST_WAITING: usize = 1024;
@@ -80,7 +80,7 @@ pub fn single_line(json: String) -> String {
     json.replace(['\n', '\r'], " ")
 }
 
-/// What somebody who waits is told.
+/// An event for a waiting caller.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum CallEvent {
     /// A notification, or a request of the server.
@@ -100,14 +100,14 @@ pub(super) struct Answer {
     pub(super) code: Option<Box<str>>,
 }
 
-/// The way to somebody who waits.
+/// The sender to a waiting caller.
 #[derive(Debug, Clone)]
 pub(super) struct Caller {
     sender: mpsc::UnboundedSender<CallEvent>,
     waiting: Arc<Waiting>,
 }
 
-/// What somebody waits at.
+/// The receiver of a waiting caller.
 #[derive(Debug)]
 pub(super) struct Inbox {
     receiver: mpsc::UnboundedReceiver<CallEvent>,

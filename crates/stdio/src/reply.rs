@@ -11,14 +11,14 @@ use sluice_http::{
     headers::SESSION,
     sse::encode_message,
 };
-use sluice_wire::{edit::quoted, mcp::is_modern_error_code};
+use sluice_wire::{edit::quote, mcp::is_modern_error_code};
 
 use super::{
     child::Asking,
     queue::{Answer, CallEvent, Inbox},
 };
 
-/// What a child says, as a stream of events.
+/// The events of a call, as an event stream.
 #[derive(Debug)]
 struct Events {
     first: Option<Bytes>,
@@ -80,7 +80,7 @@ impl Events {
 
 /// A JSON-RPC error; `id` is JSON.
 pub(super) fn failure(id: &str, code: i32, message: &str) -> String {
-    let message = quoted(message);
+    let message = quote(message);
     format!(
         r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{code},"message":{message},"data":{{"side":"upstream"}}}}}}"#
     )

@@ -64,7 +64,7 @@ struct Held {
     message: Bytes,
 }
 
-/// What became of a message.
+/// What happened to a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Posted {
     Sent,
@@ -151,7 +151,7 @@ impl Sessions {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins a session. Those that nobody uses make room.
+    /// Begins a session. Idle sessions are evicted to make room.
     pub(super) fn begin(&self, id: &Arc<str>) -> Result<(), TooMany> {
         let mut all = self.all();
         let now = Instant::now().into_std();
@@ -206,7 +206,7 @@ impl Sessions {
         self.all().iter().flat_map(|(_, session)| session.subscribed.iter().cloned()).collect()
     }
 
-    /// A resource has changed: those who subscribed to it are told.
+    /// Notifies the sessions that are subscribed to a resource.
     pub(super) fn notify_updated(&self, uri: &str, message: &str, most: usize) {
         for (_, session) in self.all().iter() {
             if session.subscribed.contains(uri) {

@@ -7,7 +7,7 @@ use http::{Response, StatusCode};
 use sluice_http::answer::json;
 use sluice_http::{AnswerBody, SendError};
 use sluice_wire::{
-    edit::{Edits, quoted},
+    edit::{Edits, quote},
     json::{Bounds, Document, Value},
     mcp::Revision,
     rpc::{Id, Message},
@@ -43,7 +43,7 @@ impl Shared {
         })
     }
 
-    /// What is answered for a server that speaks only the modern era, as one
+    /// The answer for a server that supports only the modern era, as one
     /// reached by HTTP would.
     async fn other_era(&self, id: &str) -> Result<Option<Response<AnswerBody>>, SendError> {
         let why = "this server speaks only the modern era: ask it with `server/discover`";
@@ -185,7 +185,7 @@ impl Shared {
         let Some(left) = self.core.sessions.end(session) else { return false };
         let Some(child) = self.slot.running() else { return true };
         for uri in left {
-            let uri = quoted(&uri);
+            let uri = quote(&uri);
             let text = format!(
                 r#"{{"jsonrpc":"2.0","id":0,"method":"resources/unsubscribe","params":{{"uri":{uri}}}}}"#
             );
@@ -198,7 +198,7 @@ impl Shared {
     }
 }
 
-/// What the child said of itself, with the revision that both speak: the
+/// The child's introduction, with the protocol version that both support: the
 /// client's, unless the child's is older.
 fn with_agreed_revision(introduction: &str, asked: Option<&str>) -> Option<String> {
     let bounds = Bounds { bytes: usize::MAX, string: usize::MAX, ..Bounds::default() };
@@ -210,7 +210,7 @@ fn with_agreed_revision(introduction: &str, asked: Option<&str>) -> Option<Strin
     if let (Some(theirs), Some(ours)) = (theirs, ours)
         && ours < theirs
     {
-        edits.replace(spoken, quoted(ours.name()));
+        edits.replace(spoken, quote(ours.name()));
     }
     Some(edits.finish())
 }

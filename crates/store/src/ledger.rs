@@ -55,7 +55,7 @@ pub enum Reserved {
 
 impl Reserved {
     /// The answer to a reservation whose charges were made.
-    pub(crate) fn made(charges: &[Charged]) -> Reserved {
+    pub(crate) fn from_charges(charges: &[Charged]) -> Reserved {
         let windows = charges.iter().map(|charge| charge.slot.window_start).collect();
         Reserved::Made { windows }
     }
@@ -171,7 +171,7 @@ pub(crate) struct OpenReservations(BTreeMap<Id, Vec<Charged>>);
 impl OpenReservations {
     /// The windows of a reservation that was made already.
     pub(crate) fn find_reserved(&self, id: Id) -> Option<Reserved> {
-        self.0.get(&id).map(|charges| Reserved::made(charges))
+        self.0.get(&id).map(|charges| Reserved::from_charges(charges))
     }
 
     pub(crate) fn insert(&mut self, id: Id, charges: Vec<Charged>) {

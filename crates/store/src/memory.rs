@@ -132,7 +132,7 @@ impl Memory {
             Err(refused) => return Ok(refused),
         };
         state.append(record);
-        let made = Reserved::made(&charged);
+        let made = Reserved::from_charges(&charged);
         state.open.insert(id, charged);
         Ok(made)
     }

@@ -206,13 +206,13 @@ impl Upstream {
     }
 
     /// All recorded requests.
-    pub fn recorded(&self) -> Vec<Recorded> {
+    pub fn requests(&self) -> Vec<Recorded> {
         self.recorded.lock().map(|recorded| recorded.clone()).unwrap_or_default()
     }
 
     /// The bodies of the messages of one method that have reached it.
     pub fn bodies_of(&self, method: &str) -> Vec<String> {
-        let all = self.recorded().into_iter();
+        let all = self.requests().into_iter();
         all.filter(|request| request.rpc_method().as_deref() == Some(method))
             .map(|request| request.text())
             .collect()

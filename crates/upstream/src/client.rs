@@ -12,7 +12,7 @@ use sluice_http::{
 };
 use sluice_stdio::Inquiry;
 use sluice_wire::{
-    edit::quoted,
+    edit::quote,
     json::{Bounds, Document, Value},
     mcp::{Revision, client_meta, header_text},
     rpc::{Id, Message, resembles_message},
@@ -96,7 +96,7 @@ impl Client<'_> {
         }
     }
 
-    /// What the server said of itself when it was introduced.
+    /// The server's result of the handshake.
     pub fn introduction(&self) -> Option<Value<'_>> {
         self.introduction.as_ref()?.root().get("result")
     }
@@ -139,7 +139,7 @@ impl Client<'_> {
         let comma = if meta.is_empty() || params.is_empty() { "" } else { "," };
         format!(
             r#"{{"jsonrpc":"2.0","id":{id},"method":{},"params":{{{params}{comma}{meta}}}}}"#,
-            quoted(method)
+            quote(method)
         )
     }
 

@@ -68,7 +68,7 @@ pub fn object<'d>(
             Fate::Become(json) => parts.push(format!("{}:{json}", key.raw())),
         }
     }
-    parts.extend(added.iter().map(|(key, json)| format!("{}:{json}", quoted(key))));
+    parts.extend(added.iter().map(|(key, json)| format!("{}:{json}", quote(key))));
     format!("{{{}}}", parts.join(","))
 }
 
@@ -80,7 +80,7 @@ pub fn list<'d>(list: Value<'d>, mut keep: impl FnMut(Value<'d>) -> bool) -> Str
 }
 
 /// A text as a JSON string.
-pub fn quoted(text: &str) -> String {
+pub fn quote(text: &str) -> String {
     let mut json = String::with_capacity(text.len() + 2);
     // Writing to a string cannot fail.
     let _ = crate::json::write_string(&mut json, text);
@@ -89,7 +89,7 @@ pub fn quoted(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Edits, Fate, list, object, quoted};
+    use super::{Edits, Fate, list, object, quote};
     use crate::json::{Bounds, Document};
 
     fn read(text: &str) -> Document {
@@ -102,7 +102,7 @@ mod tests {
         let root = document.root();
         let mut edits = Edits::new(&document);
         assert!(edits.is_empty());
-        edits.replace(root.get("c").unwrap(), quoted("é\n"));
+        edits.replace(root.get("c").unwrap(), quote("é\n"));
         edits.replace(root.get("a").unwrap(), "2".into());
         assert_eq!(edits.finish(), "{ \"a\" : 2 , \"b\":[ 1,2 ], \"c\" : \"é\\n\" }");
     }

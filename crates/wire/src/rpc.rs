@@ -186,7 +186,7 @@ impl Id {
     pub fn to_json(&self) -> String {
         match self {
             Id::Integer(text) => text.clone(),
-            Id::String(text) => crate::edit::quoted(text),
+            Id::String(text) => crate::edit::quote(text),
         }
     }
 }

@@ -28,7 +28,7 @@ use crate::{
     output::{Answer, Output},
 };
 
-/// What a message on the stream of a request leads to.
+/// The next step after a message on the stream of a request.
 enum Next {
     GoOn,
     Wanted(Question),

@@ -24,7 +24,7 @@ use crate::{
 pub(super) struct Calling {
     pub(super) under_way: UnderWay,
     pub(super) source: Source,
-    /// What the server says elsewhere.
+    /// Messages on the session stream.
     pub(super) ear: Ear,
     /// Something it has said there before its answer began.
     pub(super) early: Option<Document>,

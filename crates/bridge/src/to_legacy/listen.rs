@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use sluice_wire::{
-    edit::quoted,
+    edit::quote,
     json::{Bounds, Document, Value},
     mcp::META_SUBSCRIPTION,
     rpc::Message,
@@ -37,7 +37,7 @@ enum News {
     Shared(mpsc::Receiver<Document>),
 }
 
-/// What one client hears.
+/// The subscription of one client.
 struct Listening {
     session: Arc<Session>,
     /// The id of the client's request, as JSON.
@@ -107,7 +107,7 @@ impl Listening {
         let wanted = wanted.and_then(Value::items).into_iter().flatten().filter_map(Value::as_str);
         let mut uris = Vec::new();
         for uri in wanted {
-            let params = format!(r#"{{"uri":{}}}"#, quoted(uri));
+            let params = format!(r#"{{"uri":{}}}"#, quote(uri));
             if session.request_and_confirm("resources/subscribe", &params, bounds).await {
                 uris.push(uri.to_owned());
             }
@@ -184,7 +184,7 @@ impl Listening {
 /// Says what the client will hear of.
 fn acknowledgement(id: &str, uris: &[String], mut agreed: Vec<String>) -> String {
     if !uris.is_empty() {
-        let uris: Vec<_> = uris.iter().map(|uri| quoted(uri)).collect();
+        let uris: Vec<_> = uris.iter().map(|uri| quote(uri)).collect();
         agreed.push(format!(r#""resourceSubscriptions":[{}]"#, uris.join(",")));
     }
     let agreed = agreed.join(",");

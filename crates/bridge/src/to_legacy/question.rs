@@ -56,7 +56,7 @@ impl Question {
         format!("request-{}", self.id).replace('"', "")
     }
 
-    /// What a client is asked, as JSON.
+    /// The question to the client, as JSON.
     pub(super) fn request(&self) -> String {
         let drop = |key: &str| matches!(key, "jsonrpc" | "id" | "result" | "error");
         splice_members(Some(self.document.root()), drop, &[])

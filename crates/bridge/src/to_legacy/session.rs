@@ -34,25 +34,25 @@ use crate::{
 const MOST: usize = 1_000;
 /// Those of one caller.
 const MOST_OF_CALLER: usize = 32;
-/// A session that nobody has used for so long is ended.
+/// A session that has been idle for so long is ended.
 const IDLE: Duration = Duration::from_mins(10);
-/// How long a server may take for what nobody waits for.
+/// The timeout of requests that no client waits for.
 const BACKGROUND_TIMEOUT: Duration = Duration::from_secs(30);
 /// A level that lets nothing through: none was set yet.
 const UNSET: u8 = u8::MAX;
 
-/// One session. It ends when nobody holds it.
+/// One session. It ends when it is dropped.
 #[derive(Debug)]
 pub(super) struct Session {
     link: Arc<Link>,
-    /// What every request in it has: the credential, the revision, its id.
+    /// Headers of every request in it: the credential, the protocol version, its id.
     headers: HeaderMap,
     /// The answer to `initialize`.
     pub(super) introduction: Document,
     next: AtomicU64,
     /// The most talkative level that was asked for.
     level: AtomicU8,
-    /// What its client has declared.
+    /// The declaration of its client.
     capabilities: Option<Document>,
     pub(super) side: Side,
 }
@@ -146,7 +146,7 @@ impl Sessions {
     }
 }
 
-/// Ends sessions that nobody uses, as long as there are any.
+/// Ends idle sessions, as long as there are any.
 async fn sweep(sessions: std::sync::Weak<Sessions>) {
     loop {
         tokio::time::sleep(IDLE / 10).await;
@@ -161,7 +161,7 @@ async fn sweep(sessions: std::sync::Weak<Sessions>) {
 }
 
 impl Session {
-    /// Begins a session for whoever declares this.
+    /// Begins a session with this client declaration.
     pub(super) async fn begin(
         link: &Arc<Link>,
         headers: &HeaderMap,
@@ -281,7 +281,7 @@ impl Session {
         self.tell(if method == "ping" { response(&id, "{}") } else { nobody(&id, method) }).await;
     }
 
-    /// What the server has said it can do.
+    /// The server's capabilities.
     pub(super) fn can(&self, capability: &str) -> Option<Value<'_>> {
         self.introduction.root().get("result")?.get("capabilities")?.get(capability)
     }

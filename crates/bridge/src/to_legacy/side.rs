@@ -79,7 +79,7 @@ enum Listening {
     Later,
 }
 
-/// What one call hears.
+/// The receiver of one call.
 #[derive(Debug)]
 pub(super) struct Ear {
     session: Arc<Session>,

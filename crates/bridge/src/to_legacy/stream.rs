@@ -54,7 +54,7 @@ pub(super) struct Stream {
     task: Mutex<Option<AbortHandle>>,
 }
 
-/// What the task that follows the stream has in common with the calls.
+/// The state that the stream's task shares with the calls.
 #[derive(Debug, Default)]
 struct Shared {
     state: watch::Sender<State>,
@@ -65,7 +65,7 @@ struct Shared {
     is_late: AtomicBool,
 }
 
-/// What came of asking for a stream.
+/// The result of requesting a stream.
 enum Opened {
     Reader(Box<Reader>),
     /// The server has none, or not for this session.

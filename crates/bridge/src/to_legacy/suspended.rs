@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use sluice_wire::edit::quoted;
+use sluice_wire::edit::quote;
 
 use super::{calling::Calling, question::Question};
 
@@ -22,7 +22,7 @@ const RESUME_TIMEOUT: Duration = Duration::from_mins(10);
 #[derive(Debug)]
 pub(super) struct Suspended {
     pub(super) calling: Calling,
-    /// What the server wants.
+    /// The input that the server wants.
     pub(super) wanted: Vec<Question>,
     /// Whose it is.
     pub(super) caller: String,
@@ -68,14 +68,14 @@ impl Suspensions {
         let requests: Vec<_> = suspended
             .wanted
             .iter()
-            .map(|wanted| format!("{}:{}", quoted(&wanted.key()), wanted.request()))
+            .map(|wanted| format!("{}:{}", quote(&wanted.key()), wanted.request()))
             .collect();
         suspended.calling.ear.rest();
         suspended.wanted.iter_mut().for_each(Question::mark_asked);
         let result = format!(
             r#"{{"resultType":"input_required","inputRequests":{{{}}},"requestState":{}}}"#,
             requests.join(","),
-            quoted(&state)
+            quote(&state)
         );
         self.waiting().insert(state.clone(), suspended);
         let this = Arc::downgrade(self);

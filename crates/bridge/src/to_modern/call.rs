@@ -26,7 +26,7 @@ use crate::{
 
 /// How often one request may want input.
 const MOST_ROUNDS: u32 = 16;
-/// How long a request goes on that nobody waits for any more.
+/// How long an abandoned request goes on.
 const GRACE: Duration = Duration::from_mins(1);
 
 /// Members that a repeated request has besides its own.
@@ -49,7 +49,7 @@ async fn wait_for_abandonment(gone: impl Future<Output = ()>) {
     tokio::time::sleep(GRACE).await;
 }
 
-/// What is wrong with a server that makes a request as legacy servers do. Only
+/// The error for a modern server that sends a request as legacy servers do. Only
 /// methods that we know are named: the rest is the server's own text.
 fn asked_on_a_stream(method: &str) -> String {
     let what = match known_request(method) {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use sluice_wire::{
-    edit::quoted,
+    edit::quote,
     json::{Document, Value},
 };
 
@@ -39,7 +39,7 @@ impl ToModern {
         let mut waiting = Vec::new();
         for (key, request) in wanted {
             let asking = self.memory.ask(&asked.caller.key);
-            let envelope = [("jsonrpc", quoted("2.0")), ("id", asking.id.clone())];
+            let envelope = [("jsonrpc", quote("2.0")), ("id", asking.id.clone())];
             let drop = |key: &str| matches!(key, "jsonrpc" | "id" | "result" | "error");
             output.say(&splice_members(Some(request), drop, &envelope)).await;
             waiting.push((key.raw().to_owned(), method(request).to_owned(), asking));

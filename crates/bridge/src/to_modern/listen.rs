@@ -7,7 +7,7 @@ use sluice_http::{
     SendError,
     headers::{METHOD, REVISION, is_event_stream},
 };
-use sluice_wire::{edit::quoted, json::Document, rpc::Message};
+use sluice_wire::{edit::quote, json::Document, rpc::Message};
 
 use super::{ToModern, memory::Wishes};
 use crate::{
@@ -83,7 +83,7 @@ impl Listening {
     async fn subscribe(&self, wishes: &mut Wishes) -> Result<Reader, Refused> {
         let change = *wishes.changes.borrow_and_update();
         let uris = self.bridge.memory.subscriptions(&self.caller.key);
-        let uris: Vec<_> = uris.iter().map(|uri| quoted(uri)).collect();
+        let uris: Vec<_> = uris.iter().map(|uri| quote(uri)).collect();
         let wish = format!(
             r#"{{"toolsListChanged":true,"promptsListChanged":true,"resourcesListChanged":true,"resourceSubscriptions":[{}]}}"#,
             uris.join(",")

@@ -39,7 +39,7 @@ struct MemoryState {
     running: HashMap<(String, String), (u64, oneshot::Sender<()>)>,
 }
 
-/// What changes during a session.
+/// The state of a session.
 #[derive(Debug)]
 struct SessionState {
     level: Option<String>,
@@ -77,7 +77,7 @@ impl MemoryState {
     }
 }
 
-/// What a stream listens to, and how it learns that this has changed.
+/// The subscriptions of a stream, and the notification of their changes.
 #[derive(Debug)]
 pub(super) struct Wishes {
     pub(super) changes: watch::Receiver<u64>,
@@ -160,7 +160,7 @@ impl Memory {
         Asking { memory: self, caller: caller.to_owned(), id, answer }
     }
 
-    /// Hands an answer to whoever waits for it.
+    /// Hands an answer to the request that waits for it.
     pub(super) fn reply(&self, caller: &str, id: &str, answer: Document) {
         let waiting = self.lock().asked.remove(&(caller.to_owned(), id.to_owned()));
         if let Some(waiting) = waiting {

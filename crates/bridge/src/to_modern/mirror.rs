@@ -6,7 +6,7 @@ use http::{HeaderMap, HeaderName};
 use sluice_http::headers::{METHOD, PARAMETER_PREFIX, REVISION};
 use sluice_upstream::Upstream;
 use sluice_wire::{
-    edit::quoted,
+    edit::quote,
     json::{Bounds, Document, Value},
     mcp::header_text,
     rpc::Id,
@@ -30,10 +30,10 @@ const DEEPEST: usize = 16;
 /// A header, and the way to the argument it repeats.
 type Mirrored = (String, Vec<String>);
 
-/// What each tool wants repeated.
+/// The arguments that each tool wants repeated in headers.
 type Tools = HashMap<String, Vec<Mirrored>>;
 
-/// What is known of one server's tools.
+/// The known tools of one server.
 #[derive(Debug, Default)]
 pub(super) struct Mirrors {
     /// Held while the server is asked.
@@ -64,7 +64,7 @@ impl Mirrors {
         }
     }
 
-    /// What was known may no longer hold.
+    /// Invalidates the known tools.
     pub(super) async fn forget(&self) {
         *self.known.lock().await = None;
     }
@@ -115,7 +115,7 @@ async fn fetch_tools(upstream: &Upstream, plain: &HeaderMap, bounds: Bounds) -> 
             }
         }
         match result.get("nextCursor").and_then(Value::as_str) {
-            Some(next) => cursor = vec![("cursor", quoted(next))],
+            Some(next) => cursor = vec![("cursor", quote(next))],
             None => break,
         }
     }

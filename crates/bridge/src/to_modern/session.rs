@@ -41,7 +41,7 @@ fn keep_known_capabilities(capabilities: &str) -> String {
     format!(r#"{{"capabilities":{{{}}}}}"#, members.join(","))
 }
 
-/// What the client of a request has declared: nothing outside of a session;
+/// The declaration of a request's client: empty outside of a session;
 /// `None` if the session is not one of ours.
 pub(super) fn read_declared(headers: &HeaderMap) -> Option<Declared> {
     let Some(id) = id(headers) else {

@@ -1,4 +1,4 @@
-//! The folder of a site: what may be overwritten, and what may not.
+//! The output folder of a site: what may be overwritten, and what may not.
 
 use std::{
     fs, io,

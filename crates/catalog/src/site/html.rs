@@ -1,4 +1,4 @@
-//! Writing HTML: markup of ours as it is, text of others escaped.
+//! An HTML writer: our own markup is written as it is, all other text is escaped.
 
 use sluice_classify::{Category, Risk};
 

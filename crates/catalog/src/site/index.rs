@@ -1,4 +1,4 @@
-//! The index: what there is, and the data that the search in the browser uses.
+//! The index page, and the data of its search.
 
 use std::fmt::Write as _;
 

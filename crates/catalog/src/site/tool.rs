@@ -21,8 +21,8 @@ pub(super) fn page(
     html.raw("<p class=\"crumb\">")
         .link(&format!("servers/{}/index.html", server.slug), &server.name);
     html.raw("</p>\n").element("h1", &tool.name).raw("<p class=\"level\">").badge(traits.category);
-    let sure = format!("{}.{:02}", traits.confidence / 100, traits.confidence % 100);
-    html.text(&format!(" {} risk, {sure} sure", traits.risk())).raw("</p>\n");
+    let (risk, confidence) = (traits.risk(), traits.confidence);
+    html.text(&format!(" {risk} risk · {confidence} % confidence")).raw("</p>\n");
     html.raw("<p class=\"from\">From <code>").text(&server.source).raw("</code></p>\n");
     if let Some(description) = &tool.description {
         html.element("blockquote", description);

@@ -1,4 +1,4 @@
-//! What the gateway says when it does not do what it was asked.
+//! Errors returned by the API.
 
 use std::fmt;
 

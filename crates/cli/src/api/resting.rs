@@ -1,5 +1,5 @@
-//! The log of a data directory on which no gateway runs, such as one that only
-//! wraps use: the same API in this process, over the store alone.
+//! The API over a data directory without a running gateway, such as one that only wraps
+//! use: it runs in this process, on the store alone.
 
 use std::{path::Path, sync::Arc};
 

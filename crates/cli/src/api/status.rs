@@ -1,5 +1,4 @@
-//! What the gateway says of its files: the last edit may have been wrong, and
-//! what was in force before it still is.
+//! The gateway's status of its files: warns if the last config reload failed.
 
 use std::fmt::Write as _;
 
@@ -37,7 +36,7 @@ fn warning(problems: &[FileProblem]) -> String {
     let mut text = String::new();
     if !problems.is_empty() {
         text = format!(
-            "{HELD}warning{HELD:#}: the last edit was not taken; what was in force still is\n"
+            "{HELD}warning{HELD:#}: the last config reload failed; the previous configuration is active\n"
         );
     }
     for FileProblem { file, line, column, message, hint } in problems {

@@ -1,4 +1,4 @@
-//! `sluice call`: a plain MCP client, for trying things.
+//! `sluice call`: a simple MCP client that calls one tool.
 
 use std::path::PathBuf;
 
@@ -9,10 +9,10 @@ use sluice_config::{Environment, Overrides};
 use sluice_http::{HttpUpstream, address::Reach};
 use sluice_upstream::{
     Upstream,
-    client::{Client, Declares},
+    client::{Client, ClientError, Declares},
 };
 use sluice_wire::{
-    edit::quoted,
+    edit::quote,
     json::{Bounds, Document, Value},
 };
 
@@ -116,6 +116,16 @@ fn content(result: Value<'_>) -> String {
     lines.concat()
 }
 
+/// Says what to do about a token that the gateway rejects.
+fn explain_unauthorized(error: ClientError) -> anyhow::Error {
+    match error {
+        ClientError::Status { status: 401, .. } => anyhow!(
+            "token rejected (401): unknown or rotated\nhint: create one with `sluice grant create`"
+        ),
+        other => other.into(),
+    }
+}
+
 async fn call(
     url: &str,
     token: &str,
@@ -138,8 +148,9 @@ async fn call(
         members: 1 << 22,
         ..Bounds::default()
     };
-    let mut client = Client::introduce(&upstream, &headers, bounds, Declares::Nothing).await?;
-    let params = format!(r#""name":{},"arguments":{}"#, quoted(tool), arguments.root().raw());
+    let client = Client::introduce(&upstream, &headers, bounds, Declares::Nothing).await;
+    let mut client = client.map_err(explain_unauthorized)?;
+    let params = format!(r#""name":{},"arguments":{}"#, quote(tool), arguments.root().raw());
     let answer = client.request("tools/call", &params, Some(tool)).await?;
     client.goodbye().await;
     Ok(answer)

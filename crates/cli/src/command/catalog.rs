@@ -1,4 +1,4 @@
-//! `sluice catalog`: what is known of servers and their tools.
+//! `sluice catalog`: the catalogue of known servers and tools.
 
 mod build;
 mod export;

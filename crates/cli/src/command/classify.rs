@@ -1,4 +1,4 @@
-//! `sluice classify`: tool definitions in, what each tool can do out.
+//! `sluice classify`: classifies tool definitions.
 
 mod definitions;
 mod line;

@@ -1,4 +1,4 @@
-//! `sluice completions`: a script that lets a shell complete arguments.
+//! `sluice completions`: shell completion scripts.
 
 use clap::{Args, CommandFactory as _};
 use clap_complete::Shell;

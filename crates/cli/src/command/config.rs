@@ -1,4 +1,4 @@
-//! `sluice config`: the configuration that `sluice up` would run with.
+//! `sluice config`: checks the configuration and prints the effective settings.
 
 use std::path::PathBuf;
 

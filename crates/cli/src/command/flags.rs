@@ -1,4 +1,4 @@
-//! The flags of `sluice up` and `sluice config` that win over the configuration file.
+//! The flags of `sluice up` and `sluice config` that override the configuration file.
 
 use std::{net::SocketAddr, path::PathBuf};
 

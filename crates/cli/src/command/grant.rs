@@ -1,4 +1,4 @@
-//! `sluice grant`: the grants of a running gateway.
+//! `sluice grant`: manages the grants of a running gateway.
 
 mod issued;
 

@@ -1,5 +1,4 @@
-//! `sluice pharo`: the Pharo Smalltalk Interop MCP server, for clients that
-//! start a command.
+//! `sluice pharo`: the Pharo Smalltalk Interop MCP server over stdio.
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,5 +1,4 @@
-//! `sluice policy`: working with policies before they are in force, and putting
-//! them there.
+//! `sluice policy`: checks, tests, explains, compares and activates policies.
 
 mod check;
 mod diff;

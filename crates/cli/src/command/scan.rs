@@ -1,4 +1,4 @@
-//! `sluice scan`: a server's tools, what they can do, and a policy for them.
+//! `sluice scan`: reports what a server's tools can do, with a recommended policy.
 
 use anyhow::{Context as _, anyhow, bail};
 use clap::{ArgGroup, Args, ValueEnum};

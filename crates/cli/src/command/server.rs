@@ -1,4 +1,4 @@
-//! `sluice server`: the servers of a running gateway.
+//! `sluice server`: manages the servers of a running gateway.
 
 mod add;
 mod command;

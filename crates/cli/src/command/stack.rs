@@ -1,5 +1,5 @@
-//! `sluice stack`: the MCP servers that clients on this machine are configured to
-//! use, what they can do, and putting Sluicegate before them.
+//! `sluice stack`: lists the MCP servers that clients on this machine use, reports what they
+//! can do, and routes them through Sluicegate.
 
 mod adopt;
 mod drafts;

@@ -1,4 +1,4 @@
-//! `sluice status`: the running gateway, and the versions that are in force.
+//! `sluice status`: the running gateway, and the active versions.
 
 use std::{fmt::Write as _, path::PathBuf};
 
@@ -83,7 +83,7 @@ fn draw(answer: &Answer) -> String {
     );
     let reload = match &config.last_reload {
         Some(Reload { at, ok: false }) => {
-            format!("{BAD}; the edit read at {} was not taken{BAD:#}", visible(at))
+            format!("{BAD}; the reload at {} failed{BAD:#}", visible(at))
         }
         Some(_) | None => String::new(),
     };

@@ -1,7 +1,7 @@
-//! `sluice supervise`: runs a server's command for the gateway, and ends it with
-//! all that it started once the gateway is gone, however that came about.
+//! `sluice supervise`: runs a server's command for the gateway, and stops it with all its
+//! child processes when the gateway is gone, for whatever reason.
 //!
-//! The command reads the gateway's pipe itself; here it is only watched.
+//! The command reads the gateway's pipe itself; the supervisor only watches it.
 
 mod left;
 

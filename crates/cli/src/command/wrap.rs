@@ -1,5 +1,4 @@
-//! `sluice wrap`: the gateway for a client that starts a command and speaks with
-//! it over standard input and output.
+//! `sluice wrap`: a gateway over stdio, for a client that starts a command.
 
 use std::path::PathBuf;
 

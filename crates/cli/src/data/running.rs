@@ -1,4 +1,4 @@
-//! `run.json`: what a running gateway says of itself, and finding one by it.
+//! `run.json`: the addresses of a running gateway, and finding one by them.
 
 use std::{
     fs,

@@ -1,4 +1,4 @@
-//! Small files with secrets: made once, private, and whole or not there at all.
+//! Small files with secrets: private, and written atomically.
 
 use std::{
     fs::{self, File, OpenOptions},

@@ -1,4 +1,4 @@
-//! Making texts fit a screen, by the places that characters take there.
+//! Fits text to a screen, by display width.
 
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 

@@ -1,5 +1,5 @@
-//! JSON as it may be read on a terminal: the same values, with every character that
-//! could steer one escaped.
+//! JSON that is safe to print on a terminal: the same values, with control characters
+//! escaped.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! Words as they are typed to a shell.
+//! Quotes words for a shell.
 
 /// A word as a shell takes it for one.
 pub(crate) fn quote_for_shell(word: &str) -> String {

@@ -1,4 +1,4 @@
-//! A problem drawn at its place in the text.
+//! Shows a problem in its context, with line and column.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! Tables: columns as wide as what stands in them, or was in them before.
+//! Tables: columns as wide as their content, or as they were before.
 
 use anstyle::Style;
 

@@ -1,4 +1,4 @@
-//! The attack patterns that bear on a server, the nearest first.
+//! The attack patterns that match a server, the closest first.
 
 use sluice_classify::Attack;
 

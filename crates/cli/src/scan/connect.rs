@@ -1,5 +1,5 @@
-//! Asking a server what it has: starting it or finding it, every page of its
-//! lists, and what to say if that does not succeed.
+//! Connects to a server: starts it or finds it, reads all pages of its lists, and explains
+//! failures.
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,4 +1,4 @@
-//! Some of the text around a finding, so that a reader sees what it is about.
+//! An excerpt of the text around a finding.
 
 use sluice_classify::{Definition, Part, Spot};
 

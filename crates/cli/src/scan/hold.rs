@@ -1,5 +1,5 @@
-//! What to type next, so that the server is held. Secrets are not repeated, also
-//! because this is made to be pasted elsewhere.
+//! The commands to run next, to restrict the server. Secrets are not repeated, also because
+//! the text is meant to be pasted elsewhere.
 
 use sluice_stack::Guarded;
 

@@ -1,4 +1,4 @@
-//! A scan for programs: everything that is known.
+//! A scan as JSON.
 
 use serde_json::{Map, Value, json as object};
 use sluice_admin::{AssessedTool, Tool};

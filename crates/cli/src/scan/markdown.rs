@@ -1,7 +1,7 @@
-//! A scan to paste into an issue or a change's description.
+//! A scan as Markdown, for issues and pull requests.
 //!
-//! Whatever the server wrote stands in code spans, where neither Markdown nor
-//! HTML nor a mention of somebody is understood.
+//! Text from the server is put into code spans, where neither Markdown nor HTML nor mentions
+//! are interpreted.
 
 use super::{Hold, Scan, attacks::bearing, verdict::verdict};
 use crate::output::{count_noun, fit, thousands, visible};
@@ -78,7 +78,7 @@ fn tools(scan: &Scan) -> Vec<String> {
 
 fn attacks(scan: &Scan) -> Vec<String> {
     let bearing = bearing(scan);
-    let head = (!bearing.is_empty()).then(|| "\n### Attacks known on such tools\n".to_owned());
+    let head = (!bearing.is_empty()).then(|| "\n### Known attacks on such tools\n".to_owned());
     let rows = bearing.iter().take(MOST_ATTACKS).map(|one| {
         let attack = one.attack;
         format!("- **{}** ({}): {} {}", attack.title, one.ids(), attack.text, attack.stops)
@@ -87,7 +87,7 @@ fn attacks(scan: &Scan) -> Vec<String> {
 }
 
 fn next(scan: &Scan, hold: &Hold) -> Vec<String> {
-    let mut lines = vec!["\n### To hold it\n".to_owned()];
+    let mut lines = vec!["\n### To restrict it\n".to_owned()];
     let commands = [&hold.policy, &hold.wrap];
     lines.extend(commands.map(|command| format!("1. {}", code(command, usize::MAX))));
     lines.extend(hold.missing.map(|missing| format!("\n{missing}")));

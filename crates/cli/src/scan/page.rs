@@ -205,7 +205,7 @@ fn attacks(scan: &Scan, manner: Manner) -> Vec<String> {
     } else {
         String::new()
     };
-    let title = format!("{STRONG}Attacks known on such tools{STRONG:#}{more}");
+    let title = format!("{STRONG}Known attacks on such tools{STRONG:#}{more}");
     let mut lines = vec![String::new(), title];
     let shown = bearing.iter().take(MOST_ATTACKS);
     lines.extend(shown.map(|one| format!("  {}", fit(&line(one), width.saturating_sub(2)))));
@@ -215,7 +215,7 @@ fn attacks(scan: &Scan, manner: Manner) -> Vec<String> {
 /// How to go on. Commands are never cut, so that they can be copied.
 fn next(hold: &Hold, manner: Manner) -> Vec<String> {
     let command = |command: &String| format!("  {}", visible(command));
-    let mut lines = vec![String::new(), format!("{STRONG}To hold it{STRONG:#}")];
+    let mut lines = vec![String::new(), format!("{STRONG}To restrict it{STRONG:#}")];
     lines.extend([&hold.policy, &hold.wrap].map(command));
     lines.extend(hold.missing.map(|missing| format!("{HELD}{missing}{HELD:#}")));
     if manner.is_small() {

@@ -1,4 +1,4 @@
-//! What is waited for, on a terminal, while a slow server starts.
+//! Progress output on a terminal while a slow server starts.
 
 use std::{
     io::{self, IsTerminal as _, Write as _},

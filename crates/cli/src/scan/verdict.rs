@@ -1,4 +1,4 @@
-//! What an agent that has all of a server's tools could do at worst, in words.
+//! The verdict: the worst that an agent with all of a server's tools could do, in words.
 
 use std::fmt::Write as _;
 
@@ -34,7 +34,7 @@ pub(super) fn verdict(scan: &Scan, show: impl Fn(&str) -> String) -> String {
         // Writing to a string cannot fail.
         let _ = write!(
             text,
-            " What strangers write reaches it by {}, and may steer the rest.",
+            " Untrusted text reaches it through {}, and may steer the other tools.",
             named(&inlets)
         );
     }
@@ -58,17 +58,17 @@ fn abilities<'s>(scan: &'s Scan) -> Vec<Ability<'s>> {
         let taking = |kind| move |tool: &&Scanned| takes(tool, kind);
         match category {
             Category::Financial => add("move money", tools),
-            Category::Destructive => add("delete or overwrite for good", tools),
+            Category::Destructive => add("delete or overwrite permanently", tools),
             Category::Execute => {
                 let (given, others) = tools.into_iter().partition(taking(SignalKind::FreeFormCode));
                 add("run code that it is given", given);
-                add("start what its arguments say", others);
+                add("start actions chosen by its arguments", others);
             }
             Category::Write => add("change things", tools),
             Category::Other => {
                 let (known, unknown) =
                     tools.into_iter().partition(|tool| !tool.assessment.reasons.is_empty());
-                add("do what no definition makes clear", unknown);
+                add("do things that no definition explains", unknown);
                 add("work on what it is given", if is_harmless { known } else { Vec::new() });
             }
             // Reading is worth a word only where there is nothing worse.

@@ -1,4 +1,4 @@
-//! What is printed at the start: where it listens, and what to paste where.
+//! The text printed at startup: the addresses, and the configuration for clients.
 
 use std::{net::SocketAddr, path::Path};
 

@@ -1,5 +1,5 @@
-//! The gateway as the API sees it: what the file and the store together put in
-//! force, and what was wrong with the last edit.
+//! The running gateway as the API sees it: the configuration of file and store together, and
+//! the problems of the last reload.
 
 use std::{
     net::SocketAddr,
@@ -112,7 +112,7 @@ impl LiveGateway {
         self.version.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Remembers that an edit was not taken, and why.
+    /// Remembers that a reload failed, and why.
     pub(crate) fn refuse(&self, problems: Vec<FileProblem>) {
         let mut noted = self.version();
         noted.reloaded_at = Some(clock::now());

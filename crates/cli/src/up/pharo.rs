@@ -1,4 +1,4 @@
-//! The built-in server `pharo`: its options and what the environment says.
+//! The built-in server `pharo`: its options and their defaults from the environment.
 
 use std::sync::Arc;
 

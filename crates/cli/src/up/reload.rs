@@ -1,5 +1,5 @@
-//! Edits of the configuration and its policies, taken over while the gateway
-//! runs. A bad edit changes nothing and says why.
+//! Reloads the configuration and its policies while the gateway runs. If a reload fails, the
+//! previous configuration stays active and the problems are logged.
 
 mod changes;
 
@@ -105,7 +105,7 @@ fn refuse(live: &LiveGateway, problems: Vec<FileProblem>) {
             line,
             column,
             problem = message,
-            "an edit is not taken; what was in force still is"
+            "config reload failed; keeping the previous configuration"
         );
     }
     live.refuse(problems);

@@ -1,5 +1,5 @@
-//! What a wrapped server is called where nobody has said: after its command or
-//! its URL, so that it is the same each time.
+//! Derives the default name of a wrapped server from its command or URL, so that it is the
+//! same each time.
 
 use std::{ffi::OsStr, path::Path};
 

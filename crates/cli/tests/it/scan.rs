@@ -64,7 +64,7 @@ fn of_many_tools_the_worst_are_shown_and_the_rest_is_folded() {
 fn a_server_with_nothing_is_scanned_too() {
     let server = Server::new(&json!({"tools": []}));
     let page = server.scan(&[]).exits(0).out;
-    assert!(page.contains("offers no tools") && !page.contains("To hold it"), "{page}");
+    assert!(page.contains("offers no tools") && !page.contains("To restrict it"), "{page}");
     server.folder.write("policy.json", &server.scan(&["--format", "policy"]).exits(0).out);
     server.folder.run(&["policy", "check", "policy.json"]).exits(0);
     server.scan(&["--format", "markdown"]).exits(0);

@@ -223,7 +223,7 @@ async fn a_url_is_wrapped_like_a_command() {
         assert_eq!(client.call("rm")["result"]["isError"], true);
         assert_eq!(client.end(), 0);
     });
-    let recorded = server.recorded();
+    let recorded = server.requests();
     assert!(recorded.iter().all(|request| request.header("x-key") == Some("sesame")));
     assert!(recorded.iter().any(|request| request.method == "DELETE"), "the session is ended");
     assert_eq!(server.bodies_of("tools/call").len(), 1);

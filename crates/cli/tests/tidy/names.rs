@@ -6,10 +6,7 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use super::{children, file_name, files_below, read, relative, root};
-
-/// Crates that do not keep the rules yet.
-const NOT_YET: &[&str] = &["gateway", "store", "testkit", "wire"];
+use super::{children, files_below, read, relative, root};
 
 /// Verbs that end in `ed` in their base form.
 const VERBS_IN_ED: &[&str] =
@@ -30,7 +27,7 @@ const IRREGULAR: &[&str] = &[
 #[test]
 fn a_public_type_has_its_name_to_itself_within_a_crate() {
     let mut wrong = Vec::new();
-    for folder in checked_crates() {
+    for folder in children(&root().join("crates")) {
         let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for_each_shipped_line(&folder, |place, line| {
             if let Some(name) = public_type(line) {
@@ -46,7 +43,7 @@ fn a_public_type_has_its_name_to_itself_within_a_crate() {
 #[test]
 fn functions_are_named_by_verbs() {
     let mut wrong = Vec::new();
-    for folder in checked_crates() {
+    for folder in children(&root().join("crates")) {
         for_each_shipped_line(&folder, |place, line| {
             if let Some(name) = function(line).filter(|name| is_participle(name)) {
                 wrong.push(format!("{place}: fn {name}"));
@@ -110,12 +107,6 @@ fn after_visibility(line: &str) -> &str {
 
 fn identifier(text: &str) -> &str {
     text.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default()
-}
-
-fn checked_crates() -> impl Iterator<Item = std::path::PathBuf> {
-    children(&root().join("crates"))
-        .into_iter()
-        .filter(|folder| !NOT_YET.contains(&&*file_name(folder)))
 }
 
 /// Hands over each line of a crate's source that is not a test's, with its place.

@@ -1,4 +1,4 @@
-//! Values that name something on the network.
+//! Network values: addresses, URLs and networks.
 
 use std::net::{Ipv4Addr, SocketAddr};
 

@@ -382,7 +382,7 @@ fn replace(document: &Document, value: Value<'_>, text: &str) -> String {
     let whole = document.text();
     let (before, after) =
         (whole.get(..start).unwrap_or_default(), whole.get(end..).unwrap_or_default());
-    format!("{before}{}{after}", sluice_wire::edit::quoted(text))
+    format!("{before}{}{after}", sluice_wire::edit::quote(text))
 }
 
 /// What kind of answer a result is, by its members, or by what some client takes

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use sluice_policy::{Facts, ServerRequest, shows};
 use sluice_wire::{
-    edit::{self, Edits, Fate, quoted},
+    edit::{self, Edits, Fate, quote},
     json::{Document, Value},
     look_alike::Governed,
     mcp::{META_RELATED_TASK, TASKS_EXTENSION},
@@ -137,7 +137,7 @@ fn permits_prompt(exchange: &Exchange, name: &str) -> bool {
 /// Leaves out the tools that this grant cannot have.
 fn tools<'d>(exchange: &Exchange, edits: &mut Edits<'d>, result: Value<'d>) -> Result<(), Refusal> {
     let tools = result.get("tools").ok_or_else(|| unfilterable("it has no `tools`"))?;
-    let known = exchange.server.link.state.tools.known();
+    let known = exchange.server.link.state.tools.tool_list();
     let mut seen = std::collections::HashSet::new();
     let mut shown = Vec::new();
     for tool in tools.items().ok_or_else(|| unfilterable("`tools` is no list"))? {
@@ -208,7 +208,7 @@ fn make_private<'d>(edits: &mut Edits<'d>, exchange: &Exchange, result: Value<'d
     }
     if let Some(scope) = result.get("cacheScope").filter(|scope| scope.as_str() != Some("private"))
     {
-        edits.replace(scope, quoted("private"));
+        edits.replace(scope, quote("private"));
     }
     if let Some(kept) = result.get("ttlMs") {
         let is_short = kept
@@ -228,7 +228,7 @@ fn tasks<'d>(exchange: &Exchange, edits: &mut Edits<'d>, result: Value<'d>) -> R
     for task in tasks.items().ok_or_else(|| unfilterable("`tasks` is no list"))? {
         let id = read_name(task, "taskId")?;
         if exchange.server.link.state.tools.is_task_of(exchange.holder.id(), id) {
-            let sealed = quoted(&seal_task(exchange, id)?);
+            let sealed = quote(&seal_task(exchange, id)?);
             let own = |key: &str, _| {
                 if key == "taskId" { Fate::Become(sealed.clone()) } else { Fate::Keep }
             };
@@ -250,7 +250,7 @@ fn task_id<'d>(
         let Some(id) = holder.get("taskId") else { continue };
         let text = id.as_str().ok_or_else(|| unfilterable("`taskId` is no string"))?;
         exchange.server.link.state.tools.remember_task(exchange.holder.id(), text);
-        edits.replace(id, quoted(&seal_task(exchange, text)?));
+        edits.replace(id, quote(&seal_task(exchange, text)?));
     }
     Ok(())
 }
@@ -288,7 +288,7 @@ async fn call(
     task_id(exchange, &mut edits, result)?;
     if let Some(state) = result.get("requestState") {
         let text = state.as_str().ok_or_else(|| unfilterable("`requestState` is no string"))?;
-        edits.replace(state, quoted(&seal_state(exchange, method, target, text)?));
+        edits.replace(state, quote(&seal_state(exchange, method, target, text)?));
     }
     Ok((!edits.is_empty()).then(|| edits.finish()))
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use sluice_policy::ServerRequest;
 use sluice_wire::{
-    edit::{Edits, quoted},
+    edit::{Edits, quote},
     json::{Document, Value},
     rpc::Id,
 };
@@ -53,7 +53,7 @@ pub(super) fn pass(
     }
     let sealed = seal_request_id(exchange, &id.to_json())?;
     let mut edits = Edits::new(document);
-    edits.replace(document.root().get("id")?, quoted(&sealed));
+    edits.replace(document.root().get("id")?, quote(&sealed));
     Some(edits.finish())
 }
 

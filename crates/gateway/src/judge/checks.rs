@@ -12,7 +12,7 @@ use super::ToolCall;
 use crate::{
     assess::ToolList,
     exchange::Exchange,
-    protocol_version::{argument_text, mirrored},
+    protocol_version::{argument_text, decode_mirrored},
     refusal::Refusal,
 };
 
@@ -51,9 +51,9 @@ pub(super) fn check_mirrored(
     if !exchange.is_modern() {
         return Ok(());
     }
-    for repeated in list.map_or(&[][..], |list| list.mirrored(call.tool)) {
+    for repeated in list.map_or(&[][..], |list| list.mirrored_arguments(call.tool)) {
         let said = argument_text(call.arguments, &repeated.argument);
-        if mirrored(&exchange.headers, &*repeated.header) != said {
+        if decode_mirrored(&exchange.headers, &*repeated.header) != said {
             let (header, argument) = (&repeated.header, &repeated.argument);
             return Err(Refusal::HeaderMismatch(format!(
                 "header `{header}` is not what argument `{argument}` says"

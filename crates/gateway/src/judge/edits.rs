@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use sluice_policy::ServerRequest;
 use sluice_wire::{
-    edit::{self, Edits, Fate, quoted},
+    edit::{self, Edits, Fate, quote},
     json::{Document, Value},
     look_alike::Governed,
     mcp::META_CAPABILITIES,
@@ -33,7 +33,7 @@ pub(super) fn edit(
     let params = params.and(document.root().get("params"));
     if let Some((name, value)) = replaced {
         let place = params.and_then(|params| params.get(name)).ok_or(Refusal::Internal)?;
-        edits.replace(place, quoted(value));
+        edits.replace(place, quote(value));
     }
     let declared = if exchange.is_modern() {
         params.and_then(|params| params.get("_meta")).and_then(|meta| meta.get(META_CAPABILITIES))

@@ -233,7 +233,7 @@ async fn definitions(exchange: &Exchange, tool: &str) -> Option<Arc<ToolList>> {
     if is_needed || exchange.is_modern() {
         return Box::pin(Tools::list(link, &bounds, tool)).await;
     }
-    let known = link.state.tools.known();
+    let known = link.state.tools.tool_list();
     if known.is_none() {
         link.state.tools.learn_once(link, &bounds);
     }

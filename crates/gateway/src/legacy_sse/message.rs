@@ -64,7 +64,7 @@ pub(crate) async fn message(
         delivery.deliver(answer).await;
         drop(room);
     });
-    Ok(response::accepted())
+    Ok(response::empty_accepted())
 }
 
 /// Makes the headers those that a client of the later transport would send.
@@ -81,7 +81,7 @@ fn as_later_transport(client: &Client, headers: &mut HeaderMap) {
 
 /// Has the server's own stream followed, once for a client.
 pub(crate) fn begin_following(client: &Arc<Client>, target: impl Into<Target>) {
-    let mut agreed = client.agreed();
+    let mut agreed = client.lock_agreed();
     if agreed.session.is_some() && !std::mem::replace(&mut agreed.is_followed, true) {
         tokio::spawn(target.into().follow(Arc::clone(client)));
     }
@@ -112,7 +112,7 @@ impl Delivery<'_> {
         };
         if self.is_hello {
             // Before the client knows, so that its next message finds it.
-            let mut agreed = self.client.agreed();
+            let mut agreed = self.client.lock_agreed();
             agreed.session = parts.headers.get(SESSION).cloned();
             agreed.revision = agreed_revision(&last);
         }

@@ -84,7 +84,7 @@ impl Threads {
     /// is asked.
     pub(super) fn seat(&self) -> (Handle, Seat) {
         let mut started = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let taken: usize = started.threads.iter().map(Thread::taken).sum();
+        let taken: usize = started.threads.iter().map(Thread::connections).sum();
         let used = (taken / SHARING + 1).min(started.most);
         if started.threads.len() < used {
             match Thread::start(started.commits) {
@@ -95,7 +95,7 @@ impl Threads {
                 }
             }
         }
-        let least = started.threads.iter().take(used).min_by_key(|thread| thread.taken());
+        let least = started.threads.iter().take(used).min_by_key(|thread| thread.connections());
         let Some(thread) = least else {
             return (Handle::current(), Seat(Arc::new(AtomicUsize::new(1))));
         };
@@ -129,7 +129,7 @@ impl Thread {
         Ok(Thread { runtime, taken: Arc::default(), end: Some(end), joined })
     }
 
-    fn taken(&self) -> usize {
+    fn connections(&self) -> usize {
         self.taken.load(Ordering::Relaxed)
     }
 }
@@ -161,7 +161,7 @@ mod tests {
     use super::{Commits, SHARING, Thread, Threads};
 
     fn taken(threads: &Threads) -> Vec<usize> {
-        threads.0.lock().unwrap().threads.iter().map(Thread::taken).collect()
+        threads.0.lock().unwrap().threads.iter().map(Thread::connections).collect()
     }
 
     #[test]

@@ -47,7 +47,7 @@ impl Permitted {
     }
 
     /// The end of an introduction.
-    pub(crate) fn initialized() -> Permitted {
+    pub(crate) fn initialized_notification() -> Permitted {
         Permitted::post(INITIALIZED)
     }
 

@@ -6,7 +6,7 @@ use std::{borrow::Cow, fmt, fmt::Write as _, sync::Arc};
 use ring::hmac;
 use sluice_policy::{Allow, Amount, ArgPath, Decision, Denial, Limit, Scope, Terms};
 use sluice_store::{Approval, Charge, CounterKey, Outcome, Record, Reservation, Reserved};
-use sluice_wire::{edit::quoted, json::Value};
+use sluice_wire::{edit::quote, json::Value};
 
 use super::{announce, describe_decision, new_record, shorten, unserved::NotCalled, write};
 use crate::{
@@ -80,7 +80,7 @@ fn record_values(paths: &[ArgPath], arguments: Value<'_>) -> Option<String> {
     for path in paths {
         let values: Vec<_> = path.values(Some(arguments)).into_iter().map(shorten_value).collect();
         if !values.is_empty() {
-            members.push(format!("{}:[{}]", quoted(path.text()), values.join(",")));
+            members.push(format!("{}:[{}]", quote(path.text()), values.join(",")));
         }
     }
     (!members.is_empty()).then(|| format!("{{{}}}", members.join(",")))
@@ -88,7 +88,7 @@ fn record_values(paths: &[ArgPath], arguments: Value<'_>) -> Option<String> {
 
 fn shorten_value(value: Value<'_>) -> String {
     let text = value.to_string();
-    if text.len() <= LONGEST_VALUE { text } else { quoted(&format!("({} bytes)", text.len())) }
+    if text.len() <= LONGEST_VALUE { text } else { quote(&format!("({} bytes)", text.len())) }
 }
 
 struct Digest(hmac::Context);
@@ -244,7 +244,7 @@ async fn hold(
     let text = format!(
         "[APPROVAL REQUIRED] {asked} Approval {id}, to be decided at {url} until {until}; then make the same call again."
     );
-    let approval = format!(r#"{{"id":"{id}","url":{},"expiresAt":"{until}"}}"#, quoted(&url));
+    let approval = format!(r#"{{"id":"{id}","url":{},"expiresAt":"{until}"}}"#, quote(&url));
     let decision =
         describe_decision(&decision, Outcome::Hold, terms.rule, &[("approval", approval)]);
     Ok(Stopped::NotCalled(NotCalled { text, decision }))

@@ -4,7 +4,7 @@
 use std::{borrow::Cow, sync::Arc};
 
 use sluice_store::{Kind, Outcome, Record, new_id};
-use sluice_wire::{edit::quoted, json::Value, mcp::Era};
+use sluice_wire::{edit::quote, json::Value, mcp::Era};
 
 use super::{describe_decision, shorten};
 use crate::{refusal::Refusal, settle::micros, stack::Stack};
@@ -97,7 +97,7 @@ impl NotCalled {
             return Refusal::NoTask { message: text, decision };
         }
         let kind = if era == Era::Modern { r#""resultType":"complete","# } else { "" };
-        let text = quoted(&text);
+        let text = quote(&text);
         Refusal::Result(format!(
             r#"{{{kind}"content":[{{"type":"text","text":{text}}}],"isError":true,"_meta":{{"sluicegate/decision":{decision}}}}}"#
         ))

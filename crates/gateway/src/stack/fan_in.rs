@@ -74,7 +74,7 @@ impl StreamFormat {
     }
 
     /// Says that lists have changed.
-    fn changed(&self) -> Bytes {
+    fn list_changed(&self) -> Bytes {
         let blocks: Vec<Bytes> = match self {
             StreamFormat::Legacy(_) => LISTS
                 .iter()
@@ -158,7 +158,7 @@ impl FanIn {
             send = tokio::select! {
                 said = self.events.recv() => match said {
                     Some((server, FollowerEvent::Event(bytes))) => Some(Ok(self.format.event(&server, bytes))),
-                    Some((_, FollowerEvent::Changed)) => Some(Ok(self.format.changed())),
+                    Some((_, FollowerEvent::Changed)) => Some(Ok(self.format.list_changed())),
                     Some((_, FollowerEvent::Agreed(_))) => None,
                     Some((_, FollowerEvent::Over)) | None => break,
                 },
@@ -180,7 +180,7 @@ impl FanIn {
     ) -> Option<Bytes> {
         match arrived {
             Ok((grant, _)) if grant != self.stack.holder.reference.id => None,
-            _ => Some(self.format.changed()),
+            _ => Some(self.format.list_changed()),
         }
     }
 
@@ -190,7 +190,7 @@ impl FanIn {
         if self.status() == StackStatus::Gone {
             return;
         }
-        let last = [Some(self.format.changed()), self.format.end()];
+        let last = [Some(self.format.list_changed()), self.format.end()];
         for bytes in last.into_iter().flatten() {
             if !hand_over(body, Some(Ok(bytes))).await {
                 return;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use http::{Response, StatusCode};
 use sluice_http::headers::SESSION;
 use sluice_wire::{
-    edit::{Edits, quoted},
+    edit::{Edits, quote},
     json::{Document, Value},
     mcp::{Era, Revision},
     rpc::{Id, Message},
@@ -42,7 +42,7 @@ pub(super) async fn initialize(
         async move { member::introduce(&stack, &session, &server).await }
     })
     .await;
-    let revision = quoted(session.hello.revision.name());
+    let revision = quote(session.hello.revision.name());
     let result = format!(
         r#"{{"protocolVersion":{revision},{},"serverInfo":{}{}}}"#,
         introduction(&parts),
@@ -71,7 +71,7 @@ fn hello(document: &Document, id: &Id) -> Result<Hello, Refusal> {
     let revision = known.unwrap_or(Revision::V2025_11_25);
     let mut edits = Edits::new(document);
     if known.is_none() {
-        edits.replace(asked, quoted(revision.name()));
+        edits.replace(asked, quote(revision.name()));
     }
     let text = edits.finish();
     if text.len() > LONGEST_HELLO {
@@ -100,7 +100,7 @@ pub(super) async fn discover(
     if parts.answered.iter().any(|(_, said)| is_legacy(said)) {
         return Err(Refusal::LegacyServer);
     }
-    let versions: Vec<_> = Revision::modern().map(|revision| quoted(revision.name())).collect();
+    let versions: Vec<_> = Revision::modern().map(|revision| quote(revision.name())).collect();
     let who = info();
     let result = format!(
         r#"{{"resultType":"complete","supportedVersions":[{}],{},"serverInfo":{who},"ttlMs":0,"cacheScope":"private"{}}}"#,
@@ -157,7 +157,7 @@ fn introduction(parts: &Parts<Document>) -> String {
         .collect();
     let mut members = format!(r#""capabilities":{}"#, merge(&capabilities));
     if !instructions.is_empty() {
-        members.extend([r#","instructions":"#, &quoted(&instructions.join("\n\n"))]);
+        members.extend([r#","instructions":"#, &quote(&instructions.join("\n\n"))]);
     }
     members
 }

@@ -9,7 +9,7 @@ use http_body_util::BodyExt as _;
 use sluice_http::headers::is_event_stream;
 use sluice_http::sse::encode_message;
 use sluice_wire::{
-    edit::{Edits, quoted},
+    edit::{Edits, quote},
     json::{Document, Value},
     rpc::{Id, Message},
 };
@@ -86,7 +86,7 @@ async fn wishes(
     let mut own: HashMap<Arc<str>, Vec<String>> = HashMap::new();
     for uri in uris {
         if let Some(server) = owners::find_owner(stack, document.root().get("params"), uri).await {
-            own.entry(Arc::clone(&server.link.name)).or_default().push(quoted(uri));
+            own.entry(Arc::clone(&server.link.name)).or_default().push(quote(uri));
         }
     }
     let wish = |server: &Arc<ServerState>| {

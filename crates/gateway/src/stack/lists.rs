@@ -6,7 +6,7 @@ use std::{collections::HashSet, sync::Arc};
 use http::{HeaderValue, Response, StatusCode, header};
 use sluice_http::headers::{EITHER_ANSWER, METHOD, NAME};
 use sluice_wire::{
-    edit::{self, Fate, quoted},
+    edit::{self, Fate, quote},
     json::{Document, Value},
     rpc::{Id, Message},
 };
@@ -191,7 +191,7 @@ async fn page(
     cursor: Option<&str>,
 ) -> Option<Document> {
     let params = Document::parse(&*asked.params, &stack.gateway.settings.bounds).ok()?;
-    let added: Vec<_> = cursor.map(|cursor| ("cursor", quoted(cursor))).into_iter().collect();
+    let added: Vec<_> = cursor.map(|cursor| ("cursor", quote(cursor))).into_iter().collect();
     let params = edit::object(params.root(), |_, _| Fate::Keep, &added);
     let (id, method) = (asked.id.to_json(), asked.list.method);
     let message = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#);
@@ -222,7 +222,7 @@ fn name_item(server: &str, naming: Naming, item: Value<'_>) -> Option<(String, S
             let name = item.get("name").and_then(Value::as_str)?;
             let name = format!("{server}{SEPARATOR}{name}");
             let own = |key: &str, _| match key {
-                "name" => Fate::Become(quoted(&name)),
+                "name" => Fate::Become(quote(&name)),
                 _ => Fate::Keep,
             };
             let json = edit::object(item, own, &[]);

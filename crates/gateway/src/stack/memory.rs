@@ -52,14 +52,14 @@ impl Default for Stacks {
     fn default() -> Stacks {
         Stacks {
             sessions: Mutex::default(),
-            late: bounded(Limits { entries: MOST_LATE, ..Limits::NONE }),
-            owners: bounded(Limits { cost: MOST_OWNED, ..Limits::NONE }),
+            late: bounded_map(Limits { entries: MOST_LATE, ..Limits::NONE }),
+            owners: bounded_map(Limits { cost: MOST_OWNED, ..Limits::NONE }),
             arrivals: broadcast::channel(BEHIND).0,
         }
     }
 }
 
-fn bounded<K: Clone + Eq + Hash, V>(limits: Limits) -> Mutex<ExpiringMap<K, V>> {
+fn bounded_map<K: Clone + Eq + Hash, V>(limits: Limits) -> Mutex<ExpiringMap<K, V>> {
     Mutex::new(ExpiringMap::new(limits))
 }
 
@@ -123,11 +123,11 @@ impl StackSession {
     }
 
     pub(super) fn member(&self, server: &Arc<str>) -> Arc<Member> {
-        Arc::clone(held(&self.members).entry(Arc::clone(server)).or_default())
+        Arc::clone(lock(&self.members).entry(Arc::clone(server)).or_default())
     }
 
     pub(super) fn level(&self) -> MutexGuard<'_, Option<Arc<str>>> {
-        held(&self.level)
+        lock(&self.level)
     }
 
     fn cost(&self) -> usize {
@@ -135,7 +135,7 @@ impl StackSession {
     }
 }
 
-fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -151,7 +151,7 @@ impl Stacks {
         let opened = gateway.keys.seal.open(Purpose::Stack, sealed);
         let [grant, id]: [String; 2] = opened.ok_or(Refusal::Session)?;
         let key = (Arc::from(grant), Arc::from(id));
-        let session = held(&self.sessions).0.get(&key).cloned();
+        let session = lock(&self.sessions).0.get(&key).cloned();
         session.filter(|_| *key.0 == *holder.id()).ok_or(Refusal::Session)
     }
 
@@ -164,30 +164,30 @@ impl Stacks {
         session: &Arc<StackSession>,
     ) -> Option<(HeaderValue, Vec<Arc<StackSession>>)> {
         let sealed = gateway.keys.seal.seal(Purpose::Stack, &[holder.id(), &session.id])?;
-        let forgotten = held(&self.sessions).keep(&holder.reference.id, session);
+        let forgotten = lock(&self.sessions).keep(&holder.reference.id, session);
         Some((HeaderValue::try_from(sealed).ok()?, forgotten))
     }
 
     /// The session is over.
     pub(super) fn forget(&self, holder: &Holder, id: &Arc<str>) {
-        held(&self.sessions).0.remove(&(Arc::clone(&holder.reference.id), Arc::clone(id)));
+        lock(&self.sessions).0.remove(&(Arc::clone(&holder.reference.id), Arc::clone(id)));
     }
 
     /// Whether a server has lately kept this grant waiting.
     pub(super) fn is_late(&self, pair: &Pair) -> bool {
-        held(&self.late).get(pair).is_some_and(|until| Instant::now() < *until)
+        lock(&self.late).get(pair).is_some_and(|until| Instant::now() < *until)
     }
 
     /// A server keeps this grant waiting.
     pub(super) fn note_late(&self, pair: Pair) {
         let now = Instant::now();
-        held(&self.late).insert(pair, now + LATE, 0, now.into_std());
+        lock(&self.late).insert(pair, now + LATE, 0, now.into_std());
     }
 
     /// A server that may have been late is no longer; with an answer, those who
     /// missed it are told.
     pub(super) fn note_end(&self, pair: &Pair, has_answered: bool) {
-        let was_late = held(&self.late).remove(pair).is_some();
+        let was_late = lock(&self.late).remove(pair).is_some();
         if was_late && has_answered {
             // Nobody may be listening.
             let _ = self.arrivals.send(pair.clone());
@@ -196,14 +196,14 @@ impl Stacks {
 
     /// The server that a resource, or a template of some, belongs to.
     pub(super) fn owner(&self, grant: &Arc<str>, uri: &str) -> Option<Arc<str>> {
-        held(&self.owners).get(&(Arc::clone(grant), uri.into())).cloned()
+        lock(&self.owners).get(&(Arc::clone(grant), uri.into())).cloned()
     }
 
     /// Remembers whom a resource belongs to.
     pub(super) fn note_owner(&self, (grant, server): &Pair, uri: &str) {
         let (key, cost) = ((Arc::clone(grant), uri.into()), uri.len() + 128);
         let now = Instant::now().into_std();
-        held(&self.owners).insert(key, Arc::clone(server), cost, now);
+        lock(&self.owners).insert(key, Arc::clone(server), cost, now);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sluice_wire::{edit::quoted, json::Value, mcp::META_SERVER};
+use sluice_wire::{edit::quote, json::Value, mcp::META_SERVER};
 
 /// Objects as one: objects and lists within are put together likewise, what is
 /// true in one is true, and of anything else the first is taken.
@@ -16,7 +16,7 @@ pub(super) fn merge(objects: &[Value<'_>]) -> String {
     }
     let member = |key: &str| {
         let values: Vec<_> = objects.iter().filter_map(|object| object.get(key)).collect();
-        format!("{}:{}", quoted(key), merge_values(&values))
+        format!("{}:{}", quote(key), merge_values(&values))
     };
     let members: Vec<_> = keys.into_iter().map(member).collect();
     format!("{{{}}}", members.join(","))
@@ -49,7 +49,7 @@ pub(super) fn meta(missing: &[Arc<str>], info: Option<&str>) -> String {
         members.push(format!(r#""{META_SERVER}":{info}"#));
     }
     if !missing.is_empty() {
-        let names: Vec<_> = missing.iter().map(|name| quoted(name)).collect();
+        let names: Vec<_> = missing.iter().map(|name| quote(name)).collect();
         members.push(format!(r#""sluicegate/missing":[{}]"#, names.join(",")));
     }
     if members.is_empty() {

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use sluice_wire::{
-    edit::{Edits, quoted},
+    edit::{Edits, quote},
     json::{Document, Value},
     mcp::{Method, Target},
     rpc::{Id, Message},
@@ -151,7 +151,7 @@ fn splice(
         value = value.and_then(|value| value.get(step));
     }
     let mut edits = Edits::new(document);
-    edits.replace(value.ok_or(Refusal::Internal)?, quoted(own));
+    edits.replace(value.ok_or(Refusal::Internal)?, quote(own));
     Ok(Route::Here { server, spliced: Some(edits.finish()), own: Some(own.to_owned()) })
 }
 

@@ -75,7 +75,7 @@ impl Feed {
     }
 
     /// What the server agreed to tell.
-    pub(super) async fn acknowledged(&self) -> Result<String, Refusal> {
+    pub(super) async fn wait_acknowledged(&self) -> Result<String, Refusal> {
         let mut begun = self.begun.clone();
         let said = begun.wait_for(Option::is_some).await.map_err(|_| super::bad_subscription())?;
         match &*said {

@@ -219,7 +219,7 @@ async fn repeat_arguments(exchange: &mut Exchange, document: &Document) {
     let bounds = exchange.gateway.settings.answer_bounds();
     let list = Box::pin(Tools::list(&exchange.server.link, &bounds, tool)).await;
     let Some(list) = list else { return };
-    for repeated in list.mirrored(tool) {
+    for repeated in list.mirrored_arguments(tool) {
         let text = argument_text(params.get("arguments"), &repeated.argument);
         let value = text.and_then(|text| HeaderValue::try_from(header_text(&text)).ok());
         if let (Ok(name), Some(value)) = (HeaderName::try_from(&repeated.header), value) {

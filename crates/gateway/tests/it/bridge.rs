@@ -31,7 +31,7 @@ pub(crate) async fn before_legacy(policy: &str) -> (Harness, LegacyOnly) {
 
 /// What reached the server under this method.
 pub(crate) fn reached(harness: &Harness, method: &str) -> Vec<Recorded> {
-    let all = harness.upstream.recorded().into_iter();
+    let all = harness.upstream.requests().into_iter();
     all.filter(|request| request.rpc_method().as_deref() == Some(method)).collect()
 }
 

@@ -69,7 +69,7 @@ async fn carried_out(harness: &Harness, tool: &str) -> Document {
 
 /// The answer that reached the server under this id.
 fn answer_to(harness: &Harness, id: &str) -> Option<Recorded> {
-    let all = harness.upstream.recorded().into_iter();
+    let all = harness.upstream.requests().into_iter();
     all.filter(|sent| sent.rpc_method().is_none()).find(|sent| sent.rpc_id() == id)
 }
 

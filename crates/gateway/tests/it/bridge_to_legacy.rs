@@ -174,7 +174,7 @@ async fn progress_and_the_log_come_along() {
     until("the ping is answered", || {
         harness
             .upstream
-            .recorded()
+            .requests()
             .iter()
             .any(|sent| sent.text() == r#"{"jsonrpc":"2.0","id":"ping","result":{}}"#)
     })
@@ -237,7 +237,7 @@ async fn a_request_that_the_client_cannot_meet_is_refused_to_the_server() {
     let (harness, _) = before_legacy(OPEN).await;
     let done = last(&ask(&harness, "tools/call", r#""name":"ask""#, "{}").await);
     assert_eq!(at(&done, "result/told"), "null", "the server went on without");
-    let recorded = harness.upstream.recorded();
+    let recorded = harness.upstream.requests();
     let told = recorded.iter().find(|sent| sent.text().contains("-32601")).unwrap().text();
     assert!(told.contains("2026-07-28") && told.contains("2025-11-25"), "{told}");
 }
@@ -288,7 +288,7 @@ async fn a_subscription_is_the_stream_of_a_session() {
     drop(client);
     until("nobody listens", || server.listeners() == 0).await;
     until("the session ends", || {
-        harness.upstream.recorded().iter().any(|sent| sent.method == "DELETE")
+        harness.upstream.requests().iter().any(|sent| sent.method == "DELETE")
     })
     .await;
 }

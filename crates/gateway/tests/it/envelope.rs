@@ -18,7 +18,7 @@ async fn check(bodies: &[String]) {
         let status = if code == "-32602" { 200 } else { 400 };
         assert_eq!(answer.status, status, "{body}: {}", answer.text());
     }
-    assert!(harness.upstream.recorded().is_empty());
+    assert!(harness.upstream.requests().is_empty());
 }
 
 /// Spellings of a name that some reader takes for it.
@@ -115,7 +115,7 @@ async fn look_alikes_of_parameters_are_refused() {
         assert_eq!(answer.status, 200, "{body}");
         assert_eq!(at(&json(&answer), "error/code"), "-32602", "{body}: {}", answer.text());
     }
-    assert!(harness.upstream.recorded().is_empty());
+    assert!(harness.upstream.requests().is_empty());
 }
 
 #[tokio::test]
@@ -130,7 +130,7 @@ async fn look_alikes_are_refused_in_the_modern_era_too() {
             assert_eq!(at(&json(&answer), "error/code"), "-32602", "{body}: {}", answer.text());
         }
     }
-    assert!(harness.upstream.recorded().is_empty());
+    assert!(harness.upstream.requests().is_empty());
 }
 
 #[tokio::test]

@@ -30,7 +30,7 @@ async fn a_revision_that_is_not_spoken_is_refused() {
     let old = modern_body("tools/call", r#""name":"read""#, "{}").replace(REVISION, "2025-11-25");
     let answer = harness.post_with(&[("mcp-protocol-version", "2025-11-25")], old.as_bytes()).await;
     assert_eq!(at(&json(&answer), "error/code"), "-32022");
-    assert!(harness.upstream.recorded().is_empty());
+    assert!(harness.upstream.requests().is_empty());
 }
 
 #[tokio::test]
@@ -68,7 +68,7 @@ async fn methods_of_the_other_era_are_unknown() {
     // Notifications that are not known are ignored, and go no further.
     let answer = harness.post(r#"{"jsonrpc":"2.0","method":"notifications/eval"}"#).await;
     assert_eq!((answer.status, answer.text().as_str()), (202, ""));
-    assert!(harness.upstream.recorded().is_empty());
+    assert!(harness.upstream.requests().is_empty());
 }
 
 /// `methods` permits what nobody here knows, and nothing that belongs to the classes
@@ -107,7 +107,7 @@ async fn methods_that_are_known_otherwise_do_not_pass_as_unknown_ones() {
             "{method}"
         );
     }
-    assert!(harness.upstream.recorded().is_empty());
+    assert!(harness.upstream.requests().is_empty());
     let body = r#"{"jsonrpc":"2.0","id":1,"method":"vendor/eval","params":{"name":"x"}}"#;
     harness.post(body).await;
     harness.modern("vendor/eval", None, r#""name":"x""#).await;
@@ -126,7 +126,7 @@ async fn modern_servers_have_no_get_and_no_delete() {
             harness.raw(&request(method, "/mcp/notes", harness.address, &headers, b"")).await;
         assert_eq!(answer.status, 405);
     }
-    assert!(harness.upstream.recorded().is_empty());
+    assert!(harness.upstream.requests().is_empty());
 }
 
 /// A client that speaks both eras must be able to tell a server that speaks one.
@@ -200,16 +200,16 @@ async fn a_modern_request_takes_no_session_along() {
     assert!(
         harness
             .upstream
-            .recorded()
+            .requests()
             .iter()
             .all(|request| request.header("mcp-session-id").is_none())
     );
     let answer = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
     let headers = [("mcp-protocol-version", REVISION)];
-    let reached = harness.upstream.recorded().len();
+    let reached = harness.upstream.requests().len();
     let answer = harness.post_with(&headers, answer.as_bytes()).await;
     assert!(at(&json(&answer), "error/code").starts_with("-32"));
-    assert_eq!(harness.upstream.recorded().len(), reached);
+    assert_eq!(harness.upstream.requests().len(), reached);
 }
 
 #[tokio::test]
@@ -219,7 +219,7 @@ async fn a_modern_header_without_what_each_modern_request_says_is_a_bad_request(
     let headers = [("mcp-protocol-version", "2026-07-28"), ("mcp-method", "tools/list")];
     let answer = harness.post_with(&headers, body.as_bytes()).await;
     assert_eq!((answer.status, at(&json(&answer), "error/code").as_str()), (400, "-32602"));
-    assert!(harness.upstream.recorded().is_empty());
+    assert!(harness.upstream.requests().is_empty());
 }
 
 #[tokio::test]

@@ -62,7 +62,7 @@ async fn heads_that_can_be_read_in_two_ways_are_refused() {
         let found = statuses(&harness, bytes.as_bytes(), 1).await;
         assert!(found.is_empty() || found == [400], "{lines:?}: {found:?}");
     }
-    assert!(harness.upstream.recorded().is_empty());
+    assert!(harness.upstream.requests().is_empty());
 }
 
 /// Whatever the first reader of both lengths made of them, what reaches the
@@ -109,7 +109,7 @@ async fn chunks_extensions_and_trailers_carry_nothing_but_the_body() {
     let answer = harness.raw(format!("{}{body}", head(&harness, lines)).as_bytes()).await;
     assert_eq!(answer.status, 200, "{}", answer.text());
     assert_eq!(harness.calls(), [CALL]);
-    let recorded = harness.upstream.recorded();
+    let recorded = harness.upstream.requests();
     let call = recorded.iter().find(|request| request.text() == CALL).unwrap();
     assert_eq!(call.header("content-length"), Some(CALL.len().to_string().as_str()));
     for name in ["transfer-encoding", "trailer", "authorization", "x-forwarded-for"] {
@@ -127,7 +127,7 @@ async fn bad_chunks_are_refused() {
         let found = statuses(&harness, bytes.as_bytes(), 1).await;
         assert!(found.is_empty() || found == [400], "{body:?}: {found:?}");
     }
-    assert!(harness.upstream.recorded().is_empty());
+    assert!(harness.upstream.requests().is_empty());
 }
 
 #[tokio::test]
@@ -163,7 +163,7 @@ async fn bodies_that_are_too_long_are_refused_by_length_and_by_chunks() {
     }
     client.send(b"1\r\n \r\n").await.unwrap();
     assert_eq!(client.answer().await.unwrap().unwrap().status, 413);
-    assert!(harness.upstream.recorded().is_empty());
+    assert!(harness.upstream.requests().is_empty());
 }
 
 #[tokio::test]
@@ -186,7 +186,7 @@ async fn only_plain_json_is_taken() {
         assert_eq!(at(&json(&answer), "error/code"), "-32600");
         assert_eq!(at(&json(&answer), "id"), "null");
     }
-    assert!(harness.upstream.recorded().is_empty());
+    assert!(harness.upstream.requests().is_empty());
     for right in ["application/json; charset=\"UTF-8\"", "Application/JSON"] {
         let answer = harness.post_with(&[("content-type", right)], CALL.as_bytes()).await;
         assert_eq!(answer.status, 200, "{right}");
@@ -220,7 +220,7 @@ async fn headers_that_must_be_one_are_refused_when_there_are_two() {
             harness.post_with(&[("host", &address), ("host", other)], CALL.as_bytes()).await;
         assert_eq!(answer.status, 400);
     }
-    assert!(harness.upstream.recorded().is_empty());
+    assert!(harness.upstream.requests().is_empty());
 }
 
 #[tokio::test]
@@ -234,7 +234,7 @@ async fn old_http_and_upgrades_change_nothing() {
     let strange = bytes.replacen("HTTP/1.1", "HTTP/9.9", 1);
     let found = statuses(&harness, strange.as_bytes(), 1).await;
     assert!(found.iter().all(|status| *status >= 400), "{found:?}");
-    assert!(harness.upstream.recorded().is_empty());
+    assert!(harness.upstream.requests().is_empty());
     let upgrade = [
         ("connection", "upgrade, http2-settings"),
         ("upgrade", "h2c"),
@@ -243,7 +243,7 @@ async fn old_http_and_upgrades_change_nothing() {
     let answer = harness.post_with(&upgrade, CALL.as_bytes()).await;
     assert_eq!(answer.status, 200);
     assert_eq!(harness.calls(), [CALL]);
-    for request in harness.upstream.recorded() {
+    for request in harness.upstream.requests() {
         for name in ["upgrade", "http2-settings", "connection"] {
             assert_eq!(request.header(name), None);
         }
@@ -287,7 +287,7 @@ async fn heads_are_bounded() {
         let answer = client.answer().await.unwrap_or_default();
         assert!(answer.is_none_or(|answer| answer.status == 431), "heads are bounded");
     }
-    assert!(harness.upstream.recorded().is_empty());
+    assert!(harness.upstream.requests().is_empty());
 }
 
 #[tokio::test]
@@ -329,13 +329,13 @@ async fn a_path_names_a_server_exactly() {
             harness.raw(&request("POST", path, harness.address, &[], CALL.as_bytes())).await;
         assert!([400, 404].contains(&answer.status), "{path}: {} {}", answer.status, answer.text());
     }
-    assert!(harness.upstream.recorded().is_empty());
+    assert!(harness.upstream.requests().is_empty());
     let answer = harness
         .raw(&request("POST", "/mcp/notes?server=other", harness.address, &[], CALL.as_bytes()))
         .await;
     assert_eq!(answer.status, 200);
     until("the call arrives", || !harness.calls().is_empty()).await;
-    assert!(harness.upstream.recorded().iter().all(|request| request.path == "/mcp"));
+    assert!(harness.upstream.requests().iter().all(|request| request.path == "/mcp"));
 }
 
 #[tokio::test]
@@ -352,7 +352,7 @@ async fn other_methods_of_http_are_refused() {
         format!("CONNECT {} HTTP/1.1\r\nhost: {}\r\n\r\n", harness.address, harness.address);
     let found = statuses(&harness, connect.as_bytes(), 1).await;
     assert!(found.iter().all(|status| *status >= 400), "{found:?}");
-    assert!(harness.upstream.recorded().is_empty());
+    assert!(harness.upstream.requests().is_empty());
 }
 
 /// Time passes by itself here as soon as everybody waits.
@@ -365,5 +365,5 @@ async fn a_body_that_never_comes_is_not_waited_for() {
     let mut answer = [0; 12];
     stream.read_exact(&mut answer).await.unwrap();
     assert_eq!(&answer, b"HTTP/1.1 400");
-    assert!(harness.upstream.recorded().is_empty());
+    assert!(harness.upstream.requests().is_empty());
 }

@@ -35,7 +35,7 @@ async fn with_credential() -> Harness {
 }
 
 fn call_of(harness: &Harness) -> Recorded {
-    let recorded = harness.upstream.recorded();
+    let recorded = harness.upstream.requests();
     recorded
         .into_iter()
         .rev()
@@ -102,7 +102,7 @@ async fn the_clients_own_headers_stay_here() {
     expected.sort();
     assert_eq!(travelled, expected);
     assert_eq!(call.header("host"), Some(harness.upstream.address.to_string().as_str()));
-    let all = format!("{:?}", harness.upstream.recorded());
+    let all = format!("{:?}", harness.upstream.requests());
     assert!(!all.contains(TOKEN) && !all.contains("of-the-client"));
 }
 

@@ -66,7 +66,7 @@ async fn only_names_that_are_ours_are_served() {
     {
         check(&harness, "/mcp/notes", &[("host", host)], 200, "").await;
     }
-    let reached = harness.upstream.recorded().len();
+    let reached = harness.upstream.requests().len();
     for host in [
         "evil.example",
         "localhost.evil.example",
@@ -102,7 +102,7 @@ async fn only_names_that_are_ours_are_served() {
     ] {
         check(&harness, "/mcp/notes", &[("origin", origin)], 403, "-31003").await;
     }
-    assert!(harness.upstream.recorded().len() <= reached + 8);
+    assert!(harness.upstream.requests().len() <= reached + 8);
     assert_eq!(harness.calls().len(), 7);
 }
 
@@ -165,7 +165,7 @@ async fn tokens_are_looked_at_after_names_and_before_servers() {
     let long = [("content-length", "999999999"), ("content-type", "text/plain")];
     check(&harness, "/mcp/notes", &long, 415, "-32600").await;
     check(&harness, "/mcp/notes", &[("content-length", "999999999")], 413, "-32600").await;
-    assert!(harness.upstream.recorded().is_empty());
+    assert!(harness.upstream.requests().is_empty());
     check(&harness, "/mcp/notes", &[("authorization", &format!("bearer   {TOKEN}"))], 200, "")
         .await;
 }
@@ -188,7 +188,7 @@ async fn callers_without_a_token_are_let_in_only_where_a_server_says_so() {
     assert_eq!(at(&records[0], "grant/id"), r#""anonymous:open""#);
     let exposed = start(false).await;
     check(&exposed, "/mcp/open", &[("authorization", "-")], 401, "-31001").await;
-    assert!(exposed.upstream.recorded().is_empty());
+    assert!(exposed.upstream.requests().is_empty());
 }
 
 #[tokio::test]

@@ -16,7 +16,7 @@ async fn check(cases: &[(&str, i32)]) {
         assert_eq!(answer.status, status, "{shown}: {}", answer.text());
         assert_eq!(at(&json(&answer), "error/code"), code.to_string(), "{shown}");
     }
-    assert!(harness.upstream.recorded().is_empty());
+    assert!(harness.upstream.requests().is_empty());
 }
 
 fn call(params: &str) -> String {
@@ -103,7 +103,7 @@ async fn bytes_that_are_no_text_are_refused() {
         let answer = harness.post_with(&[], &body).await;
         assert_eq!((answer.status, at(&json(&answer), "error/code").as_str()), (400, "-32700"));
     }
-    assert!(harness.upstream.recorded().is_empty());
+    assert!(harness.upstream.requests().is_empty());
 }
 
 #[tokio::test]
@@ -168,7 +168,7 @@ async fn the_largest_of_everything_still_passes() {
         sent.push(body);
     }
     assert!(harness.calls().len() >= sent.len() - 1);
-    let recorded = harness.upstream.recorded();
+    let recorded = harness.upstream.requests();
     for body in sent {
         assert!(recorded.iter().any(|request| request.body == body.as_bytes()));
     }

@@ -129,7 +129,7 @@ async fn references_that_can_be_read_in_two_ways_are_refused() {
         );
         assert_eq!(at(&json(&harness.post(&body).await), "error/code"), "-32602", "{reference}");
     }
-    assert!(harness.upstream.recorded().is_empty());
+    assert!(harness.upstream.requests().is_empty());
 }
 
 #[tokio::test]
@@ -142,6 +142,6 @@ async fn what_always_works_does_so_without_a_record() {
     }
     let body = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
     assert_eq!(harness.post(body).await.status, 202);
-    until("all arrived", || harness.upstream.recorded().len() >= 4).await;
+    until("all arrived", || harness.upstream.requests().len() >= 4).await;
     assert!(harness.records().await.is_empty());
 }

@@ -299,9 +299,9 @@ fn no_forbidden_call_reaches_the_server() {
     let harness = runtime.block_on(Harness::start(POLICY, mcp_server(TOOLS)));
     let config = Config { cases: 800, failure_persistence: None, ..Config::default() };
     let checked = TestRunner::new(config).run(&call(), |body| {
-        let before = harness.upstream.recorded().len();
+        let before = harness.upstream.requests().len();
         runtime.block_on(harness.post_with(&[], body.as_bytes()));
-        for request in harness.upstream.recorded().iter().skip(before) {
+        for request in harness.upstream.requests().iter().skip(before) {
             prop_assert!(!is_forbidden(&request.text()), "{}", request.text());
         }
         Ok(())

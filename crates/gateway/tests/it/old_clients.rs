@@ -120,7 +120,7 @@ async fn the_server_is_spoken_to_in_a_session_that_ends_with_the_stream() {
     let harness = Harness::start(OPEN, mcp_server(TOOLS)).await;
     let mut client = OldClient::introduced(&harness).await;
     client.ask(READ, 2).await;
-    let recorded = harness.upstream.recorded();
+    let recorded = harness.upstream.requests();
     let call = recorded.iter().find(|request| request.text() == READ).unwrap();
     assert_eq!(call.header("mcp-session-id"), Some("upstream-session"));
     assert_eq!(call.header("mcp-protocol-version"), Some("2025-11-25"));
@@ -128,7 +128,7 @@ async fn the_server_is_spoken_to_in_a_session_that_ends_with_the_stream() {
     assert_eq!(call.header("authorization"), None);
     drop(client);
     until("the session is ended", || {
-        harness.upstream.recorded().iter().any(|request| {
+        harness.upstream.requests().iter().any(|request| {
             request.method == "DELETE"
                 && request.header("mcp-session-id") == Some("upstream-session")
         })
@@ -146,7 +146,7 @@ async fn what_the_server_says_besides_comes_on_the_stream_and_is_judged() {
     let sealed = sealed.split("\"id\":\"").nth(1).unwrap().split('"').next().unwrap();
     client.post(&format!(r#"{{"jsonrpc":"2.0","id":"{sealed}","result":{{}}}}"#)).await;
     until("both requests of the server are answered", || {
-        let bodies: Vec<_> = harness.upstream.recorded().iter().map(Recorded::text).collect();
+        let bodies: Vec<_> = harness.upstream.requests().iter().map(Recorded::text).collect();
         bodies.contains(&r#"{"jsonrpc":"2.0","id":6,"result":{}}"#.to_owned())
             && bodies.iter().any(|body| body.contains("\"id\":5") && body.contains("error"))
     })

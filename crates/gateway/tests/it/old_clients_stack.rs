@@ -69,7 +69,7 @@ async fn all_servers_are_reached_by_one_stream() {
     drop(stream);
     for upstream in &stack.upstreams {
         until("its session is ended", || {
-            upstream.recorded().iter().any(|request| request.method == "DELETE")
+            upstream.requests().iter().any(|request| request.method == "DELETE")
         })
         .await;
     }
@@ -105,7 +105,7 @@ async fn nothing_is_left_of_clients_that_are_gone() {
         hear(&mut stream, "\"id\":0").await;
         assert_eq!(post(&harness, &endpoint, &[], READY).await, 202);
         until("the server's stream is asked for", || {
-            let recorded = harness.upstream.recorded();
+            let recorded = harness.upstream.requests();
             recorded.iter().filter(|request| request.method == "GET").count() > round
         })
         .await;

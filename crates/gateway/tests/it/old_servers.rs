@@ -56,7 +56,7 @@ async fn its_session_and_credential_stay_behind_the_gateway() {
     harness
         .post_with(&[("mcp-session-id", &session)], call(1, r#""name":"read""#).as_bytes())
         .await;
-    for request in harness.upstream.recorded() {
+    for request in harness.upstream.requests() {
         assert_eq!(request.header("authorization"), None);
         assert_eq!(request.header("mcp-session-id"), None, "{request:?}");
     }
@@ -71,7 +71,7 @@ async fn a_call_without_a_session_has_one_for_itself() {
         assert_eq!(at(&json(&answer), "result/content/0/text"), "\"done\"", "{}", answer.text());
     }
     // The first was posted to the stream's own URL before the server was known.
-    let recorded = harness.upstream.recorded();
+    let recorded = harness.upstream.requests();
     let calls = recorded.iter().filter(|request| {
         request.path == "/message" && request.rpc_method().as_deref() == Some("tools/call")
     });
@@ -86,7 +86,7 @@ async fn the_transport_is_found_out_once() {
     for _ in 0..3 {
         harness.session(TOKEN).await;
     }
-    let recorded = harness.upstream.recorded();
+    let recorded = harness.upstream.requests();
     let tried =
         recorded.iter().filter(|request| request.method == "POST" && request.path == "/mcp");
     assert_eq!(tried.count(), 1);
@@ -152,7 +152,7 @@ async fn news_and_requests_of_the_server_reach_the_client() {
     let reply = format!(r#"{{"jsonrpc":"2.0","id":"{sealed}","result":{{}}}}"#);
     assert_eq!(harness.post_with(&headers, reply.as_bytes()).await.status, 202);
     until("the server has its answers", || {
-        let bodies: Vec<_> = harness.upstream.recorded().iter().map(Recorded::text).collect();
+        let bodies: Vec<_> = harness.upstream.requests().iter().map(Recorded::text).collect();
         bodies.contains(&r#"{"jsonrpc":"2.0","id":7,"result":{}}"#.to_owned())
             && bodies.iter().any(|body| body.contains("\"id\":8") && body.contains("-32601"))
     })
@@ -210,7 +210,7 @@ async fn an_endpoint_elsewhere_is_not_called() {
     let answer = harness.call("read", "{}").await;
     // What it said to the request itself: it is no server of the newer transport.
     assert_eq!(answer.status, 405, "{}", answer.text());
-    assert!(trap.recorded().is_empty());
+    assert!(trap.requests().is_empty());
 }
 
 #[tokio::test]

@@ -73,7 +73,7 @@ async fn start(rules: &str, gone: fn(&Recorded) -> Reply) -> (Harness, Arc<Atomi
 
 /// The sessions that requests with this body came in.
 fn sessions(harness: &Harness, body: &str) -> Vec<String> {
-    let recorded = harness.upstream.recorded();
+    let recorded = harness.upstream.requests();
     let found = recorded.iter().filter(|request| request.text() == body);
     found.map(|request| request.header("mcp-session-id").unwrap_or("-").to_owned()).collect()
 }
@@ -267,6 +267,6 @@ async fn requests_of_a_lost_session_are_not_answered_in_the_new_one() {
     restarts.fetch_add(1, Ordering::Relaxed);
     assert_eq!(harness.post_with(&headers, CALL.as_bytes()).await.status, 200);
     assert_eq!(harness.post_with(&headers, reply.as_bytes()).await.status, 202);
-    let recorded = harness.upstream.recorded();
+    let recorded = harness.upstream.requests();
     assert!(recorded.iter().all(|request| !request.text().contains(r#""roots":[]"#)));
 }

@@ -61,7 +61,7 @@ async fn what_is_denied_the_client_never_sees_and_the_server_is_told() {
     let refusals = || {
         let mut ids: Vec<_> = harness
             .upstream
-            .recorded()
+            .requests()
             .iter()
             .filter(|request| request.text().contains("-32601"))
             .map(Recorded::rpc_id)
@@ -110,14 +110,14 @@ async fn ids_are_sealed_and_answers_find_their_request() {
             );
         }
         let has_arrived =
-            |text: &str| harness.upstream.recorded().iter().any(|request| request.text() == text);
+            |text: &str| harness.upstream.requests().iter().any(|request| request.text() == text);
         let expected = format!(r#"{{"jsonrpc":"2.0", "id":{own},"result":{{"n":1.0}} }}"#);
         assert!(!has_arrived(&expected), "answers of others are ignored");
         let right = [("mcp-session-id", session.as_str())];
         assert_eq!(harness.post_with(&right, reply.as_bytes()).await.status, 202);
         until("it arrives", || has_arrived(&expected)).await;
     }
-    let reached = harness.upstream.recorded().len();
+    let reached = harness.upstream.requests().len();
     for id in ["0", "1", "\"e\"", "\"0\"", "null", "\"AAAA\""] {
         for body in [
             format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#),
@@ -130,7 +130,7 @@ async fn ids_are_sealed_and_answers_find_their_request() {
             );
         }
     }
-    assert_eq!(harness.upstream.recorded().len(), reached);
+    assert_eq!(harness.upstream.requests().len(), reached);
 }
 
 #[tokio::test]
@@ -148,12 +148,12 @@ async fn on_a_get_stream_too() {
     until("the server is told", || {
         harness
             .upstream
-            .recorded()
+            .requests()
             .iter()
             .any(|request| request.text().contains("-32601") && request.rpc_id() == "0")
     })
     .await;
-    let recorded = harness.upstream.recorded();
+    let recorded = harness.upstream.requests();
     let told = recorded.iter().find(|request| request.text().contains("-32601")).unwrap();
     assert_eq!(told.header("mcp-session-id"), Some("upstream-session"));
 }

@@ -48,7 +48,7 @@ async fn a_session_is_sealed_and_opened_only_for_its_grant_and_server() {
         harness.post_with(&[("mcp-session-id", &session)], CALL.as_bytes()).await.status,
         200
     );
-    let recorded = harness.upstream.recorded();
+    let recorded = harness.upstream.requests();
     let call = recorded.iter().find(|request| request.text() == CALL).unwrap();
     assert_eq!(call.header("mcp-session-id"), Some("upstream-session"));
     let (reached, bobs) = (recorded.len(), format!("Bearer {BOB}"));
@@ -74,7 +74,7 @@ async fn a_session_is_sealed_and_opened_only_for_its_grant_and_server() {
         }
     }
     // The list of tools may have been asked for meanwhile, beside the first call.
-    let after = harness.upstream.recorded();
+    let after = harness.upstream.requests();
     let others = after
         .iter()
         .skip(reached)
@@ -95,19 +95,19 @@ async fn events_are_asked_for_again_only_within_a_session() {
     let headers = [("last-event-id", "1")];
     let answer = harness.raw(&request("GET", "/mcp/notes", harness.address, &headers, b"")).await;
     assert_eq!(answer.status, 400);
-    assert!(harness.upstream.recorded().is_empty());
+    assert!(harness.upstream.requests().is_empty());
     let session = harness.session(TOKEN).await;
     let headers = [("last-event-id", "1"), ("mcp-session-id", session.as_str())];
     let mut client = harness.begun("GET", &headers, b"").await;
     assert!(client.head().await.unwrap().unwrap().starts_with("HTTP/1.1 200"));
     hear(&mut client, "hello").await;
-    let recorded = harness.upstream.recorded();
+    let recorded = harness.upstream.requests();
     let get = recorded.iter().find(|request| request.method == "GET").unwrap();
     assert_eq!(get.header("last-event-id"), Some("1"));
     assert_eq!(get.header("mcp-session-id"), Some("upstream-session"));
     // A message does not take it along.
     harness.post_with(&headers, CALL.as_bytes()).await;
-    let recorded = harness.upstream.recorded();
+    let recorded = harness.upstream.requests();
     let call = recorded.iter().find(|request| request.text() == CALL).unwrap();
     assert_eq!(call.header("last-event-id"), None);
 }
@@ -120,7 +120,7 @@ async fn a_session_ends_by_delete_and_when_the_upstream_says_so() {
     let answer =
         harness.raw(&request("DELETE", "/mcp/notes", harness.address, &headers, b"")).await;
     assert_eq!(answer.status, 200);
-    let ended = harness.upstream.recorded();
+    let ended = harness.upstream.requests();
     let ended = ended.iter().find(|request| request.method == "DELETE").unwrap();
     assert_eq!(ended.header("mcp-session-id"), Some("upstream-session"));
     let answer = harness.raw(&request("DELETE", "/mcp/notes", harness.address, &[], b"")).await;

@@ -110,7 +110,7 @@ async fn a_server_may_ask_what_it_would_be_denied() {
         }
         tokio::task::yield_now().await;
     }
-    assert!(!harness.upstream.recorded().iter().any(|request| request.text().contains("-32601")));
+    assert!(!harness.upstream.requests().iter().any(|request| request.text().contains("-32601")));
 }
 
 #[tokio::test]
@@ -124,7 +124,7 @@ async fn malformed_messages_are_refused_all_the_same() {
         let answer = harness.post(body).await;
         assert!(!at(&json(&answer), "error/code").is_empty());
     }
-    assert!(harness.upstream.recorded().is_empty());
+    assert!(harness.upstream.requests().is_empty());
 }
 
 /// The record says that it would be denied, and there is no outcome of what was not sent.

@@ -147,7 +147,7 @@ async fn a_call_reaches_only_its_server_under_its_own_name() {
     assert!(stack.upstreams[0].bodies_of("tools/call").is_empty());
     let expected = body.replace("mail__read", "read");
     assert_eq!(stack.upstreams[1].bodies_of("tools/call"), [expected]);
-    let sent = stack.upstreams[1].recorded();
+    let sent = stack.upstreams[1].requests();
     let sent = sent.iter().find(|one| one.rpc_method().as_deref() == Some("tools/call")).unwrap();
     assert_eq!(sent.header("mcp-session-id"), Some("upstream-session"));
     assert_eq!(sent.header("mcp-protocol-version"), Some("2025-11-25"));

@@ -36,7 +36,7 @@ async fn headers_repeat_the_prefixed_name_and_are_made_anew() {
     let params = r#""name":"mail__read","arguments":{}"#;
     let called = stack.modern("tools/call", Some("mail__read"), params).await;
     assert_eq!(at(&json(&called), "result/content/0/text"), r#""done""#);
-    let sent = stack.upstreams[1].recorded();
+    let sent = stack.upstreams[1].requests();
     let sent = sent.iter().find(|one| one.rpc_method().as_deref() == Some("tools/call")).unwrap();
     assert_eq!(sent.header("mcp-name"), Some("read"));
     assert!(sent.text().contains(r#""name":"read""#) && !sent.text().contains("mail"));

@@ -104,7 +104,7 @@ async fn sessions_are_bound_to_their_grant_and_end() {
     for (upstream, own) in stack.upstreams.iter().zip(["n", "m"]) {
         let is_end =
             |one: &Recorded| one.method == "DELETE" && one.header("mcp-session-id") == Some(own);
-        until("each server is told", || upstream.recorded().iter().any(is_end)).await;
+        until("each server is told", || upstream.requests().iter().any(is_end)).await;
     }
 }
 
@@ -130,7 +130,7 @@ async fn a_server_that_was_down_is_met_when_it_is_first_used() {
     let called = stack.post_with(&own, &call("mail__read", "{}")).await;
     assert_eq!(at(&json(&called), "result/content/0/text"), r#""done""#);
     let methods: Vec<_> =
-        stack.upstreams[1].recorded().iter().filter_map(Recorded::rpc_method).collect();
+        stack.upstreams[1].requests().iter().filter_map(Recorded::rpc_method).collect();
     assert!(
         methods.starts_with(
             &["initialize", "notifications/initialized", "logging/setLevel", "tools/call"]
@@ -191,7 +191,7 @@ async fn all_servers_are_heard_on_one_stream_and_it_is_taken_up_again() {
     let _again = listening(&stack, &[own[0], ("last-event-id", &last)]).await;
     for (upstream, id) in stack.upstreams.iter().zip(["7", "8"]) {
         let is_it = |one: &Recorded| one.method == "GET" && one.header("last-event-id") == Some(id);
-        until("each is asked for what is its own", || upstream.recorded().iter().any(is_it)).await;
+        until("each is asked for what is its own", || upstream.requests().iter().any(is_it)).await;
     }
     let foreign = [own[0], ("last-event-id", "7")];
     let bytes = request("GET", "/mcp", stack.harness.address, &foreign, b"");
@@ -262,22 +262,22 @@ async fn progress_and_questions_of_a_server_come_through_and_answers_go_back() {
     assert_eq!(stack.post_with(&[("mcp-session-id", &other)], &reply).await.status, 202);
     assert_eq!(stack.post(&reply).await.status, 202);
     assert!(stack.upstreams.iter().all(|upstream| {
-        upstream.recorded().iter().all(|request| !request.text().contains("accept"))
+        upstream.requests().iter().all(|request| !request.text().contains("accept"))
     }));
     assert_eq!(stack.post_with(&own, &reply).await.status, 202);
     let expected = r#"{"jsonrpc":"2.0","id":0,"result":{"action":"accept"}}"#;
     until("the server is answered", || {
-        stack.upstreams[1].recorded().iter().any(|one| one.text() == expected)
+        stack.upstreams[1].requests().iter().any(|one| one.text() == expected)
     })
     .await;
-    assert!(stack.upstreams[0].recorded().iter().all(|one| !one.text().contains("accept")));
+    assert!(stack.upstreams[0].requests().iter().all(|one| !one.text().contains("accept")));
     // The rest of an answer can be asked for, of its server alone.
     let last = last_id(&answer);
     let headers = [own[0], ("last-event-id", last.as_str())];
     let _rest = listening(&stack, &headers).await;
     let is_it = |one: &Recorded| one.method == "GET" && one.header("last-event-id") == Some("e2");
-    until("it is asked for", || stack.upstreams[1].recorded().iter().any(is_it)).await;
-    assert!(stack.upstreams[0].recorded().iter().all(|one| one.method != "GET"));
+    until("it is asked for", || stack.upstreams[1].requests().iter().any(is_it)).await;
+    assert!(stack.upstreams[0].requests().iter().all(|one| one.method != "GET"));
     let answer = stack.post_with(&own, &call("strict__read", "{}")).await.text();
     assert!(!answer.contains("elicitation/create"), "{answer}");
 }
@@ -348,6 +348,6 @@ async fn a_grant_with_too_many_sessions_loses_its_oldest_everywhere() {
     let of_bob = [("mcp-session-id", other.as_str()), ("authorization", bobs.as_str())];
     assert_eq!(stack.post_with(&of_bob, LIST).await.status, 200);
     let ended =
-        || stack.upstreams[0].recorded().iter().filter(|one| one.method == "DELETE").count();
+        || stack.upstreams[0].requests().iter().filter(|one| one.method == "DELETE").count();
     until("the server is told", || ended() == 1).await;
 }

@@ -124,7 +124,7 @@ async fn those_who_want_to_hear_the_same_share_one_stream() {
     assert_eq!(harness.upstream.bodies_of("subscriptions/listen").len(), 1);
     clients.push(listening(&harness, TOKEN, r#"{"promptsListChanged":true}"#).await);
     assert_eq!(harness.upstream.bodies_of("subscriptions/listen").len(), 2);
-    for request in harness.upstream.recorded() {
+    for request in harness.upstream.requests() {
         assert!(!request.text().contains("listen:0"));
         assert_eq!(request.header("authorization"), None);
     }

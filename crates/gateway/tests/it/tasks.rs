@@ -121,7 +121,7 @@ async fn tasks_belong_to_revisions_that_have_them() {
         let answer = harness.post_with(&[("mcp-protocol-version", version)], body.as_bytes()).await;
         assert_eq!(at(&json(&answer), "error/code"), "-32601");
     }
-    assert!(harness.upstream.recorded().is_empty());
+    assert!(harness.upstream.requests().is_empty());
 }
 
 const KNOWS_TASKS: &str = r#"{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#;
@@ -174,7 +174,7 @@ async fn a_modern_server_hears_its_own_id_of_a_task_in_body_and_header() {
             let asked = ask(&harness, method, &task, header, KNOWS_TASKS).await;
             assert_eq!(asked, (400, "-32020".to_owned()), "{method} {header}");
         }
-        let recorded = harness.upstream.recorded();
+        let recorded = harness.upstream.requests();
         let sent: Vec<_> = recorded
             .iter()
             .filter(|request| request.rpc_method().as_deref() == Some(method))

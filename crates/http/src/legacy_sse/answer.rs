@@ -7,7 +7,7 @@ use std::{
 
 use bytes::Bytes;
 use http::{Method, Response, StatusCode};
-use sluice_wire::{edit::quoted, rpc::Id};
+use sluice_wire::{edit::quote, rpc::Id};
 use tokio::sync::mpsc;
 
 use super::{session::Session, switchboard::SseDelivery};
@@ -55,7 +55,7 @@ impl Caller {
     }
 }
 
-/// What no request waits for.
+/// Messages that no request waits for.
 pub(super) fn listen(session: &Arc<Session>) -> Response<AnswerBody> {
     match session.switchboard.listen() {
         Ok(said) => events(Events { first: None, caller: Source::Listener(said) }),
@@ -115,14 +115,14 @@ pub(super) fn failure(
     why: &str,
 ) -> Response<AnswerBody> {
     let id = id.map_or_else(|| "null".into(), Id::to_json);
-    let why = quoted(why);
+    let why = quote(why);
     json(
         status,
         format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{code},"message":{why}}}}}"#),
     )
 }
 
-/// What an old server does not have: the modern era, and streams without a session.
+/// Refuses features that HTTP+SSE servers lack: the modern era, and streams without a session.
 pub(super) fn refuse_modern(method: &Method) -> Response<AnswerBody> {
     if method == Method::POST {
         let why = "this server speaks an older revision: initialize";

@@ -152,7 +152,7 @@ pub(super) async fn introduce(
     for text in [hello, ready] {
         let mut request = Request::new(Bytes::from(text));
         *request.headers_mut() = headers.clone();
-        // What was to be sent has not been: this session was for it alone.
+        // The message was not sent, and this session was for it alone.
         let not_sent = || SendError::NotSent("the server does not begin a session".into());
         let message = Outgoing::read(request).map_err(|_| not_sent())?;
         let (_, is_taken) =

@@ -24,7 +24,7 @@ const MOST_MESSAGE: usize = 16 << 20;
 const ENDPOINT_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long it may take over a message that is sent to it.
 const POSTING: Duration = Duration::from_mins(1);
-/// A session that nobody has used for this long is closed.
+/// A session that has been idle for this long is closed.
 const IDLE: Duration = Duration::from_mins(30);
 /// How often that is looked at.
 const LOOK: Duration = Duration::from_mins(1);
@@ -34,7 +34,7 @@ const LOOK: Duration = Duration::from_mins(1);
 pub(super) enum OpenError {
     #[error(transparent)]
     Send(#[from] SendError),
-    /// What is there is no server of the older transport.
+    /// The server does not use the older transport.
     #[error("there is no old server: {0}")]
     Other(String),
 }
@@ -58,7 +58,7 @@ impl Drop for Session {
 struct Incoming {
     body: AnswerBody,
     decoder: Decoder,
-    /// What came together with the first event.
+    /// Events that arrived with the first one.
     ahead: Vec<Event>,
 }
 
@@ -157,7 +157,7 @@ impl Incoming {
     }
 }
 
-/// Reads a stream to its end, or until nobody has used it for long.
+/// Reads a stream to its end, or until it has been idle for long.
 async fn read(switchboard: Arc<Switchboard>, mut incoming: Incoming) {
     let bounds = Bounds {
         bytes: MOST_MESSAGE,

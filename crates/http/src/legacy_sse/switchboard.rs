@@ -21,11 +21,11 @@ const AHEAD: usize = 16;
 /// oldest are forgotten.
 const MOST_KEPT: usize = 64;
 const MOST_KEPT_BYTES: usize = 1 << 20;
-/// How long somebody may take to read before they are given up, so that one who
-/// does not read holds up nobody else of the session for longer.
+/// How long a receiver may take to read before it is dropped, so that a stalled one
+/// does not delay the others of the session for longer.
 const STALLED: Duration = Duration::from_secs(30);
 
-/// One message for somebody who waits.
+/// One message for a waiting request or listener.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum SseDelivery {
     /// A notification or a request of the server.
@@ -36,7 +36,7 @@ pub(super) enum SseDelivery {
     Broken(String),
 }
 
-/// Why nobody can wait for an answer.
+/// Why a request cannot be registered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refused {
     /// The stream is over.
@@ -70,7 +70,7 @@ struct State {
 #[derive(Debug)]
 struct Waiting {
     sender: mpsc::Sender<SseDelivery>,
-    /// What the server repeats in news of its progress, as JSON.
+    /// The progress token, as JSON.
     token: Option<String>,
     /// Counts requests, so that the newest can be told.
     order: u64,
@@ -128,7 +128,7 @@ impl Switchboard {
         }
     }
 
-    /// Takes what nobody else waits for, in the place of whoever did before.
+    /// Registers the listener for all other messages, replacing an earlier one.
     pub(super) fn listen(&self) -> Result<mpsc::Receiver<SseDelivery>, Refused> {
         let mut state = self.state();
         if state.is_over {
@@ -149,21 +149,21 @@ impl Switchboard {
         self.state().is_over
     }
 
-    /// For how long nobody has wanted anything; `None` while somebody waits.
+    /// For how long the session has been idle; `None` while a request waits.
     pub(super) fn idle(&self) -> Option<Duration> {
         let state = self.state();
         let listens = state.listener.as_ref().is_some_and(|listener| !listener.is_closed());
         (!listens && state.waiting.is_empty()).then(|| state.used.elapsed())
     }
 
-    /// The stream is over: everybody who waits is told at once.
+    /// The stream has ended: all waiting requests fail at once.
     pub(super) fn end(&self, why: &str) {
         let mut state = self.state();
         state.is_over = true;
         state.listener = None;
         state.kept.clear();
         state.waiting.drain().for_each(|(_, waiting)| {
-            // Whoever has not read all that came before finds the end of the channel.
+            // A receiver with unread messages finds the end of the channel.
             let _ = waiting.sender.try_send(SseDelivery::Broken(why.to_owned()));
         });
     }
@@ -188,7 +188,7 @@ impl Switchboard {
                 self.take_waiting(&id),
                 SseDelivery::Answer { text: document.into_text(), is_failure: true },
             ),
-            // It does not say to what, so nobody can be told.
+            // It names no request, so no request can fail.
             Message::Failure { id: None, .. } => return Ok(()),
             Message::Request { .. } if self.is_passing => return Ok(()),
             Message::Request { .. } => {
@@ -220,7 +220,7 @@ impl Switchboard {
         }
     }
 
-    /// Whoever waits for this answer, who then no longer does.
+    /// Takes the request that waits for this answer.
     fn take_waiting(&self, id: &Id) -> Option<mpsc::Sender<SseDelivery>> {
         let mut state = self.state();
         state.used = Instant::now();
@@ -267,7 +267,7 @@ impl State {
     }
 }
 
-/// What the server is asked to repeat in news of a request's progress.
+/// The progress token of a request.
 pub(super) fn progress_token(params: Option<Value<'_>>) -> Option<String> {
     let token = params?.get("_meta")?.get("progressToken")?;
     Some(token.raw().to_owned())

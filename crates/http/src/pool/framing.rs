@@ -10,7 +10,7 @@ const MOST_TRAILERS: usize = 16 << 10;
 /// Pieces up to this size are copied, so that the buffer can be used again.
 const COPIED: usize = 4 << 10;
 
-/// What of a body is still to come.
+/// The rest of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Framing {
     Length(u64),
@@ -30,7 +30,7 @@ pub(super) enum Chunk {
     Trailers(usize),
 }
 
-/// What the next bytes are.
+/// The kind of the next bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Piece {
     Data(Bytes),

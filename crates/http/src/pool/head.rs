@@ -8,7 +8,7 @@ use super::framing::Framing;
 /// Headers of an answer.
 const MOST_HEADERS: usize = 100;
 
-/// What only the connection itself may say, whatever a request's headers do.
+/// Headers that only the connection itself may set.
 const OWN: [HeaderName; 7] = [
     header::HOST,
     header::CONTENT_LENGTH,
@@ -19,7 +19,7 @@ const OWN: [HeaderName; 7] = [
     header::TRAILER,
 ];
 
-/// What an answer begins with.
+/// The head of an answer.
 #[derive(Debug)]
 pub(super) struct Head {
     pub(super) status: StatusCode,

@@ -42,7 +42,7 @@ pub(super) struct BufferedStream {
     out: Vec<u8>,
     /// How much of that was written.
     written: usize,
-    /// What is left of a large body.
+    /// The rest of a large body.
     body: Bytes,
     sending: Sending,
     /// The thread whose runtime waits for it. Used elsewhere, it would have one

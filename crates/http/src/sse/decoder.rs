@@ -52,7 +52,7 @@ impl Decoder {
     /// the blank line that ends it has begun. A comment between two events is
     /// handed over as an event without fields.
     ///
-    /// What follows the last blank line is kept for the next call; if the stream
+    /// Bytes after the last blank line are kept for the next call; if the stream
     /// ends there, it was no event.
     pub fn push(&mut self, chunk: &[u8], mut each: impl FnMut(Event)) -> Result<(), SseError> {
         let mut rest = chunk;

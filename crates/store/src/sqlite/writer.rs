@@ -181,7 +181,7 @@ impl Writer {
             Err(refused) => return Ok(refused),
         };
         self.append(record, Some(&reservations::encode(&made)?))?;
-        let answer = Reserved::made(&made);
+        let answer = Reserved::from_charges(&made);
         self.staged.push(Staged::Made(id, made));
         Ok(answer)
     }
@@ -189,7 +189,7 @@ impl Writer {
     /// The answer to a reservation that was made before.
     fn find_reserved(&self, id: Id) -> Result<Option<Reserved>, StoreError> {
         let in_transaction = self.staged.iter().find_map(|staged| match staged {
-            Staged::Made(made, charges) if *made == id => Some(Reserved::made(charges)),
+            Staged::Made(made, charges) if *made == id => Some(Reserved::from_charges(charges)),
             _ => None,
         });
         let remembered = in_transaction.or_else(|| self.open.find_reserved(id));
@@ -197,7 +197,7 @@ impl Writer {
             return Ok(remembered);
         }
         let logged = reservations::find(&self.connection, id)?;
-        Ok(logged.map(|logged| Reserved::made(&logged.charges)))
+        Ok(logged.map(|logged| Reserved::from_charges(&logged.charges)))
     }
 
     /// Gives back what a reservation charged, with the record that says so; whether

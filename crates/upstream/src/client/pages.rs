@@ -1,7 +1,7 @@
 //! Lists in pages.
 
 use sluice_wire::{
-    edit::quoted,
+    edit::quote,
     json::{Document, Value},
 };
 
@@ -29,7 +29,7 @@ impl Client<'_> {
             }
             let next = page.root().get("result").and_then(|result| result.get("nextCursor"));
             let next =
-                next.and_then(Value::as_str).map(|next| format!(r#""cursor":{}"#, quoted(next)));
+                next.and_then(Value::as_str).map(|next| format!(r#""cursor":{}"#, quote(next)));
             pages.push(page);
             let Some(next) = next else { return Ok(pages) };
             cursor = next;

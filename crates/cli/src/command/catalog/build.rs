@@ -1,4 +1,4 @@
-//! `sluice catalog build`: making `catalog/index.bin`, for whoever works on this program.
+//! `sluice catalog build`: builds `catalog/index.bin`, for developers of this program.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Reading tool definitions, in each form they are kept in.
+//! Reads tool definitions in each supported format.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! What is written of one tool.
+//! The output line of one tool.
 
 use serde::Serialize;
 use sluice_classify::{Assessment, Finding, Reason, Signal, Spot};

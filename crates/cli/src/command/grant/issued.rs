@@ -1,4 +1,4 @@
-//! A token that was just made, and what to paste into an MCP client.
+//! Prints a new token, and the configuration for MCP clients.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -27,7 +27,7 @@ pub(super) fn show(gateway: &Gateway, answer: &Value, json: bool) -> anyhow::Res
     let issued: Issued = serde_json::from_value(answer.clone())?;
     let (label, id) = (visible(&issued.label), visible(&issued.id));
     remark(&format!(
-        "{GOOD}ok{GOOD:#}: grant `{label}` ({id})\n\n{STRONG}its token, which is not shown again{STRONG:#}\n"
+        "{GOOD}ok{GOOD:#}: grant `{label}` ({id})\n\n{STRONG}Token (shown once):{STRONG:#}\n"
     ))?;
     print(&format!("{}\n", visible(&issued.token)))?;
     let url = gateway.agents_url().unwrap_or_else(|| "https://GATEWAY".into());

@@ -1,4 +1,4 @@
-//! `sluice log export`: the log as it is, or as a table for a spreadsheet.
+//! `sluice log export`: the log as NDJSON, or as CSV for a spreadsheet.
 
 use clap::{Args, ValueEnum};
 use serde_json::Value;

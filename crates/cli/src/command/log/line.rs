@@ -1,4 +1,4 @@
-//! Records as lines that people read.
+//! Formats records as a table for people.
 
 use anstyle::Style;
 use serde_json::Value;

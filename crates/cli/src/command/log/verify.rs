@@ -1,4 +1,4 @@
-//! `sluice log verify`: whether the log is what was written.
+//! `sluice log verify`: checks the log's hash chains.
 
 use std::fmt::Write as _;
 

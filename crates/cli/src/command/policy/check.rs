@@ -1,4 +1,4 @@
-//! `sluice policy check`: every problem of a policy at once.
+//! `sluice policy check`: reports all problems of a policy.
 
 use clap::Args;
 use serde::Serialize;

@@ -1,4 +1,4 @@
-//! `sluice policy diff`: what changes from one policy to another.
+//! `sluice policy diff`: compares two policies.
 
 use clap::Args;
 use sluice_policy::{Change, PolicyDiff, diff};

@@ -1,4 +1,4 @@
-//! `sluice policy explain`: what a policy does with a call, told as a person would.
+//! `sluice policy explain`: explains the decision on a call in sentences.
 
 use std::collections::HashMap;
 

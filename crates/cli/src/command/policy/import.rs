@@ -1,4 +1,4 @@
-//! `sluice policy import`: from the older `rules:` dialect.
+//! `sluice policy import`: converts a policy of the older `rules:` dialect.
 
 use clap::Args;
 use serde::Serialize;

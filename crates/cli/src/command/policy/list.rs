@@ -1,4 +1,4 @@
-//! `sluice policy list`: the policies in force, server by server.
+//! `sluice policy list`: the active policies, server by server.
 
 use std::path::PathBuf;
 

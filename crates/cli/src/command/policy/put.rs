@@ -1,4 +1,4 @@
-//! `sluice policy put`: puts a policy into force on a server.
+//! `sluice policy put`: activates a policy on a server.
 
 use std::path::PathBuf;
 

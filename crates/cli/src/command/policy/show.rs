@@ -1,4 +1,4 @@
-//! `sluice policy show`: the text of a policy in force.
+//! `sluice policy show`: prints the text of an active policy.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! `sluice policy suggest`: the policy to start from, for a server's tools.
+//! `sluice policy suggest`: prints a recommended policy for a server's tools.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! `sluice policy test`: the tests that policies carry.
+//! `sluice policy test`: runs the tests in policy files.
 
 use clap::Args;
 use serde::Serialize;

@@ -1,4 +1,4 @@
-//! `sluice server add`: a server that calls can be forwarded to from then on.
+//! `sluice server add`: adds a server to the gateway.
 
 use std::path::PathBuf;
 

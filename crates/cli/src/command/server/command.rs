@@ -1,6 +1,5 @@
-//! Servers that are started as a command. They are written into the data
-//! directory on this machine, where a running gateway notices: no command ever
-//! comes over the API.
+//! Adds and removes stdio servers. They are written to the data directory on this machine,
+//! where a running gateway notices them: the API never accepts a command.
 
 use std::{
     fs,

@@ -121,12 +121,12 @@ fn draw_tools(tools: &[Tool]) -> String {
                 Cell::new(&tool.name),
                 Cell::with_style(&tool.category, style),
                 Cell::with_style(&tool.risk, style),
-                Cell::new(&format!("{:.2}", tool.confidence)),
+                Cell::new(&format!("{:.0} %", tool.confidence * 100.0)),
                 Cell::new(&tool.why()),
             ]
         })
         .collect();
-    table(["TOOL", "CATEGORY", "RISK", "SURE", "WHY"], &rows)
+    table(["TOOL", "CATEGORY", "RISK", "CONFIDENCE", "WHY"], &rows)
 }
 
 /// The beginning of a text's first line.
@@ -157,10 +157,10 @@ mod tests {
         let plain = anstream::adapter::strip_str(&text).to_string();
         assert_eq!(
             plain,
-            "TOOL       CATEGORY   RISK      SURE  WHY\n\
-             list       read       low       0.95  the name reads (name: list)\n\
-             x          other      low       0.35  nothing in its definition says\n\
-             pay\\u{1b}  financial  critical  0.90  warning: looks like `pay`\n"
+            "TOOL       CATEGORY   RISK      CONFIDENCE  WHY\n\
+             list       read       low       95 %        the name reads (name: list)\n\
+             x          other      low       35 %        nothing in its definition says\n\
+             pay\\u{1b}  financial  critical  90 %        warning: looks like `pay`\n"
         );
         assert_eq!(first_line(&"é".repeat(41)), "é".repeat(40) + "…");
     }

@@ -1,4 +1,4 @@
-//! `sluice stack adopt`: servers of clients go through Sluicegate from then on.
+//! `sluice stack adopt`: routes servers of clients through Sluicegate.
 
 mod mend;
 mod terms;

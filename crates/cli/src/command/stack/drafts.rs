@@ -1,4 +1,4 @@
-//! The policies that adopted servers are put under.
+//! The policies of adopted servers.
 
 use std::{
     fmt,

@@ -1,5 +1,5 @@
-//! `sluice stack hook`: clients ask before they call a server that nobody has
-//! looked at.
+//! `sluice stack hook`: installs hooks with which clients ask before they call a server that
+//! was not accepted.
 
 mod check;
 

@@ -1,6 +1,5 @@
-//! What is known of a server before it is asked: from earlier scans, from the
-//! catalogue, from the gateway that it may go through, and from the gateway's own
-//! configuration.
+//! What is known about a server without asking it: from earlier scans, from the catalogue,
+//! from the gateway that it may go through, and from the gateway's configuration.
 
 use sluice_catalog::Catalog;
 use sluice_stack::{Ability, Changes, Entry, Guarded, Memory, Tool, Transport};

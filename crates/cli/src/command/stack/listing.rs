@@ -1,6 +1,6 @@
-//! Asking a server for its tools, as its client would: started or connected to as
-//! it is configured, with its variables and headers. How a server is asked is
-//! `scan`'s; what clients fill in themselves is filled in here.
+//! Lists a server's tools as its client would: started or connected to as it is configured,
+//! with its variables and headers. `scan` connects; variables that clients expand are
+//! expanded here.
 
 use std::{path::Path, time::Duration};
 

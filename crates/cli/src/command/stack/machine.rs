@@ -1,4 +1,4 @@
-//! This machine and its user: where clients' files are, and what is remembered.
+//! This machine and its user: the folders of clients' files, and the stored state.
 
 use std::{
     fs::File,

@@ -1,4 +1,4 @@
-//! The one screen: every server, the worst first, and what to do next.
+//! The report on one screen: every server, the most dangerous first, and the next steps.
 
 use std::fmt::Write as _;
 
@@ -300,10 +300,10 @@ fn next(report: &StackReport<'_>, machine: &Machine) -> String {
         } else {
             "sluice stack adopt --all"
         };
-        rows.push((command, ["put Sluicegate before them", ", with a policy each"]));
+        rows.push((command, ["route them through Sluicegate", ", with policies"]));
     }
     if rows.is_empty() && !is_hooked(machine) {
-        rows.push(("sluice stack hook --install", ["be asked about servers that are added", ""]));
+        rows.push(("sluice stack hook --install", ["ask before new servers are used", ""]));
     }
     if rows.is_empty() {
         return format!("\n{GOOD}Nothing is left to do.{GOOD:#}\n");

@@ -1,4 +1,4 @@
-//! Everything that was found, for programs.
+//! The report as JSON.
 
 use serde_json::{Value, json};
 use sluice_classify::Category;

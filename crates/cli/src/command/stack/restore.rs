@@ -1,4 +1,4 @@
-//! `sluice stack restore`: clients' files become what they were.
+//! `sluice stack restore`: reverts clients' files to what they were.
 
 use std::{collections::BTreeSet, fmt::Write as _, path::Path};
 

@@ -1,4 +1,4 @@
-//! Asking servers what they can do, one after the other, and remembering it.
+//! Scans servers one after the other, and stores the results.
 
 use std::{collections::HashSet, path::PathBuf};
 

@@ -1,7 +1,8 @@
-//! What a command leaves behind: processes that have left its group, as daemons do.
+//! Finds processes that a command leaves behind, such as daemons that have left its process
+//! group.
 //!
-//! On Linux they become children of the supervisor, so that it finds them by their
-//! parents. Elsewhere nobody can say whose they were.
+//! On Linux they become children of the supervisor, which finds them by their parents. Other
+//! systems offer no way to find them.
 
 #[cfg(target_os = "linux")]
 pub(super) use linux::{adopt, end, reap};

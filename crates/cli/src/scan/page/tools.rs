@@ -1,4 +1,4 @@
-//! The tools of a scan, by category, the worst first.
+//! The tools of a scan, by category, the most dangerous first.
 
 use sluice_classify::{Category, Part, Risk, SignalKind};
 

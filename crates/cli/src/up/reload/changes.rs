@@ -1,7 +1,7 @@
-//! Waiting for changes of the configuration's files, until they are probably whole.
+//! Watches the configuration's files, with a debounce so that they are complete.
 //!
-//! Folders are watched, because editors put a new file in an old one's place. Other
-//! files in them may change at any time, and delay nothing.
+//! Folders are watched, because editors replace files. Changes of other files in them delay
+//! nothing.
 
 use std::{
     collections::BTreeSet,

@@ -369,7 +369,7 @@ async fn an_adopted_url_works_and_its_secrets_are_in_no_argument() {
         assert!(client.call(2, "list_notes")["result"]["isError"].is_null());
         assert_eq!(client.call(3, "delete_note")["result"]["isError"], true);
     });
-    let recorded = server.recorded();
+    let recorded = server.requests();
     assert!(recorded.iter().all(|request| request.header("x-key") == Some("sesame2")));
     assert!(recorded.iter().all(|request| request.path.ends_with("/5f1e0c7b9a3d4e2f8c6b")));
 }

@@ -1,4 +1,4 @@
-//! What an import says while it happens, and what it lists for programs.
+//! Reports the progress of an import, and lists its results for `--json`.
 
 use std::{
     io::{self, IsTerminal as _},

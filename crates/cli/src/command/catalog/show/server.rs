@@ -102,13 +102,13 @@ fn list(page: &mut Page, server: &Server, tools: &[Tool], all: bool) {
             [
                 Cell::new(&shorten(&tool.name, 30)),
                 Cell::with_style(traits.category.name(), style),
-                Cell::new(&format!("{}.{:02}", traits.confidence / 100, traits.confidence % 100)),
+                Cell::new(&format!("{} %", traits.confidence)),
                 Cell::new(&shorten(&signals.join(", "), 26)),
             ]
         })
         .collect();
     page.heading("Tools");
-    page.lines(&table(["TOOL", "CATEGORY", "SURE", "SIGNALS"], &rows));
+    page.lines(&table(["TOOL", "CATEGORY", "CONFIDENCE", "SIGNALS"], &rows));
     let left = tools.len().saturating_sub(shown);
     if left > 0 {
         page.aside(&format!("and {left} more, none of them worse: --all"));

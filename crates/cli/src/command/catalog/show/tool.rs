@@ -27,8 +27,8 @@ pub(super) fn page(
     page.title(&tool.name);
     let (traits, risk) = (tool.traits, tool.traits.risk());
     let (style, category) = (of_risk(risk), traits.category);
-    let sure = format!("{}.{:02}", traits.confidence / 100, traits.confidence % 100);
-    page.lines(&format!("{style}{risk}{style:#}: {category}, {sure} sure"));
+    let confidence = traits.confidence;
+    page.lines(&format!("{style}{risk} risk{style:#} · {category} · {confidence} % confidence"));
     page.text(&format!("of {}, {}", server.name, origin(server)));
     if let Some(description) = &tool.description {
         page.text(&format!("“{description}”"));

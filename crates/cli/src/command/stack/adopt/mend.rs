@@ -1,4 +1,4 @@
-//! Policies of servers that are adopted already: one that is gone is written anew.
+//! Writes missing policies of servers that are adopted already.
 
 use std::collections::BTreeMap;
 

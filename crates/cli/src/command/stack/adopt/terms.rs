@@ -1,5 +1,5 @@
-//! What each server is called and the policy it is put under, for which it is asked
-//! what tools it has.
+//! The name and the policy of each server to be adopted; unknown servers are asked for their
+//! tools first.
 
 use std::collections::BTreeMap;
 

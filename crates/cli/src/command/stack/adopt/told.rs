@@ -1,4 +1,4 @@
-//! What is told before and after servers are adopted.
+//! The messages before and after servers are adopted.
 
 use std::fmt::Write as _;
 
@@ -148,7 +148,7 @@ pub(super) fn report_done(
     let plural = if count == 1 { "entry goes" } else { "entries go" };
     let backups = visible(&machine.display_path(&machine.backups()));
     let mut text = format!("{GOOD}ok{GOOD:#}: {count} {plural} through Sluicegate now\n");
-    let _ = writeln!(text, "backups are in {backups}\n`sluice stack restore` undoes it");
+    let _ = writeln!(text, "backups are in {backups}\n`sluice stack restore` reverts the files");
     text += "for this to take effect:\n";
     let mut clients: Vec<Client> = written.iter().map(|(client, _)| *client).collect();
     clients.sort();

@@ -1,8 +1,7 @@
-//! What a client's hook is answered: whether the server that is about to be called
-//! is one that somebody has looked at.
+//! The check that a client's hook runs: whether the server about to be called was accepted.
 //!
-//! A check that fails must not let the call pass, and clients go on unless a hook
-//! ends with exit code 2: so every failure ends with that.
+//! A check that fails must not let the call pass, and clients go on unless a hook ends with
+//! exit code 2: so every failure ends with that.
 
 use std::{
     io::{Read as _, stdin},
