@@ -1,241 +1,121 @@
-//! A scan: connects to a server once, and classifies its tools.
-//!
-//! `connect` asks the server, this module classifies, and the formats print the result.
+//! `sluice scan` on paper: the scan of a server as a page, as JSON and as Markdown, with
+//! the commands that restrict it. The crate `scan` connects and classifies.
 
-mod attacks;
-mod connect;
-mod excerpt;
+mod explain;
 mod hold;
 mod json;
 mod markdown;
 mod page;
 mod progress;
-mod tokens;
-mod verdict;
 
-use anyhow::{Context as _, bail};
-use sluice_classify::{
-    Assessment, Category, Definition, Finding, Part, Siblings, classify, findings_in_instructions,
-};
-use sluice_policy::{SuggestedPolicy, ToolSeen, suggest_policy};
-use sluice_wire::json::Value;
+use std::time::Duration;
 
-use crate::output::count_noun;
+use anyhow::{Context as _, anyhow};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use sluice_config::Environment;
+use sluice_http::{HttpUpstream, address::Reach};
+use sluice_scan::{Leaving, Listing, OnWait, Scan, Trouble};
+use sluice_stack::Guarded;
+use sluice_stdio::{Launch, Program};
+use sluice_store::Secret;
 
-use self::connect::Listing;
+use crate::{output::count_noun, up, wrap::Place};
+
 pub(crate) use self::{
-    connect::{AskError, Target, Trouble, ask},
     hold::{Hold, display_place},
     json::json,
     markdown::markdown,
     page::{Manner, page},
 };
 
-/// What is known of a server.
-#[derive(Debug)]
-pub(crate) struct Scan {
-    name: String,
-    version: String,
-    /// The revision of MCP that was spoken.
-    revision: String,
-    /// What it tells every model that uses it.
-    instructions: Option<String>,
-    instruction_findings: Vec<Noted>,
-    /// How many it offers, where that could be learnt.
-    resources: Option<usize>,
-    prompts: Option<usize>,
-    /// The worst first.
-    tools: Vec<Scanned>,
-    /// Names that several tools share.
-    repeated: Vec<String>,
-    /// Tools without a name, which nobody can call: they are passed over.
-    nameless: usize,
+/// What is to be asked.
+pub(crate) struct Target {
+    pub(crate) place: Place,
+    /// Variables that a command is given besides those of this process.
+    pub(crate) env: Vec<(String, String)>,
+    pub(crate) timeout: Duration,
+    /// What is said to be waited for, on a terminal.
+    pub(crate) waiting: Option<String>,
 }
 
-/// One tool.
-#[derive(Debug)]
-struct Scanned {
-    name: String,
-    assessment: Assessment,
-    findings: Vec<Noted>,
-    /// Of an agent's context, about.
-    tokens: usize,
-    /// As the server wrote it.
-    definition: String,
+/// Why there is no answer, for people, with what the server wrote and what to do.
+#[derive(Debug, thiserror::Error)]
+#[error("{text}")]
+pub(crate) struct AskError {
+    /// `None` if it could not even be tried.
+    pub(crate) trouble: Option<Trouble>,
+    text: String,
 }
 
-/// A finding with some of the text around it.
-#[derive(Debug)]
-struct Noted {
-    finding: Finding,
-    excerpt: String,
+impl From<anyhow::Error> for AskError {
+    fn from(error: anyhow::Error) -> AskError {
+        AskError { text: format!("{error:#}"), trouble: None }
+    }
 }
 
-/// What was found in one text.
-#[derive(Debug)]
-struct Found<'s> {
-    tool: Option<&'s str>,
-    part: Part,
-    parameter: Option<&'s str>,
-    /// What each finding is, in our words.
-    kinds: Vec<&'s str>,
-    /// Around the first of them.
-    excerpt: &'s str,
+/// Asks the server, within its time.
+pub(crate) async fn ask(
+    target: &Target,
+    environment: &Environment,
+) -> Result<(Listing, Leaving), AskError> {
+    let place = open_place(target, environment)?;
+    let waiting = target.waiting.as_deref().filter(|_| progress::has_terminal());
+    let on_wait = waiting
+        .map(|what| move |waited: Duration, last: Option<&str>| progress::show(what, waited, last));
+    let on_wait = on_wait.as_ref().map(|show| show as &OnWait<'_>);
+    let timeout = target.timeout;
+    let asked = sluice_scan::Target { place, timeout, on_wait };
+    let answered = sluice_scan::ask(&asked).await;
+    if waiting.is_some() {
+        progress::clear();
+    }
+    answered.map_err(|error| AskError {
+        text: explain::explain(&error, &asked.place, timeout),
+        trouble: Some(error.trouble),
+    })
 }
 
-impl Scan {
-    /// Looks at what a server has answered.
-    pub(crate) fn of(listing: &Listing) -> anyhow::Result<Scan> {
-        let (mut listed, mut nameless) = (Vec::new(), 0);
-        for page in &listing.pages {
-            let tools = page.root().get("result").and_then(|result| result.get("tools"));
-            let tools = tools.and_then(Value::items).context("its answer has no list of tools")?;
-            for tool in tools {
-                match Definition::from_tool(tool) {
-                    Some(definition) => listed.push((tool, definition)),
-                    None => nameless += 1,
-                }
-            }
+fn open_place(target: &Target, environment: &Environment) -> anyhow::Result<sluice_scan::Place> {
+    Ok(match &target.place {
+        Place::Url { url, headers } => {
+            sluice_scan::Place::Url { server: open_url(url)?, headers: build_headers(headers)? }
         }
-        if listed.is_empty() && nameless > 0 {
-            bail!("none of its tools has a name");
+        Place::Command(command) => {
+            // Whoever scans a command would otherwise have started it themselves.
+            let inherited = environment.for_wrapped();
+            let launch = Launch { environment: inherited, ..up::launch(environment)? };
+            let program = Program { command: command.clone(), env: target.env.clone() };
+            sluice_scan::Place::Command { program, launch }
         }
-        let definitions: Vec<_> = listed.iter().map(|(_, definition)| *definition).collect();
-        let siblings = Siblings::new(&listing.name, &definitions);
-        let tools = listed.iter().map(|(tool, of)| Scanned::of(*tool, of, &siblings));
-        let mut tools: Vec<_> = tools.collect();
-        tools.sort_by(|one, other| {
-            let worst = |tool: &Scanned| (tool.assessment.category, !tool.findings.is_empty());
-            worst(other).cmp(&worst(one)).then_with(|| one.name.cmp(&other.name))
-        });
-        let instructions = listing.instructions.clone();
-        Ok(Scan {
-            name: listing.name.clone(),
-            version: listing.version.clone(),
-            revision: listing.revision.clone(),
-            instruction_findings: instructions.as_deref().map(in_instructions).unwrap_or_default(),
-            instructions,
-            resources: listing.resources,
-            prompts: listing.prompts,
-            repeated: find_repeated(&tools),
-            nameless,
-            tools,
-        })
-    }
-
-    /// Whether a definition seems written to mislead.
-    pub(crate) fn has_findings(&self) -> bool {
-        self.findings().next().is_some() || !self.repeated.is_empty()
-    }
-
-    /// The findings, each with the tool it is of; `None` for the server's own text.
-    fn findings(&self) -> impl Iterator<Item = (Option<&str>, &Noted)> {
-        let of_server = self.instruction_findings.iter().map(|noted| (None, noted));
-        let of_tools = self
-            .tools
-            .iter()
-            .flat_map(|tool| tool.findings.iter().map(|noted| (Some(tool.name.as_str()), noted)));
-        of_server.chain(of_tools)
-    }
-
-    /// The same with those of one text together.
-    fn merge_findings(&self) -> Vec<Found<'_>> {
-        let mut all: Vec<Found<'_>> = Vec::new();
-        for (tool, Noted { finding, excerpt }) in self.findings() {
-            let (part, parameter) = (finding.at.part, finding.at.parameter.as_deref());
-            let text = finding.text.as_str();
-            let is_same = |one: &&mut Found<'_>| {
-                (one.tool, one.part, one.parameter) == (tool, part, parameter)
-            };
-            match all.last_mut().filter(is_same) {
-                Some(same) => same.kinds.push(text),
-                None => all.push(Found { tool, part, parameter, kinds: vec![text], excerpt }),
-            }
-        }
-        all
-    }
-
-    /// The tools, the worst first: what each is called, what it can do, and how the
-    /// server has written it.
-    pub(crate) fn tools(&self) -> impl Iterator<Item = (&str, &Assessment, &str)> {
-        self.tools
-            .iter()
-            .map(|tool| (tool.name.as_str(), &tool.assessment, tool.definition.as_str()))
-    }
-
-    /// The policy to start from.
-    pub(crate) fn policy(&self) -> SuggestedPolicy {
-        suggest_policy(
-            self.tools.iter().map(|tool| ToolSeen::from_assessment(&tool.name, &tool.assessment)),
-        )
-    }
-
-    /// The tools of each category that has any, the worst first.
-    fn groups(&self) -> Vec<(Category, Vec<&Scanned>)> {
-        let of =
-            |category| self.tools.iter().filter(move |tool| tool.assessment.category == category);
-        let all = Category::ALL.into_iter().rev();
-        let groups = all.map(|category| (category, of(category).collect::<Vec<_>>()));
-        groups.filter(|(_, tools)| !tools.is_empty()).collect()
-    }
-
-    /// What is said of tools that were passed over, if any were.
-    fn passed_over(&self) -> Option<String> {
-        let tools = count_noun(self.nameless, "tool");
-        (self.nameless > 0).then(|| format!("Passed over: {tools} without a name."))
-    }
-
-    /// Of an agent's context, for all tools.
-    fn tokens(&self) -> usize {
-        self.tools.iter().map(|tool| tool.tokens).sum()
-    }
+    })
 }
 
-impl Scanned {
-    fn of<'d>(tool: Value<'d>, definition: &Definition<'d>, siblings: &Siblings<'d>) -> Scanned {
-        let assessment = classify(definition, siblings);
-        let noted = |finding: &Finding| Noted {
-            excerpt: excerpt::of_definition(definition, &finding.at),
-            finding: finding.clone(),
-        };
-        Scanned {
-            name: definition.name.to_owned(),
-            findings: assessment.findings.iter().map(noted).collect(),
-            assessment,
-            tokens: tokens::estimate(&in_context(tool)),
-            definition: tool.raw().to_owned(),
-        }
+/// A server anywhere: this goes where the user says.
+fn open_url(url: &str) -> anyhow::Result<HttpUpstream> {
+    let reach = Reach { allowed: vec!["0.0.0.0/0".parse()?, "::/0".parse()?], loopback: true };
+    let shown = Guarded::url(url);
+    // The URL may hold a secret, which the error would repeat.
+    HttpUpstream::new(url, reach).ok().with_context(|| {
+        format!("`{}` is no URL of a server: it must be `http://` or `https://`, a host and a path, without a user", shown.as_masked())
+    })
+}
+
+/// Headers as they are sent. None of their values is in any message.
+fn build_headers(headers: &[(String, Secret)]) -> anyhow::Result<HeaderMap> {
+    let mut sent = HeaderMap::new();
+    for (name, value) in headers {
+        let named = HeaderName::try_from(name.as_str())
+            .with_context(|| format!("`{name}` is no name of a header"))?;
+        let mut value = HeaderValue::try_from(value.expose())
+            .map_err(|_| anyhow!("the value of header `{name}` cannot be sent"))?;
+        value.set_sensitive(true);
+        sent.insert(named, value);
     }
+    Ok(sent)
 }
 
-fn in_instructions(text: &str) -> Vec<Noted> {
-    let found = findings_in_instructions(text).into_iter();
-    let noted = found.map(|finding| Noted { excerpt: excerpt::around(text, &finding.at), finding });
-    noted.collect()
-}
-
-/// What a client shows its model of a tool.
-fn in_context(tool: Value<'_>) -> String {
-    let shown = ["name", "description", "inputSchema"].into_iter().filter_map(|key| {
-        let raw = tool.get(key)?.raw();
-        // As clients write it: without blanks, and without needless escapes.
-        let value = serde_json::from_str::<serde_json::Value>(raw);
-        let text = value.map_or_else(|_| raw.to_owned(), |value| value.to_string());
-        Some(format!("\"{key}\":{text}"))
-    });
-    format!("{{{}}}", shown.collect::<Vec<_>>().join(","))
-}
-
-fn find_repeated(tools: &[Scanned]) -> Vec<String> {
-    let mut names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
-    names.sort_unstable();
-    let mut repeated: Vec<String> = names
-        .windows(2)
-        .filter_map(|pair| match pair {
-            [one, other] if one == other => Some((*one).to_owned()),
-            _ => None,
-        })
-        .collect();
-    repeated.dedup();
-    repeated
+/// A note about tools that were passed over, if any were.
+fn note_passed_over(scan: &Scan) -> Option<String> {
+    let tools = count_noun(scan.nameless, "tool");
+    (scan.nameless > 0).then(|| format!("Passed over: {tools} without a name."))
 }

@@ -3,12 +3,13 @@
 use anyhow::{Context as _, anyhow, bail};
 use clap::{ArgGroup, Args, ValueEnum};
 use sluice_config::span;
+use sluice_scan::Scan;
 
 use super::server::headers;
 use crate::{
     logging::{self, LogFormat},
     output::{Done, Screen, print, print_bytes, print_json, print_json_text, remark},
-    scan::{self, Hold, Manner, Scan, Target},
+    scan::{self, Hold, Manner, Target},
     wrap::Place,
 };
 use sluice_config::Environment;

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json as object};
 use sluice_admin::{AssessedTool, Tool};
 use sluice_classify::Category;
 
-use super::{Scan, Scanned, attacks::bearing, tokens, verdict::verdict};
+use sluice_scan::{Scan, Scanned, bearing, estimate_tokens, verdict};
 
 /// The whole scan.
 pub(crate) fn json(scan: &Scan) -> anyhow::Result<Value> {
@@ -24,7 +24,7 @@ pub(crate) fn json(scan: &Scan) -> anyhow::Result<Value> {
         });
         object!({
             "text": text,
-            "tokens": tokens::estimate(text),
+            "tokens": estimate_tokens(text),
             "findings": findings.collect::<Vec<_>>(),
         })
     });

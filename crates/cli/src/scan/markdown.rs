@@ -3,7 +3,9 @@
 //! Text from the server is put into code spans, where neither Markdown nor HTML nor mentions
 //! are interpreted.
 
-use super::{Hold, Scan, attacks::bearing, verdict::verdict};
+use sluice_scan::{Scan, bearing, verdict};
+
+use super::{Hold, note_passed_over};
 use crate::output::{count_noun, fit, thousands, visible};
 
 /// Columns for a name and of a quotation.
@@ -24,7 +26,7 @@ pub(crate) fn markdown(scan: &Scan, hold: &Hold) -> String {
         format!("{count}, about {tokens} tokens of an agent's context.\n"),
         verdict(scan, |name| code(name, NAME / 2)),
     ];
-    lines.extend(scan.passed_over().map(|note| format!("\n{note}")));
+    lines.extend(note_passed_over(scan).map(|note| format!("\n{note}")));
     if scan.has_findings() {
         lines.push("\n### Findings\n".into());
         lines.extend(findings(scan));

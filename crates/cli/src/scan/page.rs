@@ -4,12 +4,9 @@ mod tools;
 
 use anstyle::{AnsiColor, Style};
 use sluice_classify::Category;
+use sluice_scan::{Bearing, Found, Scan, bearing, verdict};
 
-use super::{
-    Found, Hold, Scan,
-    attacks::{Bearing, bearing},
-    verdict::verdict,
-};
+use super::{Hold, note_passed_over};
 use crate::output::{
     BAD, FAINT, GOOD, HELD, STRONG, Screen, count_noun, fit, shorten, thousands, visible, wide,
     wrap_lines,
@@ -46,7 +43,7 @@ pub(crate) fn page(scan: &Scan, hold: &Hold, manner: Manner) -> String {
     let verdict = verdict(scan, |name| safe_name(name, width / 3));
     lines
         .extend(wrap_lines(&verdict, width).iter().map(|line| format!("{STRONG}{line}{STRONG:#}")));
-    lines.extend(scan.passed_over().map(|note| format!("{HELD}{note}{HELD:#}")));
+    lines.extend(note_passed_over(scan).map(|note| format!("{HELD}{note}{HELD:#}")));
     lines.extend(findings(scan, width));
     if !scan.tools.is_empty() {
         lines.extend(tools::draw_groups(scan, manner));

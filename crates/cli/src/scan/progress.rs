@@ -5,37 +5,22 @@ use std::{
     time::Duration,
 };
 
-use sluice_stdio::Overheard;
-use tokio::time::Instant;
-
-use super::connect::plain;
+use super::explain::plain;
 use crate::output::{FAINT, fit};
 
-/// How often the line is drawn anew.
-const STEP: Duration = Duration::from_millis(250);
+/// Whether there is somebody to see it.
+pub(super) fn has_terminal() -> bool {
+    io::stderr().is_terminal()
+}
 
-/// Does some work, and says on a terminal what is waited for, if that is to be said.
-pub(super) async fn during<T>(
-    what: Option<&str>,
-    overheard: Option<&Overheard>,
-    work: impl Future<Output = T>,
-) -> T {
-    let Some(what) = what.filter(|_| io::stderr().is_terminal()) else { return work.await };
-    let begun = Instant::now();
-    let mut steps = tokio::time::interval_at(begun + STEP, STEP);
-    tokio::pin!(work);
-    loop {
-        tokio::select! {
-            done = &mut work => {
-                draw("");
-                return done;
-            }
-            _ = steps.tick() => {
-                let last = overheard.and_then(|overheard| overheard.lines().pop());
-                draw(&line(what, begun.elapsed(), last.as_deref()));
-            }
-        }
-    }
+/// Shows what is waited for, how long, and the last that it wrote.
+pub(super) fn show(what: &str, waited: Duration, last: Option<&str>) {
+    draw(&line(what, waited, last));
+}
+
+/// Takes the line away.
+pub(super) fn clear() {
+    draw("");
 }
 
 fn line(what: &str, waited: Duration, last: Option<&str>) -> String {

@@ -4,12 +4,13 @@
 
 use std::{path::Path, time::Duration};
 
+use sluice_scan::{Scan, Trouble};
 use sluice_stack::{Entry, Guarded, Tool, Transport, sha256};
 use sluice_store::Secret;
 use sluice_upstream::client::ClientError;
 
 use crate::{
-    scan::{AskError, Scan, Target, Trouble, ask},
+    scan::{AskError, Target, ask},
     wrap::Place,
 };
 use sluice_config::Environment;
@@ -42,22 +43,24 @@ pub(super) async fn tools(
     let scan = Scan::of(&listing);
     leaving.end().await;
     let scan = scan.map_err(|error| ListError::Failed(entry.scrub(&error.to_string())))?;
-    let known = scan.tools().map(|(name, assessment, definition)| Tool {
-        name: name.to_owned(),
-        category: assessment.category.name().to_owned(),
-        risk: assessment.risk.name().to_owned(),
-        findings: assessment.findings.len(),
-        digest: sha256(definition.as_bytes()),
+    let known = scan.tools.iter().map(|tool| Tool {
+        name: tool.name.clone(),
+        category: tool.assessment.category.name().to_owned(),
+        risk: tool.assessment.risk.name().to_owned(),
+        findings: tool.assessment.findings.len(),
+        digest: sha256(tool.definition.as_bytes()),
     });
     Ok(known.collect())
 }
 
 fn list_error(entry: &Entry, error: AskError) -> ListError {
     let told = match error.trouble {
-        Trouble::Late => return ListError::Late,
-        Trouble::Client(ClientError::Status { status: 401 | 403, .. }) => return ListError::SignIn,
-        Trouble::Client(error) => error.to_string(),
-        Trouble::Place(error) => error.to_string(),
+        Some(Trouble::Late) => return ListError::Late,
+        Some(Trouble::Client(ClientError::Status { status: 401 | 403, .. })) => {
+            return ListError::SignIn;
+        }
+        Some(trouble) => trouble.to_string(),
+        None => error.to_string(),
     };
     ListError::Failed(entry.scrub(&told))
 }

@@ -1,12 +1,10 @@
 //! The tools of a scan, by category, the most dangerous first.
 
 use sluice_classify::{Category, Part, Risk, SignalKind};
+use sluice_scan::{Scan, Scanned};
 
 use super::{Manner, colour, glyph, safe_name};
-use crate::{
-    output::{BAD, FAINT, Screen, count_noun, fit, thousands, visible, wide},
-    scan::{Scan, Scanned},
-};
+use crate::output::{BAD, FAINT, Screen, count_noun, fit, thousands, visible, wide};
 
 /// Lines that everything but the tools takes, where none is saved and where some are.
 const AROUND: usize = 23;

@@ -6,14 +6,14 @@ use super::Scan;
 
 /// A pattern and the tools it bears on.
 #[derive(Debug)]
-pub(super) struct Bearing<'s> {
-    pub(super) attack: &'static Attack,
-    pub(super) tools: Vec<&'s str>,
+pub struct Bearing<'s> {
+    pub attack: &'static Attack,
+    pub tools: Vec<&'s str>,
 }
 
 impl Bearing<'_> {
     /// The ids of public catalogues.
-    pub(super) fn ids(&self) -> String {
+    pub fn ids(&self) -> String {
         let ids = self.attack.owasp.iter().chain(&self.attack.safe_mcp);
         ids.map(String::as_str).collect::<Vec<_>>().join(" ")
     }
@@ -21,7 +21,7 @@ impl Bearing<'_> {
 
 /// The patterns that are about more than any tool at all: the nearest of the
 /// worst tool first, then that of the next one, and so on.
-pub(super) fn bearing(scan: &Scan) -> Vec<Bearing<'_>> {
+pub fn bearing(scan: &Scan) -> Vec<Bearing<'_>> {
     let fitting: Vec<(&str, Vec<&'static Attack>)> = scan
         .tools
         .iter()

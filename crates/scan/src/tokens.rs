@@ -47,7 +47,7 @@ impl Kind {
 }
 
 /// The tokens of a text, about.
-pub(super) fn estimate(text: &str) -> usize {
+pub fn estimate(text: &str) -> usize {
     let mut cost = 0;
     let mut run = None;
     for character in text.chars() {

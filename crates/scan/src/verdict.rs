@@ -16,7 +16,7 @@ struct Ability<'s> {
 }
 
 /// The verdict as one or two sentences, with names of tools as `show` writes them.
-pub(super) fn verdict(scan: &Scan, show: impl Fn(&str) -> String) -> String {
+pub fn verdict(scan: &Scan, show: impl Fn(&str) -> String) -> String {
     let named = |tools: &[&str]| list_some(tools, &show);
     let able = abilities(scan);
     if able.is_empty() {
