@@ -2,14 +2,17 @@
 //!
 //! A catalogue is one SQLite file with full-text tables (`layout`). The shipped index
 //! (`shipped`) is loaded into it at first use; an imported server (`import`) replaces
-//! a shipped one of the same name. Recommended policies are not made here.
+//! a shipped one of the same name. [`site`] writes it as web pages. Recommended policies
+//! are not made here; the pages are given them.
 //!
-//! It is large because definitions can be imported in three formats (`import`), and
-//! because the results have a storage format of their own, on disk and as shipped.
+//! This crate is large because definitions can be imported in three formats (`import`),
+//! because the results have a storage format of their own, on disk and as shipped, and
+//! because of the web pages.
 
 mod advice;
 mod bits;
 mod catalog;
+pub mod count;
 mod digest;
 mod entry;
 mod evidence;
@@ -20,6 +23,7 @@ mod near;
 mod remove;
 mod search;
 mod shipped;
+pub mod site;
 mod slug;
 mod words;
 mod write;

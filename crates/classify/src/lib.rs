@@ -15,6 +15,7 @@ mod risk;
 mod rules;
 mod siblings;
 mod signal;
+mod visible;
 mod words;
 
 pub use assess::{Assessment, Confidence, classify};
@@ -26,3 +27,4 @@ pub use reason::{Part, Reason, Spot};
 pub use risk::Risk;
 pub use siblings::Siblings;
 pub use signal::{Signal, SignalKind};
+pub use visible::{steers, visible};

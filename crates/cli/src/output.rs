@@ -1,6 +1,5 @@
 //! Output for people and for programs, and the exit code.
 
-mod count;
 mod fit;
 mod json;
 mod shell;
@@ -8,15 +7,15 @@ mod snippet;
 mod table;
 
 use std::{
-    fmt::Write as _,
     io::{self, IsTerminal as _, Write as _},
     process::ExitCode,
 };
 
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
+pub(crate) use sluice_catalog::count::{count_noun, thousands};
+pub(crate) use sluice_classify::visible;
 
-pub(crate) use count::{count_noun, thousands};
 pub(crate) use fit::{Screen, fit, shorten, wide, wrap_lines};
 pub(crate) use shell::quote_for_shell;
 pub(crate) use snippet::problem;
@@ -130,39 +129,4 @@ pub(crate) fn complain(error: &anyhow::Error) {
     let text = lines.join("\n");
     // Nothing is left to do if even this cannot be written.
     let _ = remark(&format!("{BAD}error{BAD:#}: {text}\n"));
-}
-
-/// `text` with what could steer a terminal, or fake a line, made visible.
-pub(crate) fn visible(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for character in text.chars() {
-        if steers(character) {
-            // Writing to a string cannot fail.
-            let _ = write!(shown, "{}", character.escape_unicode());
-        } else {
-            shown.push(character);
-        }
-    }
-    shown
-}
-
-/// Control characters, those that reorder text on a screen, and those that take
-/// no place on it, so that nobody would see them.
-fn steers(character: char) -> bool {
-    character.is_control()
-        || matches!(character, '\u{2028}' | '\u{2029}')
-        || sluice_classify::is_unseen(character)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::visible;
-
-    #[test]
-    fn what_steers_a_terminal_is_shown_instead() {
-        assert_eq!(visible("a\u{1b}[31mb\nc"), "a\\u{1b}[31mb\\u{a}c");
-        assert_eq!(visible("x\u{202e}y"), "x\\u{202e}y");
-        assert_eq!(visible("a\u{200b}b\u{e0041}"), "a\\u{200b}b\\u{e0041}");
-        assert_eq!(visible("größe"), "größe");
-    }
 }

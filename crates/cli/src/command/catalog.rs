@@ -7,7 +7,6 @@ mod page;
 mod remove;
 mod search;
 mod show;
-mod site;
 mod stats;
 
 use std::path::PathBuf;

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use super::steers;
+use sluice_classify::steers;
 
 /// The same JSON, without characters that could steer a terminal.
 pub(super) fn escape_controls(json: &str) -> String {

@@ -3,10 +3,11 @@
 use std::ops::Range;
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
+use sluice_classify::steers;
 use sluice_policy::Problem;
 use terminal_size::Width;
 
-use super::{steers, visible};
+use super::visible;
 
 /// The problem, the line it stands on with a caret, and what to do about it.
 pub(crate) fn problem(file: &str, text: &[u8], problem: &Problem) -> String {

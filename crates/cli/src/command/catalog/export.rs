@@ -8,9 +8,13 @@ use std::{
 use anyhow::anyhow;
 use clap::Args;
 use serde_json::json;
-use sluice_catalog::Catalog;
+use sluice_admin::known::to_tool_seen;
+use sluice_catalog::{
+    Catalog, Tool,
+    site::{self, Recommend, Recommended, Written},
+};
+use sluice_policy::{suggest_entry, suggest_policy};
 
-use super::site::{self, Written};
 use crate::output::{Done, FAINT, GOOD, count_noun, print_json, remark, visible};
 
 #[derive(Debug, Args)]
@@ -39,7 +43,9 @@ impl ExportSite {
         };
         let is_terminal = io::stderr().is_terminal();
         let mut told = None;
-        let written = site::write(catalog, only.as_ref(), self.html.clone(), |so_far| {
+        let recommend = Recommend { policy: recommend_policy, entry: recommend_entry };
+        let folder = self.html.clone();
+        let written = site::write(catalog, only.as_ref(), folder, recommend, |so_far| {
             let percent = so_far.servers * 100 / total.max(1);
             if is_terminal && told.replace(percent) != Some(percent) {
                 // Progress that cannot be shown is no reason to stop.
@@ -61,6 +67,17 @@ impl ExportSite {
         }
         Ok(Done::Well)
     }
+}
+
+fn recommend_policy(tools: &[&Tool]) -> Recommended {
+    let suggested = suggest_policy(tools.iter().map(|tool| to_tool_seen(tool)));
+    Recommended { text: suggested.policy, effect: suggested.effect }
+}
+
+fn recommend_entry(tool: &Tool) -> Recommended {
+    let suggested = suggest_entry(to_tool_seen(tool));
+    let entry = json!({ tool.name.as_str(): suggested.entry });
+    Recommended { text: format!("{entry:#}"), effect: vec![suggested.effect.to_owned()] }
 }
 
 fn progress(percent: u64, so_far: Written) -> String {

@@ -2,7 +2,7 @@
 
 use sluice_classify::{Category, Risk};
 
-use crate::output::visible;
+use sluice_classify::visible;
 
 /// A page that is being written.
 #[derive(Debug)]

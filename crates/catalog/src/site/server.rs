@@ -1,18 +1,16 @@
 //! The page of a server.
 
-use serde_json::Value;
-use sluice_admin::known;
-use sluice_catalog::{Server, ability};
+use crate::{Server, ability};
 use sluice_classify::{Category, Risk, SignalKind};
-use sluice_policy::suggest_policy;
+use sluice_wire::json::{Bounds, Document, Value};
 
-use super::{Paged, html::Html};
-use crate::output::count_noun;
+use super::{Paged, Recommend, html::Html};
+use crate::count::count_noun;
 
 /// Entries of a recommended policy that are shown on the page.
 const MOST_ENTRIES: usize = 200;
 
-pub(super) fn page(server: &Server, tools: &[Paged]) -> String {
+pub(super) fn page(server: &Server, tools: &[Paged], recommend: Recommend) -> String {
     let mut html = Html::begin(&server.name, "../../");
     html.element("h1", &server.name);
     head(&mut html, server);
@@ -43,7 +41,7 @@ pub(super) fn page(server: &Server, tools: &[Paged]) -> String {
         html.text(&signals.join(", ")).raw("</span></li>\n");
     }
     html.raw("</ul>\n");
-    policy(&mut html, tools);
+    policy(&mut html, tools, recommend);
     html.end()
 }
 
@@ -62,10 +60,10 @@ fn head(html: &mut Html, server: &Server) {
     if let Some(description) = &server.description {
         html.element("blockquote", description);
     }
-    let about: Option<Value> =
-        server.about.as_deref().and_then(|text| serde_json::from_str(text).ok());
+    let about = server.about.as_deref();
+    let about = about.and_then(|text| Document::parse(text, &Bounds::default()).ok());
     for key in ["packages", "remotes", "repository"] {
-        let values = about.as_ref().and_then(|about| about.get(key)).and_then(Value::as_array);
+        let values = about.as_ref().and_then(|about| about.root().get(key)?.items());
         for value in values.into_iter().flatten().filter_map(Value::as_str) {
             // Addresses of others are named and not linked to.
             html.raw("<p class=\"from\"><code>").text(value).raw("</code></p>\n");
@@ -77,11 +75,10 @@ fn head(html: &mut Html, server: &Server) {
     }
 }
 
-fn policy(html: &mut Html, tools: &[Paged]) {
-    let shown = tools.iter().take(MOST_ENTRIES);
-    html.heading("Recommended policy")
-        .list(suggest_policy(tools.iter().map(|one| known::to_tool_seen(&one.tool))).effect);
-    let text = suggest_policy(shown.map(|one| known::to_tool_seen(&one.tool))).policy;
+fn policy(html: &mut Html, tools: &[Paged], recommend: Recommend) {
+    let all: Vec<_> = tools.iter().map(|one| &one.tool).collect();
+    html.heading("Recommended policy").list((recommend.policy)(&all).effect);
+    let text = (recommend.policy)(all.get(..MOST_ENTRIES).unwrap_or(&all)).text;
     html.raw("<details>\n<summary>As a file</summary>\n<pre><code>");
     for line in text.lines() {
         html.text(line).raw("\n");

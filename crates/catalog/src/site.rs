@@ -14,17 +14,17 @@ mod tool;
 
 use std::{io, path::PathBuf};
 
-use sluice_catalog::{Catalog, CatalogError, Server, Slugs, Tool};
+use crate::{Catalog, CatalogError, Server, Slugs, Tool};
 
 use folder::Folder;
-pub(crate) use folder::FolderError;
+pub use folder::FolderError;
 
 /// Servers that are read at once.
 const AT_ONCE: u32 = 200;
 
 /// Why a site was not written.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum SiteError {
+pub enum SiteError {
     #[error(transparent)]
     Folder(#[from] FolderError),
     #[error("cannot write `{}`", .0.display())]
@@ -35,9 +35,28 @@ pub(crate) enum SiteError {
 
 /// How much was written.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Written {
-    pub(crate) servers: u64,
-    pub(crate) tools: u64,
+pub struct Written {
+    pub servers: u64,
+    pub tools: u64,
+}
+
+/// How the policies are made that the pages recommend. They are passed in, because the
+/// catalogue does not know policies.
+#[derive(Debug, Clone, Copy)]
+pub struct Recommend {
+    /// The policy to start from, for these tools.
+    pub policy: fn(&[&Tool]) -> Recommended,
+    /// The entry of one tool in a policy.
+    pub entry: fn(&Tool) -> Recommended,
+}
+
+/// A recommended policy, or an entry of one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recommended {
+    /// As JSON text, for people to read.
+    pub text: String,
+    /// Its effect in words, line by line.
+    pub effect: Vec<String>,
 }
 
 /// A tool with the name of its page.
@@ -54,20 +73,22 @@ struct Site<'c> {
     /// The only server it is about, if it is not about all.
     only: Option<&'c Server>,
     folder: Folder,
+    recommend: Recommend,
 }
 
 /// Writes the pages of the whole catalogue, or of one server.
-pub(crate) fn write(
+pub fn write(
     catalog: &Catalog,
     only: Option<&Server>,
     folder: PathBuf,
+    recommend: Recommend,
     mut progress: impl FnMut(Written),
 ) -> Result<Written, SiteError> {
     // Emptying a folder takes its time too.
     progress(Written::default());
-    let site = Site { catalog, only, folder: Folder::prepare(folder)? };
-    site.folder.write("style.css", include_str!("../../../assets/site/style.css"))?;
-    site.folder.write("search.js", include_str!("../../../assets/site/search.js"))?;
+    let site = Site { catalog, only, folder: Folder::prepare(folder)?, recommend };
+    site.folder.write("style.css", include_str!("../assets/site/style.css"))?;
+    site.folder.write("search.js", include_str!("../assets/site/search.js"))?;
     site.folder.write("attacks.html", &attacks::page())?;
     let stats = catalog.stats()?;
     let mut index = index::Index::new(only.is_none().then_some(&stats));
@@ -104,14 +125,15 @@ impl Site<'_> {
     fn write_server(&self, server: &Server, tools: &[Paged]) -> Result<(), SiteError> {
         let own = format!("servers/{}", server.slug);
         self.folder.make(&own)?;
-        self.folder.write(&format!("{own}/index.html"), &server::page(server, tools))?;
+        self.folder
+            .write(&format!("{own}/index.html"), &server::page(server, tools, self.recommend))?;
         for paged in tools {
             // Other servers are named only where they have pages.
             let elsewhere = match self.only {
                 Some(_) => Vec::new(),
                 None => self.catalog.namesakes(server, &paged.tool.name)?,
             };
-            let text = tool::page(server, paged, tools, &elsewhere);
+            let text = tool::page(server, paged, tools, &elsewhere, self.recommend);
             self.folder.write(&format!("{own}/{}.html", paged.slug), &text)?;
         }
         Ok(())

@@ -2,12 +2,13 @@
 
 use std::fmt::Write as _;
 
-use sluice_catalog::{Server, Stats};
+use crate::{Server, Stats};
 use sluice_classify::Category;
+use sluice_classify::visible;
 use sluice_wire::json::write_string;
 
 use super::{Paged, html::Html};
-use crate::output::{count_noun, visible};
+use crate::count::count_noun;
 
 /// What the index needs of every server, gathered while pages are written.
 #[derive(Debug)]

@@ -14,7 +14,7 @@ const FILES: [&str; 5] = ["index.html", "attacks.html", "style.css", "search.js"
 
 /// Why a folder cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum FolderError {
+pub enum FolderError {
     #[error("`{}` has other things in it\nhint: name a new or empty folder", .0.display())]
     Occupied(PathBuf),
     #[error("`{}` is no folder", .0.display())]

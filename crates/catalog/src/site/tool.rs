@@ -1,10 +1,8 @@
 //! The page of a tool.
 
-use sluice_admin::known::to_tool_seen;
-use sluice_catalog::{Evidence, Evident, Hit, Server, Tool, abilities, reasons_for_policy};
-use sluice_policy::suggest_entry;
+use crate::{Evidence, Evident, Hit, Server, Tool, abilities, reasons_for_policy};
 
-use super::{Paged, html::Html};
+use super::{Paged, Recommend, html::Html};
 
 /// Attack patterns and related tools that are named.
 const MOST_ATTACKS: usize = 6;
@@ -15,6 +13,7 @@ pub(super) fn page(
     paged: &Paged,
     siblings: &[Paged],
     elsewhere: &[Hit],
+    recommend: Recommend,
 ) -> String {
     let tool = &paged.tool;
     let traits = &tool.traits;
@@ -36,10 +35,13 @@ pub(super) fn page(
         html.raw("<li>").link(&format!("attacks.html#{}", attack.id), &attack.title).raw("</li>\n");
     }
     html.raw("</ul>\n");
-    let suggested = suggest_entry(to_tool_seen(tool));
-    html.heading("Recommended policy").element("p", suggested.effect).raw("<pre><code>");
-    let entry = serde_json::json!({ tool.name.as_str(): suggested.entry });
-    for line in format!("{entry:#}").lines() {
+    let recommended = (recommend.entry)(tool);
+    html.heading("Recommended policy");
+    for line in &recommended.effect {
+        html.element("p", line);
+    }
+    html.raw("<pre><code>");
+    for line in recommended.text.lines() {
         html.text(line).raw("\n");
     }
     html.raw("</code></pre>\n");

@@ -3,14 +3,14 @@
 use std::fmt::Display;
 
 /// `1 tool`, `2 tools`.
-pub(crate) fn count_noun(number: impl Display + Copy, noun: &str) -> String {
+pub fn count_noun(number: impl Display + Copy, noun: &str) -> String {
     let number = thousands(number);
     let plural = if number == "1" { "" } else { "s" };
     format!("{number} {noun}{plural}")
 }
 
 /// A whole number, with its thousands apart.
-pub(crate) fn thousands(number: impl Display + Copy) -> String {
+pub fn thousands(number: impl Display + Copy) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (index, digit) in digits.chars().enumerate() {
