@@ -81,7 +81,7 @@ fn open_place(target: &Target, environment: &Environment) -> anyhow::Result<slui
             sluice_scan::Place::Url { server: open_url(url)?, headers: build_headers(headers)? }
         }
         Place::Command(command) => {
-            // Whoever scans a command would otherwise have started it themselves.
+            // The user would otherwise have started the command with the same environment.
             let inherited = environment.for_wrapped();
             let launch = Launch { environment: inherited, ..up::launch(environment)? };
             let program = Program { command: command.clone(), env: target.env.clone() };
