@@ -126,6 +126,38 @@ fn source_files_stay_short_and_say_what_they_are_for() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// Lines of a crate, tests not counted.
+const LARGE_CRATE: usize = 3_000;
+
+#[test]
+fn large_crates_say_why_they_are_large() {
+    let mut wrong = Vec::new();
+    for folder in children(&root().join("crates")) {
+        let source = folder.join("src");
+        let lines: usize = files_below(&source, "rs").iter().map(|file| shipped_lines(file)).sum();
+        let main = ["lib.rs", "main.rs"].map(|name| source.join(name));
+        let main = main.iter().find(|file| file.exists()).expect("a crate has a root");
+        let text = read(main);
+        let head: Vec<_> = text.lines().map_while(|line| line.strip_prefix("//!")).collect();
+        if lines > LARGE_CRATE && !head.concat().contains("crate is large because") {
+            let name = relative(main);
+            wrong.push(format!(
+                "{name}: {lines} lines; its head comment must say `This crate is large because …`"
+            ));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Lines of a source file that are not tests.
+fn shipped_lines(file: &Path) -> usize {
+    let is_test = file.iter().any(|part| part == "tests" || part == "tests.rs");
+    if is_test {
+        return 0;
+    }
+    read(file).lines().take_while(|line| *line != "#[cfg(test)]").count()
+}
+
 #[test]
 fn documents_stay_within_their_length() {
     for (document, most) in [("README.md", 150), ("ARCHITECTURE.md", 300)] {

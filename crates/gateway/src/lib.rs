@@ -7,7 +7,7 @@
 //! at the path and `identify` finds out who calls; `refusal` is what a client is told
 //! if there is no answer of its server.
 //!
-//! It is large because clients come by four transports and in two eras, and all of
+//! This crate is large because clients come by four transports and in two eras, and all of
 //! them must go this one way; `ARCHITECTURE.md` has the map.
 
 mod agent_listener;

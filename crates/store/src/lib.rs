@@ -15,8 +15,8 @@
 //! `tests/conformance.rs`. Nothing here judges: limits arrive as numbers,
 //! decisions as [`Record`]s.
 //!
-//! It is over 3,000 lines because a change and its record are one transaction in
-//! every back-end, so all durable state lives in one crate. About a third is the
+//! This crate is large because a change and its record are one transaction in every
+//! back-end, so all durable state lives in one crate. About a third is the
 //! vocabulary of the contract, which has no I/O; a third is the SQL of the tables, one
 //! file for each kind of object; a sixth is the way of a commit (`group_commit`,
 //! `writer`, `records`, `counters`); the rest is the memory back-end and opening.
