@@ -105,7 +105,7 @@ impl Catalog {
     }
 
     /// A file that cannot be written, if it is a catalogue. Nobody changes it
-    /// while it is read: whoever could would be able to write it.
+    /// while it is read: a user who could would be able to write it.
     fn open_as_it_is(path: &Path) -> Option<Connection> {
         let text = path.to_str()?.replace('%', "%25").replace('?', "%3f").replace('#', "%23");
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY

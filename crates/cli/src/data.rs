@@ -85,7 +85,7 @@ impl DataDirectory {
         options.write(true).create(true).truncate(false).mode(0o600);
         let file = options.open(&path).map_err(|error| DataError::Write(path.clone(), error))?;
         let metadata = file.metadata().map_err(|error| DataError::Read(path.clone(), error))?;
-        // Whoever can open the file could keep the gateway from starting.
+        // Any user who can open the file could prevent the gateway from starting.
         private::check_metadata(&path, &metadata, 0o600)?;
         match file.try_lock() {
             Ok(()) => Ok(Lock { _file: file }),

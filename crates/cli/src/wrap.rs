@@ -150,7 +150,7 @@ fn open_upstream(
             Ok((Upstream::Only(Arc::clone(&child)), Some(child)))
         }
         Place::Url { url, .. } => {
-            // Whoever started this has named the address themselves.
+            // The user has named the address.
             let allowed = PRIVATE.iter().filter_map(|range| range.parse().ok()).collect();
             let reach = Reach { allowed, loopback: true };
             Ok((Upstream::Http(HttpUpstream::new(url, reach)?), None))

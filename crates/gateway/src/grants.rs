@@ -32,7 +32,7 @@ impl Holder {
         }
     }
 
-    /// Whoever calls `server` without a token.
+    /// Anonymous callers of `server`, without a token.
     pub(crate) fn anonymous(server: &Name, policy: &Name) -> Holder {
         let id: Arc<str> = format!("anonymous:{server}").into();
         Holder {
@@ -45,7 +45,7 @@ impl Holder {
         }
     }
 
-    /// Whoever has started this process in front of `server`.
+    /// The client that has started this process in front of `server`.
     pub(crate) fn wrap(server: &Name, policy: &Name) -> Holder {
         let id: Arc<str> = format!("wrap:{server}").into();
         let reference = GrantRef { id: Arc::clone(&id), label: id };

@@ -253,7 +253,7 @@ fn build_upstream(
     let failed = |reason: String| apply_error(server, reason);
     match &server.transport {
         Transport::Http { url, .. } => {
-            // Only the file of whoever runs this machine may name the machine itself.
+            // Only the operator's configuration file may name the machine itself.
             let reach = &settings.reach;
             let loopback = reach.loopback || server.source == Source::File;
             let reach = Reach { loopback, ..reach.clone() };

@@ -27,7 +27,7 @@ impl Shelf {
         &self,
         read: impl FnOnce(&Catalog) -> Result<T, CatalogError>,
     ) -> Result<T, Refused> {
-        // Whoever panicked has only read.
+        // The thread that panicked was only reading.
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if open.is_none() {
             let opened = Catalog::open(&self.path);

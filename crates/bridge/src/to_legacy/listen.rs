@@ -53,7 +53,7 @@ impl ToLegacy {
         let (mut output, begun) = Output::new();
         let this = Arc::clone(self);
         tokio::spawn(async move {
-            // Whoever shares a session must not hear what another listens to.
+            // Clients that share a session must not see each other's subscriptions.
             let (headers, bounds) = (&asked.headers, asked.caller.bounds);
             let ourselves = Declared::gateway();
             let session = async {

@@ -129,7 +129,7 @@ impl Sessions {
         }
         let slot = Slot { caller: caller.into(), session: tokio::sync::Mutex::default() };
         let slot = Arc::new(slot);
-        // A session that is evicted is left to those who still hold it.
+        // An evicted session stays alive as long as it is in use.
         slots.insert(key.to_owned(), Arc::clone(&slot), 0, now);
         slot
     }

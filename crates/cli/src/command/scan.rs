@@ -77,7 +77,7 @@ impl ScanCommand {
         let scan =
             Scan::of(&listing).map_err(|error| anyhow!("the server cannot be scanned: {error}"));
         let shown = scan.and_then(|scan| self.show(&scan, &target.place, &environment));
-        // Whoever reads need not wait until the server has ended.
+        // The report is printed before the server has ended.
         runtime.block_on(leaving.end());
         shown
     }

@@ -16,7 +16,7 @@ use sluice_config::{Environment, private};
 
 const NAME: &str = "run.json";
 /// How long a gateway on this machine may take to accept a connection.
-const PATIENCE: Duration = Duration::from_secs(2);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// What `run.json` holds. Fields may be added; readers pass over what they do not know.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -134,7 +134,7 @@ fn local(
     private::check_metadata(directory, &metadata, 0o700).map_err(DataError::from)?;
     let run = read(directory)?.filter(|run| is_alive(run.pid)).ok_or_else(not_running)?;
     let address = reachable(run.admin);
-    TcpStream::connect_timeout(&address, PATIENCE).map_err(|_| not_running())?;
+    TcpStream::connect_timeout(&address, PROBE_TIMEOUT).map_err(|_| not_running())?;
     let token = match token {
         Some(token) => Some(token),
         None => secret::of_environment(environment)?,

@@ -160,7 +160,7 @@ impl Begun {
     fn start(program: &Program, environment: &Environment) -> anyhow::Result<Begun> {
         let overheard = Overheard::default();
         let launch = Launch {
-            // Whoever scans a command would otherwise have started it themselves.
+            // The user would otherwise have started the command with the same environment.
             environment: environment.for_wrapped(),
             errors: Errors::Keep(overheard.clone()),
             ..up::launch(environment)?

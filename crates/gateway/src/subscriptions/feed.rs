@@ -97,10 +97,10 @@ struct Task {
 impl Task {
     async fn run(self, wish: &str) {
         let followed = tokio::select! {
-            followed = self.follow(wish) => followed,
-            // Nobody is left to listen. Those who wait for the beginning listen already.
-            () = self.sender.closed() => return,
-        };
+                    followed = self.follow(wish) => followed,
+        // No listener is left. Callers that wait for the beginning are listeners already.
+                    () = self.sender.closed() => return,
+                };
         if let Err(refusal) = followed {
             tracing::warn!(server = &*self.link.name, ?refusal, "a subscription ended");
             self.begins.send_if_modified(|begun| {

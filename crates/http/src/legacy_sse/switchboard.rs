@@ -227,7 +227,7 @@ impl Switchboard {
         state.waiting.remove(id).map(|waiting| waiting.sender)
     }
 
-    /// Whoever is to hear what is no answer: the request whose progress it is, the
+    /// The receiver of a message that is no answer: the request whose progress it is, the
     /// only one that waits, the listener, or the newest request. If there is
     /// nobody, it is kept.
     fn besides(

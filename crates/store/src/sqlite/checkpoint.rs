@@ -30,7 +30,7 @@ const LARGE: i64 = 40_000;
 /// How many more there must be before that is tried again, if a reader was in the way.
 const AGAIN: i64 = 10_000;
 /// How long readers are waited for then.
-const PATIENCE: Duration = Duration::from_millis(100);
+const BUSY_TIMEOUT: Duration = Duration::from_millis(100);
 /// How many quiet moments are used for the same pages.
 const MOST_TRIES: u32 = 8;
 /// Turns of the store's thread between looks at the size.
@@ -110,7 +110,7 @@ impl Checkpoints {
     /// Brings in the rest and makes the write-ahead log start over, unless a reader
     /// takes longer. No process writes meanwhile.
     fn restart(&mut self, writer: &Connection, before: Size) -> rusqlite::Result<()> {
-        writer.busy_timeout(PATIENCE)?;
+        writer.busy_timeout(BUSY_TIMEOUT)?;
         let (is_busy, _) = checkpoint(writer, "PRAGMA wal_checkpoint(RESTART)")?;
         if is_busy {
             self.restart_at = before.all + AGAIN;

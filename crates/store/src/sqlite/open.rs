@@ -23,7 +23,7 @@ const APPLICATION: i32 = 0x536c_7569;
 const CHECKED_AT_START: i64 = 1_000;
 /// How long another process may hold the write lock. A caller may wait for the
 /// transaction before its own too, so for twice as long.
-pub(super) const PATIENCE: Duration = Duration::from_secs(2);
+pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
 /// How often what does not wait by itself is tried again, and after how long.
 const MOST_TRIES: u32 = 50;
 const PAUSE: Duration = Duration::from_millis(20);
@@ -89,7 +89,7 @@ pub(super) fn open_again(path: &Path) -> Result<Connection, OpenError> {
 fn connect(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
-    connection.busy_timeout(PATIENCE)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
     Ok(connection)
 }
 

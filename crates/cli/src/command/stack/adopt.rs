@@ -129,7 +129,7 @@ impl Adopt {
         Ok(done)
     }
 
-    /// Shows what would change to whoever is to say yes to it.
+    /// Shows the changes before asking for confirmation.
     fn preview(
         &self,
         machine: &Machine,

@@ -15,7 +15,7 @@ use crate::{
 use sluice_config::Environment;
 
 /// How long a server may take to start and answer; some are downloaded first.
-const PATIENCE: Duration = Duration::from_mins(1);
+const LIST_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Why there is no list of tools.
 #[derive(Debug, thiserror::Error)]
@@ -24,7 +24,7 @@ pub(super) enum ListError {
     Reference(String),
     #[error("it wants a sign-in that only its client can do")]
     SignIn,
-    #[error("it did not answer within {} seconds", PATIENCE.as_secs())]
+    #[error("it did not answer within {} seconds", LIST_TIMEOUT.as_secs())]
     Late,
     #[error("{0}")]
     Failed(String),
@@ -95,8 +95,8 @@ impl Filler<'_> {
                 return Err(ListError::Failed(told.into()));
             }
         };
-        // Which server is waited for is told by whoever asks several.
-        Ok(Target { place, env, timeout: PATIENCE, waiting: None })
+        // The caller reports which server is being asked.
+        Ok(Target { place, env, timeout: LIST_TIMEOUT, waiting: None })
     }
 
     fn expand_variables(&self, text: &Guarded) -> Result<String, ListError> {

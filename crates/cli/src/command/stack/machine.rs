@@ -139,7 +139,7 @@ impl Machine {
 fn called_by(environment: &Environment, real: &Path) -> Option<PathBuf> {
     let word = PathBuf::from(std::env::args_os().next()?);
     let real = std::fs::canonicalize(real).ok()?;
-    // Whoever starts a program may call it anything.
+    // A program can be started under any name.
     let is_this = |path: &PathBuf| std::fs::canonicalize(path).is_ok_and(|path| path == real);
     if word.components().count() > 1 {
         return std::path::absolute(word).ok().filter(is_this);

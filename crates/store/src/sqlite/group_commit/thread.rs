@@ -45,7 +45,7 @@ impl GroupCommit {
             let is_failing = self.lock().failure.is_some();
             let ran = self.with_writer(|writer| {
                 if has_work || is_failing {
-                    let begun = writer.begin(open::PATIENCE).map_err(StoreError::from);
+                    let begun = writer.begin(open::BUSY_TIMEOUT).map_err(StoreError::from);
                     // Only a write shows whether writing works.
                     let is_probe = is_failing && !has_work;
                     let probed =

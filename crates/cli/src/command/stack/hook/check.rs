@@ -26,7 +26,7 @@ use crate::{
 /// Bytes of what a client tells its hook.
 const LONGEST: u64 = 16 << 20;
 /// How long a check may take: a client that has waited too long goes on.
-const PATIENCE: Duration = Duration::from_secs(5);
+const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
 /// Bytes of its stack, for files that are nested as deep as they are read.
 const STACK: usize = 64 << 20;
 /// Variables by which clients tell their hooks where a session began.
@@ -43,7 +43,7 @@ pub(super) fn check(machine: Machine, client: String) -> anyhow::Result<Done> {
         .stack_size(STACK)
         .spawn(move || sender.send(answer(&machine, &client)))
         .context("the check cannot be started")?;
-    let answer = answered.recv_timeout(PATIENCE).map_err(|error| match error {
+    let answer = answered.recv_timeout(CHECK_TIMEOUT).map_err(|error| match error {
         RecvTimeoutError::Timeout => anyhow!("the check took too long"),
         // A panic ends the thread and its side of the channel.
         RecvTimeoutError::Disconnected => anyhow!("the check failed"),
