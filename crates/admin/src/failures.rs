@@ -1,5 +1,5 @@
-//! Records of failed authentications, as many as the limiter of both listeners lets
-//! through.
+//! Audit records of failed authentications, limited in number by
+//! `sluice_listener`'s limiter.
 
 use std::{net::IpAddr, sync::Mutex, time::Duration};
 

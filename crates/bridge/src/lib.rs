@@ -1,14 +1,14 @@
 //! Translation between protocol eras: a client of one era with a server that speaks
 //! only the other.
 //!
-//! Requests in an era the server speaks pass untouched. Otherwise the bridge
-//! plays a server of the client's era: `to_modern` over a modern server,
-//! `to_legacy` over a legacy one. Which eras a server speaks is found out when
-//! it refuses one, and again when it fails in what it spoke before. Connections and
-//! processes are left to `upstream` and the crates below it.
+//! Requests in an era that the server speaks pass untouched. Otherwise the bridge acts
+//! as a server of the client's era: `to_modern` in front of a modern server,
+//! `to_legacy` in front of a legacy one. Eras are detected when the server refuses one,
+//! and again if a known era stops working. Connections and processes are left to
+//! `upstream` and the crates below it.
 //!
-//! This crate is large because both directions are whole: sessions, event streams,
-//! questions of servers and subscriptions differ in each.
+//! This crate is large because each direction is a complete implementation: sessions,
+//! event streams, requests of servers and subscriptions differ in each.
 
 mod eras;
 mod exchange;

@@ -1,5 +1,5 @@
 //! The agent listener: what each path is for, and the checks before any message, in
-//! the order that the contract has.
+//! the order that outside behaviour depends on.
 
 use std::{convert::Infallible, net::IpAddr, panic::AssertUnwindSafe, sync::Arc};
 

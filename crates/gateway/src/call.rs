@@ -1,7 +1,8 @@
-//! The way of a call, which every posted message takes, whichever transport it came by.
+//! The path of a call, which every posted message follows, whichever transport it came
+//! by.
 //!
-//! Who calls is known before a message is read (`identify` looks at headers alone, as
-//! the contract's order of checks has it); everything else is in [`carry`].
+//! The caller is identified from headers alone, before the body is read (`identify`);
+//! everything else is in [`carry`].
 
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ use crate::{
     answer::relay,
     body::ClientBody,
     exchange::Exchange,
-    judge::{Verdict, judge},
+    judge::{Route, judge},
     outlive::{Ends, outlive},
     protocol_version, receive,
     refusal::Refusal,
@@ -59,8 +60,8 @@ async fn carry(exchange: Exchange, document: &Document) -> Result<Response<Clien
     let message = read(document)?;
     let exchange = Arc::new(identify(exchange, &message)?);
     let judged = match judge(&exchange, document, message).await? {
-        Verdict::Decided(judged) => judged,
-        Verdict::Subscribe(id) => {
+        Route::Decided(judged) => judged,
+        Route::Subscribe(id) => {
             return Box::pin(subscriptions::listen(&exchange, document, &id)).await;
         }
     };

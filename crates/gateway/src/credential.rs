@@ -1,8 +1,8 @@
-//! The gateway's own credential at a server: where headers of a server's definition
-//! become a credential, and where a credential becomes headers of a request.
+//! The headers configured for a server, such as its API key: parsed here into a
+//! credential, and added here to every request that `link` sends.
 //!
-//! A client's credential never becomes one of these: `identify` reads it, and nothing
-//! passes it on.
+//! A client's own credential never becomes one of these: `identify` reads it, and
+//! nothing passes it on.
 
 use std::fmt;
 

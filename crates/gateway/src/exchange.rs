@@ -1,5 +1,5 @@
-//! One request of a client while it is handled: the grant, the server, the policy and
-//! the session.
+//! A client's request while it is handled: the grant, the server, the policy and the
+//! session.
 
 use std::sync::Arc;
 

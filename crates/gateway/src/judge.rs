@@ -1,9 +1,9 @@
-//! Judging one message: which class its method belongs to, what the policy decides on
-//! it, and what is changed in it before it is sent.
+//! Judging one message: which class its method belongs to, what the policy engine
+//! (`sluice_policy::judge`) decides on it, and what is changed in it before it is sent.
 //!
-//! Nothing is recorded, charged or sent here: `reserve` makes the decision take effect.
-//! The one thing that may be asked of a server is the list of its tools, where the
-//! decision depends on it.
+//! Nothing is recorded, charged or sent here: `reserve` makes the decision take effect,
+//! and is where limits are checked against the counters. The only request that may go
+//! to a server is for the list of its tools, if the decision depends on it.
 
 mod checks;
 mod edits;
@@ -31,7 +31,7 @@ use crate::{
 
 /// Where a message goes.
 #[derive(Debug)]
-pub(crate) enum Verdict<'a> {
+pub(crate) enum Route<'a> {
     /// To the server, if its decision permits it.
     Decided(Box<Judged<'a>>),
     /// To the subscription that clients of the server share; the id of the request.
@@ -119,7 +119,7 @@ pub(crate) async fn judge<'a>(
     exchange: &'a Arc<Exchange>,
     document: &'a Document,
     message: Message<'a>,
-) -> Result<Verdict<'a>, Refusal> {
+) -> Result<Route<'a>, Refusal> {
     match message {
         Message::Request { id, method, params } => {
             let request = Request { exchange, document, id, params };
@@ -186,7 +186,7 @@ fn notification<'a>(
     exchange: &Exchange,
     document: &Document,
     method: &'a str,
-) -> Result<Verdict<'a>, Refusal> {
+) -> Result<Route<'a>, Refusal> {
     let ruling = match Method::find(method, exchange.revision) {
         None => unknown_method(exchange, method, unknown_notification(exchange, method)),
         Some(_) if !is_notification(method) => return Err(needs_id(method)),
@@ -201,7 +201,7 @@ fn notification<'a>(
     };
     let mirrors = exchange.is_modern().then(|| (method.to_owned(), None));
     let request = Outgoing { mirrors, ..post(document, None) };
-    Ok(Verdict::Decided(Box::new(Judged { request, ruling })))
+    Ok(Route::Decided(Box::new(Judged { request, ruling })))
 }
 
 /// What a client is told of a message without an id that nobody knows: a receiver
@@ -224,11 +224,11 @@ pub(crate) fn needs_id(method: &str) -> Refusal {
 
 /// A client's answer to a request of the server. One that nobody waits for, because
 /// it is late or of another session, is ignored, as the protocol has it.
-fn reply<'a>(exchange: &Exchange, document: &Document, id: &Id) -> Result<Verdict<'a>, Refusal> {
+fn reply<'a>(exchange: &Exchange, document: &Document, id: &Id) -> Result<Route<'a>, Refusal> {
     let own = open_request_id(exchange, id).filter(|_| !exchange.is_modern());
     let own = own.ok_or(Refusal::Ignored)?;
     let mut edits = Edits::new(document);
     edits.replace(document.root().get("id").ok_or(Refusal::Internal)?, own);
     let request = post(document, Some(edits.finish()));
-    Ok(Verdict::Decided(Box::new(Judged { request, ruling: Ruling::Open })))
+    Ok(Route::Decided(Box::new(Judged { request, ruling: Ruling::Open })))
 }

@@ -1,7 +1,7 @@
 //! The HTTP+SSE transport of 2024-11-05 for clients: one event stream that carries all
 //! answers, and an endpoint for messages, which the first event of the stream names.
 //!
-//! A message takes the same way as on every other transport (`call`); only its answer is
+//! A message follows the same path as on every other transport (`call`); only its answer is
 //! delivered differently.
 
 mod follow;

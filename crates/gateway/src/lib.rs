@@ -1,14 +1,14 @@
 //! The data path: every call judged before it leaves.
 //!
-//! The way of a call is one function, `call::carry`, whose steps are modules:
+//! The path of a call is one function, `call::carry`, whose steps are modules:
 //! `judge` decides, `reserve` charges and records and makes a `Permitted` request,
 //! `send` sends what is permitted, `answer` checks and filters what comes back, `settle`
 //! records how it ended. Before it, `listen` takes connections, `agent_listener` looks
 //! at the path and `identify` finds out who calls; `refusal` is what a client is told
-//! if there is no answer of its server.
+//! if its server gives no answer.
 //!
 //! This crate is large because clients come by four transports and in two eras, and all of
-//! them must go this one way; `ARCHITECTURE.md` has the map.
+//! them must follow this one path; `ARCHITECTURE.md` has the map.
 
 mod agent_listener;
 mod answer;

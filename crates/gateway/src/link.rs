@@ -1,11 +1,11 @@
-//! One server as the gateway reaches it: its definition, and apart from that its state.
+//! One server as the gateway reaches it: its definition (`Link`) and, separately, its
+//! state (`LinkState`). Every request to the server goes through [`Link::send`], which
+//! attaches the server's credential.
 //!
 //! A definition is immutable and replaced whole when the configuration changes. The
-//! state is everything that was found out or opened: it is taken over by the next
-//! definition as long as that describes the same endpoint, so that a new time-out costs
-//! neither learnt tools nor connections nor sessions. With another credential the
-//! connections and the tools stay; streams and the sessions of the bridge begin again,
-//! because they were opened with the one before.
+//! state (known tools, connections, sessions) passes to the new definition if the
+//! endpoint is the same, so a new timeout loses none of it. If the credential changes,
+//! connections and tools are kept; streams and bridge sessions are reopened.
 
 use std::{sync::Arc, time::Duration};
 
@@ -50,8 +50,8 @@ pub(crate) struct Link {
 /// when the server fails in what it spoke before.
 #[derive(Debug)]
 pub(crate) struct LinkState {
-    /// The endpoint, with its connections or processes. Private, so that nothing but a
-    /// permitted request is sent to it.
+    /// The endpoint, with its connections or processes. Private, so that only permitted
+    /// requests and those of the gateway's own client are sent to it.
     upstream: Upstream,
     /// For clients of an era that the server does not speak, with their sessions.
     /// Servers of our own speak both.

@@ -1,9 +1,9 @@
 //! Repairing sessions: if a server has lost a session, a new one is begun with the
 //! client's own `initialize`, and the client does not notice.
 //!
-//! This is done only where nothing is lost: the server has said that it does not know the
-//! session, so it did not accept the request, and nothing was requested in the session
-//! that lasts, such as a subscription. What is needed for it is kept in memory, within
+//! This is done only if nothing is lost by it: the server has said that it does not
+//! know the session, so it did not accept the request, and the session has no lasting
+//! state, such as a subscription. What is needed for it is kept in memory, within
 //! bounds. Otherwise the client is told that the session is gone.
 
 mod memory;

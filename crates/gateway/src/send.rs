@@ -1,5 +1,6 @@
 //! Sending one permitted request to its server: the body as it was judged, and only
-//! the headers that are meant to travel.
+//! the client's headers that are meant to travel. The server's credential is added by
+//! `link`.
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! One endpoint for all servers of a grant: `/mcp`.
 //!
-//! A message for one server takes the same way as at `/mcp/<server>`, under the server's
+//! A message for one server follows the same path as at `/mcp/<server>`, under the server's
 //! own names: it is judged, charged and recorded there. A message for all servers is sent
 //! to each in that way, and the answers are merged.
 

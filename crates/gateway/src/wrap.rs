@@ -1,5 +1,5 @@
 //! The gateway over stdio, for the client that started this process in front of one
-//! server: its lines take the same way as messages of every other transport (`call`).
+//! server: its lines follow the same path as messages of every other transport (`call`).
 
 mod line;
 mod lines;

@@ -1,4 +1,5 @@
-//! The decision on one call: steps 1 to 8 of the language, in order.
+//! The decision on one call: steps 1 to 8 of the language, in order, and the amounts of
+//! step 9. Whether these fit the limits is found out by the store.
 //!
 //! A pure function. A call that cannot be judged is denied. Every step reports to a
 //! [`Witness`], so that an explanation runs the same code.

@@ -2,16 +2,15 @@
 //!
 //! [`load`] turns a policy's text into a [`Policy`] or a list of everything that
 //! is wrong with it. [`judge()`] decides one call by it: deny, hold for a human, or
-//! allow with its [charges](Allow::charges), which [`Allow::admit`] then compares
-//! with what the counters read. All of it is pure: no I/O, no clock, no panic, and
-//! what cannot be judged is denied.
+//! allow with its [charges](Allow::charges). The store compares charges with its
+//! counters; [`Allow::admit`] then says which limit has refused. All of it is pure: no
+//! I/O, no clock, no panic, and what cannot be judged is denied.
 //!
-//! This crate is large because two things stand beside the engine that share its
-//! vocabulary and nothing else: reading policy text with every problem (`file`) and
-//! comparing policies (`diff`). Policies of another dialect are left to
-//! `policy-import`.
+//! This crate is large because it also contains the parser, which reports all problems
+//! of a text (`file`), explanations of decisions (`explain`) and the comparison of
+//! policies (`diff`). Policies of another dialect are left to `policy-import`.
 //!
-//! `docs/policy.md` describes the language; `ARCHITECTURE.md` the way of a call.
+//! `docs/policy.md` describes the language; `ARCHITECTURE.md` the path of a call.
 
 mod access;
 mod amount;

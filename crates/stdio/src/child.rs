@@ -20,11 +20,11 @@ use sluice_wire::{
 use tokio::{runtime::Handle, sync::watch, time::Instant};
 
 use super::{
-    chatter::Chatter,
     health::{Health, Verdict},
     launch::Limits,
-    overheard::LastWords,
+    output_log::Chatter,
     queue::{Answer, CallEvent, Caller, Full, Inbox, Outbox, caller, single_line},
+    recent_output::LastWords,
     sessions::{Mailbox, Sessions},
 };
 

@@ -20,12 +20,12 @@ use tokio::{
 };
 
 use super::{
-    chatter::Chatter,
     child::{Audience, Child},
-    hear::{self, Silence},
-    overheard::{LastWords, Overheard},
+    output_log::Chatter,
     queue::{Outbox, Outgoing},
-    repeat,
+    reader::{self, Silence},
+    recent_output::{LastWords, Overheard},
+    stderr,
     timeout::Timeout,
 };
 
@@ -131,21 +131,21 @@ pub(super) fn launch(
     match (errors, &launch.errors) {
         (None, _) => wrote.close(),
         (Some(errors), Errors::Repeat) => {
-            tokio::spawn(repeat::repeat(errors, wrote.clone()));
+            tokio::spawn(stderr::repeat(errors, wrote.clone()));
         }
         (Some(errors), Errors::Log) => {
-            tokio::spawn(repeat::log(errors, chatter.clone(), Some(wrote.clone())));
+            tokio::spawn(stderr::log(errors, chatter.clone(), Some(wrote.clone())));
         }
         // Its reader has it already.
         (Some(errors), Errors::Keep(_)) => {
-            tokio::spawn(repeat::log(errors, chatter.clone(), None));
+            tokio::spawn(stderr::log(errors, chatter.clone(), None));
         }
     }
     let (silent, silence) = oneshot::channel();
     let weak = Arc::downgrade(&child);
     let hearer = Arc::downgrade(&child);
     tokio::spawn(async move {
-        let _ = silent.send(hear::listen(hearer, output, most).await);
+        let _ = silent.send(reader::listen(hearer, output, most).await);
     });
     let group = process.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
     let is_supervised = launch.supervisor.is_some();

@@ -10,22 +10,22 @@
 //! progress and subscriptions are kept apart, and a child that hangs or exits is
 //! replaced.
 
-mod chatter;
 mod child;
+mod handshake;
 mod health;
-mod hear;
-mod introduce;
 mod launch;
 mod lines;
-mod only;
-mod overheard;
-mod own;
+mod output_log;
 mod queue;
-mod repeat;
+mod reader;
+mod recent_output;
 mod reply;
+mod session_child;
 mod sessions;
 mod shared;
+mod single_client;
 mod slot;
+mod stderr;
 mod timeout;
 
 use std::{
@@ -48,20 +48,20 @@ use sluice_wire::{
 };
 use tokio::sync::Mutex;
 
-pub use hear::NOBODY_ASKED;
 pub use launch::{Errors, Launch, Limits, Program, Supervisor};
 pub use lines::{Line, Lines};
-pub use only::{NotStarted, OnlyChild};
-pub use overheard::Overheard;
 pub use queue::single_line;
+pub use reader::NOBODY_ASKED;
+pub use recent_output::Overheard;
+pub use single_client::{NotStarted, OnlyChild};
 pub use timeout::Timeout;
 
 use self::{
-    chatter::Chatter,
     child::{AskError, Asker},
-    introduce::Core,
-    own::{OwnSessions, ask_error},
+    handshake::Core,
+    output_log::Chatter,
     reply::failure,
+    session_child::{OwnSessions, ask_error},
     sessions::Sessions,
     shared::Shared,
     slot::{Slot, StartError, Started},
@@ -152,7 +152,7 @@ impl StdioServer {
 
     async fn modern_child(&self) -> Started {
         let core = Arc::clone(&self.shared.core);
-        self.modern.get(|| introduce::modern(core)).await
+        self.modern.get(|| handshake::modern(core)).await
     }
 
     /// Answers one HTTP request as the server's MCP endpoint would.

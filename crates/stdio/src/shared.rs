@@ -15,9 +15,9 @@ use sluice_wire::{
 
 use super::{
     child::{AskError, Asker, Asking, Child},
-    introduce::{self, Core},
-    own::ask_error,
+    handshake::{self, Core},
     reply::{self, failure},
+    session_child::ask_error,
     slot::{Slot, StartError, Started},
 };
 
@@ -31,7 +31,7 @@ pub(super) struct Shared {
 impl Shared {
     async fn start(&self) -> Started {
         let core = Arc::clone(&self.core);
-        self.core.shared_in_time(self.slot.get(|| introduce::legacy(core))).await
+        self.core.shared_in_time(self.slot.get(|| handshake::legacy(core))).await
     }
 
     async fn child(&self) -> Result<Arc<Child>, SendError> {

@@ -1,10 +1,10 @@
 //! The hash chain: each record of a writer names the hash of the one before, so
-//! that none can be changed or taken out unseen.
+//! that none can be changed or removed unnoticed.
 //!
-//! The chain is over the record's exported text: one line of JSON whose last
-//! member is its hash, over all of the text before that member. There is one chain
-//! per writer, because several processes may write one log. Pruning leaves an
-//! [`Anchor`] in the log, which says where the chains go on.
+//! The chain is over the record's exported text, one line of JSON: its last member is
+//! the hash of all text before it. There is one chain per writer, because several
+//! processes may write one log. Pruning leaves an [`Anchor`] in the log, from which
+//! the chains continue.
 
 mod verify;
 

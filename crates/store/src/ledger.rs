@@ -1,4 +1,4 @@
-//! The ledger: charges and decisions, exact and on the way of every call.
+//! The ledger: charges and decisions, exact and on the path of every call.
 //!
 //! A call may leave only when its charges are reserved and its decision is
 //! recorded. A back-end may keep counters and records apart as long as no

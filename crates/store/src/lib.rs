@@ -1,24 +1,24 @@
 //! Durable state: charges and decisions, servers, policies and grants, and the audit
 //! log.
 //!
-//! [`Store`] is the contract, in three parts by what they need:
-//! - `ledger`: exact and on the way of every call. [`Store::reserve`] makes a
-//!   call's charges and stores its decision, both or neither; [`Store::hold`] and
-//!   its companions keep calls that wait for people.
+//! [`Store`] is the contract, in three parts by the consistency they need:
+//! - `ledger`: exact and on the path of every call. [`Store::reserve`] charges a call
+//!   and stores its decision, both or neither; [`Store::hold`] and its companions
+//!   keep calls that await approval.
 //! - `registry`: small and watched. Servers, policies and grants, each change with
 //!   its [`Actor`], and [`Store::changes`].
 //! - `log`: large and append-only. [`Store::page`] by [`Filter`] and [`Cursor`],
 //!   [`Store::verify`], [`Store::prune`].
 //!
 //! Each is an enum over back-ends: `memory`, and `sqlite` for one machine. A new
-//! back-end is one more arm and one more folder, and must pass
-//! `tests/conformance.rs`. Nothing here judges: limits arrive as numbers,
-//! decisions as [`Record`]s.
+//! back-end is a folder beside these two, an arm in each of the three enums and in
+//! [`Store::open`], and must pass `tests/conformance.rs`. Nothing here knows policies: limits arrive
+//! as numbers, which `reserve` enforces, and decisions as [`Record`]s.
 //!
-//! This crate is large because a change and its record are one transaction in every
-//! back-end, so all durable state lives in one crate. About a third is the
+//! This crate is large because a change and its record are one transaction in
+//! every back-end, so all durable state lives in one crate. About a third is the
 //! vocabulary of the contract, which has no I/O; a third is the SQL of the tables, one
-//! file for each kind of object; a sixth is the way of a commit (`group_commit`,
+//! file for each kind of object; a sixth is the path of a commit (`group_commit`,
 //! `writer`, `records`, `counters`); the rest is the memory back-end and opening.
 
 mod actor;

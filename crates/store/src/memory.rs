@@ -1,5 +1,5 @@
-//! The back-end in memory, for tests and for gateways that keep nothing. It has
-//! the semantics of the others, and is gone with its process.
+//! The back-end in memory, for tests and for gateways without persistence. It has the
+//! semantics of the other back-ends, and is lost when the process ends.
 
 mod log;
 mod registry;

@@ -1,4 +1,4 @@
-//! Audit records: what happened, in the words of the contract.
+//! Audit records: what happened, as the API and exports show it.
 //!
 //! The JSON is serialised by hand, because every call writes two records. Unknown
 //! fields are omitted. Argument values are included only where the operator asks for

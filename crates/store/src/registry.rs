@@ -1,7 +1,7 @@
 //! The registry: servers, policies and grants. Small, and watched for changes.
 //!
 //! Every change carries the actor who makes it, is recorded in the transaction
-//! that makes it, and counts the registry's epoch up by one.
+//! that makes it, and increments the registry's epoch.
 
 use std::sync::Arc;
 

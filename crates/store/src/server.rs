@@ -1,5 +1,5 @@
 //! Servers and the policies attached to them: the one internal form, into which
-//! the configuration file and the API are both lowered.
+//! the configuration file and the API are both converted.
 
 use std::{fmt, time::Duration};
 

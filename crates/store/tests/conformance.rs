@@ -1,8 +1,9 @@
 //! What every back-end must do, run on each of them.
 //!
-//! A new back-end adds a variant to `fixture::Fixture` and a line to the macro
-//! below. Cases that need a second process on the same data, or a way to break the
-//! store, ask the fixture for it and are skipped where there is none.
+//! A new back-end adds a constructor to `fixture::Fixture` and a module to the macro
+//! below. Only the back-end in memory lacks a second process on the same data, a
+//! restart and a way to break the store: its fixture has no data that outlives it,
+//! and cases that need one skip it. The fixture of any other back-end must have them.
 
 #![cfg(test)]
 

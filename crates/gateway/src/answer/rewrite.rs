@@ -1,5 +1,5 @@
-//! Rewriting results: lists and capabilities are filtered by the policy, and ids of the
-//! server's are replaced by sealed ones.
+//! Rewriting results: lists and capabilities are filtered by the policy, and the
+//! server's ids are replaced by sealed ones.
 //!
 //! A result that cannot be filtered with certainty is refused whole.
 

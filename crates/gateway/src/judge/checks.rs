@@ -1,4 +1,4 @@
-//! Checks of a request's parameters that hold whatever the policy says.
+//! Checks of a request's parameters that apply regardless of the policy.
 
 use std::sync::LazyLock;
 

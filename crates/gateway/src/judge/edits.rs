@@ -1,5 +1,5 @@
-//! What is changed in a message before it is sent: ids and states become the server's
-//! own, and a client's capabilities lose what the policy does not let the server ask for.
+//! Edits before sending: sealed ids and states are replaced by the server's, and client
+//! capabilities that the policy forbids are removed.
 
 use std::sync::LazyLock;
 

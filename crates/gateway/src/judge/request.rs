@@ -1,4 +1,5 @@
-//! Judging one request: each method class in its own function.
+//! Judging one request: each method class in its own function. `tool_call` asks the
+//! policy engine (`sluice_policy::judge`).
 
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use sluice_wire::{
 };
 
 use super::{
-    Access, Judged, Outgoing, Ruling, ToolCall, ToolRuling, Verdict, checks,
+    Access, Judged, Outgoing, Route, Ruling, ToolCall, ToolRuling, checks,
     edits::{self, Replaced},
     is_notification, is_open, post, unknown_method,
 };
@@ -33,7 +34,7 @@ pub(super) struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    pub(super) async fn judge(self, method: &'a str) -> Result<Verdict<'a>, Refusal> {
+    pub(super) async fn judge(self, method: &'a str) -> Result<Route<'a>, Refusal> {
         if is_notification(method) {
             return Err(Refusal::Request(format!("`{method}` is a notification and has no id")));
         }
@@ -61,12 +62,12 @@ impl<'a> Request<'a> {
     }
 
     /// A request that every policy leaves open.
-    fn open(self, method: &'static str, class: MethodClass) -> Result<Verdict<'a>, Refusal> {
+    fn open(self, method: &'static str, class: MethodClass) -> Result<Route<'a>, Refusal> {
         if !is_open(class) {
             return Err(Refusal::Internal);
         }
         if class == MethodClass::Listen {
-            return Ok(Verdict::Subscribe(self.id));
+            return Ok(Route::Subscribe(self.id));
         }
         let shape = match method {
             "initialize" | "server/discover" => Shape::Introduction,
@@ -90,7 +91,7 @@ impl<'a> Request<'a> {
         target: &'a str,
         rule: &'static str,
         permits: fn(&Policy, &str) -> bool,
-    ) -> Result<Verdict<'a>, Refusal> {
+    ) -> Result<Route<'a>, Refusal> {
         let is_permitted = self.exchange.rules().is_some_and(|policy| permits(policy, target));
         let state = self.open_state(method, target)?;
         let ruling = Ruling::Access(Access {
@@ -109,7 +110,7 @@ impl<'a> Request<'a> {
     }
 
     /// A request about a task. Also in shadow mode nobody reaches a task that is not theirs.
-    fn task(self, method: &'static str, task: &'a str) -> Result<Verdict<'a>, Refusal> {
+    fn task(self, method: &'static str, task: &'a str) -> Result<Route<'a>, Refusal> {
         let own = open_task(self.exchange, task);
         let ruling = Ruling::Access(Access {
             method: method.into(),
@@ -143,7 +144,7 @@ impl<'a> Request<'a> {
         self,
         method: &'static str,
         call: ToolCall<'a>,
-    ) -> Result<Verdict<'a>, Refusal> {
+    ) -> Result<Route<'a>, Refusal> {
         let list = definitions(self.exchange, call.tool).await;
         checks::check_mirrored(self.exchange, list.as_deref(), call)?;
         let state = self.open_state(method, call.tool)?;
@@ -178,7 +179,7 @@ impl<'a> Request<'a> {
         shape: Shape,
         replaced: Option<&Replaced>,
         ruling: Ruling<'a>,
-    ) -> Result<Verdict<'a>, Refusal> {
+    ) -> Result<Route<'a>, Refusal> {
         let named = mirrored_target(method);
         // What is replaced in the body is replaced in the header that repeats it.
         let target = match replaced {
@@ -195,7 +196,7 @@ impl<'a> Request<'a> {
         shape: Shape,
         replaced: Option<&Replaced>,
         ruling: Ruling<'a>,
-    ) -> Result<Verdict<'a>, Refusal> {
+    ) -> Result<Route<'a>, Refusal> {
         let edited = edits::edit(self.exchange, self.document, self.params, replaced)?;
         let request = Outgoing {
             mirrors: self.exchange.is_modern().then(|| (method.to_owned(), target)),
@@ -203,7 +204,7 @@ impl<'a> Request<'a> {
             is_lasting: repair::is_lasting(method, self.params),
             ..post(self.document, edited)
         };
-        Ok(Verdict::Decided(Box::new(Judged { request, ruling })))
+        Ok(Route::Decided(Box::new(Judged { request, ruling })))
     }
 }
 

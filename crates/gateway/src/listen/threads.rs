@@ -1,9 +1,9 @@
 //! The threads that connections run on.
 //!
-//! Each thread has a runtime of its own, and a connection stays on its thread: a call goes
-//! from the client's connection to an HTTP/1.1 server's and back without another thread
-//! taking part. A runtime with several threads would move work between them, and the
-//! memory that it uses.
+//! Each thread has a runtime of its own, and a connection stays on its thread: a call
+//! goes from the client's connection to an HTTP/1.1 server's and back without another
+//! thread taking part. A multi-threaded runtime would move tasks, and the memory that
+//! they use, between cores.
 
 use std::{
     io,

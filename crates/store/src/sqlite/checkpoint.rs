@@ -1,12 +1,11 @@
-//! Checkpoints: bringing SQLite's write-ahead log into the database, in a thread
+//! Checkpoints: copying SQLite's write-ahead log (WAL) into the database, on a thread
 //! of its own, so that no call waits for a disk to sync.
 //!
-//! The write-ahead log starts over only when all of it has been brought in and
-//! nobody is reading it, and the next write then has to sync its new beginning. So
-//! whenever the thread has caught up, it has the store's thread write something
-//! small, lest that be left to a call. While calls come so fast that it never
-//! catches up, the write-ahead log grows; once that is large, the store's thread
-//! finishes what little is left, and that is the one time calls wait.
+//! SQLite reuses the WAL from its start only when it is fully checkpointed and has no
+//! readers, and the next write then has to sync the WAL's new header. To keep that off
+//! the path of a call, the store's thread makes a small write after each full
+//! checkpoint. Under sustained load the WAL grows; above a size limit the store's
+//! thread completes the checkpoint while calls wait.
 
 use std::{
     io,

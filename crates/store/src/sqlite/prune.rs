@@ -1,5 +1,5 @@
-//! Retention: the oldest records go, in small steps, and an anchor record says
-//! where the chains go on.
+//! Retention: deletes the oldest records in small steps, and leaves an anchor record
+//! from which the chains continue.
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,4 +1,4 @@
-//! Reading beside the writer, without holding it up: a few connections, each used
+//! Reads that run beside the writer and never block it: a few connections, each used
 //! by one read at a time on a blocking thread.
 
 use std::{

@@ -1,8 +1,7 @@
-//! A clock that does not run ahead of the time that has truly passed.
+//! A clock that never runs faster than real time.
 //!
-//! Counters of windows that are over are forgotten, which cannot be undone. A
-//! system clock that jumps ahead, and back again later, must not have them
-//! forgotten while their windows last.
+//! Counters of past windows are deleted for good, so a system clock that jumps ahead
+//! and back must not expire them early.
 
 use std::time::Instant;
 

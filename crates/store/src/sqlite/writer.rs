@@ -10,8 +10,8 @@ use super::{
     blocks,
     counters::{self, Counters},
     group_commit::Write,
+    past_reservations,
     records::{self, Facets, Prepared},
-    reservations,
     steady::Steady,
 };
 use crate::{
@@ -180,7 +180,7 @@ impl Writer {
             Ok(made) => made,
             Err(refused) => return Ok(refused),
         };
-        self.append(record, Some(&reservations::encode(&made)?))?;
+        self.append(record, Some(&past_reservations::encode(&made)?))?;
         let answer = Reserved::from_charges(&made);
         self.staged.push(Staged::Made(id, made));
         Ok(answer)
@@ -196,7 +196,7 @@ impl Writer {
         if remembered.is_some() || self.opened.is_before(id) {
             return Ok(remembered);
         }
-        let logged = reservations::find(&self.connection, id)?;
+        let logged = past_reservations::find(&self.connection, id)?;
         Ok(logged.map(|logged| Reserved::from_charges(&logged.charges)))
     }
 
@@ -222,7 +222,7 @@ impl Writer {
         if let Some(charged) = self.open.get(id) {
             return Ok(Some(charged.to_vec()));
         }
-        let logged = reservations::find(&self.connection, id)?;
+        let logged = past_reservations::find(&self.connection, id)?;
         Ok(logged.filter(|logged| !logged.is_settled).map(|logged| logged.charges))
     }
 

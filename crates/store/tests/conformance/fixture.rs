@@ -1,4 +1,4 @@
-//! A store of either back-end, with a clock that stands still, and the values
+//! A store of any back-end, with a clock that stands still, and the values
 //! that cases are made of.
 
 use std::{

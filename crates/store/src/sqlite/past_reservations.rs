@@ -1,8 +1,9 @@
-//! Reservations that this process does not remember: made before it was started, by
-//! another process, or too long ago. The row of the decision says what was charged.
+//! Finding old reservations: those that this process does not remember, because they
+//! were made before it started, by another process, or too long ago. The row of the
+//! decision says what was charged.
 //!
-//! There is no index on requests, so this reads the log from the request on, within
-//! a day of it. Calls do not: see [`Mark`](crate::id::Mark).
+//! Requests are not indexed, so this scans the log for one day from the request on.
+//! The path of a call avoids the scan: see [`Mark`](crate::id::Mark).
 
 use rusqlite::Connection;
 use sluice_policy::{Amount, Decimal, Timestamp};

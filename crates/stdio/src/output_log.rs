@@ -7,7 +7,7 @@ use std::{
 
 use tokio::time::Instant;
 
-use super::{launch::Errors, overheard::Overheard};
+use super::{launch::Errors, recent_output::Overheard};
 
 /// Lines of one server in one window.
 const MOST_LINES: u32 = 100;

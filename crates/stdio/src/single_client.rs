@@ -26,16 +26,16 @@ use sluice_wire::{
 use tokio::sync::{OnceCell, watch};
 
 use super::{
-    chatter::Chatter,
     child::{Asker, Audience, Child, Introduction},
-    introduce::{self, refuses_modern, result_of},
+    handshake::{self, refuses_modern, result_of},
     is_modern,
     launch::{self, Launch, Limits, Program},
     new_id, no_message,
-    own::{OwnSession, ask_error},
+    output_log::Chatter,
     parse_judged,
     queue::CallEvent,
     reply::{self, failure},
+    session_child::{OwnSession, ask_error},
     sessions::Mailbox,
 };
 use crate::Inquiry;
@@ -104,7 +104,7 @@ impl OnlyChild {
         if let Some(introduction) = own.child.introduction.get() {
             return Some(introduction.era);
         }
-        let ask = async || introduce::era(&own.child, ERA_TIMEOUT).await.ok_or(());
+        let ask = async || handshake::era(&own.child, ERA_TIMEOUT).await.ok_or(());
         self.era.get_or_try_init(ask).await.ok().copied()
     }
 

@@ -7,9 +7,9 @@ use tokio::{
 };
 
 use super::{
-    chatter::Chatter,
     lines::{Line, Lines},
-    overheard::Overheard,
+    output_log::Chatter,
+    recent_output::Overheard,
 };
 
 /// Bytes of one line of its error output.

@@ -17,11 +17,11 @@ use sluice_wire::{
 use tokio::sync::Mutex;
 
 use super::{
-    chatter::Chatter,
     child::{AskError, Asker, Asking, Audience, Child, Introduction},
     launch::{self, Launch, Limits, Program},
-    overheard::LastWords,
+    output_log::Chatter,
     queue::{Answer, CallEvent},
+    recent_output::LastWords,
     sessions::Sessions,
     slot::{StartError, Started},
 };

@@ -17,7 +17,7 @@ use tokio::{
 
 use super::{
     child::{AskError, Asker, Audience, Child, Introduction},
-    introduce::{Core, LATE, answer_of, result_of},
+    handshake::{Core, LATE, answer_of, result_of},
     reply,
     sessions::{IDLE, Mailbox},
 };

@@ -9,7 +9,7 @@ use std::{
 use sluice_wire::edit::quote;
 use tokio::sync::watch;
 
-use super::chatter::LONGEST;
+use super::output_log::LONGEST;
 
 /// Lines that are repeated in a message, and characters of each.
 const MOST_SHOWN: usize = 10;
