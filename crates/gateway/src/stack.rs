@@ -44,7 +44,7 @@ use crate::{
     stream,
 };
 use event_ids::{LastEvent, label};
-use route::Route;
+use route::StackRoute;
 
 pub(crate) use memory::Stacks;
 
@@ -159,24 +159,28 @@ pub(crate) async fn answer_parsed(stack: Stack, document: Document) -> Response<
         Err(refusal) => Err(refusal),
     };
     let answered = match (routed, id.as_ref()) {
-        (Ok((stack, Route::Here { server, spliced, own })), _) => {
+        (Ok((stack, StackRoute::Here { server, spliced, own })), _) => {
             Box::pin(answer_by_one(&stack, &server, document, spliced, own)).await
         }
-        (Ok((_, Route::Result(result))), id) => Ok(response::result(id, &result)),
-        (Ok((_, Route::Nobody)), _) => Ok(response::empty_accepted()),
-        (Ok((stack, Route::Everybody)), _) => {
+        (Ok((_, StackRoute::Result(result))), id) => Ok(response::result(id, &result)),
+        (Ok((_, StackRoute::Nobody)), _) => Ok(response::empty_accepted()),
+        (Ok((stack, StackRoute::Everybody)), _) => {
             Box::pin(member::notify_all(&stack, document.text())).await;
             Ok(response::empty_accepted())
         }
-        (Ok((stack, Route::Hello)), Some(id)) => initialize::initialize(stack, &document, id).await,
-        (Ok((stack, Route::Discover)), Some(id)) => {
+        (Ok((stack, StackRoute::Hello)), Some(id)) => {
+            initialize::initialize(stack, &document, id).await
+        }
+        (Ok((stack, StackRoute::Discover)), Some(id)) => {
             initialize::discover(&stack, &document, id).await
         }
-        (Ok((stack, Route::List(list))), Some(id)) => {
+        (Ok((stack, StackRoute::List(list))), Some(id)) => {
             Box::pin(lists::list(&stack, list, &document, id)).await
         }
-        (Ok((stack, Route::Level)), Some(id)) => initialize::level(&stack, &document, id).await,
-        (Ok((stack, Route::Listen)), Some(id)) => {
+        (Ok((stack, StackRoute::Level)), Some(id)) => {
+            initialize::level(&stack, &document, id).await
+        }
+        (Ok((stack, StackRoute::Listen)), Some(id)) => {
             Box::pin(listen::listen(&stack, &document, id)).await
         }
         (Ok(_), None) => Err(Refusal::Internal),

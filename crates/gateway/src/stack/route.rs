@@ -30,7 +30,7 @@ pub(super) const SEPARATOR: &str = "__";
 
 /// What is to be done with a message.
 #[derive(Debug)]
-pub(super) enum Route {
+pub(super) enum StackRoute {
     /// One server's: the message under the server's own names, if it is not the
     /// same, and the name that headers repeat.
     Here {
@@ -57,7 +57,7 @@ pub(super) async fn route<'d>(
     stack: &Arc<Stack>,
     document: &'d Document,
     message: &Message<'d>,
-) -> Result<Route, Refusal> {
+) -> Result<StackRoute, Refusal> {
     match message {
         Message::Request { method, params, .. } => request(stack, document, method, *params).await,
         Message::Notification { method, .. } => notification(stack, method).await,
@@ -75,7 +75,7 @@ async fn request<'d>(
     document: &'d Document,
     method: &str,
     params: Option<Value<'d>>,
-) -> Result<Route, Refusal> {
+) -> Result<StackRoute, Refusal> {
     if method.starts_with("notifications/") {
         return Err(Refusal::Request(format!("`{method}` is a notification and has no id")));
     }
@@ -98,14 +98,16 @@ async fn request<'d>(
             splice(document, server, own, place)
         }
         Target::Resource(uri) => match owners::find_owner(stack, params, uri).await {
-            Some(server) => Ok(Route::Here { server, spliced: None, own: Some(uri.to_owned()) }),
+            Some(server) => {
+                Ok(StackRoute::Here { server, spliced: None, own: Some(uri.to_owned()) })
+            }
             None => Err(refuse_unknown(stack, known.name, uri, "(unknown resource)").await),
         },
         Target::Task(task) => {
             let opened = stack.gateway.keys.seal.open::<3>(Purpose::Task, task);
             let own = opened.filter(|[grant, _, _]| grant == stack.holder.id());
             match own.and_then(|[_, server, _]| stack.server(&server).cloned()) {
-                Some(server) => Ok(Route::Here { server, spliced: None, own: None }),
+                Some(server) => Ok(StackRoute::Here { server, spliced: None, own: None }),
                 None => Err(refuse_unknown(stack, known.name, task, "(unknown task)").await),
             }
         }
@@ -114,18 +116,18 @@ async fn request<'d>(
 }
 
 /// What is asked of all servers.
-fn route_to_all(method: &str) -> Result<Route, Refusal> {
+fn route_to_all(method: &str) -> Result<StackRoute, Refusal> {
     Ok(match method {
-        "initialize" => Route::Hello,
-        "server/discover" => Route::Discover,
-        "ping" => Route::Result("{}".into()),
-        "logging/setLevel" => Route::Level,
-        "subscriptions/listen" => Route::Listen,
-        "tools/list" => Route::List(&TOOLS),
-        "resources/list" => Route::List(&RESOURCES),
-        "resources/templates/list" => Route::List(&TEMPLATES),
-        "prompts/list" => Route::List(&PROMPTS),
-        "tasks/list" => Route::List(&TASKS),
+        "initialize" => StackRoute::Hello,
+        "server/discover" => StackRoute::Discover,
+        "ping" => StackRoute::Result("{}".into()),
+        "logging/setLevel" => StackRoute::Level,
+        "subscriptions/listen" => StackRoute::Listen,
+        "tools/list" => StackRoute::List(&TOOLS),
+        "resources/list" => StackRoute::List(&RESOURCES),
+        "resources/templates/list" => StackRoute::List(&TEMPLATES),
+        "prompts/list" => StackRoute::List(&PROMPTS),
+        "tasks/list" => StackRoute::List(&TASKS),
         method if method.starts_with("notifications/") => {
             return Err(Refusal::Request(format!("`{method}` is a notification and has no id")));
         }
@@ -145,20 +147,20 @@ fn splice(
     server: Arc<ServerState>,
     own: &str,
     place: &[&str],
-) -> Result<Route, Refusal> {
+) -> Result<StackRoute, Refusal> {
     let mut value = document.root().get("params");
     for step in place {
         value = value.and_then(|value| value.get(step));
     }
     let mut edits = Edits::new(document);
     edits.replace(value.ok_or(Refusal::Internal)?, quote(own));
-    Ok(Route::Here { server, spliced: Some(edits.finish()), own: Some(own.to_owned()) })
+    Ok(StackRoute::Here { server, spliced: Some(edits.finish()), own: Some(own.to_owned()) })
 }
 
-async fn notification(stack: &Stack, method: &str) -> Result<Route, Refusal> {
+async fn notification(stack: &Stack, method: &str) -> Result<StackRoute, Refusal> {
     let Some(known) = Method::find(method, stack.revision) else {
         return match refuse_unknown_method(stack, method).await {
-            Refusal::UnknownMethod { .. } if is_notification(method) => Ok(Route::Nobody),
+            Refusal::UnknownMethod { .. } if is_notification(method) => Ok(StackRoute::Nobody),
             Refusal::UnknownMethod { method, is_modern: false } => Err(needs_id(&method)),
             other => Err(other),
         };
@@ -169,17 +171,17 @@ async fn notification(stack: &Stack, method: &str) -> Result<Route, Refusal> {
     Ok(match known.name {
         // Ids of a client's requests are its own, so only the server that has
         // the request knows the id.
-        "notifications/cancelled" | "notifications/roots/list_changed" => Route::Everybody,
+        "notifications/cancelled" | "notifications/roots/list_changed" => StackRoute::Everybody,
         // It names a token of one server's, which others may have too.
-        "notifications/progress" if stack.servers.len() == 1 => Route::Everybody,
+        "notifications/progress" if stack.servers.len() == 1 => StackRoute::Everybody,
         // Each server is told as soon as it has introduced itself.
-        _ => Route::Nobody,
+        _ => StackRoute::Nobody,
     })
 }
 
 /// A client's answer to a request of some server, which its id tells. One that
 /// nobody waits for is ignored.
-fn reply(stack: &Stack, id: &Id) -> Route {
+fn reply(stack: &Stack, id: &Id) -> StackRoute {
     // Whether it was handed out in this session is seen where it is used.
     let opened = match id {
         Id::String(sealed) => stack.gateway.keys.seal.open::<4>(Purpose::ServerRequest, sealed),
@@ -187,8 +189,8 @@ fn reply(stack: &Stack, id: &Id) -> Route {
     };
     let own = opened.filter(|[grant, ..]| grant == stack.holder.id() && !stack.is_modern());
     match own.and_then(|[_, server, ..]| stack.server(&server).cloned()) {
-        Some(server) => Route::Here { server, spliced: None, own: None },
-        None => Route::Nobody,
+        Some(server) => StackRoute::Here { server, spliced: None, own: None },
+        None => StackRoute::Nobody,
     }
 }
 
