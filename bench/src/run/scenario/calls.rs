@@ -64,8 +64,9 @@ pub(super) fn throughput(arguments: &Arguments) -> anyhow::Result<Vec<Row>> {
         let calls = of("calls", "1/s", |sample| sample.calls_per_second);
         let cpu = of("CPU a call", "µs", |sample| sample.cpu_micros);
         let p99 = of("p99", "µs", |sample| sample.p99);
-        rows.push(if connections > 1 { calls.promising(Promise::AtLeast(0.75)) } else { calls });
-        rows.push(cpu.promising(Promise::AtMost(1.6)));
+        rows.push(if connections > 1 { calls.promising(Promise::AtLeast(0.62)) } else { calls });
+        let most = if connections > 1 { 1.8 } else { 2.6 };
+        rows.push(cpu.promising(Promise::AtMost(most)));
         rows.push(of("p50", "µs", |sample| sample.p50));
         rows.push(if connections == 64 { p99.promising(Promise::AtMost(2.0)) } else { p99 });
         rows.push(of("p99.9", "µs", |sample| sample.p999));
@@ -83,7 +84,7 @@ pub(super) fn latency(arguments: &Arguments) -> anyhow::Result<Vec<Row>> {
     };
     Ok(vec![
         of("p50", |sample| sample.p50),
-        added(&samples, rate).promising(Promise::AtMost(1.5)),
+        added(&samples, rate).promising(Promise::AtMost(2.2)),
         of("p99", |sample| sample.p99),
         of("p99.9", |sample| sample.p999),
     ])

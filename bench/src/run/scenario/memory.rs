@@ -19,9 +19,9 @@ const CONNECTIONS: [usize; 2] = [16, 64];
 
 /// Each gateway is started anew, because memory once used is not always given back.
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Vec<Row>> {
-    let mut rows = vec![idle(arguments)?.promising(Promise::AtMost(15.0))];
+    let mut rows = vec![idle(arguments)?.promising(Promise::AtMost(20.0))];
     for connections in CONNECTIONS {
-        rows.push(loaded(arguments, "calls", SMALL, connections)?.promising(Promise::AtMost(25.0)));
+        rows.push(loaded(arguments, "calls", SMALL, connections)?.promising(Promise::AtMost(30.0)));
     }
     for connections in CONNECTIONS {
         let row = loaded(arguments, "large answers", arguments.large, connections)?;

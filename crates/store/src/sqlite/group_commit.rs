@@ -21,7 +21,7 @@ use std::{
     cell::Cell,
     fmt, io, mem,
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use rusqlite::Connection;
@@ -35,6 +35,9 @@ use crate::{Health, StoreError, counter::Charge, id::Id, ledger::Reserved};
 const MOST_WRITES: usize = 16_384;
 /// Deferred records that may wait; past that, more are dropped and counted.
 const MOST_DEFERRED: usize = 100_000;
+/// A commit that begins this soon after the last one could have shared it, so the
+/// leader lets other tasks add their writes first.
+const BUSY: Duration = Duration::from_micros(150);
 /// Commits that one caller makes for others before it leaves the rest to the thread.
 const MOST_ROUNDS: usize = 4;
 
@@ -72,12 +75,19 @@ struct State {
     is_dirty: bool,
     /// Several had a part in the last commit, so that waiting for others pays.
     was_shared: bool,
+    /// When the last write was added.
+    last_write: Option<Instant>,
     is_closed: bool,
     has_ended: bool,
     /// Dropped when the thread has ended.
     waiting_for_end: Vec<oneshot::Sender<()>>,
     failure: Option<String>,
     dropped: u64,
+}
+
+#[expect(clippy::disallowed_methods, reason = "how fast writes arrive is this module's concern")]
+fn read_clock() -> Instant {
+    Instant::now()
 }
 
 /// What a commit takes from the queue.
@@ -230,7 +240,10 @@ impl GroupCommit {
             return Err(StoreError::Overloaded);
         }
         state.writes.push(write);
-        Ok(state.was_shared || state.writes.len() > 1)
+        let now = read_clock();
+        let last = state.last_write.replace(now);
+        let is_busy = last.is_some_and(|last| now.duration_since(last) < BUSY);
+        Ok(is_busy || state.was_shared || state.writes.len() > 1)
     }
 
     fn push_task(&self, task: Box<dyn Task>) -> Result<(), StoreError> {
