@@ -1,7 +1,7 @@
 //! A scan: connects to a server once, and classifies its tools.
 //!
 //! [`ask`] connects and reads the server's lists, [`Scan`] is what is known of it then,
-//! and [`verdict`] says in words the worst that its tools could do. Tables, JSON and
+//! and [`verdict()`] says in words the worst that its tools could do. Tables, JSON and
 //! Markdown are left to the binary, and so are masking and hints about its flags.
 
 mod attacks;
