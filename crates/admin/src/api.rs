@@ -13,7 +13,11 @@ mod policies;
 mod problem;
 mod servers;
 
-use std::{fmt, path::PathBuf, sync::Arc};
+use std::{
+    fmt,
+    path::PathBuf,
+    sync::{Arc, LazyLock},
+};
 
 use axum::{
     Extension, Router,
@@ -87,7 +91,9 @@ impl Api {
         end: impl Future<Output = ()> + Send + 'static,
     ) {
         let plane = Arc::clone(&self.0);
-        listen::serve(self.router(), listener, end).await;
+        // Describing the API takes memory that a gateway without visitors never needs.
+        let router = LazyLock::new(move || self.router());
+        listen::serve(&router, listener, end).await;
         plane.failures.finish(plane.ops.store());
     }
 

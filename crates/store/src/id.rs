@@ -79,7 +79,8 @@ impl Id {
         Timestamp::from_millis(i64::try_from(self.0 >> REST).unwrap_or(i64::MAX))
     }
 
-    pub(crate) fn push(self, text: &mut String) {
+    /// Its text, without an allocation.
+    pub(crate) fn text(self) -> IdText {
         let mut rest = self.0;
         let mut letters = [b'0'; LENGTH];
         for letter in letters.iter_mut().rev() {
@@ -87,15 +88,24 @@ impl Id {
             *letter = ALPHABET.get(digit).copied().unwrap_or(b'0');
             rest >>= 5;
         }
-        text.push_str(str::from_utf8(&letters).unwrap_or_default());
+        IdText(letters)
+    }
+}
+
+/// An id as it is written.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct IdText([u8; LENGTH]);
+
+impl IdText {
+    pub(crate) fn as_str(&self) -> &str {
+        // The alphabet is ASCII.
+        str::from_utf8(&self.0).unwrap_or_default()
     }
 }
 
 impl fmt::Display for Id {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut text = String::with_capacity(LENGTH);
-        self.push(&mut text);
-        f.pad(&text)
+        f.pad(self.text().as_str())
     }
 }
 

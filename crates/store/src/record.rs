@@ -191,7 +191,7 @@ impl Record {
 
     fn write_head(&self, out: &mut String) {
         out.push_str(r#"{"id":""#);
-        self.id.push(out);
+        out.push_str(self.id.text().as_str());
         out.push_str(r#"","at":""#);
         // Writing to a string cannot fail.
         let _ = write!(out, "{}", self.at);
@@ -200,7 +200,7 @@ impl Record {
         out.push('"');
         if let Some(request) = self.request {
             out.push_str(r#","request":""#);
-            request.push(out);
+            out.push_str(request.text().as_str());
             out.push('"');
         }
     }

@@ -1,6 +1,10 @@
 //! Accepting connections, and graceful shutdown.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    net::SocketAddr,
+    sync::{Arc, LazyLock},
+    time::Duration,
+};
 
 use axum::{Router, body::Body, extract::ConnectInfo};
 use hyper::{Request, body::Incoming, service::service_fn};
@@ -23,14 +27,18 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_CONNECTIONS: usize = 256;
 
 /// Answers requests until `end` is ready; then lets pending requests finish.
-pub(super) async fn serve(router: Router, listener: TcpListener, end: impl Future<Output = ()>) {
+pub(super) async fn serve(
+    router: &LazyLock<Router, impl FnOnce() -> Router>,
+    listener: TcpListener,
+    end: impl Future<Output = ()>,
+) {
     let graceful = GracefulShutdown::new();
     let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     tokio::pin!(end);
     loop {
         tokio::select! {
             (stream, address, place) = accept(&listener, &room) => {
-                serve_connection(&router, stream, address, place, &graceful);
+                serve_connection(router, stream, address, place, &graceful);
             }
             () = &mut end => break,
         }

@@ -30,14 +30,18 @@ pub(super) async fn reserve(
 ) -> Result<Settlement, Refusal> {
     let ToolRuling { call, decision, list, wants_task } = ruling;
     let mut record = new_record(exchange, "tools/call");
-    describe(exchange, &mut record, call);
+    record.tool = Some(Arc::from(&*shorten(call.tool, LONGEST_KEPT)));
     let stopped = match decision {
-        Decision::Allow(allow) => match reserve_charges(exchange, record, &allow).await? {
+        Decision::Allow(allow) => match reserve_charges(exchange, record, call, &allow).await? {
             Charged::Made(settlement) => return Ok(settlement),
             Charged::Refused(record, denial) => Box::pin(deny(exchange, *record, &denial)).await?,
         },
-        Decision::Deny(denial) => Box::pin(deny(exchange, record, &denial)).await?,
+        Decision::Deny(denial) => {
+            describe_arguments(exchange, &mut record, call);
+            Box::pin(deny(exchange, record, &denial)).await?
+        }
         Decision::Hold(terms) => {
+            describe_arguments(exchange, &mut record, call);
             Box::pin(hold(exchange, record, call, list.as_deref(), &terms)).await?
         }
     };
@@ -61,9 +65,8 @@ enum Charged<'p> {
     Refused(Box<Record>, Denial<'p>),
 }
 
-/// What of a call goes into its record: names, never values.
-fn describe(exchange: &Exchange, record: &mut Record, call: ToolCall<'_>) {
-    record.tool = Some(Arc::from(&*shorten(call.tool, LONGEST_KEPT)));
+/// What of a call's arguments goes into its record: names, never values.
+fn describe_arguments(exchange: &Exchange, record: &mut Record, call: ToolCall<'_>) {
     let Some(arguments) = call.arguments else { return };
     let keys = arguments.members().into_iter().flatten().filter_map(|(key, _)| key.as_str());
     record.arg_keys =
@@ -134,12 +137,16 @@ async fn shadow(exchange: &Exchange, mut record: Record) -> Result<Stopped, Refu
 async fn reserve_charges<'p>(
     exchange: &Exchange,
     mut record: Record,
+    call: ToolCall<'_>,
     allow: &Allow<'p>,
 ) -> Result<Charged<'p>, Refusal> {
     let charges: Vec<_> = allow.charges().map(|charge| charge_of(exchange, &charge)).collect();
     let is_charged = !charges.is_empty();
     record.outcome = Some(Outcome::Allow);
-    let reservation = Reservation { id: exchange.request, charges, record: record.clone() };
+    // The outcome's record, which is made from `record` later, is without arguments.
+    let mut decision = record.clone();
+    describe_arguments(exchange, &mut decision, call);
+    let reservation = Reservation { id: exchange.request, charges, record: decision };
     let readings = match exchange.gateway.store.reserve(reservation).await {
         Ok(Reserved::Made { .. }) => {
             announce(exchange, &record);
@@ -162,6 +169,7 @@ async fn reserve_charges<'p>(
     let denial = allow.admit(reading).err().ok_or(Refusal::Internal)?;
     // The engine's own words say how much was asked for, which is an argument's
     // value: the caller's, and not the record's.
+    describe_arguments(exchange, &mut record, call);
     let is_amount = allow.charges().any(|charge| charge.amount != Amount::ONE);
     if is_amount && matches!(denial.message, Cow::Owned(_)) {
         record.message = Some("the limit does not leave as much".into());

@@ -1,6 +1,9 @@
-//! Counters within one transaction: read once, written once.
+//! Counters: each window is read once, and written once per transaction.
+//!
+//! Readings are kept until another process writes, so that the same limit is not read
+//! again for every call.
 
-use std::{collections::HashMap, fmt::Write as _};
+use std::{collections::HashMap, fmt::Write as _, mem};
 
 use rusqlite::{Connection, OptionalExtension as _, params};
 use sluice_policy::{Amount, Decimal, Timestamp};
@@ -11,6 +14,9 @@ use crate::{
     ledger::Reserved,
 };
 
+/// Readings that are kept; past that all are read again.
+const MOST_READINGS: usize = 4_096;
+
 /// What one window of a counter reads.
 #[derive(Debug, Clone, Copy)]
 struct Reading {
@@ -20,10 +26,21 @@ struct Reading {
     is_changed: bool,
 }
 
-/// The windows that the running transaction has touched.
+impl Reading {
+    /// Has it written with the transaction.
+    fn note_change(&mut self, slot: &Slot, changed: &mut Vec<Slot>) {
+        if !mem::replace(&mut self.is_changed, true) {
+            changed.push(slot.clone());
+        }
+    }
+}
+
+/// The readings that are known.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
-    touched: HashMap<Slot, Reading>,
+    known: HashMap<Slot, Reading>,
+    /// Those that the running transaction has changed.
+    changed: Vec<Slot>,
     /// Where amounts are printed.
     text: String,
 }
@@ -40,13 +57,14 @@ impl Counters {
         // One charge to a counter may leave no room for the next one, so they
         // are made one after the other and taken back if one does not fit.
         for (index, (charge, charged)) in charges.iter().zip(&made).enumerate() {
-            let reading = self.reading(connection, charged)?;
+            let (reading, changed) = self.find(connection, charged)?;
             if let Some(sum) = charge.fits(reading.used) {
-                (reading.used, reading.is_changed) = (sum, true);
+                reading.used = sum;
+                reading.note_change(&charged.slot, changed);
                 continue;
             }
             self.give_back(connection, made.get(..index).unwrap_or_default())?;
-            let readings = made.iter().map(|charged| Ok(self.reading(connection, charged)?.used));
+            let readings = made.iter().map(|charged| Ok(self.find(connection, charged)?.0.used));
             return Ok(Err(Reserved::Refused {
                 readings: readings.collect::<Result<_, StoreError>>()?,
             }));
@@ -61,39 +79,38 @@ impl Counters {
         charges: &[Charged],
     ) -> Result<(), StoreError> {
         for charged in charges {
-            let reading = self.reading(connection, charged)?;
+            let (reading, changed) = self.find(connection, charged)?;
             reading.used = reading.used.checked_sub(charged.amount).unwrap_or_default();
-            reading.is_changed = true;
+            reading.note_change(&charged.slot, changed);
         }
         Ok(())
     }
 
-    fn reading(
+    /// The reading that a charge concerns, and the list of changed ones.
+    fn find(
         &mut self,
         connection: &Connection,
         charged: &Charged,
-    ) -> Result<&mut Reading, StoreError> {
-        if !self.touched.contains_key(&charged.slot) {
+    ) -> Result<(&mut Reading, &mut Vec<Slot>), StoreError> {
+        if !self.known.contains_key(&charged.slot) {
             let found = read(connection, &charged.slot)?;
-            let reading = match found {
-                Some((used, end)) => Reading { used, end, is_changed: false },
-                None => Reading { used: Amount::ZERO, end: charged.window_end, is_changed: false },
-            };
-            self.touched.insert(charged.slot.clone(), reading);
+            let (used, end) = found.unwrap_or((Amount::ZERO, charged.window_end));
+            self.known.insert(charged.slot.clone(), Reading { used, end, is_changed: false });
         }
-        let Some(reading) = self.touched.get_mut(&charged.slot) else {
+        let Some(reading) = self.known.get_mut(&charged.slot) else {
             return Err(StoreError::Failed("a counter's reading was lost".into()));
         };
         if reading.end < charged.window_end {
             // The policy has a longer window now, which began at the same time.
-            (reading.end, reading.is_changed) = (charged.window_end, true);
+            reading.end = charged.window_end;
+            reading.note_change(&charged.slot, &mut self.changed);
         }
-        Ok(reading)
+        Ok((reading, &mut self.changed))
     }
 
     /// Writes what has changed.
     pub(super) fn write(&mut self, connection: &Connection) -> rusqlite::Result<()> {
-        if self.touched.is_empty() {
+        if self.changed.is_empty() {
             return Ok(());
         }
         let mut statement = connection.prepare_cached(
@@ -101,32 +118,27 @@ impl Counters {
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
              ON CONFLICT DO UPDATE SET window_end = excluded.window_end, used = excluded.used",
         )?;
-        #[expect(clippy::iter_over_hash_type, reason = "the order of rows does not matter")]
-        for (slot, reading) in self.touched.drain() {
-            if !reading.is_changed {
-                continue;
-            }
+        for slot in self.changed.drain(..) {
+            let Some(reading) = self.known.get_mut(&slot) else { continue };
+            reading.is_changed = false;
             let [server, scope, owner, name] = slot.key.parts();
             let start = slot.window_start.as_millis();
             self.text.clear();
             // Writing to a string cannot fail.
             let _ = write!(self.text, "{}", reading.used);
-            statement.execute(params![
-                server,
-                scope,
-                owner,
-                name,
-                start,
-                reading.end,
-                self.text
-            ])?;
+            let row = params![server, scope, owner, name, start, reading.end, self.text];
+            statement.execute(row)?;
+        }
+        if self.known.len() > MOST_READINGS {
+            self.known.clear();
         }
         Ok(())
     }
 
-    /// Forgets what a failed transaction has touched.
+    /// Forgets all readings: a transaction has failed, or another process has written.
     pub(super) fn forget(&mut self) {
-        self.touched.clear();
+        self.known.clear();
+        self.changed.clear();
     }
 }
 

@@ -4,11 +4,12 @@
 //! answers every caller when it is done. Two kinds of thread commit, one at a time:
 //! - The store's thread: whatever waits, as soon as it is free. Only this one waits
 //!   for other processes, syncs, changes the registry and prunes.
-//! - A thread that was given [`commit_on_this_thread`], if the database is free (the
-//!   leader): a caller there commits its own write and all that wait with it. Handing
-//!   a commit of some tens of microseconds to another thread and back would cost more
-//!   than the commit. In busy times it first lets the other tasks of its thread add
-//!   their writes. All other threads never touch the disk.
+//! - A thread that was given [`commit_on_this_thread`], if the database is free: the
+//!   caller whose write is the first in the queue is the leader, and commits its own
+//!   write and all that wait with it. Handing a commit of some tens of microseconds to
+//!   another thread and back would cost more than the commit. In busy times the leader
+//!   first lets the other tasks of its thread add their writes. All other threads never
+//!   touch the disk.
 //!
 //! A caller never waits for a lock of the database with the thread it runs on. If a
 //! commit fails, nothing of it has happened, and all that had a part in it are told
@@ -38,6 +39,8 @@ const MOST_DEFERRED: usize = 100_000;
 /// A commit that begins this soon after the last one could have shared it, so the
 /// leader lets other tasks add their writes first.
 const BUSY: Duration = Duration::from_micros(150);
+/// How often a leader looks whether more writes have come.
+const MOST_YIELDS: usize = 4;
 /// Commits that one caller makes for others before it leaves the rest to the thread.
 const MOST_ROUNDS: usize = 4;
 
@@ -88,6 +91,14 @@ struct State {
 #[expect(clippy::disallowed_methods, reason = "how fast writes arrive is this module's concern")]
 fn read_clock() -> Instant {
     Instant::now()
+}
+
+/// What the caller of a new write needs to know of the queue.
+struct Queued {
+    /// It is the first in the queue, so its caller leads the commit.
+    is_first: bool,
+    /// Others are likely to add their writes soon.
+    others_may_join: bool,
 }
 
 /// What a commit takes from the queue.
@@ -144,24 +155,33 @@ impl GroupCommit {
         charges: Vec<Charge>,
         record: Prepared,
     ) -> Result<Reserved, StoreError> {
-        let (reply, mut answer) = oneshot::channel();
-        let others_may_join = self.push(Write { id, charges, record, reply })?;
-        if self.callers_commit && MAY_COMMIT.get() {
+        let (reply, answer) = oneshot::channel();
+        let queued = self.push(Write { id, charges, record, reply })?;
+        if !(self.callers_commit && MAY_COMMIT.get()) {
+            self.hand_over();
+        } else if queued.is_first {
             // If the caller goes away before the commit, the thread makes it.
             let hand_over = HandOver(self);
-            if others_may_join {
-                tokio::task::yield_now().await;
-            }
-            if let Ok(answer) = answer.try_recv() {
-                mem::forget(hand_over);
-                return answer;
+            if queued.others_may_join {
+                self.wait_for_others().await;
             }
             self.lead();
             mem::forget(hand_over);
-        } else {
-            self.hand_over();
         }
         answer.await.map_err(|_| StoreError::Stopped)?
+    }
+
+    /// Lets the other tasks of this thread add their writes, until none does.
+    async fn wait_for_others(&self) {
+        let mut before = 1;
+        for _ in 0..MOST_YIELDS {
+            tokio::task::yield_now().await;
+            let queued = self.lock().writes.len();
+            if queued <= before {
+                return;
+            }
+            before = queued;
+        }
     }
 
     /// Does a part of the thread's next transaction; answers when that is committed.
@@ -233,17 +253,17 @@ impl GroupCommit {
         let _ = ended.await;
     }
 
-    /// Adds a write; whether others are likely to add theirs soon.
-    fn push(&self, write: Write) -> Result<bool, StoreError> {
+    fn push(&self, write: Write) -> Result<Queued, StoreError> {
         let mut state = self.lock_open()?;
         if state.writes.len() >= MOST_WRITES {
             return Err(StoreError::Overloaded);
         }
+        let is_first = state.writes.is_empty();
         state.writes.push(write);
         let now = read_clock();
         let last = state.last_write.replace(now);
         let is_busy = last.is_some_and(|last| now.duration_since(last) < BUSY);
-        Ok(is_busy || state.was_shared || state.writes.len() > 1)
+        Ok(Queued { is_first, others_may_join: is_busy || state.was_shared })
     }
 
     fn push_task(&self, task: Box<dyn Task>) -> Result<(), StoreError> {

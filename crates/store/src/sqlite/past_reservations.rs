@@ -18,7 +18,7 @@ use crate::{
 
 /// A charge as a row has it: server, scope, owner and name of the counter, the start
 /// of the window, and the amount.
-type Columns = (String, String, String, String, i64, String);
+type Columns<T> = (T, T, T, T, i64, String);
 
 /// A reservation that is in the log.
 #[derive(Debug)]
@@ -46,9 +46,9 @@ pub(super) fn find(connection: &Connection, id: Id) -> Result<Option<Logged>, St
 }
 
 /// What a reservation charged, for the row of its decision.
-pub(super) fn encode(charges: &[Charged]) -> Result<String, StoreError> {
-    let columns = |charged: &Charged| -> Columns {
-        let [server, scope, owner, name] = charged.slot.key.parts().map(str::to_owned);
+pub(super) fn encode<'c>(charges: &'c [Charged]) -> Result<String, StoreError> {
+    let columns = |charged: &'c Charged| -> Columns<&'c str> {
+        let [server, scope, owner, name] = charged.slot.key.parts();
         let start = charged.slot.window_start.as_millis();
         (server, scope, owner, name, start, charged.amount.to_string())
     };
@@ -58,9 +58,9 @@ pub(super) fn encode(charges: &[Charged]) -> Result<String, StoreError> {
 
 fn decode(text: &str) -> Result<Vec<Charged>, StoreError> {
     let unreadable = |error: String| StoreError::Failed(format!("what a call charged {error}"));
-    let columns: Vec<Columns> =
+    let columns: Vec<Columns<String>> =
         serde_json::from_str(text).map_err(|error| unreadable(error.to_string()))?;
-    let charged = |(server, scope, owner, name, start, amount): Columns| {
+    let charged = |(server, scope, owner, name, start, amount): Columns<String>| {
         let key = CounterKey::from_parts([&server, &scope, &owner, &name]);
         let slot = Slot { key, window_start: Timestamp::from_millis(start) };
         let amount = Amount::exactly(Decimal::read(&amount))

@@ -4,7 +4,7 @@
 //! The exported text is not stored: it is made again from the columns, and the
 //! row's hash proves that it is the same.
 
-use std::{collections::HashMap, fmt::Write as _, sync::Arc};
+use std::{collections::HashMap, sync::Arc};
 
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use sluice_policy::Timestamp;
@@ -13,7 +13,7 @@ use crate::{
     actor::Actor,
     chain::{Anchor, Chain, Hash},
     digest::{from_hex, hex, sha256},
-    id::Id,
+    id::{Id, IdText},
     log::{Cursor, Entry},
     record::{GrantRef, Kind, Outcome, PolicyRef, Record, UpstreamRef, push_keys},
 };
@@ -76,6 +76,7 @@ impl Prepared {
         let record = &self.record;
         let upstream = record.upstream.as_ref();
         let actor = record.actor.as_ref();
+        let request = record.request.map(Id::text);
         let mut statement = connection.prepare_cached(
             "INSERT INTO records (at, facet, id, request, session, micros, upstream_status,
                 upstream_is_error, upstream_micros, arg_digest, chain, prev, hash, message, target,
@@ -86,8 +87,8 @@ impl Prepared {
         statement.insert(params![
             record.at.as_millis(),
             facet,
-            record.id.to_string(),
-            record.request.map(|request| request.to_string()),
+            record.id.text().as_str(),
+            request.as_ref().map(IdText::as_str),
             record.session.as_deref(),
             record.micros.map(whole),
             upstream.and_then(|upstream| upstream.status),
@@ -128,9 +129,9 @@ fn whole(number: u64) -> i64 {
 /// The numbers of facets, as far as they are known.
 #[derive(Debug, Default)]
 pub(super) struct Facets {
-    known: HashMap<Box<str>, i64>,
+    known: HashMap<Box<[u8]>, i64>,
     /// Where keys are put together.
-    key: String,
+    key: Vec<u8>,
 }
 
 impl Facets {
@@ -143,20 +144,18 @@ impl Facets {
         let facet = prepared.facet();
         self.key.clear();
         for part in facet {
-            // Lengths keep the parts apart. Writing to a string cannot fail.
-            let _ = match part {
-                Some(part) => write!(self.key, "{}:{part}", part.len()),
-                None => write!(self.key, "-"),
-            };
+            // Lengths keep the parts apart; no part is as long as `usize::MAX`.
+            self.key.extend(part.map_or(usize::MAX, str::len).to_le_bytes());
+            self.key.extend(part.unwrap_or_default().as_bytes());
         }
-        if let Some(number) = self.known.get(self.key.as_str()) {
+        if let Some(number) = self.known.get(self.key.as_slice()) {
             return Ok(*number);
         }
         let number = find_or_insert(connection, &self.key, facet)?;
         if self.known.len() >= MOST_FACETS {
             self.known.clear();
         }
-        self.known.insert(self.key.as_str().into(), number);
+        self.known.insert(self.key.as_slice().into(), number);
         Ok(number)
     }
 
@@ -167,10 +166,10 @@ impl Facets {
 
 fn find_or_insert(
     connection: &Connection,
-    key: &str,
+    key: &[u8],
     facet: [Option<&str>; 12],
 ) -> rusqlite::Result<i64> {
-    let digest = sha256(key.as_bytes());
+    let digest = sha256(key);
     let digest = digest.first_chunk::<16>().copied().unwrap_or_default();
     let find = "SELECT id FROM facets WHERE digest = ?1";
     let found =

@@ -126,6 +126,7 @@ impl Writer {
         if self.version.replace(version) == Some(version) {
             return Ok(());
         }
+        self.counters.forget();
         self.log.newest = blocks::find_newest(&self.connection)?;
         let sql = "SELECT value FROM meta WHERE name = 'pruned'";
         let pruned = self.connection.prepare_cached(sql)?.query_row([], |row| row.get(0))?;
@@ -293,6 +294,7 @@ impl Writer {
         let now = self.steady.now(self.clock.now().as_millis());
         if now.saturating_sub(self.forgotten) > FORGET_AFTER {
             counters::drop_ended(&self.connection, now.saturating_sub(FORGET_AFTER))?;
+            self.counters.forget();
             self.forgotten = now;
         }
         self.execute("COMMIT")?;

@@ -40,7 +40,7 @@ impl fmt::Display for Value<'_> {
 }
 
 /// Writes `text` as a JSON string, escaping only what must be.
-pub fn write_string(out: &mut dyn fmt::Write, text: &str) -> fmt::Result {
+pub fn write_string(out: &mut impl fmt::Write, text: &str) -> fmt::Result {
     out.write_char('"')?;
     // Nearly all texts need no escapes and can be copied.
     let (plain, rest) = text.split_at_checked(plain_prefix(text.as_bytes())).unwrap_or(("", text));
