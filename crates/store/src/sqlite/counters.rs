@@ -1,4 +1,4 @@
-//! Counters within one transaction: read once, written once.
+//! Counters within one transaction: each is read once and written once.
 
 use std::{collections::HashMap, fmt::Write as _};
 
@@ -11,7 +11,7 @@ use crate::{
     ledger::Reserved,
 };
 
-/// What one window of a counter reads.
+/// The sum of one window of a counter.
 #[derive(Debug, Clone, Copy)]
 struct Reading {
     used: Amount,
@@ -24,7 +24,7 @@ struct Reading {
 #[derive(Debug, Default)]
 pub(super) struct Counters {
     touched: HashMap<Slot, Reading>,
-    /// Where amounts are printed.
+    /// A buffer for formatting amounts.
     text: String,
 }
 
@@ -37,8 +37,8 @@ impl Counters {
         now: Timestamp,
     ) -> Result<Result<Vec<Charged>, Reserved>, StoreError> {
         let made: Vec<_> = charges.iter().map(|charge| charge.at(now)).collect();
-        // One charge to a counter may leave no room for the next one, so they
-        // are made one after the other and taken back if one does not fit.
+        // Two charges may be to the same counter, so they are made one after the other
+        // and undone if one does not fit.
         for (index, (charge, charged)) in charges.iter().zip(&made).enumerate() {
             let reading = self.reading(connection, charged)?;
             if let Some(sum) = charge.fits(reading.used) {
@@ -54,7 +54,7 @@ impl Counters {
         Ok(Ok(made))
     }
 
-    /// Gives charges back to the windows they were made to.
+    /// Returns charges to the windows they were made in.
     pub(super) fn give_back(
         &mut self,
         connection: &Connection,
@@ -85,13 +85,13 @@ impl Counters {
             return Err(StoreError::Failed("a counter's reading was lost".into()));
         };
         if reading.end < charged.window_end {
-            // The policy has a longer window now, which began at the same time.
+            // The policy now has a longer window, which began at the same time.
             (reading.end, reading.is_changed) = (charged.window_end, true);
         }
         Ok(reading)
     }
 
-    /// Writes what has changed.
+    /// Writes the changed windows.
     pub(super) fn write(&mut self, connection: &Connection) -> rusqlite::Result<()> {
         if self.touched.is_empty() {
             return Ok(());
@@ -124,13 +124,13 @@ impl Counters {
         Ok(())
     }
 
-    /// Forgets what a failed transaction has touched.
+    /// Discards the windows of a failed transaction.
     pub(super) fn forget(&mut self) {
         self.touched.clear();
     }
 }
 
-/// Drops windows that ended before a moment.
+/// Deletes windows that ended before this time.
 pub(super) fn drop_ended(connection: &Connection, before: i64) -> rusqlite::Result<()> {
     let sql = "DELETE FROM counters WHERE window_end < ?1";
     connection.prepare_cached(sql)?.execute([before]).map(|_| ())
