@@ -1,4 +1,4 @@
-//! The eras that a server is known to support, and probing for them.
+//! The eras that a server is known to speak, and probing for them.
 
 use std::{
     sync::atomic::{AtomicU8, Ordering},
@@ -20,7 +20,7 @@ use super::{
     message::{Declared, LEGACY, MODERN, is_modern_error, modern_request},
 };
 
-/// A server is not asked about itself again before this has passed.
+/// How long to wait before probing a server again.
 const PAUSE: Duration = Duration::from_secs(2);
 
 /// Whether a server speaks an era.
@@ -36,7 +36,7 @@ pub(super) enum Speaks {
 pub(super) struct Eras {
     modern: AtomicU8,
     legacy: AtomicU8,
-    /// Held while the server is asked; when it last was.
+    /// Held while the server is probed; contains the time of the last probe.
     asked: tokio::sync::Mutex<Option<Instant>>,
 }
 
@@ -65,7 +65,8 @@ impl Eras {
         self.of(era).store(value, Ordering::Relaxed);
     }
 
-    /// The server does not do what it did: everything is to be found out again.
+    /// Forgets the known eras, because the server behaves differently: they must be
+    /// probed again.
     pub(super) fn forget(&self) {
         self.set(Era::Modern, Speaks::Unknown);
         self.set(Era::Legacy, Speaks::Unknown);
@@ -76,8 +77,7 @@ impl Eras {
 }
 
 impl Link {
-    /// Whether a server that has refused a request in this era speaks only the
-    /// other one.
+    /// Whether a server that refused a request in this era speaks only the other era.
     pub(super) async fn crosses(&self, era: Era, headers: HeaderMap, bounds: Bounds) -> bool {
         let mut asked = self.eras.asked.lock().await;
         let is_recent = asked.is_some_and(|asked| asked.elapsed() < PAUSE);
@@ -87,8 +87,8 @@ impl Link {
             // It may support the era that it has refused.
             if (modern == Speaks::Yes) == (era == Era::Legacy) {
                 let legacy = if era == Era::Modern && self.has_one_client() {
-                    // It can be introduced only once, which is for its client to do:
-                    // whether it speaks the legacy era shows then.
+                    // It can be initialized only once, and its client must do that.
+                    // Whether it speaks the legacy era shows then.
                     if modern == Speaks::No { Speaks::Yes } else { Speaks::Unknown }
                 } else {
                     self.initializes(headers, bounds).await
@@ -130,7 +130,7 @@ impl Link {
     }
 }
 
-/// The message that begins a legacy session.
+/// The `initialize` request that begins a legacy session.
 pub(super) fn hello(declared: &Declared, id: &str) -> String {
     let Declared { capabilities, client } = declared;
     let gateway = Declared::gateway().client;

@@ -25,11 +25,11 @@ pub(super) struct Reader {
     form: BodyFormat,
     /// The id of the last event that had one.
     pub(super) last_event: Option<String>,
-    /// When to come back for more, in milliseconds.
+    /// How long the server asks to wait before resuming the stream, in milliseconds.
     retry: u64,
 }
 
-/// The longest that a server is waited for because it says so.
+/// The longest wait that a server can ask for, in milliseconds.
 const LONGEST_RETRY: u64 = 10_000;
 
 #[derive(Debug)]
@@ -52,8 +52,8 @@ impl Reader {
         Reader { body: answer.into_body(), bounds, form, last_event: None, retry: 0 }
     }
 
-    /// The next message, `None` at the end, or why there is none. Nothing is
-    /// lost if this is not waited for.
+    /// The next message, `None` at the end, or why it cannot be read. Cancel safe: no
+    /// message is lost if this future is dropped.
     pub(super) async fn next(&mut self) -> Result<Option<Document>, String> {
         loop {
             if let Some(document) = self.try_next()? {
@@ -78,7 +78,7 @@ impl Reader {
         }
     }
 
-    /// A message that is here already, without waiting.
+    /// A message that has already arrived, without waiting.
     pub(super) fn try_next(&mut self) -> Result<Option<Document>, String> {
         let BodyFormat::Events { events, .. } = &mut self.form else { return Ok(None) };
         while let Some(mut event) = events.pop_front() {
@@ -86,7 +86,7 @@ impl Reader {
             self.retry = event.retry.map_or(self.retry, |retry| retry.min(LONGEST_RETRY));
             let Some(data) = event.into_message() else { continue };
             match Document::parse(data.as_str(), &self.bounds) {
-                // Some servers keep a stream alive by events that carry nothing.
+                // Some servers send keep-alive events whose data is not a message.
                 Ok(document) if Message::read(&document).is_err() && !resembles_message(&data) => {}
                 Err(_) if !resembles_message(&data) => {}
                 read => return read.map(Some).map_err(|_| NOT_JSON.to_owned()),
@@ -95,7 +95,7 @@ impl Reader {
         Ok(None)
     }
 
-    /// How long to wait before coming back to a stream that has ended.
+    /// How long to wait before resuming a stream that has ended.
     pub(super) fn retry(&self) -> Duration {
         Duration::from_millis(self.retry)
     }
@@ -113,12 +113,12 @@ impl Reader {
 /// The error never quotes the server's text.
 const NOT_JSON: &str = "its answer is not valid JSON";
 
-/// The result of a request of which only the answer matters.
+/// The result of a request whose other messages are ignored.
 #[derive(Debug)]
 pub(super) struct Exchanged {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
-    /// The message that answers; none if there was no such message.
+    /// The message that answers the request, if there was one.
     pub(super) answer: Option<Document>,
 }
 
@@ -130,7 +130,7 @@ impl Exchanged {
     }
 }
 
-/// Makes a request and reads on until its answer.
+/// Sends a request and reads until its answer.
 pub(super) async fn exchange(
     upstream: &Upstream,
     request: Request<Bytes>,
@@ -150,8 +150,8 @@ pub(super) async fn exchange(
     Ok(Exchanged { status, headers, answer })
 }
 
-/// Whether a message answers this request; errors that came with a status of
-/// their own need not name it.
+/// Whether a message answers this request. An error with an HTTP error status need not
+/// name the request.
 fn answers(document: &Document, id: &Id, status: StatusCode) -> bool {
     match Message::read(document) {
         Ok(Message::Response { id: found, .. } | Message::Failure { id: Some(found), .. }) => {
@@ -162,8 +162,7 @@ fn answers(document: &Document, id: &Id, status: StatusCode) -> bool {
     }
 }
 
-/// The headers of a request that mean the same in either era: credentials, and
-/// what traces a request.
+/// The headers of a request that mean the same in either era: credentials and tracing.
 pub(super) fn plain_headers(headers: &HeaderMap) -> HeaderMap {
     let is_of_protocol =
         |name: &HeaderName| name.as_str().starts_with(PREFIX) || name == LAST_EVENT;
@@ -173,7 +172,7 @@ pub(super) fn plain_headers(headers: &HeaderMap) -> HeaderMap {
     kept
 }
 
-/// A message to be posted.
+/// A POST request with this message.
 pub(super) fn post(headers: HeaderMap, body: String) -> Request<Bytes> {
     let mut request = bare(Method::POST, headers);
     *request.body_mut() = body.into();
@@ -190,7 +189,7 @@ pub(super) fn bare(method: Method, headers: HeaderMap) -> Request<Bytes> {
     request
 }
 
-/// Sets a header, if the text can be one.
+/// Sets a header, if the text is a valid value.
 pub(super) fn set(headers: &mut HeaderMap, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::try_from(value) {
         headers.insert(name, value);

@@ -51,23 +51,23 @@ pub struct Bridge {
 /// How a legacy server is presented to a modern client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Offer {
-    /// What it is, so that clients of both eras speak its own to it.
+    /// As a legacy server, so that clients of both eras use the legacy era.
     OwnEra,
-    /// A modern one.
+    /// As a modern server.
     Modern,
 }
 
-/// Whose request it is, as far as state depends on it.
+/// The caller that bridge state belongs to.
 #[derive(Debug, Clone)]
 pub struct Caller {
-    /// What no two callers share that must not meet: the grant, and in the
-    /// legacy era the session.
+    /// The grant, and in the legacy era the session. Callers with different keys never
+    /// share state.
     pub key: String,
-    /// How much of an answer is read.
+    /// Limits on an answer.
     pub bounds: Bounds,
 }
 
-/// The server, and which eras it speaks.
+/// The server, and the eras it speaks.
 #[derive(Debug)]
 struct Link {
     upstream: Upstream,
@@ -75,8 +75,8 @@ struct Link {
 }
 
 impl Link {
-    /// Whether the server is a command that was started for one client alone. It
-    /// can be introduced only once, so there is one session with it, which lasts.
+    /// Whether the server is a command that was started for a single client. It can be
+    /// initialized only once, so there is one session with it, which is never closed.
     fn has_one_client(&self) -> bool {
         matches!(self.upstream, Upstream::Only(_))
     }
@@ -85,11 +85,11 @@ impl Link {
 /// What to do with the answer to a request that was sent unchanged.
 enum Examined {
     Passes(Response<AnswerBody>),
-    /// The server does not speak this era, but the other.
+    /// The server does not speak this era, but speaks the other one.
     Crosses,
 }
 
-/// Bytes of an answer that are held back to see whether it is an error.
+/// The longest answer in bytes that is examined for an error before it is passed on.
 const SHORT: usize = 64 << 10;
 
 impl Bridge {
@@ -108,8 +108,8 @@ impl Bridge {
         self.offer
     }
 
-    /// Remembers which era the server was found to speak when it was asked in
-    /// both, the modern one first.
+    /// Remembers the era that the server speaks, after it was probed in both, the modern
+    /// one first.
     pub fn learn(&self, era: Era) {
         match era {
             Era::Modern => self.link.eras.set(Era::Modern, Speaks::Yes),
@@ -130,10 +130,10 @@ impl Bridge {
         let speaks = self.link.eras.get(era);
         let passes = era == Era::Modern || !to_modern::is_own_session(&request);
         if speaks == Speaks::Yes && passes {
-            // Pinned where it is, because what is awaited is moved first.
+            // Pinned here, because awaiting a future moves it first.
             let answer = pin!(self.link.upstream.send(request)).await?;
             if is_unknown_era(answer.status().as_u16()) {
-                // It may be another server by now.
+                // The server may have been replaced by another.
                 self.link.eras.set(era, Speaks::Unknown);
             }
             return Ok(answer);
@@ -155,7 +155,7 @@ impl Bridge {
             return self.cross(era, *request, caller).await;
         }
         if tells_own_era {
-            // Whatever the server says is its answer, so there is nothing to ask it.
+            // The server's own answer to discovery is passed on, so no probe is needed.
             return self.link.upstream.send(request).await;
         }
         let kept = request.clone();
@@ -178,7 +178,7 @@ impl Bridge {
         }
     }
 
-    /// Looks at the answer to a request in an era that the server may not speak.
+    /// Examines the answer to a request in an era that the server may not speak.
     async fn examine_answer(
         &self,
         era: Era,
@@ -224,7 +224,8 @@ impl Bridge {
             }
             return Ok(Examined::Passes(answer));
         }
-        // What one client is refused may be its own doing: we ask for ourselves.
+        // The refusal may be specific to this client, so the gateway probes the server
+        // itself.
         let headers = exchange::plain_headers(request.headers());
         let crosses = self.link.crosses(era, headers, bounds).await;
         Ok(if crosses { Examined::Crosses } else { Examined::Passes(answer) })
@@ -241,7 +242,7 @@ fn method_of(request: &Request<Bytes>, bounds: &Bounds) -> Option<String> {
     document.root().get("method").and_then(Value::as_str).map(str::to_owned)
 }
 
-/// Whether an answer is short enough to be looked at before it passes.
+/// Whether an answer is short enough to be examined before it is passed on.
 fn is_short(headers: &HeaderMap) -> bool {
     let length = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
     length.and_then(|length| length.parse::<usize>().ok()).is_some_and(|length| length <= SHORT)

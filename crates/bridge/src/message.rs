@@ -10,10 +10,10 @@ use sluice_wire::{
 };
 
 pub(super) const MODERN: Revision = Revision::V2026_07_28;
-/// The revision of the legacy era that is spoken to servers.
+/// The legacy protocol version that is used with servers.
 pub(super) const LEGACY: Revision = Revision::V2025_11_25;
 
-/// JSON-RPC codes that the eras use.
+/// JSON-RPC error codes that the bridge uses.
 pub(super) const UNKNOWN_METHOD: i32 = -32601;
 pub(super) const BAD_PARAMS: i32 = -32602;
 pub(super) const INTERNAL: i32 = -32603;
@@ -25,12 +25,12 @@ const HEADER_MISMATCH: &str = "-32020";
 pub(super) struct Declared {
     /// An object, as JSON.
     pub(super) capabilities: String,
-    /// An object, as JSON; empty if the client does not say who it is.
+    /// An object, as JSON; empty if the client does not identify itself.
     pub(super) client: String,
 }
 
 impl Declared {
-    /// Ourselves, who can do nothing for a server.
+    /// The gateway's own declaration: it has no client capabilities.
     pub(super) fn gateway() -> Declared {
         let version = env!("CARGO_PKG_VERSION");
         Declared {
@@ -39,7 +39,7 @@ impl Declared {
         }
     }
 
-    /// What parameters say under these names.
+    /// Reads the declaration from the members with these names.
     pub(super) fn read(from: Option<Value<'_>>, capabilities: &str, client: &str) -> Declared {
         let object = |name: &str| {
             from.and_then(|from| from.get(name)).filter(|value| value.members().is_some())
@@ -51,17 +51,17 @@ impl Declared {
     }
 }
 
-/// The names that only modern requests have in `_meta`.
+/// The members of `_meta` that only modern requests have.
 fn is_modern_meta(key: &str) -> bool {
     matches!(key, META_VERSION | META_CAPABILITIES | META_CLIENT | META_LEVEL)
 }
 
-/// Members that belong to a request which is asked again.
+/// Members that belong to a repeated request.
 fn is_of_retry(key: &str) -> bool {
     matches!(key, "inputResponses" | "requestState")
 }
 
-/// A legacy request as a modern one, with members added to its parameters.
+/// Converts a legacy request to a modern one, with members added to its parameters.
 pub(super) fn modern_request(
     request: Value<'_>,
     id: &str,
@@ -86,7 +86,7 @@ pub(super) fn modern_request(
     repost(request, id, params)
 }
 
-/// A modern request as a legacy one.
+/// Converts a modern request to a legacy one.
 pub(super) fn legacy_request(request: Value<'_>, id: &str) -> String {
     let params = request.get("params").filter(|params| params.members().is_some());
     let own = params.and_then(|params| params.get("_meta"));
@@ -101,7 +101,8 @@ fn repost(request: Value<'_>, id: &str, params: String) -> String {
     splice_members(Some(request), drop, &[("id", id.to_owned()), ("params", params)])
 }
 
-/// An object without some members and with others, whether it was there or not.
+/// An object with some members dropped and others added; a missing object counts as
+/// empty.
 pub(super) fn splice_members(
     object: Option<Value<'_>>,
     drop: impl Fn(&str) -> bool,
@@ -116,13 +117,13 @@ pub(super) fn splice_members(
     format!("{{{}}}", members.join(","))
 }
 
-/// A modern answer as a legacy one, under this id.
+/// Converts a modern answer to a legacy one, with this id.
 pub(super) fn legacy_answer(answer: &Document, result: Value<'_>, id: &str) -> String {
     let result = splice_members(Some(result), |key| key == "resultType", &[]);
     replace_in_answer(answer, id, "result", result)
 }
 
-/// A legacy answer to a request of this method as a modern one, under this id.
+/// Converts a legacy answer to a request of this method to a modern one, with this id.
 pub(super) fn modern_answer(
     answer: &Document,
     result: Value<'_>,
@@ -139,7 +140,8 @@ pub(super) fn modern_answer(
     replace_in_answer(answer, id, "result", result)
 }
 
-/// Says that a result should not be kept: a legacy server does not say how long.
+/// Members that forbid caching: a legacy server does not say how long its result is
+/// valid.
 pub(super) fn unkept() -> [(&'static str, String); 2] {
     [("ttlMs", "0".into()), ("cacheScope", quote("private"))]
 }
@@ -158,8 +160,8 @@ fn replace_in_answer(answer: &Document, id: &str, member: &str, value: String) -
     edits.finish()
 }
 
-/// An error of a server of one era as the other has it, and its code there.
-/// What only one of them knows of resources differs; the rest is the same.
+/// Converts an error to the other era, and returns its code there. Only the code for a
+/// missing resource differs.
 pub(super) fn failure(error: Value<'_>, id: &str, method: &str, to: Revision) -> (String, String) {
     let code = error.get("code").map_or("", Value::raw);
     let is_read = method == "resources/read";
@@ -172,13 +174,13 @@ pub(super) fn failure(error: Value<'_>, id: &str, method: &str, to: Revision) ->
     (format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#), code)
 }
 
-/// An error of ours.
+/// An error of the gateway's own.
 pub(super) fn error(id: &str, code: i32, message: &str) -> String {
     let message = quote(message);
     format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{code},"message":{message}}}}}"#)
 }
 
-/// An error that says whose it is.
+/// An error that is attributed to the upstream.
 pub(super) fn upstream_error(id: &str, message: &str) -> String {
     let message = quote(&format!("upstream: {message}"));
     format!(
@@ -191,12 +193,12 @@ pub(super) fn unbridgeable(what: &str, client: &str, server: &str) -> String {
     format!("{what} cannot be bridged: the client speaks {client}, the server {server}")
 }
 
-/// A result as the answer to its request.
+/// The response to a request.
 pub(super) fn response(id: &str, result: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)
 }
 
-/// Whether an error is one that only servers of the modern era know.
+/// Whether an error code exists only in the modern era.
 pub(super) fn is_modern_error(error: Value<'_>) -> bool {
     error.get("code").map(Value::raw).is_some_and(is_modern_error_code)
 }
@@ -205,8 +207,8 @@ pub(super) fn is_header_mismatch(error: Value<'_>) -> bool {
     error.get("code").is_some_and(|code| code.raw() == HEADER_MISMATCH)
 }
 
-/// A server's capabilities without tasks, which the eras have in ways that do
-/// not meet.
+/// A server's capabilities without tasks, which differ too much between the eras to be
+/// bridged.
 pub(super) fn without_tasks(capabilities: Option<Value<'_>>) -> String {
     let extensions = capabilities.and_then(|capabilities| capabilities.get("extensions"));
     let has_tasks = extensions.is_some_and(|extensions| extensions.get(TASKS_EXTENSION).is_some());
@@ -216,30 +218,30 @@ pub(super) fn without_tasks(capabilities: Option<Value<'_>>) -> String {
     splice_members(capabilities, drop, &added)
 }
 
-/// The requests of a server to its client, and the capability for each.
+/// The requests that a server can send to its client, and the capability that each needs.
 const REQUESTS: [(&str, &str); 3] = [
     ("elicitation/create", "elicitation"),
     ("sampling/createMessage", "sampling"),
     ("roots/list", "roots"),
 ];
 
-/// Whether these capabilities, as JSON, let a server make a request.
+/// Whether these client capabilities allow a server request.
 pub(super) fn lets_ask(capabilities: Value<'_>, method: &str) -> bool {
     let needed = REQUESTS.into_iter().find(|(known, _)| *known == method);
     needed.is_some_and(|(_, needed)| capabilities.get(needed).is_some())
 }
 
-/// The method of a server's request, if it is one that the protocol has.
+/// The method of a server request, if the protocol defines it.
 pub(super) fn known_request(method: &str) -> Option<&'static str> {
     REQUESTS.into_iter().map(|(known, _)| known).find(|known| *known == method)
 }
 
-/// Whether a request of this method may be answered with a wish for input.
+/// Whether the answer to a request of this method may ask for input.
 pub(super) fn may_want_input(method: &str) -> bool {
     matches!(method, "tools/call" | "prompts/get" | "resources/read")
 }
 
-/// A notification with its subscription named, or named no longer.
+/// Sets the subscription id of a notification, or removes it.
 pub(super) fn tag_subscription(notification: Value<'_>, subscription: Option<&str>) -> String {
     let params = notification.get("params");
     let own = params.and_then(|params| params.get("_meta"));
@@ -252,11 +254,11 @@ pub(super) fn tag_subscription(notification: Value<'_>, subscription: Option<&st
     splice_members(Some(notification), |key| key == "params", &params)
 }
 
-/// The levels of a log, the most talkative first.
+/// Log levels, the most verbose first.
 pub(super) const LEVELS: [&str; 8] =
     ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
 
-/// How much a level lets through: less the higher it is.
+/// The severity of a level: the higher, the fewer messages pass.
 pub(super) fn severity(level: &str) -> Option<u8> {
     LEVELS.iter().position(|name| *name == level).and_then(|place| u8::try_from(place).ok())
 }
@@ -272,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_change_where_they_must_and_nowhere_else() {
+    fn only_the_necessary_members_of_a_request_change() {
         let legacy = r#"{"jsonrpc":"2.0","method":"tools/call","x":1.0,"id":7,"params":{"name":"n","arguments":{"a": 1.50},"_meta":{"progressToken":3}}}"#;
         let declared = Declared { capabilities: "{}".into(), client: String::new() };
         let modern = modern_request(read(legacy).root(), "7", &declared, Some("info"), &[]);
@@ -282,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_without_parameters_gets_and_loses_them() {
+    fn parameters_are_added_to_and_removed_from_a_request_without_any() {
         let declared = Declared::gateway();
         let bare = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
         let modern = modern_request(read(bare).root(), "\"a\"", &declared, None, &[]);

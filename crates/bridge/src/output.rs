@@ -12,16 +12,16 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::message::upstream_error;
 
-/// Messages on their way to a client that reads slowly.
+/// Messages that may be queued for a slow client.
 const WAITING: usize = 8;
 
 /// How a bridged request is answered.
 pub(super) type Answer = Result<Response<AnswerBody>, SendError>;
 
-/// The way back to one client.
+/// The sending side of the answer to one client.
 #[derive(Debug)]
 pub(super) struct Output {
-    /// Waits to hear how the answer begins; none once it has.
+    /// Sends how the answer begins; `None` once it has begun.
     head: Option<oneshot::Sender<Head>>,
     /// The messages of a stream; `None` once it has ended.
     sender: Option<mpsc::Sender<Bytes>>,
@@ -30,13 +30,13 @@ pub(super) struct Output {
 /// How an answer begins.
 #[derive(Debug)]
 enum Head {
-    /// With all there is to it.
+    /// With the whole answer.
     Whole(Answer),
     Stream,
 }
 
-/// An answer that may yet begin. Whoever drops it, or the answer that comes of
-/// it, is gone.
+/// The receiving side of an answer. When it, or the response made from it, is dropped,
+/// the client counts as disconnected.
 #[derive(Debug)]
 pub(super) struct Beginning {
     head: oneshot::Receiver<Head>,
@@ -55,7 +55,7 @@ impl Beginning {
 }
 
 impl Output {
-    /// A way back, and where its beginning can be waited for.
+    /// Makes both sides of an answer.
     pub(super) fn new() -> (Output, Beginning) {
         let (begins, head) = oneshot::channel();
         let (sender, body) = mpsc::channel(WAITING);
@@ -63,15 +63,15 @@ impl Output {
         (output, Beginning { head, body })
     }
 
-    /// Begins a stream, even if there is nothing to say yet.
+    /// Begins a stream, even if there is no message yet.
     pub(super) fn begin(&mut self) {
         if let Some(head) = self.head.take() {
-            // The client may be gone; sending finds out.
+            // If the client is gone, the next send will notice.
             let _ = head.send(Head::Stream);
         }
     }
 
-    /// Says something that is not the answer.
+    /// Sends a message that is not the answer.
     pub(super) async fn say(&mut self, message: &str) {
         self.begin();
         if let Some(sender) = &self.sender {
@@ -79,7 +79,7 @@ impl Output {
         }
     }
 
-    /// Says the answer, with this status unless a stream has begun.
+    /// Sends the answer, with this status unless a stream has begun.
     pub(super) async fn finish(&mut self, status: StatusCode, message: String) {
         if self.head.is_some() {
             return self.answer(json(status, message));
@@ -99,12 +99,12 @@ impl Output {
         }
     }
 
-    /// Gives up before anything was said.
+    /// Fails before any message was sent.
     pub(super) fn fail(&mut self, error: SendError) {
         self.whole(Err(error));
     }
 
-    /// The server has not answered as it must.
+    /// Reports that the server's answer was invalid.
     pub(super) async fn report_bad_answer(&mut self, id: &str, why: &str) {
         if self.head.is_some() {
             return self.fail(SendError::BadAnswer(why.to_owned()));
@@ -117,7 +117,7 @@ impl Output {
         self.answer(empty(status));
     }
 
-    /// Answers with something that is ready.
+    /// Answers with a complete response.
     pub(super) fn answer(&mut self, answer: Response<AnswerBody>) {
         self.whole(Ok(answer));
     }

@@ -1,7 +1,7 @@
 //! Presents a legacy server as a modern one.
 //!
 //! Each caller, together with the capabilities it declares, has its own session with the
-//! server, in which its requests have ids of ours.
+//! server. Requests in that session have ids that the bridge assigns.
 
 mod call;
 mod calling;
@@ -38,7 +38,7 @@ use super::{
     output::Answer,
 };
 
-/// Modern clients of one legacy server.
+/// The modern clients of one legacy server.
 #[derive(Debug)]
 pub(super) struct ToLegacy {
     link: Arc<Link>,
@@ -53,15 +53,15 @@ struct ModernRequest {
     id: Id,
     method: String,
     caller: Caller,
-    /// Headers that go along in either era.
+    /// Headers that are forwarded in either era.
     headers: HeaderMap,
     declared: Declared,
-    /// Which messages of the log the client wants.
+    /// The lowest level of log messages that the client wants.
     level: Option<u8>,
 }
 
 impl ModernRequest {
-    /// By which it knows its progress, as JSON.
+    /// The client's progress token, as JSON.
     fn progress_token(&self) -> Option<String> {
         let meta = self.document.root().get("params")?.get("_meta")?;
         meta.get("progressToken").map(|token| token.raw().to_owned())
@@ -77,7 +77,7 @@ impl ToLegacy {
         }
     }
 
-    /// Answers as a modern server does.
+    /// Answers a request as a modern server does.
     pub(super) async fn answer(
         self: &Arc<Self>,
         request: Request<Bytes>,
@@ -115,7 +115,7 @@ impl ToLegacy {
         }
     }
 
-    /// Whose session at the server a request belongs to.
+    /// The key of the session that a request belongs to.
     fn session_key(&self, asked: &ModernRequest) -> String {
         if self.link.has_one_client() {
             return String::new();
@@ -124,14 +124,14 @@ impl ToLegacy {
         format!("{}\0{capabilities}\0{client}", asked.caller.key)
     }
 
-    /// The caller's session at the server.
+    /// The caller's session with the server.
     async fn session(&self, asked: &ModernRequest) -> Result<Arc<Session>, OpenError> {
         let (key, bounds) = (self.session_key(asked), asked.caller.bounds);
         let caller = &asked.caller.key;
         self.sessions.get(caller, &key, &asked.headers, &asked.declared, bounds).await
     }
 
-    /// Discovery is what the server said when the session was begun.
+    /// Answers discovery with the server's answer to `initialize`.
     async fn discover(&self, asked: &ModernRequest) -> Answer {
         let session = match self.session(asked).await {
             Ok(session) => session,

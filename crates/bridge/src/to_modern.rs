@@ -1,7 +1,7 @@
 //! Presents a modern server as a legacy one.
 //!
-//! The client's declaration is encoded in the session id, so that a session needs no stored
-//! state; state that changes during a session is kept in `memory`.
+//! The client's declaration is encoded in the session id, so that a session needs no
+//! stored state. State that changes during a session is kept in `memory`.
 
 mod call;
 mod input;
@@ -39,7 +39,7 @@ use super::{
 
 pub(super) use session::is_own_session;
 
-/// Legacy clients of one modern server.
+/// The legacy clients of one modern server.
 #[derive(Debug)]
 pub(super) struct ToModern {
     link: Arc<Link>,
@@ -54,7 +54,7 @@ struct LegacyRequest {
     id: Id,
     method: String,
     caller: Caller,
-    /// Headers that go along in either era.
+    /// Headers that are forwarded in either era.
     headers: HeaderMap,
     declared: Declared,
     /// The client's protocol version.
@@ -66,7 +66,7 @@ impl ToModern {
         ToModern { link, memory: Memory::default(), mirrors: Mirrors::default() }
     }
 
-    /// Answers as a legacy server does.
+    /// Answers a request as a legacy server does.
     pub(super) async fn answer(
         self: &Arc<Self>,
         request: Request<Bytes>,
@@ -135,7 +135,7 @@ impl ToModern {
         }
     }
 
-    /// `initialize` is discovery, and a session.
+    /// Answers `initialize` with the server's discovery result and a new session.
     async fn initialize(&self, asked: LegacyRequest) -> Answer {
         let id = asked.id.to_json();
         let params = asked.document.root().get("params");

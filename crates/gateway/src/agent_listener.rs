@@ -1,5 +1,5 @@
-//! The agent listener: what each path is for, and the checks before any message, in
-//! the order that outside behaviour depends on.
+//! The agent listener: maps paths to handlers, and makes the checks that come before any
+//! message, in the order that clients rely on.
 
 use std::{convert::Infallible, net::IpAddr, panic::AssertUnwindSafe, sync::Arc};
 
@@ -22,14 +22,14 @@ use crate::{
     stream,
 };
 
-/// Where a connection comes from, and how.
+/// The address a connection comes from, and whether it is encrypted.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Peer {
     pub(crate) address: IpAddr,
     pub(crate) is_tls: bool,
 }
 
-/// Answers one request. A panic on the way refuses it and nothing else.
+/// Answers one request. If the handler panics, only this request is refused.
 pub(crate) async fn answer(
     gateway: Arc<Inner>,
     request: Request<Incoming>,
@@ -47,7 +47,7 @@ async fn dispatch(
     peer: Peer,
 ) -> Response<ClientBody> {
     if request.version() < Version::HTTP_11 {
-        // An answer that is cut short could not be told from a whole one.
+        // HTTP/1.0 clients could not tell an answer that is cut short from a whole one.
         return response::empty(StatusCode::HTTP_VERSION_NOT_SUPPORTED);
     }
     match request.uri().path() {
@@ -60,7 +60,7 @@ async fn dispatch(
         }
         path => {
             let answered = match PathKind::of_all(&gateway, path) {
-                // Boxed, so that calls of one server need not have room for it.
+                // Boxed, so that calls of one server do not reserve memory for it.
                 Some(kind) => Box::pin(answer_for_all(gateway, request, kind, peer)).await,
                 None => answer_for_server(gateway, request, peer).await,
             };
@@ -69,7 +69,7 @@ async fn dispatch(
     }
 }
 
-/// Whether calls can be judged and recorded now.
+/// Whether calls can be judged and recorded at the moment.
 fn ready(gateway: &Inner) -> Response<ClientBody> {
     let health = gateway.store.health();
     if health.ok {
@@ -92,7 +92,7 @@ fn base(parts: &Parts, peer: Peer) -> String {
     format!("{scheme}://{}", authority(parts))
 }
 
-/// Says how to authenticate here.
+/// The metadata that tells a client how to authenticate.
 fn metadata(parts: &Parts, peer: Peer) -> Response<ClientBody> {
     let of =
         parts.uri.path().strip_prefix("/.well-known/oauth-protected-resource").unwrap_or_default();
@@ -106,17 +106,17 @@ fn metadata(parts: &Parts, peer: Peer) -> Response<ClientBody> {
     )
 }
 
-/// What a path is for, below a server's name or for all servers.
+/// The purpose of a path, below a server's name or for all servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PathKind {
     Endpoint,
-    /// Of the oldest transport.
+    /// The event stream of the oldest transport (HTTP+SSE).
     LegacyStream,
     LegacyMessages,
 }
 
 impl PathKind {
-    /// The server's name, and what is wanted of it.
+    /// Splits a path into the server's name and its purpose.
     fn of(path: &str) -> (&str, PathKind) {
         match path.split_once('/') {
             Some((name, "sse")) => (name, PathKind::LegacyStream),
@@ -138,7 +138,7 @@ impl PathKind {
     }
 }
 
-/// A request for a server: who calls, which server, what.
+/// Answers a request for one server: identifies the caller, then dispatches by method.
 async fn answer_for_server(
     gateway: Arc<Inner>,
     request: Request<Incoming>,
@@ -182,7 +182,7 @@ async fn answer_for_server(
     }
 }
 
-/// A request for all servers of a grant.
+/// Answers a request for all servers of a grant.
 async fn answer_for_all(
     gateway: Arc<Inner>,
     request: Request<Incoming>,
@@ -213,7 +213,7 @@ async fn answer_for_all(
     }
 }
 
-/// Finds out who calls a server, or all of theirs; a failure is noted.
+/// Identifies the caller of one server or of all servers; a failure is counted.
 fn identify_caller(
     gateway: &Arc<Inner>,
     parts: &Parts,
@@ -223,14 +223,14 @@ fn identify_caller(
 ) -> Result<Caller, Refusal> {
     identify::identify(gateway, &parts.headers, server, peer.address).map_err(|reason| {
         gateway.failures.note(gateway, peer.address, name, reason);
-        // A path may hold what would end the header's quotes.
+        // A path may contain characters that would end the header's quoted string.
         let of = parts.uri.path().replace('"', "%22").replace('\\', "%5C");
         let metadata = format!("{}/.well-known/oauth-protected-resource{of}", base(parts, peer));
         Refusal::Token { reason, metadata }
     })
 }
 
-/// For paths that take fewer methods than most.
+/// The answer for paths that accept fewer methods than most.
 fn not_allowed(allowed: &'static str) -> Response<ClientBody> {
     let mut answer = Refusal::MethodNotAllowed.respond(None);
     answer.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allowed));

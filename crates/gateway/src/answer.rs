@@ -1,5 +1,5 @@
-//! Relaying answers: each is checked, filtered where the policy bears on it, and passed
-//! on unchanged where it does not. `settle` records how the call ended.
+//! Relaying answers: each is checked, filtered where the policy applies to it, and
+//! otherwise passed on unchanged. `settle` records how the call ended.
 
 mod events;
 mod json;
@@ -30,47 +30,48 @@ use crate::{
 pub(crate) use events::{EventStream, parse_answer, parse_event};
 pub(crate) use server_request::open_request_id;
 
-/// Bytes of an answer that are held back until it is known to be good so far.
+/// Bytes of an answer that are held back until that much of it has been checked.
 const HELD: usize = 64 << 10;
 
-/// What a request's answer must look like, and what is done with it.
+/// What a request's answer must look like, and how it is changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Shape {
-    /// Passes as it is.
+    /// Passed on as it is.
     Plain,
-    /// Who the server is: `capabilities` are completed.
+    /// The server's introduction: `capabilities` are completed.
     Introduction,
     Tools,
     Resources,
     Templates,
     Prompts,
     Tasks,
-    /// One task: its id is ours.
+    /// One task: its id is replaced by ours.
     Task,
-    /// May ask the client for something, or begin a task: of this method and target.
+    /// May ask the client for input or begin a task, for a call of this method and
+    /// target.
     Call {
         method: &'static str,
         target: String,
     },
 }
 
-/// The answer that a request waits for.
+/// The answer that a request expects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Expected {
     pub(crate) id: Id,
     pub(crate) shape: Shape,
 }
 
-/// What a client gets of an answer, and what is to be recorded of it.
+/// The answer as a client gets it, and what is still to be recorded about it.
 #[derive(Debug)]
 pub(crate) struct Relayed {
     pub(crate) response: Result<Response<ClientBody>, Refusal>,
     pub(crate) end: CallEnd,
-    /// What is still to be recorded; taken where the answer streams.
+    /// What is still to be recorded; `None` if the stream took it over.
     pub(crate) settlement: Option<Settlement>,
 }
 
-/// A response that goes on its way, and how the call ended.
+/// A response for the client, and how the call ended.
 type Passed = (Response<ClientBody>, CallEnd);
 
 /// Checks and filters an answer, and passes it on.
@@ -93,7 +94,7 @@ pub(crate) async fn relay(exchange: &Arc<Exchange>, answered: Answered) -> Relay
     Relayed { response, end, settlement }
 }
 
-/// Passes on the answer to a message that needs none.
+/// Passes on the answer to a message that expects none.
 async fn relay_unexpected(
     exchange: &Exchange,
     answer: Response<AnswerBody>,
@@ -147,13 +148,13 @@ fn is_discovery(exchange: &Exchange, expected: &Expected) -> bool {
     exchange.is_modern() && expected.shape == Shape::Introduction
 }
 
-/// Whether an error is one that only servers of the modern era know.
+/// Whether an error code exists only in the modern era.
 fn is_modern_error(error: Value<'_>) -> bool {
     error.get("code").and_then(Value::as_number).is_some_and(is_modern_error_code)
 }
 
-/// Whether an error may answer a request for discovery as it is: clients go on
-/// to `initialize` from bad parameters as they do from what we would say.
+/// Whether an error is passed on as the answer to a discovery request: on bad parameters,
+/// clients fall back to `initialize`, as they do on our own error.
 fn tells_enough(status: StatusCode, error: Value<'_>) -> bool {
     let code = error.get("code").and_then(Value::as_number);
     is_modern_error(error) || (status == StatusCode::BAD_REQUEST && code == Some("-32602"))
@@ -180,7 +181,7 @@ fn media_type(headers: &http::HeaderMap) -> MediaType {
     }
 }
 
-/// Passes on a JSON-RPC error with its status; anything else is no answer.
+/// Passes on a JSON-RPC error with its status; any other failure becomes a refusal.
 async fn relay_failure(
     exchange: &Exchange,
     expected: &Expected,
@@ -206,7 +207,7 @@ async fn relay_failure(
     }
 }
 
-/// The refusal of a request without a message: the server's own JSON-RPC error, or
+/// The refusal of a request that carried no message: the server's own JSON-RPC error, or
 /// one of ours.
 pub(crate) async fn read_refusal(
     exchange: &Exchange,
@@ -226,7 +227,7 @@ pub(crate) async fn read_refusal(
     Refusal::answered_with(status)
 }
 
-/// Reads an answer whole, within its bounds.
+/// Reads a whole answer, within the limits.
 async fn read_whole(exchange: &Exchange, body: AnswerBody) -> Result<Document, Refusal> {
     let settings = &exchange.gateway.settings;
     let read =
@@ -248,7 +249,7 @@ async fn read_whole(exchange: &Exchange, body: AnswerBody) -> Result<Document, R
         .map_err(|refusal| Refusal::bad_gateway(unreadable(&refusal)))
 }
 
-/// What is wrong with an answer's text, in no words of its own.
+/// What is wrong with an answer's text, without quoting it.
 fn unreadable(refusal: &json_text::Refusal) -> String {
     match refusal.reason {
         json_text::Reason::DuplicateKey(_) => "the answer has a key twice".into(),

@@ -22,33 +22,33 @@ use tokio::time::Instant;
 
 use crate::link::Link;
 
-/// A list older than this is learnt again, beside the call that noticed.
+/// A list older than this is fetched again in the background.
 const FRESH: Duration = Duration::from_mins(5);
-/// After a failure, or for a tool that is not in the list, the server is not
-/// asked again before this has passed.
+/// How long to wait before asking the server again, after a failure or for a tool that is
+/// not in the list.
 const PAUSE: Duration = Duration::from_secs(2);
-/// Tasks whose grant is remembered; the oldest are forgotten.
+/// Tasks whose grant is remembered. Above that, the oldest is forgotten.
 const MOST_TASKS: usize = 10_000;
 
-/// What is known of one server.
+/// The known tools and tasks of one server.
 #[derive(Debug, Default)]
 pub(crate) struct Tools {
     known: ArcSwapOption<ToolList>,
     /// Why the last attempt to list the tools failed, for operators.
     failure: ArcSwapOption<String>,
-    /// Whether something was seen that is not in the list.
+    /// Whether a tool or task was seen that does not match the list.
     is_stale: AtomicBool,
-    /// Whether somebody has set out to learn the list.
+    /// Whether a background fetch was already started.
     was_tried: AtomicBool,
-    /// Held while the server is asked; when it last was.
+    /// Held while the list is fetched; contains the time of the last attempt.
     asking: tokio::sync::Mutex<Option<Instant>>,
-    /// Whether the server has introduced itself as one without tasks.
+    /// Whether the server's introduction said that it has no tasks.
     lacks_tasks: AtomicBool,
-    /// Which grant began a task.
+    /// The grant that began each task.
     tasks: Mutex<Tasks>,
 }
 
-/// The grant of each task that was begun.
+/// The grant of each known task.
 #[derive(Debug)]
 struct Tasks(ExpiringMap<String, Arc<str>>);
 
@@ -73,7 +73,7 @@ struct Known {
     mirrored: Vec<Mirrored>,
 }
 
-/// An argument that a header repeats.
+/// An argument that is repeated in a header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mirrored {
     /// The header's name, lower case.
@@ -82,12 +82,12 @@ pub(crate) struct Mirrored {
 }
 
 impl ToolList {
-    /// What is known of one tool.
+    /// The facts about one tool.
     pub(crate) fn facts(&self, tool: &str) -> Facts<'_> {
         self.tools.get(tool).map_or(Facts::NotInList, |known| Facts::Known(&known.facts))
     }
 
-    /// The facts of a tool whose definition is this very text.
+    /// The facts about a tool, if its definition is exactly this text.
     pub(crate) fn same(&self, tool: &str, definition: &str) -> Option<&ToolFacts> {
         let known = self.tools.get(tool).filter(|known| &*known.definition == definition)?;
         Some(&known.facts)
@@ -98,7 +98,7 @@ impl ToolList {
         self.tools.get(tool).map(|known| &*known.definition)
     }
 
-    /// The arguments of a tool that headers repeat.
+    /// The arguments of a tool that are repeated in headers.
     pub(crate) fn mirrored_arguments(&self, tool: &str) -> &[Mirrored] {
         self.tools.get(tool).map_or(&[], |known| &known.mirrored)
     }
@@ -107,18 +107,18 @@ impl ToolList {
         self.tools.contains_key(tool)
     }
 
-    /// All tools, with what is known of them.
+    /// All tools, with the facts about them.
     pub(crate) fn all(&self) -> impl Iterator<Item = (&str, &ToolFacts, &str)> {
         self.tools.iter().map(|(name, known)| (&**name, &known.facts, &*known.definition))
     }
 
-    /// All tools, with what they can do.
+    /// All tools, with their assessments.
     pub(crate) fn assessments(&self) -> impl Iterator<Item = (&str, &Assessment, &str)> {
         self.tools.iter().map(|(name, known)| (&**name, &known.assessment, &*known.definition))
     }
 
-    /// Reads the pages of a list; `None` if they are no list of tools, each with
-    /// its own name.
+    /// Reads the pages of a list; `None` if they are not a list of tools with distinct
+    /// names.
     fn read(link: &Link, pages: &[Document]) -> Option<ToolList> {
         let mut listed = Vec::new();
         for page in pages {
@@ -146,7 +146,7 @@ impl ToolList {
     }
 }
 
-/// What a definition says of a tool that is not in the list that was learnt.
+/// Reads the facts about a tool that is not in the known list from its definition.
 pub(crate) fn facts(link: &Link, tool: Value<'_>) -> Option<ToolFacts> {
     let definition = Definition::from_tool(tool)?;
     let alone = Siblings::new(&link.name, &[]);
@@ -154,7 +154,7 @@ pub(crate) fn facts(link: &Link, tool: Value<'_>) -> Option<ToolFacts> {
     Some(ToolFacts::new(&definition, category))
 }
 
-/// What a tool can do. Servers of our own declare the category.
+/// Classifies a tool. Built-in servers declare the category themselves.
 fn assess<'d>(
     link: &Link,
     tool: Value<'d>,
@@ -188,34 +188,33 @@ fn read_mirrored(tool: Value<'_>) -> Vec<Mirrored> {
 }
 
 impl Tools {
-    /// What was learnt last.
+    /// The list that was fetched last.
     pub(crate) fn tool_list(&self) -> Option<Arc<ToolList>> {
         self.known.load_full()
     }
 
-    /// Why nothing could be learnt.
+    /// Why the list could not be fetched.
     pub(crate) fn failure(&self) -> String {
         let failure = self.failure.load_full();
         failure.map_or_else(|| "it was not asked yet".into(), |why| (*why).clone())
     }
 
-    /// Something was seen that is not as it was learnt.
+    /// A tool was seen that does not match the list.
     pub(crate) fn mark_stale(&self) {
         self.is_stale.store(true, Ordering::Relaxed);
     }
 
-    /// The server has introduced itself, in the modern era.
+    /// Notes whether a modern server's introduction declared tasks.
     pub(crate) fn note_introduction(&self, has_tasks: bool) {
         self.lacks_tasks.store(!has_tasks, Ordering::Relaxed);
     }
 
-    /// Whether the server is known to have no tasks.
+    /// Whether the server is known not to support tasks.
     pub(crate) fn lacks_tasks(&self) -> bool {
         self.lacks_tasks.load(Ordering::Relaxed)
     }
 
-    /// The list, as new as it must be to judge a call of `tool`; `None` if none
-    /// can be had.
+    /// The list, recent enough to judge a call of `tool`; `None` if it is unavailable.
     pub(crate) async fn list(
         link: &Arc<Link>,
         bounds: &Bounds,
@@ -235,20 +234,20 @@ impl Tools {
         }
     }
 
-    /// Learns the list without holding anybody up, if it is not known.
+    /// Fetches the list in a separate task.
     pub(crate) fn learn_in_background(link: &Arc<Link>, bounds: &Bounds) {
         let (link, bounds) = (Arc::clone(link), *bounds);
         tokio::spawn(async move { Tools::learn(&link, &bounds).await });
     }
 
-    /// Learns the list beside a call that does not need it, once.
+    /// Fetches the list in the background for a call that does not need it, at most once.
     pub(crate) fn learn_once(&self, link: &Arc<Link>, bounds: &Bounds) {
         if !self.was_tried.swap(true, Ordering::Relaxed) {
             Tools::learn_in_background(link, bounds);
         }
     }
 
-    /// Asks the server, unless somebody else has just done so.
+    /// Fetches the list, unless another caller has just done so.
     pub(crate) async fn learn(link: &Arc<Link>, bounds: &Bounds) -> Option<Arc<ToolList>> {
         let tools = &link.state.tools;
         let begun = Instant::now();
@@ -274,7 +273,7 @@ impl Tools {
             }
             Err(why) => {
                 tracing::warn!(server = &*link.name, why, "tools could not be learnt");
-                // What was known may no longer hold.
+                // The earlier list may no longer be right.
                 tools.known.store(None);
                 tools.failure.store(Some(Arc::new(why)));
                 None
@@ -288,7 +287,7 @@ impl Tools {
         tasks.0.insert(task.to_owned(), grant.into(), 0, Instant::now().into_std());
     }
 
-    /// Whether a task is known to be this grant's.
+    /// Whether a task is known to belong to this grant.
     pub(crate) fn is_task_of(&self, grant: &str, task: &str) -> bool {
         self.tasks
             .lock()

@@ -11,13 +11,13 @@ use http_body_util::Full;
 use sluice_http::Pieces;
 use tokio::sync::mpsc;
 
-/// The stream was cut on purpose: what the client has is not the whole answer,
-/// and the connection shows it.
+/// The stream was cut on purpose: the client has only part of the answer, and can tell
+/// from the broken connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the answer was cut")]
 pub(crate) struct Cut;
 
-/// What a client is sent.
+/// The body of a response to a client.
 pub(crate) enum ClientBody {
     Whole(Full<Bytes>),
     Stream(Pin<Box<dyn Body<Data = Bytes, Error = Cut> + Send>>),
@@ -41,14 +41,14 @@ impl ClientBody {
         ClientBody::whole(Bytes::new())
     }
 
-    /// Pieces as `poll` gives them; after an error the connection is cut.
+    /// A stream of pieces that `poll` returns; after an error the connection is cut.
     pub(crate) fn stream(
         poll: impl FnMut(&mut Context<'_>) -> Poll<Option<Result<Bytes, Cut>>> + Send + Unpin + 'static,
     ) -> ClientBody {
         ClientBody::Stream(Box::pin(Pieces::new(poll)))
     }
 
-    /// What a task puts into the channel.
+    /// A stream of the pieces that a task sends into the channel.
     pub(crate) fn channel(mut receiver: mpsc::Receiver<Result<Bytes, Cut>>) -> ClientBody {
         ClientBody::stream(move |context| receiver.poll_recv(context))
     }
@@ -80,8 +80,7 @@ impl Body for ClientBody {
     fn size_hint(&self) -> SizeHint {
         match self {
             ClientBody::Whole(body) => body.size_hint(),
-            // Never exact: a stream's length is not promised, because whether
-            // it is good is known only at its end.
+            // Never exact: a stream may be cut before its end, so no length is announced.
             ClientBody::Stream(_) => SizeHint::default(),
         }
     }

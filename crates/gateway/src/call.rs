@@ -1,5 +1,5 @@
-//! The path of a call, which every posted message follows, whichever transport it came
-//! by.
+//! The path of a call, which every posted message follows, whichever transport it arrived
+//! on.
 //!
 //! The caller is identified from headers alone, before the body is read (`identify`);
 //! everything else is in [`carry`].
@@ -28,8 +28,8 @@ use crate::{
     subscriptions,
 };
 
-/// Answers a message from its bytes. A legacy client that goes away has not cancelled
-/// its request, which is then finished all the same.
+/// Answers a message given as bytes. A legacy client that disconnects has not cancelled
+/// its request, so the request is finished anyway.
 pub(crate) async fn post(exchange: Exchange, bytes: Vec<u8>) -> Response<ClientBody> {
     let ends = Ends::of(&exchange.headers);
     let answering = async move {
@@ -41,7 +41,7 @@ pub(crate) async fn post(exchange: Exchange, bytes: Vec<u8>) -> Response<ClientB
     outlive(ends, answering).await
 }
 
-/// Answers a message that was parsed.
+/// Answers a message that is already parsed.
 pub(crate) async fn answer(exchange: Exchange, document: Document) -> Response<ClientBody> {
     let carried = carry(exchange, &document).await;
     carried.unwrap_or_else(|refusal| refusal.respond(answer_id(&document).as_ref()))
@@ -50,12 +50,12 @@ pub(crate) async fn answer(exchange: Exchange, document: Document) -> Response<C
 /// Carries a message to its server and the answer back.
 ///
 /// 1. `read` takes the one message in the document.
-/// 2. `identify` settles its revision and its session; the grant is known already.
+/// 2. `identify` determines its protocol version and its session; the grant is known already.
 /// 3. `judge` decides on it and edits it. Nothing is written.
 /// 4. `reserve` charges and records the decision. Only it makes a `Permitted` request.
 /// 5. `send` takes nothing but a `Permitted` request.
 /// 6. `relay` checks and filters the answer.
-/// 7. `settle` records how it ended; of an answer that streams, the stream does.
+/// 7. `settle` records how it ended; if the answer streams, the stream does so at its end.
 async fn carry(exchange: Exchange, document: &Document) -> Result<Response<ClientBody>, Refusal> {
     let message = read(document)?;
     let exchange = Arc::new(identify(exchange, &message)?);
@@ -75,7 +75,7 @@ fn read(document: &Document) -> Result<Message<'_>, Refusal> {
     Message::read(document).map_err(|error| Refusal::Request(error.to_string()))
 }
 
-/// The id that an answer to a message must have.
+/// The id that the answer to a message must carry.
 fn answer_id(document: &Document) -> Option<Id> {
     match Message::read(document) {
         Ok(message) => message.request_id().cloned(),
@@ -83,12 +83,12 @@ fn answer_id(document: &Document) -> Option<Id> {
     }
 }
 
-/// The id of a message that is wrong otherwise.
+/// The id of a message that is otherwise malformed.
 pub(crate) fn readable_id(document: &Document) -> Option<Id> {
     document.root().get("id").and_then(|id| Id::read(id).ok())
 }
 
-/// Settles which revision is spoken, and in which session.
+/// Determines the protocol version and the session.
 fn identify(mut exchange: Exchange, message: &Message<'_>) -> Result<Exchange, Refusal> {
     let (method, params) = match message {
         Message::Request { method, params, .. } | Message::Notification { method, params } => {

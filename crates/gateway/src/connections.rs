@@ -1,4 +1,4 @@
-//! How many connections and streams of clients may be open at a time.
+//! Limits how many client connections and streams may be open at a time.
 
 use std::sync::{
     Arc,
@@ -7,17 +7,17 @@ use std::sync::{
 
 use crate::refusal::Refusal;
 
-/// Descriptors kept for what is not a client's: files, upstreams, the admin listener.
+/// Descriptors reserved for other uses: files, upstreams, the admin listener.
 const SPARE_DESCRIPTORS: usize = 256;
 
-/// Counts open connections and streams, within what the process may have open.
+/// Counts open connections and streams, within the process's limit of descriptors.
 #[derive(Debug)]
 pub(crate) struct Connections {
     open: Arc<AtomicUsize>,
     most: usize,
 }
 
-/// Room for one connection or stream, until it is dropped.
+/// A reserved place for one connection or stream; it is freed on drop.
 #[derive(Debug)]
 pub(crate) struct Slot(Arc<AtomicUsize>);
 
@@ -26,11 +26,11 @@ impl Connections {
         Connections { open: Arc::default(), most: descriptors.saturating_sub(SPARE_DESCRIPTORS) }
     }
 
-    /// Room for one more connection, of a client or for a stream of its own at the server.
+    /// Reserves a place for one more client connection, or for a stream to a server.
     pub(crate) fn acquire(&self) -> Result<Slot, Refusal> {
         let slot = Slot(Arc::clone(&self.open));
         if self.open.fetch_add(1, Ordering::Relaxed) >= self.most {
-            // Dropping gives the room back.
+            // Dropping the slot frees the place.
             return Err(Refusal::Busy);
         }
         Ok(slot)

@@ -9,10 +9,10 @@ use std::fmt;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use sluice_store::Transport;
 
-/// What the gateway shows a server so that its requests are accepted.
+/// The credential that the gateway presents to a server.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) enum Credential {
-    /// The same headers with every request; none at all for servers without a credential.
+    /// The same headers with every request; empty for servers without a credential.
     Static(HeaderMap),
 }
 
@@ -23,7 +23,7 @@ impl fmt::Debug for Credential {
 }
 
 impl Credential {
-    /// The credential in a server's definition, or what is wrong with it.
+    /// Reads the credential from a server's definition, or says what is wrong with it.
     pub(crate) fn read(transport: &Transport) -> Result<Credential, String> {
         let mut headers = HeaderMap::new();
         let Transport::Http { headers: declared, .. } = transport else {
@@ -41,8 +41,8 @@ impl Credential {
         Ok(Credential::Static(headers))
     }
 
-    /// Puts the credential into the headers of a request, in the place of whatever had
-    /// these names before.
+    /// Adds the credential to the headers of a request, replacing headers of the same
+    /// names.
     pub(crate) fn add_to(&self, request: &mut HeaderMap) {
         let Credential::Static(headers) = self;
         for (name, value) in headers {

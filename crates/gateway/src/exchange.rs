@@ -17,8 +17,8 @@ use crate::{
     snapshot::{InForce, ServerState},
 };
 
-/// Everything that is settled before a message is looked at. One exchange sees one
-/// policy, whatever is swapped meanwhile.
+/// Everything that is known before a message is examined. One exchange sees one policy,
+/// even if the configuration changes meanwhile.
 #[derive(Debug, Clone)]
 pub(crate) struct Exchange {
     pub(crate) gateway: Arc<Inner>,
@@ -28,15 +28,15 @@ pub(crate) struct Exchange {
     pub(crate) session: Option<Session>,
     pub(crate) revision: Revision,
     pub(crate) headers: HeaderMap,
-    /// What the caller has shown; none of anonymous ones.
+    /// The hash of the caller's token; `None` for anonymous callers.
     pub(crate) token: Option<TokenHash>,
-    /// What decision, outcome and log have in common.
+    /// The id that links the decision, its outcome and the log lines.
     pub(crate) request: Id,
     pub(crate) at: Timestamp,
     pub(crate) started: Instant,
 }
 
-/// What a caller sees of a server's tools.
+/// The tools of a server that a caller may see.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ToolView {
     version: Option<Arc<str>>,
@@ -45,8 +45,8 @@ pub(crate) struct ToolView {
 }
 
 impl ToolView {
-    /// Whether somebody who had this view must look again. Where the list is
-    /// not known, another policy is reason enough.
+    /// Whether a client that has seen this view must list the tools again. If the list is
+    /// unknown, a different policy version is reason enough.
     pub(crate) fn differs(&self, other: &ToolView) -> bool {
         match (&self.shown, &other.shown) {
             (Some(shown), Some(others)) => shown != others,
@@ -80,8 +80,8 @@ impl Exchange {
         }
     }
 
-    /// The same exchange under the rules that are in force now; `None` if there is
-    /// nothing left to exchange, or nobody who may.
+    /// The same exchange under the current configuration; `None` if the server or the
+    /// grant is gone, or the grant no longer includes the server.
     pub(crate) fn renew(&self) -> Option<Exchange> {
         let gateway = Arc::clone(&self.gateway);
         let server = gateway.config.server(self.server_name())?;
@@ -111,8 +111,7 @@ impl Exchange {
         })
     }
 
-    /// What of the server's tools this caller sees, so that two views can be
-    /// told apart.
+    /// The tools that this caller sees now, to be compared with a later view.
     pub(crate) fn view(&self) -> ToolView {
         let version = self.policy.as_ref().map(|in_force| Arc::clone(&in_force.reference.version));
         let shown = self.server.link.state.tools.tool_list().map(|list| {
@@ -126,17 +125,18 @@ impl Exchange {
         ToolView { version, shown }
     }
 
-    /// The policy that decides, if there is one.
+    /// The policy that applies, if there is one.
     pub(crate) fn rules(&self) -> Option<&Policy> {
         self.policy.as_ref().map(|in_force| &in_force.policy)
     }
 
-    /// Whether a policy that only watches decides.
+    /// Whether the policy is in shadow mode: it records denials but does not enforce
+    /// them.
     pub(crate) fn is_shadow(&self) -> bool {
         self.rules().is_some_and(|policy| policy.mode() == Mode::Shadow)
     }
 
-    /// Whether the policy lets something pass, or would not but only watches.
+    /// Whether the policy permits something, or is in shadow mode.
     pub(crate) fn lets_pass(&self, permits: impl Fn(&Policy) -> bool) -> bool {
         self.is_shadow() || self.rules().is_some_and(permits)
     }

@@ -9,12 +9,12 @@ use sluice_store::{Kind, Outcome, Record, new_id};
 
 use crate::gateway::Inner;
 
-/// How often each address has failed in this minute.
+/// The number of failures of each address in the current minute.
 #[derive(Debug, Default)]
 pub(crate) struct Failures(Mutex<FailedAttempts>);
 
 impl Failures {
-    /// Counts a failure, and records it if it is among the first.
+    /// Counts a failure, and records it if it is one of the first.
     pub(crate) fn note(&self, gateway: &Inner, source: IpAddr, server: &str, reason: &str) {
         gateway.metrics.note_unauthenticated();
         let now = gateway.settings.clock.now();
@@ -31,14 +31,14 @@ impl Failures {
         }
     }
 
-    /// Records the sums of a minute that is over.
+    /// Records the totals of the previous minute.
     pub(crate) fn sweep(&self, gateway: &Inner) {
         let now = since_epoch(gateway.settings.clock.now());
         let Ok(mut attempts) = self.0.lock() else { return };
         record_sums(gateway, attempts.sweep(now));
     }
 
-    /// Records the sums of the last minute, at shutdown.
+    /// Records the totals of the last minute, at shutdown.
     pub(crate) fn finish(&self, gateway: &Inner) {
         let Ok(mut attempts) = self.0.lock() else { return };
         record_sums(gateway, attempts.finish());

@@ -20,13 +20,13 @@ use crate::{
     stack::Stacks,
 };
 
-/// A handle to the data path; clones share it.
+/// A handle to the data path; clones share its state.
 #[derive(Debug, Clone)]
 pub struct Gateway {
     pub(crate) inner: Arc<Inner>,
 }
 
-/// The one state behind all handles.
+/// The state behind all handles.
 #[derive(Debug)]
 pub(crate) struct Inner {
     pub(crate) settings: Settings,
@@ -39,29 +39,29 @@ pub(crate) struct Inner {
     pub(crate) failures: Failures,
 }
 
-/// What is kept in memory of clients that are connected or have a session.
+/// In-memory state of clients that are connected or have a session.
 #[derive(Debug, Default)]
 pub(crate) struct ClientSessions {
-    /// Clients of the oldest transport that are connected.
+    /// Connected clients of the oldest transport (HTTP+SSE).
     pub(crate) legacy_clients: Clients,
-    /// How sessions at one server can be begun again.
+    /// What is needed to re-establish sessions with one server.
     pub(crate) repairs: Repairs,
     /// Sessions with all servers of a grant.
     pub(crate) stacks: Stacks,
 }
 
-/// One tool of a server, as it is known here.
+/// One tool of a server, as the gateway knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnownTool {
     pub name: String,
-    /// What it can do, and why it is thought so.
+    /// What the tool can do, and the reasons for that assessment.
     pub assessment: Assessment,
     /// The definition as the server wrote it.
     pub definition: String,
 }
 
 impl Gateway {
-    /// A gateway with nothing in force yet, so that everything is refused.
+    /// A gateway without a configuration, which refuses everything.
     pub fn new(settings: Settings, store: Store, builtins: Builtins) -> Option<Gateway> {
         let inner = Inner {
             keys: Keys::derive(&settings.key)?,
@@ -76,17 +76,17 @@ impl Gateway {
         Some(Gateway { inner: Arc::new(inner) })
     }
 
-    /// Puts a configuration in force, whole or not at all.
+    /// Applies a configuration, as a whole or not at all.
     pub fn apply(&self, configuration: &Configuration) -> Result<(), ApplyError> {
         self.inner.config.apply(configuration, &self.inner.settings)
     }
 
-    /// Puts one grant in force, or ends what a token was worth.
+    /// Adds or replaces the grant of a token, or removes it.
     pub fn set_grant(&self, token: &TokenHash, grant: Option<&Grant>) {
         self.inner.config.set_grant(token, grant);
     }
 
-    /// The tools of a server, asked for anew if `fresh`, or why no list is to be had.
+    /// The tools of a server, fetched again if `fresh`, or why the list is unavailable.
     pub async fn tools(&self, server: &Name, fresh: bool) -> Result<Vec<KnownTool>, String> {
         let server = self.inner.config.server(server.as_str()).ok_or("there is no such server")?;
         let link = &server.link;
@@ -110,12 +110,12 @@ impl Gateway {
         Ok(tools)
     }
 
-    /// Has metrics say which version of the configuration is in force, and since when.
+    /// Reports in the metrics which configuration version is active, and since when.
     pub fn note_configured(&self, version: &str, at: Timestamp) {
         self.inner.metrics.note_configuration(version, at);
     }
 
-    /// Has metrics say that a newer configuration could not be put in force.
+    /// Reports in the metrics that a newer configuration could not be applied.
     pub fn note_configuration_refused(&self) {
         self.inner.metrics.note_configuration_refused();
     }

@@ -1,4 +1,4 @@
-//! The grants in force, found by token without a lock.
+//! The active grants, found by token without a lock.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -6,7 +6,7 @@ use arc_swap::ArcSwap;
 use sluice_policy::Timestamp;
 use sluice_store::{Grant, GrantRef, Name, TokenHash};
 
-/// One who may call: a grant, or anybody without a token where that is allowed.
+/// A caller: a grant, or an anonymous caller where that is allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Holder {
     pub(crate) reference: GrantRef,
@@ -45,7 +45,7 @@ impl Holder {
         }
     }
 
-    /// The client that has started this process in front of `server`.
+    /// The client that started this process as a wrapper of `server`.
     pub(crate) fn wrap(server: &Name, policy: &Name) -> Holder {
         let id: Arc<str> = format!("wrap:{server}").into();
         let reference = GrantRef { id: Arc::clone(&id), label: id };
@@ -56,12 +56,12 @@ impl Holder {
         &self.reference.id
     }
 
-    /// Whether it may be used at a moment.
+    /// Whether the grant is valid at this time.
     pub(crate) fn is_valid(&self, at: Timestamp) -> bool {
         !self.is_revoked && self.expires_at.is_none_or(|end| at < end)
     }
 
-    /// The person or agent behind it, else the grant itself.
+    /// The person or agent behind the grant, else the grant itself.
     pub(crate) fn owner(&self) -> &str {
         self.principal.as_deref().unwrap_or(&self.reference.id)
     }
@@ -69,8 +69,8 @@ impl Holder {
 
 type Shard = HashMap<TokenHash, Arc<Holder>>;
 
-/// All grants by token. Each of many parts is an immutable map swapped whole, so
-/// that one change among 100,000 grants copies a few hundred.
+/// All grants by token. They are split into many immutable maps, each replaced as a
+/// whole, so that one change among 100,000 grants copies only a few hundred.
 #[derive(Debug)]
 pub(crate) struct Grants {
     shards: Vec<ArcSwap<Shard>>,
@@ -88,7 +88,7 @@ impl Grants {
         self.shards.get(usize::from(token.shard()))?.load().get(token).cloned()
     }
 
-    /// Takes these grants and forgets all others.
+    /// Replaces all grants.
     pub(crate) fn replace(&self, grants: &[(TokenHash, Grant)]) {
         let mut shards = vec![Shard::new(); self.shards.len()];
         for (token, grant) in grants {
@@ -101,7 +101,7 @@ impl Grants {
         }
     }
 
-    /// Takes one who is no stored grant.
+    /// Adds a holder that is not a stored grant.
     pub(crate) fn hold(&self, token: &TokenHash, holder: &Arc<Holder>) {
         if let Some(place) = self.shards.get(usize::from(token.shard())) {
             let one = Shard::from([(*token, Arc::clone(holder))]);
@@ -109,7 +109,7 @@ impl Grants {
         }
     }
 
-    /// Takes one more grant, or forgets what a token was worth.
+    /// Adds or replaces the grant of a token, or removes it.
     pub(crate) fn set(&self, token: &TokenHash, grant: Option<&Grant>) {
         let Some(place) = self.shards.get(usize::from(token.shard())) else { return };
         place.rcu(|shard| {

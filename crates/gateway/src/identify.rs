@@ -1,4 +1,5 @@
-//! Identifying the caller: the checks of Host and Origin, and the grant behind a token.
+//! Identifying the caller: checks of Host and Origin, and the grant that a token belongs
+//! to.
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -8,7 +9,7 @@ use sluice_store::TokenHash;
 
 use crate::{gateway::Inner, grants::Holder, refusal::Refusal, snapshot::ServerState};
 
-/// Headers of which two would be two answers to one question.
+/// Headers that must not occur twice, because two values would contradict each other.
 fn is_single(name: &str) -> bool {
     matches!(
         name,
@@ -23,7 +24,7 @@ fn is_single(name: &str) -> bool {
     ) || name.starts_with("mcp-")
 }
 
-/// Checks the host the gateway is called by, and the page it is called from.
+/// Checks the Host under which the gateway is called, and the Origin of the calling page.
 pub(crate) fn check_names(gateway: &Inner, parts: &Parts) -> Result<(), Refusal> {
     gateway.settings.callers.check(&parts.uri, &parts.headers).map_err(|error| match error {
         CallerError::Repeated(name) => twice(&name),
@@ -36,12 +37,12 @@ fn twice(name: &HeaderName) -> Refusal {
     Refusal::Request(format!("header `{name}` is there twice"))
 }
 
-/// Refuses all headers that must not be there twice, and those no text can be read from.
+/// Refuses headers that must not be repeated, and headers that are not visible ASCII.
 pub(crate) fn check_headers(headers: &HeaderMap) -> Result<(), Refusal> {
     let mut previous = None;
     for (name, value) in headers {
         if is_single(name.as_str()) {
-            // The values of one header come one after the other.
+            // The values of one header follow each other.
             if previous == Some(name) {
                 return Err(twice(name));
             }
@@ -54,15 +55,14 @@ pub(crate) fn check_headers(headers: &HeaderMap) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// One who calls, and the token they have shown.
+/// A caller, and the token it presented.
 #[derive(Debug)]
 pub(crate) struct Caller {
     pub(crate) holder: Arc<Holder>,
     pub(crate) token: Option<TokenHash>,
 }
 
-/// Finds out who calls. Without a token that is nobody, except where a server
-/// lets such callers in.
+/// Identifies the caller. Without a token it is anonymous, which only some servers allow.
 pub(crate) fn identify(
     gateway: &Inner,
     headers: &HeaderMap,

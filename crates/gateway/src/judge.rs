@@ -29,16 +29,16 @@ use crate::{
     reserve::shorten,
 };
 
-/// Where a message goes.
+/// The next step for a message.
 #[derive(Debug)]
 pub(crate) enum Route<'a> {
-    /// To the server, if its decision permits it.
+    /// Sent to the server, if the decision permits it.
     Decided(Box<Judged<'a>>),
-    /// To the subscription that clients of the server share; the id of the request.
+    /// Joined to the subscription that clients of the server share; holds the request id.
     Subscribe(Id),
 }
 
-/// A message as it is to be sent, with the decision on it.
+/// A message in the form in which it is sent, with the decision on it.
 ///
 /// INVARIANT: made only in this module, from a message that was judged.
 #[derive(Debug)]
@@ -53,28 +53,28 @@ impl<'a> Judged<'a> {
     }
 }
 
-/// A request as it is to be sent. Only a `Permitted` one can be.
+/// A request in the form in which it is sent. Only a `Permitted` request can be sent.
 #[derive(Debug, Default)]
 pub(crate) struct Outgoing {
     pub(crate) method: http::Method,
     pub(crate) body: Bytes,
-    /// On modern requests: the method, and what is aimed at.
+    /// On modern requests: the method and the target, repeated in headers.
     pub(crate) mirrors: Option<(String, Option<String>)>,
-    /// `None` where no answer is due.
+    /// `None` if no answer is expected.
     pub(crate) expected: Option<Expected>,
-    /// Whether something lasts of it that another session would not have.
+    /// Whether it leaves state in the session that a new session would not have.
     pub(crate) is_lasting: bool,
 }
 
-/// What was decided, and on what grounds.
+/// The decision, and what it is based on.
 #[derive(Debug)]
 pub(crate) enum Ruling<'a> {
-    /// Every policy leaves it open: lifecycle, lists (their answers are filtered),
-    /// liveness, and answers to requests that were let through.
+    /// Allowed by every policy: lifecycle, lists (their answers are filtered), pings, and
+    /// answers to server requests that were passed on.
     Open,
-    /// It was let through or not by what the policy says of its target.
+    /// Permitted or not by the policy's rules for its target.
     Access(Access<'a>),
-    /// A method that some server takes for a known one: refused, whatever the mode.
+    /// A method that some server may take for a known one: refused, also in shadow mode.
     LookAlike {
         method: &'a str,
         refusal: Refusal,
@@ -82,39 +82,40 @@ pub(crate) enum Ruling<'a> {
     Tool(ToolRuling<'a>),
 }
 
-/// What a policy says of a request that is no tool call.
+/// A policy's decision on a request that is not a tool call.
 #[derive(Debug)]
 pub(crate) struct Access<'a> {
     pub(crate) method: Cow<'static, str>,
-    /// What is aimed at, for people.
+    /// The target, for people to read.
     pub(crate) target: &'a str,
     pub(crate) rule: &'static str,
     pub(crate) is_permitted: bool,
-    /// What the client is told in place of the usual denial.
+    /// The refusal that the client gets instead of the usual denial.
     pub(crate) refused_as: Option<Refusal>,
     /// Whether it is refused in shadow mode too.
     pub(crate) refuses_in_shadow: bool,
 }
 
-/// What a policy says of a tool call.
+/// A policy's decision on a tool call.
 #[derive(Debug)]
 pub(crate) struct ToolRuling<'a> {
     pub(crate) call: ToolCall<'a>,
     pub(crate) decision: Decision<'a>,
-    /// The server's tools, as far as they were needed.
+    /// The server's tools, if the decision needed them.
     pub(crate) list: Option<Arc<ToolList>>,
-    /// Whether the client expects a task and no result.
+    /// Whether the client asks for a task instead of a result.
     pub(crate) wants_task: bool,
 }
 
-/// A tool call as it was read.
+/// A parsed tool call.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ToolCall<'a> {
     pub(crate) tool: &'a str,
     pub(crate) arguments: Option<Value<'a>>,
 }
 
-/// Judges a message. What is answered in the server's place is a refusal too.
+/// Judges a message. An answer that the gateway gives in the server's place is a
+/// `Refusal` too.
 pub(crate) async fn judge<'a>(
     exchange: &'a Arc<Exchange>,
     document: &'a Document,
@@ -135,13 +136,13 @@ pub(crate) async fn judge<'a>(
     }
 }
 
-/// A message to be posted, as it came or edited.
+/// A message to post, edited or as the client sent it.
 fn post(document: &Document, edited: Option<String>) -> Outgoing {
     let body = edited.unwrap_or_else(|| document.text().to_owned());
     Outgoing { method: http::Method::POST, body: body.into(), ..Outgoing::default() }
 }
 
-/// Whether every policy leaves a class of methods open.
+/// Whether every policy allows a class of methods.
 fn is_open(class: MethodClass) -> bool {
     match class {
         MethodClass::Always
@@ -158,8 +159,8 @@ fn is_open(class: MethodClass) -> bool {
     }
 }
 
-/// What is decided on a method that nobody knows; `refused_as` is what the client is
-/// told other than that there is no such method.
+/// The decision on an unknown method. `refused_as` replaces the usual refusal, which says
+/// that there is no such method.
 fn unknown_method<'a>(
     exchange: &Exchange,
     method: &'a str,
@@ -190,7 +191,7 @@ fn notification<'a>(
     let ruling = match Method::find(method, exchange.revision) {
         None => unknown_method(exchange, method, unknown_notification(exchange, method)),
         Some(_) if !is_notification(method) => return Err(needs_id(method)),
-        // These name a request by an id, which means something only within a session.
+        // These name a request by its id, which has a meaning only within a session.
         Some(Method { name: "notifications/cancelled" | "notifications/progress", .. })
             if exchange.session.is_none() =>
         {
@@ -204,8 +205,8 @@ fn notification<'a>(
     Ok(Route::Decided(Box::new(Judged { request, ruling })))
 }
 
-/// What a client is told of a message without an id that nobody knows: a receiver
-/// ignores notifications that it does not know, and any other was meant as a request.
+/// The refusal of a message without an id whose method is unknown. Unknown notifications
+/// are ignored; any other method was meant as a request.
 fn unknown_notification(exchange: &Exchange, method: &str) -> Option<Refusal> {
     if is_notification(method) {
         return Some(Refusal::Ignored);
@@ -213,7 +214,7 @@ fn unknown_notification(exchange: &Exchange, method: &str) -> Option<Refusal> {
     (!exchange.is_modern()).then(|| needs_id(&shorten(method, 128)))
 }
 
-/// Whether a method is named as notifications are.
+/// Whether a method has the name of a notification.
 pub(crate) fn is_notification(method: &str) -> bool {
     method.starts_with("notifications/")
 }
@@ -222,8 +223,8 @@ pub(crate) fn needs_id(method: &str) -> Refusal {
     Refusal::Request(format!("`{method}` is a request and needs an id"))
 }
 
-/// A client's answer to a request of the server. One that nobody waits for, because
-/// it is late or of another session, is ignored, as the protocol has it.
+/// A client's answer to a request of the server. An answer that is late or from another
+/// session is ignored, as the protocol requires.
 fn reply<'a>(exchange: &Exchange, document: &Document, id: &Id) -> Result<Route<'a>, Refusal> {
     let own = open_request_id(exchange, id).filter(|_| !exchange.is_modern());
     let own = own.ok_or(Refusal::Ignored)?;

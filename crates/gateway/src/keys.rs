@@ -1,4 +1,4 @@
-//! The keys of the data path, all derived from the one of the settings.
+//! The keys of the data path, all derived from the key in the settings.
 
 use ring::hmac;
 use sluice_store::Key;
@@ -9,12 +9,12 @@ use crate::seal::Seal;
 #[derive(Debug)]
 pub(crate) struct Keys {
     pub(crate) seal: Seal,
-    /// The key of digests of arguments.
+    /// The key for digests of arguments.
     pub(crate) digests: hmac::Key,
 }
 
 impl Keys {
-    /// `None` only if the key has another length than the cipher's.
+    /// `None` only if the derived key does not have the length that the cipher needs.
     pub(crate) fn derive(key: &Key) -> Option<Keys> {
         let digests = hmac::Key::new(hmac::HMAC_SHA256, key.derive("argument digests").as_bytes());
         Some(Keys { seal: Seal::new(key)?, digests })

@@ -35,14 +35,14 @@ use target::{Target, Watch};
 
 pub(crate) use message::{Delivery, begin_following, message};
 
-/// Requests of one client that may be under way at a time: it need not keep a
+/// Requests of one client that may be in progress at a time: a client need not keep a
 /// connection open for each.
 const MOST_REQUESTS: usize = 64;
 
 /// Cancelled requests of one client that are remembered.
 const MOST_CANCELLED: usize = 1024;
 
-/// The clients that are connected, by the id of their stream.
+/// The connected clients, by the id of their stream.
 #[derive(Debug, Default)]
 pub(crate) struct Clients {
     connected: Mutex<HashMap<Box<str>, Arc<Client>>>,
@@ -51,24 +51,25 @@ pub(crate) struct Clients {
 /// One client and its stream.
 #[derive(Debug)]
 pub(crate) struct Client {
-    /// To the stream.
+    /// Sends to the client's stream.
     pub(crate) sender: mpsc::Sender<Bytes>,
     pub(crate) room: Arc<Semaphore>,
     agreed: Mutex<Agreed>,
-    /// Ids, as JSON, of requests that it has cancelled and that are still under way.
+    /// Ids, as JSON, of requests that the client cancelled and that are still in
+    /// progress.
     cancelled: Mutex<HashSet<String>>,
-    /// The stream is to end.
+    /// Notified when the stream is to end.
     pub(crate) ended: Notify,
 }
 
-/// What client and server have agreed on, which clients of this transport do not
-/// repeat with each message.
+/// The session and protocol version that client and server agreed on. Clients of this
+/// transport do not repeat them with each message.
 #[derive(Debug, Clone, Default)]
 struct Agreed {
-    /// The session, as a client of the later transport would be told it.
+    /// The session id, as a client of the later transport would get it.
     session: Option<HeaderValue>,
     revision: Option<HeaderValue>,
-    /// Whether somebody follows the server's own stream for this client.
+    /// Whether the server's own stream is already relayed to this client.
     is_followed: bool,
 }
 
@@ -77,7 +78,7 @@ impl Clients {
         self.connected.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The client that `sealed` was handed out to, if it is this grant's.
+    /// The client that `sealed` was issued to, if it belongs to this grant.
     fn find(target: &Target, sealed: &str) -> Option<Arc<Client>> {
         let [grant, server, id] = target.gateway().keys.seal.open(Purpose::LegacyStream, sealed)?;
         let is_own = grant == target.holder().id() && server == target.name();
@@ -87,7 +88,8 @@ impl Clients {
 }
 
 impl Client {
-    /// One that is told things by `sender` and may ask so many at a time.
+    /// A client that is sent messages through `sender` and may have `room` requests in
+    /// progress.
     pub(crate) fn new(sender: mpsc::Sender<Bytes>, room: usize) -> Client {
         Client {
             sender,
@@ -98,14 +100,14 @@ impl Client {
         }
     }
 
-    /// Tells the client something, if it is still there.
+    /// Sends a message to the client, if it is still connected.
     pub(crate) async fn say(&self, message: Bytes) {
         let _ = self.sender.send(message).await;
     }
 
     /// Passes on the messages in a piece of a stream; `None` if the client is gone.
-    /// Events without one, which say where a stream can be taken up again, mean
-    /// nothing on this transport.
+    /// Events without a message, which only carry an id for resuming, are dropped: this
+    /// transport cannot resume a stream.
     pub(crate) async fn pass_on(&self, piece: &[u8]) -> Option<()> {
         let mut messages = Vec::new();
         Decoder::new(piece.len())
@@ -127,10 +129,10 @@ impl Client {
         self.cancelled.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes that the client expects no answer to a request any more.
+    /// Notes that the client no longer expects an answer to a request.
     fn cancel(&self, id: &Id) {
         let mut cancelled = self.lock_cancelled();
-        // Ids of requests that are not under way are never taken out.
+        // The ids of requests that have already ended are never removed.
         if cancelled.len() < MOST_CANCELLED {
             cancelled.insert(id.to_json());
         }
@@ -140,7 +142,7 @@ impl Client {
         self.agreed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes what was agreed on into the headers of a message.
+    /// Adds the agreed session and protocol version to the headers of a message.
     pub(crate) fn complete(&self, headers: &mut HeaderMap) {
         let agreed = self.lock_agreed().clone();
         headers.remove(SESSION);
@@ -161,7 +163,7 @@ pub(crate) fn open(target: impl Into<Target>) -> Result<Response<ClientBody>, Re
     }
     let gateway = Arc::clone(target.gateway());
     let slot = gateway.connections.acquire()?;
-    // Of the request itself nothing is needed any more, and streams are many.
+    // The headers of the request are no longer needed, and there may be many streams.
     *target.headers_mut() = HeaderMap::new();
     let id = new_id(target.at()).to_string();
     let parts = [target.holder().id(), target.name(), &id];
@@ -182,8 +184,8 @@ pub(crate) fn open(target: impl Into<Target>) -> Result<Response<ClientBody>, Re
     Ok(response::event_stream(ClientBody::channel(receiver)))
 }
 
-/// A client as long as its stream stands; dropped, it can no longer be found, and
-/// its session is over.
+/// A client while its stream is open. When this is dropped, the client can no longer be
+/// found and its session ends.
 struct Connected {
     id: Box<str>,
     target: Target,
@@ -213,7 +215,7 @@ impl Connected {
                 break;
             }
         }
-        // What was said before the end is still worth hearing.
+        // Messages that were queued before the end are still delivered.
         while let Ok(message) = messages.try_recv() {
             if !hand_over(body, Some(Ok(message))).await {
                 break;

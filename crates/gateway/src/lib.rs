@@ -1,14 +1,14 @@
-//! The data path: every call judged before it leaves.
+//! The data path: every call is judged before it is sent.
 //!
-//! The path of a call is one function, `call::carry`, whose steps are modules:
-//! `judge` decides, `reserve` charges and records and makes a `Permitted` request,
-//! `send` sends what is permitted, `answer` checks and filters what comes back, `settle`
-//! records how it ended. Before it, `listen` takes connections, `agent_listener` looks
-//! at the path and `identify` finds out who calls; `refusal` is what a client is told
-//! if its server gives no answer.
+//! The path of a call is one function, `call::carry`, whose steps are modules: `judge`
+//! decides, `reserve` charges and records and makes a `Permitted` request, `send` sends
+//! it, `answer` checks and filters the answer, `settle` records how the call ended.
+//! Before that, `listen` accepts connections, `agent_listener` dispatches by path and
+//! `identify` identifies the caller; `refusal` builds the response if the server gives no
+//! answer.
 //!
-//! This crate is large because clients come by four transports and in two eras, and all of
-//! them must follow this one path; `ARCHITECTURE.md` has the map.
+//! This crate is large because clients use four transports and two eras, and all of them
+//! must follow this one path; `ARCHITECTURE.md` has the map.
 
 mod agent_listener;
 mod answer;

@@ -43,18 +43,18 @@ pub(crate) struct Link {
     pub(crate) state: Arc<LinkState>,
 }
 
-/// What outlives a change of the definition.
+/// The state that outlives a change of the definition.
 ///
-/// Which protocol the server speaks is a fact of this state: the transport and the
-/// HTTP version are found out by `upstream`, the era by `bridge`, each once and again
-/// when the server fails in what it spoke before.
+/// It includes which protocol the server speaks: `upstream` detects the transport and the
+/// HTTP version, `bridge` detects the era. Each is detected once, and again when it stops
+/// working.
 #[derive(Debug)]
 pub(crate) struct LinkState {
     /// The endpoint, with its connections or processes. Private, so that only permitted
     /// requests and those of the gateway's own client are sent to it.
     upstream: Upstream,
-    /// For clients of an era that the server does not speak, with their sessions.
-    /// Servers of our own speak both.
+    /// Translates for clients of an era that the server does not speak, and holds their
+    /// sessions. Built-in servers speak both eras and have none.
     bridge: Option<Bridge>,
     pub(crate) tools: Arc<Tools>,
     /// Subscriptions that clients share.
@@ -62,8 +62,8 @@ pub(crate) struct LinkState {
 }
 
 impl Link {
-    /// The link for a definition; what the one before knows of the same endpoint is
-    /// taken over.
+    /// The link for a definition. It takes over the state of the previous link if the
+    /// endpoint is the same.
     pub(crate) fn build(
         server: &Server,
         before: Option<&Arc<Link>>,
@@ -82,7 +82,7 @@ impl Link {
         Ok(Arc::new(Link::define(server, credential, state)))
     }
 
-    /// The link to a server that is reached in this way.
+    /// The link to a server behind this upstream.
     pub(crate) fn over(server: &Server, upstream: Upstream) -> Result<Link, ApplyError> {
         let state = Arc::new(LinkState::new(server, upstream));
         Ok(Link::define(server, read_credential(server)?, state))
@@ -98,14 +98,14 @@ impl Link {
         }
     }
 
-    /// Whether two definitions are of the same endpoint under the same credential, with
-    /// one state.
+    /// Whether two definitions have the same endpoint and credential, and thus the same
+    /// state.
     pub(crate) fn shares_state(&self, other: &Link) -> bool {
         Arc::ptr_eq(&self.state, &other.state)
     }
 
-    /// Puts this definition in force: starts what is to run from the beginning, and
-    /// tells a state that is taken over what has changed.
+    /// Makes this definition current: starts a command that is to run from the start, and
+    /// tells state that was taken over what has changed.
     pub(crate) fn take_effect(&self, before: Option<&Link>) {
         if let Upstream::Stdio(child) = &self.state.upstream {
             child.set_timeout(self.timeout);
@@ -117,12 +117,12 @@ impl Link {
             }
         }
         if before.is_some_and(|before| before.credential != self.credential) {
-            // Another credential may be shown other tools.
+            // The server may show other tools for another credential.
             self.state.tools.mark_stale();
         }
     }
 
-    /// Sends a permitted request of this era, to a server of whichever, with these
+    /// Sends a permitted request of this era to a server of either era, with these
     /// headers and the server's credential.
     pub(crate) async fn send(
         &self,
@@ -133,7 +133,7 @@ impl Link {
     ) -> Result<Response<AnswerBody>, SendError> {
         let outgoing = permitted.request();
         self.credential.add_to(&mut headers);
-        // Boxed, because it is handed on several times.
+        // Boxed, because it is moved through several layers.
         let mut request = Box::new(Request::new(outgoing.body.clone()));
         *request.method_mut() = outgoing.method.clone();
         *request.headers_mut() = headers;
@@ -149,7 +149,7 @@ impl LinkState {
         LinkState::with(server, upstream, Arc::default())
     }
 
-    /// The state of the same endpoint for another credential.
+    /// New state for the same endpoint with another credential.
     fn begin_again(&self, server: &Server) -> LinkState {
         LinkState::with(server, self.upstream.clone(), Arc::clone(&self.tools))
     }
@@ -170,7 +170,7 @@ impl LinkState {
 }
 
 impl LinkState {
-    /// Introduces the gateway's own client, which builds its messages itself.
+    /// Opens a session of the gateway's own client, which builds its messages itself.
     pub(crate) async fn introduce<'s>(
         &'s self,
         headers: &'s HeaderMap,
@@ -184,19 +184,20 @@ impl LinkState {
         Ok(client)
     }
 
-    /// Notes the era that the server was found to speak, asked in both.
+    /// Notes the era that the server speaks, after it was probed in both.
     pub(crate) fn learn_era(&self, era: Era) {
         if let Some(bridge) = &self.bridge {
             bridge.learn(era);
         }
     }
 
-    /// What a legacy server is said to be to modern clients, if it is bridged.
+    /// How a legacy server is presented to modern clients, if it is bridged.
     pub(crate) fn offer(&self) -> Option<Offer> {
         self.bridge.as_ref().map(Bridge::offer)
     }
 
-    /// The era of a command that was started for one client; `None` of other servers.
+    /// The era of a command that was started for a single client; `None` for other
+    /// servers.
     pub(crate) async fn only_child_era(&self) -> Option<Era> {
         match &self.upstream {
             Upstream::Only(child) => child.era().await,
@@ -213,7 +214,8 @@ impl LinkState {
         self.upstream.last_words()
     }
 
-    /// The same for a command of one client that has not introduced itself yet.
+    /// The same, but only for a single client's command that has not introduced itself
+    /// yet.
     pub(crate) fn words_at_start(&self) -> Option<String> {
         self.upstream.words_at_start()
     }
@@ -241,7 +243,7 @@ fn is_same_endpoint(a: &Server, b: &Server) -> bool {
         ) => a == b && a_env == b_env && a_instances == b_instances,
         (a, b) => a == b,
     };
-    // Only the file may name this machine, so the same URL may be out of reach elsewhere.
+    // The sources must match too: only the file may name this machine's own addresses.
     is_same_transport && a.name == b.name && a.source == b.source && a.bridge == b.bridge
 }
 
@@ -272,7 +274,7 @@ fn build_upstream(
     }
 }
 
-/// A server that is a command; nothing is started yet.
+/// A server that is a command; it is not started yet.
 fn build_stdio(
     server: &Server,
     settings: &Settings,

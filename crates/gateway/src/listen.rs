@@ -29,11 +29,11 @@ use crate::{
     gateway::Gateway,
 };
 
-/// How long a client may take over a handshake, or over the headers of a request.
+/// How long a client may take for the TLS handshake, or to send a request's headers.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_mins(1);
-/// How long calls that are under way may take to finish at the end.
+/// How long calls in progress may take to finish at shutdown.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(30);
-/// Bytes of a request's headers.
+/// The maximum size of a request's headers in bytes.
 const MOST_HEADERS: usize = 64 << 10;
 
 /// A certificate and its key, ready to be used.
@@ -83,18 +83,19 @@ impl Tls {
     }
 }
 
-/// A connection that was accepted, with its place among the open ones.
+/// An accepted connection, with its reserved place.
 struct Arrival {
     stream: TcpStream,
     address: SocketAddr,
     slot: Slot,
-    /// Whether it asks for health, which is answered here.
+    /// Whether it is a health probe, which is answered on this thread.
     is_probe: bool,
 }
 
 impl Gateway {
-    /// Accepts connections, to live on these threads, until `end` comes; then lets
-    /// calls that are under way finish. Health probes live on the current thread.
+    /// Accepts connections and distributes them to these threads until `end` completes;
+    /// then lets calls in progress finish. Health probes are served on the current
+    /// thread.
     pub async fn serve(
         &self,
         listener: TcpListener,
@@ -113,8 +114,9 @@ impl Gateway {
                         self.admit(stream, address, tls.is_some(), &mut arrivals);
                     },
                     Err(error) => {
-                        // Mostly: no descriptors left. Those who leave free some.
-                        tracing::warn!(%error, "a connection could not be taken");
+                        // Usually all descriptors are in use; connections that close free
+                        // some.
+                        tracing::warn!(%error, "a connection could not be accepted");
                         tokio::time::sleep(Duration::from_millis(50)).await;
                     }
                 },
@@ -135,7 +137,7 @@ impl Gateway {
         self.inner.failures.finish(&self.inner);
     }
 
-    /// Waits, if there is room, for what a new connection asks for first.
+    /// Waits for the first bytes of a new connection, if there is room for it.
     fn admit(
         &self,
         stream: TcpStream,
@@ -168,7 +170,7 @@ impl Gateway {
         let Arrival { stream, address, slot, is_probe } = arrival;
         let gateway = Arc::clone(&self.inner);
         let watcher = graceful.watcher();
-        // It is waited for by the runtime it lives on.
+        // The stream is registered again with the runtime that serves it.
         let Ok(stream) = stream.into_std() else { return };
         let (runtime, seat) = if is_probe {
             (Handle::current(), None)
@@ -195,7 +197,7 @@ impl Gateway {
                     drop(builder);
                     let _ = watcher.watch(connection).await;
                 }
-                // Boxed, so that connections in the clear need not have room for it.
+                // Boxed, so that unencrypted connections do not reserve memory for it.
                 Some(Tls(acceptor)) => {
                     Box::pin(async move {
                         let accepted =
@@ -231,7 +233,7 @@ fn builder() -> auto::Builder<TokioExecutor> {
     builder
 }
 
-/// Says that there is no room, without waiting to be asked.
+/// Answers that there is no room, without reading the request.
 async fn turn_away(stream: TcpStream) {
     const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
     let mut written = 0;
@@ -277,9 +279,9 @@ mod tests {
         }
     }
 
-    /// As a commit holds a thread up when the disk stalls.
+    /// The thread is blocked as by a commit when the disk stalls.
     #[tokio::test]
-    async fn health_probes_are_answered_while_the_threads_of_calls_are_held_up() {
+    async fn health_probes_are_answered_while_the_call_threads_are_blocked() {
         let store = Store::memory(Clock::System);
         let gateway = Gateway::new(settings(), store, Builtins::new()).unwrap();
         let threads = Threads::start(Commits::WithCalls).unwrap();

@@ -1,5 +1,5 @@
-//! The configuration in force: servers, policies and grants, and who is told when they
-//! change.
+//! The current configuration: servers, policies and grants, and notification of its
+//! changes.
 
 use std::sync::Arc;
 
@@ -21,12 +21,12 @@ const CLOSING: u64 = u64::MAX;
 pub(crate) struct LiveConfig {
     snapshot: ArcSwap<Snapshot>,
     grants: Grants,
-    /// Counts what has been put in force.
+    /// Counts changes of the configuration.
     changes: watch::Sender<u64>,
     builtins: Builtins,
 }
 
-/// Waits for changes of what is in force.
+/// Waits for changes of the configuration.
 #[derive(Debug)]
 pub(crate) struct Changes(watch::Receiver<u64>);
 
@@ -36,14 +36,14 @@ impl Changes {
         self.0.changed().await.ok()
     }
 
-    /// Whether the gateway is closing. What has changed until now counts as seen.
+    /// Whether the gateway is closing. Marks all changes so far as seen.
     pub(crate) fn is_closing(&mut self) -> bool {
         *self.0.borrow_and_update() == CLOSING
     }
 }
 
 impl LiveConfig {
-    /// Nothing in force yet.
+    /// An empty configuration.
     pub(crate) fn new(builtins: Builtins) -> LiveConfig {
         LiveConfig {
             snapshot: ArcSwap::default(),
@@ -53,7 +53,7 @@ impl LiveConfig {
         }
     }
 
-    /// Puts a configuration in force, whole or not at all.
+    /// Applies a configuration, as a whole or not at all.
     pub(crate) fn apply(
         &self,
         configuration: &Configuration,
@@ -68,13 +68,14 @@ impl LiveConfig {
         Ok(())
     }
 
-    /// Puts one grant in force, or ends what a token was worth.
+    /// Adds or replaces the grant of a token, or removes it.
     pub(crate) fn set_grant(&self, token: &TokenHash, grant: Option<&Grant>) {
         self.grants.set(token, grant);
         self.announce();
     }
 
-    /// Puts servers in force that are in no configuration, for one who is no stored grant.
+    /// Activates servers that are in no configuration, for a holder that is not a stored
+    /// grant.
     pub(crate) fn hold(&self, snapshot: Snapshot, token: &TokenHash, holder: &Arc<Holder>) {
         self.snapshot.store(Arc::new(snapshot));
         self.grants.hold(token, holder);
@@ -85,7 +86,7 @@ impl LiveConfig {
         self.snapshot.load().server(name).cloned()
     }
 
-    /// The servers of a grant that are there, in the grant's order.
+    /// The servers of a grant that exist, in the grant's order.
     pub(crate) fn servers_of(&self, holder: &Holder) -> Vec<Arc<ServerState>> {
         let snapshot = self.snapshot.load();
         holder.servers.iter().filter_map(|name| snapshot.server(name.as_str()).cloned()).collect()
@@ -96,7 +97,7 @@ impl LiveConfig {
         self.grants.find(token)
     }
 
-    /// Changes from now on.
+    /// Watches for changes from now on.
     pub(crate) fn changes(&self) -> Changes {
         Changes(self.changes.subscribe())
     }

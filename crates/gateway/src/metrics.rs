@@ -20,7 +20,7 @@ use sluice_store::{Outcome, Record, Store, UpstreamRef};
 
 use crate::exchange::Exchange;
 
-/// A label that many series have in common.
+/// A label that several series share.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Label(Arc<str>);
 
@@ -47,7 +47,7 @@ struct OfVersion {
     version: Label,
 }
 
-/// All that is measured.
+/// All metrics.
 #[derive(Debug)]
 pub(crate) struct Metrics {
     registry: Registry,
@@ -65,7 +65,7 @@ pub(crate) struct Metrics {
     config: Family<OfVersion, Gauge>,
     reload_ok: Gauge,
     reload_time: Gauge,
-    /// The label of tools that no list names.
+    /// The label for tools that are in no list.
     unknown: Arc<str>,
 }
 
@@ -170,7 +170,7 @@ impl Metrics {
         );
     }
 
-    /// A configuration was put in force.
+    /// A configuration was applied.
     pub(crate) fn note_configuration(&self, version: &str, at: Timestamp) {
         self.config.clear();
         self.config.get_or_create(&OfVersion { version: Label(version.into()) }).set(1);
@@ -178,7 +178,7 @@ impl Metrics {
         self.reload_time.set(at.as_millis() / 1000);
     }
 
-    /// A configuration could not be put in force.
+    /// A configuration could not be applied.
     pub(crate) fn note_configuration_refused(&self) {
         self.reload_ok.set(0);
     }
@@ -204,7 +204,7 @@ impl Metrics {
         }
     }
 
-    /// Something was denied that no server is there for.
+    /// A request was denied for which there is no server.
     pub(crate) fn note_unserved(&self, record: &Record) {
         let tool = match &record.tool {
             Some(_) => Arc::clone(&self.unknown),
@@ -237,13 +237,13 @@ impl Metrics {
         self.sessions.inc();
     }
 
-    /// Counts a request for as long as the answer is held.
+    /// Counts a request as in flight until the returned value is dropped.
     pub(crate) fn in_flight(&self) -> InFlight {
         self.in_flight.inc();
         InFlight(self.in_flight.clone())
     }
 
-    /// The text that Prometheus reads.
+    /// The metrics in Prometheus text format.
     pub(crate) fn text(&self, open: usize, store: &Store) -> String {
         self.open.set(i64::try_from(open).unwrap_or(i64::MAX));
         let health = store.health();
@@ -261,7 +261,7 @@ fn seconds(micros: u64) -> f64 {
     micros as f64 / 1e6
 }
 
-/// A request that is being dealt with.
+/// A request in flight.
 #[derive(Debug)]
 pub(crate) struct InFlight(Gauge);
 

@@ -9,7 +9,7 @@ use http::HeaderMap;
 use sluice_http::headers::REVISION;
 use sluice_wire::mcp::{Era, Revision};
 
-/// When work ends that its client no longer waits for.
+/// When work ends after its client has disconnected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ends {
     WithTheClient,
@@ -17,8 +17,8 @@ pub(crate) enum Ends {
 }
 
 impl Ends {
-    /// A legacy client that goes away has not cancelled its request; a modern
-    /// one has. Whether the body agrees with the header is seen later.
+    /// A modern client that disconnects has cancelled its request, a legacy client has
+    /// not. Whether the body agrees with this header is checked later.
     pub(crate) fn of(headers: &HeaderMap) -> Ends {
         let version = headers.get(REVISION).and_then(|value| value.to_str().ok());
         match version.and_then(Revision::from_name).map(Revision::era) {
@@ -28,7 +28,8 @@ impl Ends {
     }
 }
 
-/// Does work; if it is dropped before it is done, it may go on in a task of its own.
+/// Runs `work`. If this future is dropped before `work` is done, `work` may continue in a
+/// task of its own.
 pub(crate) fn outlive<F>(ends: Ends, work: F) -> impl Future<Output = F::Output> + Send
 where
     F: Future + Send + 'static,

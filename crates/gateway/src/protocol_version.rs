@@ -1,4 +1,5 @@
-//! The revision of a message, and the check that mirrored headers agree with the body.
+//! The protocol version of a message, and the check that mirrored headers agree with the
+//! body.
 //!
 //! The body is authoritative. A modern request whose headers disagree is refused; on
 //! legacy requests mirrored headers have no meaning and are not forwarded.
@@ -12,7 +13,7 @@ use sluice_wire::{
 
 use crate::refusal::Refusal;
 
-/// The revision of a message, mirrored headers checked.
+/// The protocol version of a message; checks mirrored headers.
 pub(crate) fn revision(
     headers: &HeaderMap,
     method: Option<&str>,
@@ -36,9 +37,9 @@ pub(crate) fn revision(
     Ok(revision)
 }
 
-/// Whether a modern request says what its client can do, as each must. Servers
-/// check that themselves; this is for requests that the gateway answers in a
-/// server's place.
+/// Checks that a modern request declares its client's capabilities, as each must. Servers
+/// check that themselves; this is for requests that the gateway answers in a server's
+/// place.
 pub(crate) fn check_capabilities(params: Option<Value<'_>>) -> Result<(), Refusal> {
     let meta = params.and_then(|params| params.get("_meta"));
     let declared = meta.and_then(|meta| meta.get(META_CAPABILITIES));
@@ -48,7 +49,7 @@ pub(crate) fn check_capabilities(params: Option<Value<'_>>) -> Result<(), Refusa
     }
 }
 
-/// A message that does not say its revision is a legacy one.
+/// Treats a message without a protocol version in its body as a legacy one.
 fn assume_legacy(header: Option<&str>, method: Option<&str>) -> Result<Revision, Refusal> {
     match (header, header.and_then(Revision::from_name)) {
         (Some(_), Some(revision)) if revision.era() == Era::Modern => Err(Refusal::Meta(format!(
@@ -56,7 +57,7 @@ fn assume_legacy(header: Option<&str>, method: Option<&str>) -> Result<Revision,
             revision.name()
         ))),
         (Some(_), Some(revision)) => Ok(revision),
-        // Before it is agreed on, a revision is a wish.
+        // In `initialize`, the version is only a proposal.
         _ if method == Some("initialize") => Ok(Revision::V2025_11_25),
         (Some(other), None) => {
             Err(Refusal::Request(format!("revision `{other}` is not known here")))
@@ -65,7 +66,8 @@ fn assume_legacy(header: Option<&str>, method: Option<&str>) -> Result<Revision,
     }
 }
 
-/// The revision of a request without a message, of which the modern era has none.
+/// The protocol version of a request without a message. The modern era has no such
+/// requests.
 pub(crate) fn without_message(headers: &HeaderMap) -> Result<Revision, Refusal> {
     let version = headers.get(REVISION).and_then(|value| value.to_str().ok());
     match version.map(|version| (version, Revision::from_name(version))) {
@@ -110,15 +112,14 @@ fn mismatch(header: &str, place: &str) -> Refusal {
     Refusal::HeaderMismatch(format!("header `{header}` is missing or is not what {place} says"))
 }
 
-/// What a header says that repeats an argument; `None` where there is nothing
-/// to repeat.
+/// The value of a header that repeats an argument; `None` if there is nothing to repeat.
 pub(crate) fn argument_text(arguments: Option<Value<'_>>, name: &str) -> Option<String> {
     let value = arguments?.get(name).filter(|value| !value.is_null())?;
     let other = || value.items().is_none().then(|| value.raw().to_owned());
     value.as_str().map(str::to_owned).or_else(other)
 }
 
-/// The text that a header of a request stands for.
+/// Decodes the value of a mirrored header.
 pub(crate) fn decode_mirrored(headers: &HeaderMap, name: impl AsHeaderName) -> Option<String> {
     text_of_header(headers.get(name)?.to_str().ok()?)
 }
@@ -157,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn the_body_says_which_revision_and_headers_must_agree() {
+    fn the_body_determines_the_protocol_version_and_headers_must_agree() {
         let all = [
             ("mcp-protocol-version", "2026-07-28"),
             ("mcp-method", "tools/call"),
@@ -180,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn legacy_requests_may_say_nothing() {
+    fn legacy_requests_need_not_state_a_protocol_version() {
         check(&[], "{}", Ok(Revision::UNSAID));
         check(&[("mcp-method", "nonsense")], "{}", Ok(Revision::UNSAID));
         check(&[("mcp-protocol-version", "2025-06-18")], "{}", Ok(Revision::V2025_06_18));

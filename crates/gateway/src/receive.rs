@@ -10,10 +10,10 @@ use sluice_wire::json::{Bounds, Document, Reason};
 
 use crate::refusal::Refusal;
 
-/// How long a body may take, so that nobody holds a connection by sending slowly.
+/// How long a body may take, so that a slow sender cannot hold a connection.
 const BODY_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// Refuses what is not plain JSON.
+/// Refuses bodies that are not plain JSON.
 pub(crate) fn check_media_type(headers: &HeaderMap) -> Result<(), Refusal> {
     if headers.contains_key(header::CONTENT_ENCODING) {
         return Err(Refusal::MediaType("compressed bodies are not accepted"));
@@ -36,7 +36,7 @@ pub(crate) fn check_media_type(headers: &HeaderMap) -> Result<(), Refusal> {
     }
 }
 
-/// Collects a body, which is refused as soon as it is too long.
+/// Collects a body; refuses it as soon as it is too long.
 pub(crate) async fn body(bounds: &Bounds, body: Incoming) -> Result<Vec<u8>, Refusal> {
     let most = bounds.bytes;
     if body.size_hint().lower() > most as u64 {
@@ -54,7 +54,7 @@ pub(crate) async fn body(bounds: &Bounds, body: Incoming) -> Result<Vec<u8>, Ref
 pub(crate) fn parse(bounds: &Bounds, bytes: Vec<u8>) -> Result<Document, Refusal> {
     Document::parse(bytes, bounds).map_err(|refusal| match refusal.reason {
         Reason::TooLong(most) => Refusal::TooLarge(most),
-        // JSON that is beyond our bounds, or could be read in two ways.
+        // Valid JSON that exceeds our limits, or that could be read in two ways.
         Reason::DuplicateKey(_)
         | Reason::TooDeep(_)
         | Reason::LongString(_)

@@ -13,13 +13,13 @@ use sluice_wire::{
 
 use crate::{body::ClientBody, response};
 
-/// Why a request is refused, and whose doing it is.
+/// Why a request is refused, by whose fault it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// The client's: the name it calls us by, or the page it comes from.
+    /// The client: its Host, or the Origin of its page, is not allowed.
     Host,
     Origin,
-    /// The client's: no token, or one that is worth nothing. Where the metadata is.
+    /// The client: no token, or an invalid one. Holds the URL of the metadata.
     Token {
         reason: &'static str,
         metadata: String,
@@ -28,12 +28,12 @@ pub(crate) enum Refusal {
     NotGranted(String),
     MediaType(&'static str),
     TooLarge(usize),
-    /// Bytes that are no JSON.
+    /// The body is not JSON.
     Json(String),
-    /// JSON that is no message we take, or a malformed header.
+    /// JSON that is not an accepted message, or a malformed header.
     Request(String),
     Params(String),
-    /// A modern request that does not say what each must.
+    /// A modern request without a member of `_meta` that every request must have.
     Meta(String),
     UnknownMethod {
         method: String,
@@ -42,59 +42,59 @@ pub(crate) enum Refusal {
     /// A mirrored header that is missing or disagrees with the body.
     HeaderMismatch(String),
     UnsupportedVersion(String),
-    /// A modern request about a task, of a client that does not know tasks.
+    /// A modern request about a task, from a client that does not declare tasks.
     TasksUndeclared,
-    /// The server was asked to introduce itself in an era it does not speak.
+    /// The client asked for discovery, but the server speaks only the legacy era.
     LegacyServer,
-    /// The session is not one of this grant on this server.
+    /// The session does not belong to this grant on this server.
     Session,
     MethodNotAllowed,
     NotAcceptable,
-    /// A policy says no, to what is not a tool call.
+    /// The policy denies a request that is not a tool call.
     Denied {
         message: String,
         decision: String,
     },
-    /// A policy says no to a tool call that was to become a task.
+    /// The policy denies a tool call that was to become a task.
     NoTask {
         message: String,
         decision: String,
     },
-    /// A policy says no, and a result says so: a tool that is not called, a list of
-    /// which nothing may be seen. As JSON.
+    /// A denial that the client gets as a result, as JSON: a tool that is not called, or
+    /// a list that is empty because the policy denies all of it.
     Result(String),
-    /// A message without an answer that goes no further.
+    /// A message that needs no answer and is not forwarded.
     Ignored,
-    /// Ours.
+    /// The gateway's own failures.
     Store,
     Busy,
     Internal,
-    /// The upstream's.
+    /// The upstream's failures.
     Upstream {
         reason: String,
         status: StatusCode,
     },
-    /// The upstream's own refusal of a request without a message: a JSON-RPC error.
+    /// The upstream's JSON-RPC error on a request that carried no message.
     Passed {
         status: StatusCode,
         text: String,
     },
 }
 
-/// JSON-RPC codes of our own, outside of what the protocol reserves.
+/// JSON-RPC codes of our own, outside the range that the protocol reserves.
 const UNAUTHORIZED: i32 = -31001;
 const FORBIDDEN: i32 = -31003;
 const NOT_FOUND: i32 = -31004;
 pub(crate) const DENIED: i32 = -31010;
 
 impl Refusal {
-    /// The upstream did something it must not.
+    /// The upstream broke the protocol.
     pub(crate) fn bad_gateway(reason: impl Into<String>) -> Refusal {
         Refusal::Upstream { reason: reason.into(), status: StatusCode::BAD_GATEWAY }
     }
 
-    /// The upstream answered with a status that is no answer. One about the request
-    /// is passed on; one about the gateway's own credential means nothing to a client.
+    /// The upstream answered with an error status. A status about the request is passed
+    /// on; one about the gateway's own credential would mislead a client.
     pub(crate) fn answered_with(status: StatusCode) -> Refusal {
         let reason = format!("the server answered with status {}", status.as_u16());
         let is_passed = status.is_client_error() && !matches!(status.as_u16(), 401 | 403 | 407);
@@ -107,7 +107,7 @@ impl Refusal {
         Refusal::late("the server did not answer in time")
     }
 
-    /// The same, for a reason that is known.
+    /// A timeout with a specific reason.
     pub(crate) fn late(reason: impl Into<String>) -> Refusal {
         let reason = reason.into();
         Refusal::Upstream { reason, status: StatusCode::GATEWAY_TIMEOUT }
@@ -161,7 +161,7 @@ impl Refusal {
             Refusal::HeaderMismatch(_) => -32020,
             Refusal::TasksUndeclared => -32021,
             Refusal::UnsupportedVersion(_) => -32022,
-            // What SDKs of the legacy era say, and expect.
+            // The code that SDKs of the legacy era send and expect.
             Refusal::Session => -32001,
             Refusal::Store
             | Refusal::Busy
@@ -234,7 +234,7 @@ impl Refusal {
         }
     }
 
-    /// The JSON-RPC error, to a request or to what could not be read.
+    /// The JSON-RPC error. Its id is null if the message could not be read.
     pub(crate) fn to_json(&self, id: Option<&Id>) -> String {
         let id = id.map_or_else(|| "null".into(), Id::to_json);
         let (code, message) = (self.code(), quote(&self.message()));
@@ -244,7 +244,7 @@ impl Refusal {
         )
     }
 
-    /// The whole answer.
+    /// The whole HTTP response.
     pub(crate) fn respond(&self, id: Option<&Id>) -> Response<ClientBody> {
         let text = match self {
             Refusal::Result(result) => return response::result(id, result),

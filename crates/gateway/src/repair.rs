@@ -1,10 +1,10 @@
-//! Repairing sessions: if a server has lost a session, a new one is begun with the
-//! client's own `initialize`, and the client does not notice.
+//! Repairing sessions: if a server has lost a session, the gateway opens a new one with
+//! the client's own `initialize`, and the client does not notice.
 //!
-//! This is done only if nothing is lost by it: the server has said that it does not
-//! know the session, so it did not accept the request, and the session has no lasting
-//! state, such as a subscription. What is needed for it is kept in memory, within
-//! bounds. Otherwise the client is told that the session is gone.
+//! This is done only if it is safe: the server said that it does not know the session, so
+//! it did not accept the request, and the session has no lasting state such as a
+//! subscription. The `initialize` messages are kept in bounded memory. In all other cases
+//! the client is told that the session is gone.
 
 mod memory;
 
@@ -33,10 +33,11 @@ use crate::{
 
 pub(crate) use memory::Repairs;
 
-/// Bytes of a refusal that is looked into.
+/// Bytes of a refusal that are examined.
 const LONGEST_REFUSAL: usize = 64 << 10;
 
-/// Whether a request is one after which another session could not take this one's place.
+/// Whether a request leaves state in the session, so that a new session cannot replace
+/// it.
 pub(crate) fn is_lasting(method: &str, params: Option<Value<'_>>) -> bool {
     match method {
         "resources/subscribe" | "logging/setLevel" => true,
@@ -45,7 +46,7 @@ pub(crate) fn is_lasting(method: &str, params: Option<Value<'_>>) -> bool {
     }
 }
 
-/// Notes that the session of an exchange is not to be replaced by another.
+/// Marks the session of an exchange as not replaceable.
 pub(crate) fn bind(exchange: &Exchange) {
     let session = exchange.session.as_ref();
     if let Some(beginning) =
@@ -60,8 +61,8 @@ pub(crate) fn is_suspicious(exchange: &Exchange, status: StatusCode) -> bool {
     exchange.session.is_some() && matches!(status, StatusCode::NOT_FOUND | StatusCode::BAD_REQUEST)
 }
 
-/// Sends a request again in a new session, if the server has forgotten the old
-/// one; the exchange and the answer to go on with.
+/// Sends a request again in a new session if the server has lost the old one. Returns the
+/// exchange and the answer to continue with.
 pub(crate) async fn send_again(
     exchange: &Arc<Exchange>,
     mut answered: Answered,
@@ -80,14 +81,14 @@ pub(crate) async fn send_again(
     let permitted = answered.into_unsent().ok_or(Refusal::Internal)?;
     let answered = forward(&again, permitted).await?;
     if answered.answer.status() == StatusCode::NOT_FOUND {
-        // The new session was of no use, so that the next would be of none either.
+        // The new session did not help, so another one would not help either.
         bind(exchange);
     }
     Ok((again, answered))
 }
 
-/// Replaces a lost session after a message that needs no answer: what it was about is
-/// lost with the session, so it counts as accepted.
+/// Replaces a lost session after a message that expects no answer. The message was about
+/// the lost session, so it counts as accepted.
 pub(crate) async fn replace(
     exchange: &Exchange,
     mut answered: Answered,
@@ -104,10 +105,10 @@ pub(crate) async fn replace(
     Err(Refusal::Session)
 }
 
-/// Whether a refusal is about the session. A 404 is, as the protocol says, unless
-/// it answers the request; a 400 is if it says so, as servers do that were made
-/// after the examples of the official SDK.
-/// The answer is read for that, and can be read once more.
+/// Whether a refusal is about the session. By the protocol a 404 is, unless it answers
+/// the request. A 400 is if its message says so: servers built from the examples of the
+/// official SDK answer that way. The answer is read for this check and can then be read
+/// again.
 pub(crate) async fn is_session_lost(
     exchange: &Exchange,
     answer: &mut Response<AnswerBody>,
@@ -138,7 +139,7 @@ fn code(error: Value<'_>) -> Option<&str> {
     error.get("code").and_then(Value::as_number)
 }
 
-/// Begins the session of a exchange again; `None` if it cannot be.
+/// Re-establishes the session of an exchange; `None` if that is not possible.
 pub(crate) async fn repair(exchange: &Exchange) -> Option<Session> {
     let old = exchange.session.as_ref()?;
     let repairs = &exchange.gateway.sessions.repairs;
@@ -146,7 +147,7 @@ pub(crate) async fn repair(exchange: &Exchange) -> Option<Session> {
     let turn = beginning.turn.lock().await;
     let now = beginning.now().clone();
     if let Some(upstream) = now.filter(|now| *now != old.upstream) {
-        // Somebody else has done it meanwhile.
+        // Another request has done it meanwhile.
         return Some(Session { id: Arc::clone(&old.id), upstream });
     }
     if beginning.is_bound.load(Ordering::Relaxed) {
@@ -157,15 +158,15 @@ pub(crate) async fn repair(exchange: &Exchange) -> Option<Session> {
     tracing::info!(
         server = exchange.server_name(),
         session = &*old.id,
-        "a session was begun again"
+        "a lost session was re-established"
     );
-    // What was forgotten may not be all that has changed.
+    // The server may have restarted with other tools.
     exchange.server.link.state.tools.mark_stale();
     drop(turn);
     Some(session)
 }
 
-/// Introduces the client again.
+/// Sends the client's `initialize` again.
 async fn begin_again(
     exchange: &Exchange,
     old: &Session,
@@ -179,7 +180,7 @@ async fn begin_again(
     let upstream = answer.headers().get(SESSION).cloned()?;
     let agreed = read_agreed_revision(&fresh, answer).await?;
     if spoken.is_some_and(|spoken| spoken.as_bytes() != agreed.as_bytes()) {
-        // The client must know that another revision is spoken now.
+        // The protocol version has changed, and the client must know that.
         return None;
     }
     fresh.headers.extend(spoken.map(|spoken| (REVISION, spoken.clone())));
@@ -188,7 +189,7 @@ async fn begin_again(
     fresh.session.filter(|_| ready.status().is_success())
 }
 
-/// The revision that an introduction's answer agrees to.
+/// The protocol version in the answer to `initialize`.
 async fn read_agreed_revision(exchange: &Exchange, answer: Response<AnswerBody>) -> Option<String> {
     if !answer.status().is_success() {
         return None;

@@ -1,7 +1,7 @@
-//! Making a decision take effect: charges are reserved and the record is on disk
-//! before anything is sent, and only then is there a `Permitted` request.
+//! Makes a decision take effect: charges are reserved and the record is on disk before
+//! anything is sent. Only then is a `Permitted` request made.
 //!
-//! A denial is recorded in the same way. What cannot be recorded is refused.
+//! A denial is recorded in the same way. A request that cannot be recorded is refused.
 
 mod own;
 mod tool;
@@ -22,12 +22,11 @@ use crate::{
 pub(crate) use own::{INITIALIZED, Introduction};
 pub(crate) use unserved::{Unserved, refuse_unknown_tool, refuse_unserved};
 
-/// A request that may be sent: exactly as it was judged, with what is still to be
-/// recorded of it.
+/// A request that may be sent, exactly as it was judged, together with its settlement.
 ///
-/// INVARIANT: made only in this module: from a judged request that every policy leaves
-/// open, that a policy permits with the record on disk, or whose charges are reserved;
-/// and for messages of the gateway's own, which are built here (`own`).
+/// INVARIANT: made only in this module: from a judged request that every policy allows,
+/// that a policy permits with the record on disk, or whose charges are reserved; and for
+/// the gateway's own messages, which are built here (`own`).
 #[derive(Debug)]
 pub(crate) struct Permitted {
     request: Outgoing,
@@ -35,23 +34,23 @@ pub(crate) struct Permitted {
 }
 
 impl Permitted {
-    /// What is sent.
+    /// The request to send.
     pub(crate) fn request(&self) -> &Outgoing {
         &self.request
     }
 
-    /// What is still to be recorded.
+    /// The part of the record that is still to be written.
     pub(crate) fn settlement(&mut self) -> Option<&mut Settlement> {
         self.settlement.as_mut()
     }
 
-    /// Takes over what is still to be recorded; it cannot be sent any more.
+    /// Splits off the settlement; the request can then no longer be sent.
     pub(crate) fn into_parts(self) -> (Outgoing, Option<Settlement>) {
         (self.request, self.settlement)
     }
 }
 
-/// Reserves what the decision charges and records it.
+/// Reserves the charges of a decision and records it.
 pub(crate) async fn reserve(
     exchange: &Exchange,
     judged: Box<Judged<'_>>,
@@ -68,7 +67,7 @@ pub(crate) async fn reserve(
     Ok(Permitted { request, settlement })
 }
 
-/// Records the decision on a request that is no tool call.
+/// Records the decision on a request that is not a tool call.
 async fn reserve_access(exchange: &Exchange, access: Access<'_>) -> Result<Settlement, Refusal> {
     let mut record = new_record(exchange, access.method);
     if record.method.as_deref() != Some(access.target) {
@@ -93,7 +92,7 @@ fn denial_message(target: &str) -> String {
     format!("`{}` is not available to this grant", shorten(target, 256))
 }
 
-/// Notes in a record that something is denied, or would be if the policy did not only watch.
+/// Notes a denial in a record, or in shadow mode that it would have been denied.
 fn deny(exchange: &Exchange, record: &mut Record, rule: &'static str, message: &str) {
     let rule = if exchange.policy.is_none() { "(no policy)" } else { rule };
     record.rule = Some(rule.into());
@@ -102,7 +101,7 @@ fn deny(exchange: &Exchange, record: &mut Record, rule: &'static str, message: &
     record.outcome = Some(outcome);
 }
 
-/// Records that a method was asked for which some server takes for a known one.
+/// Records a request whose method some server may take for a known one.
 async fn refuse_look_alike(exchange: &Exchange, method: &str, refusal: Refusal) -> Refusal {
     let mut record = new_record(exchange, shorten_method(method));
     record.outcome = Some(Outcome::Deny);
@@ -110,8 +109,8 @@ async fn refuse_look_alike(exchange: &Exchange, method: &str, refusal: Refusal) 
     write(exchange, record).await.err().unwrap_or(refusal)
 }
 
-/// Records that the server asks its client for what the policy does not let it ask.
-/// `Ok` where the policy only watches, so that the request passes all the same.
+/// Records that the policy denies a request of the server to its client. `Ok` in shadow
+/// mode, in which the request is passed on anyway.
 pub(crate) async fn deny_server_request(exchange: &Exchange, method: &str) -> Result<(), Refusal> {
     let mut record = new_record(exchange, shorten_method(method));
     if record.method.as_deref() != Some(method) {
@@ -125,13 +124,13 @@ pub(crate) async fn deny_server_request(exchange: &Exchange, method: &str) -> Re
     if exchange.is_shadow() { Ok(()) } else { Err(Refusal::Denied { message, decision }) }
 }
 
-/// Records a decision that permits and charges nothing.
+/// Records a decision that permits the request without charges.
 async fn reserve_nothing(exchange: &Exchange, record: Record) -> Result<Settlement, Refusal> {
     write(exchange, record.clone()).await?;
     Ok(Settlement::new(Arc::clone(&exchange.gateway), record, false, exchange.started))
 }
 
-/// Tells the log and the metrics of a decision.
+/// Reports a decision to the log and the metrics.
 fn announce(exchange: &Exchange, record: &Record) {
     exchange.gateway.metrics.note_decision(exchange, record);
     tracing::debug!(
@@ -146,7 +145,7 @@ fn announce(exchange: &Exchange, record: &Record) {
     );
 }
 
-/// Puts a decision on disk; without that there is none.
+/// Writes a decision to disk. If that fails, the request is refused.
 async fn write(exchange: &Exchange, record: Record) -> Result<(), Refusal> {
     announce(exchange, &record);
     exchange.gateway.store.append(record).await.map_err(|error| {
@@ -155,7 +154,7 @@ async fn write(exchange: &Exchange, record: Record) -> Result<(), Refusal> {
     })
 }
 
-/// A decision's record, with all that is known before it is made.
+/// The record of a decision, with all fields that are known in advance.
 fn new_record(exchange: &Exchange, method: impl Into<Cow<'static, str>>) -> Record {
     Record {
         request: Some(exchange.request),
@@ -183,12 +182,12 @@ fn describe_decision(
     format!(r#"{{"id":"{id}","outcome":"{outcome}","rule":{rule}{more}}}"#)
 }
 
-/// What records keep of a method that a client or a server made up.
+/// The part of an unknown method name that records keep.
 pub(crate) fn shorten_method(method: &str) -> Cow<'static, str> {
     shorten(method, 128).into_owned().into()
 }
 
-/// At most so many characters of a text that a client chose.
+/// The first `most` characters of a text that a client chose.
 pub(crate) fn shorten(text: &str, most: usize) -> Cow<'_, str> {
     // No text has more characters than bytes.
     let end = if text.len() <= most { None } else { text.char_indices().nth(most) };

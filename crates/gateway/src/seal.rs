@@ -1,8 +1,8 @@
 //! Sealed texts: values that clients carry for the gateway, so that it need not store
 //! them.
 //!
-//! A sealed text can be read and made only with the key, so that replicas share the key
-//! and nothing else. Sealing the same parts gives the same text.
+//! A sealed text can be read and made only with the key, so replicas need to share only
+//! the key. Sealing the same parts always gives the same text.
 
 use data_encoding::BASE64URL_NOPAD;
 use ring::{
@@ -11,14 +11,14 @@ use ring::{
 };
 use sluice_store::Key;
 
-/// What a sealed text is for; one made for another purpose does not open.
+/// The purpose of a sealed text; a text sealed for another purpose does not open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// A session: grant, server, our id, the upstream's id.
     Session,
     /// A session with all servers of a grant: grant, our id.
     Stack,
-    /// A stream of the oldest transport: grant, server, our id.
+    /// A stream of the oldest transport (HTTP+SSE): grant, server, our id.
     LegacyStream,
     /// A request of a server: grant, server, session, id as JSON.
     ServerRequest,
@@ -54,18 +54,17 @@ impl std::fmt::Debug for Seal {
 }
 
 impl Seal {
-    /// `None` only if the key has another length than the cipher's.
+    /// `None` only if the derived key does not have the length that the cipher needs.
     pub(crate) fn new(key: &Key) -> Option<Seal> {
         let cipher = UnboundKey::new(&AES_256_GCM, key.derive("seal").as_bytes()).ok()?;
         let nonces = hmac::Key::new(hmac::HMAC_SHA256, key.derive("seal nonces").as_bytes());
         Some(Seal { key: LessSafeKey::new(cipher), nonces })
     }
 
-    /// Seals parts, of which only the last may contain a NUL. `None` if it cannot.
+    /// Seals parts, of which only the last may contain a NUL. `None` if sealing fails.
     pub(crate) fn seal(&self, purpose: Purpose, parts: &[&str]) -> Option<String> {
         let mut text = parts.join("\0").into_bytes();
-        // The nonce depends on all that is sealed, so one nonce never serves
-        // two different texts.
+        // The nonce depends on the whole text, so no two different texts share a nonce.
         let mut context = hmac::Context::with_key(&self.nonces);
         context.update(purpose.name());
         context.update(b"\0");
@@ -79,7 +78,7 @@ impl Seal {
         Some(BASE64URL_NOPAD.encode(&[&nonce, &*text].concat()))
     }
 
-    /// Opens what was sealed from exactly `N` parts.
+    /// Opens a text that was sealed from exactly `N` parts.
     pub(crate) fn open<const N: usize>(
         &self,
         purpose: Purpose,
@@ -102,7 +101,7 @@ mod tests {
     use super::{Purpose, Seal};
 
     #[test]
-    fn what_was_sealed_opens_and_nothing_else_does() {
+    fn only_sealed_texts_open() {
         let seal = Seal::new(&Key::from_bytes([7; 32])).unwrap();
         let text = seal.seal(Purpose::Session, &["grant", "server", "id\0with nul"]).unwrap();
         assert_eq!(

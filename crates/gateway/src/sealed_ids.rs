@@ -1,11 +1,11 @@
-//! Ids and states of a server that its clients carry: sealed, so that they come back
-//! only from the grant they were given to, to the same server.
+//! Ids and states of a server that its clients carry. They are sealed, so that they are
+//! accepted only from the grant they were issued to and only for the same server.
 
 use sluice_wire::edit::quote;
 
 use crate::{exchange::Exchange, refusal::Refusal, seal::Purpose};
 
-/// State of an unfinished request as the client carries it, for the same target only.
+/// Seals the state of an unfinished request, for the same target only.
 pub(crate) fn seal_state(
     exchange: &Exchange,
     method: &str,
@@ -17,7 +17,7 @@ pub(crate) fn seal_state(
     exchange.gateway.keys.seal.seal(Purpose::RequestState, &parts).ok_or(Refusal::Internal)
 }
 
-/// The server's own state, if it was handed out for this very thing.
+/// The server's own state, if it was issued for exactly this request.
 pub(crate) fn open_state(
     exchange: &Exchange,
     method: &str,
@@ -34,7 +34,7 @@ pub(crate) fn open_state(
     if is_own { Ok(state) } else { Err(foreign()) }
 }
 
-/// The id by which this grant, and no other, can ask for a task.
+/// Seals the id of a task, so that only this grant can use it.
 pub(crate) fn seal_task(exchange: &Exchange, id: &str) -> Result<String, Refusal> {
     let parts = [exchange.holder.id(), exchange.server_name(), id];
     exchange.gateway.keys.seal.seal(Purpose::Task, &parts).ok_or(Refusal::Internal)

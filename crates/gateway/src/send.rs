@@ -21,7 +21,7 @@ use crate::{
     settle::{CallFailure, Settlement},
 };
 
-/// Headers of the client that travel unchanged in either era.
+/// Client headers that are forwarded unchanged in either era.
 const PASSING: [HeaderName; 5] = [
     header::ACCEPT,
     REVISION,
@@ -30,7 +30,7 @@ const PASSING: [HeaderName; 5] = [
     HeaderName::from_static("baggage"),
 ];
 
-/// An answer that has begun, and the request it answers.
+/// A response whose body has begun to arrive, and the request it answers.
 #[derive(Debug)]
 pub(crate) struct Answered {
     pub(crate) answer: Response<AnswerBody>,
@@ -38,19 +38,19 @@ pub(crate) struct Answered {
 }
 
 impl Answered {
-    /// The request, to be sent again, of which the server has said that it did not take
-    /// it. The charges stay made.
+    /// The request, to be sent again, if the server did not accept it. Its charges stay
+    /// reserved.
     pub(crate) fn into_unsent(self) -> Option<Permitted> {
         self.answer.status().is_client_error().then_some(self.permitted)
     }
 
-    /// Takes what the request was and what is still to be recorded of it.
+    /// Splits this into the answer, the request and its settlement.
     pub(crate) fn into_parts(self) -> (Response<AnswerBody>, Outgoing, Option<Settlement>) {
         let (request, settlement) = self.permitted.into_parts();
         (self.answer, request, settlement)
     }
 
-    /// The client's introduction, if that is what was answered.
+    /// The client's `initialize`, if that was the request.
     pub(crate) fn introduction(&self) -> Option<Introduction> {
         Introduction::of(&self.permitted)
     }
@@ -64,9 +64,9 @@ impl Answered {
     }
 }
 
-/// Sends a request and waits for the answer to begin. If the server has forgotten the
-/// session, it is begun again where it can be, and the request sent again in it: then
-/// the exchange goes on in another session of the server's.
+/// Sends a request and waits for the answer to begin. If the server has lost the session,
+/// it is re-established if possible and the request is sent again; the exchange then
+/// continues with another upstream session.
 pub(crate) async fn send(
     exchange: &Arc<Exchange>,
     permitted: Permitted,
@@ -124,14 +124,14 @@ pub(crate) async fn forward(
     }
 }
 
-/// The answer to a message that needs none, where the server gives none.
+/// Replaces the server's answer to a message that expects none by an empty acceptance.
 pub(crate) fn accept(answered: Answered) -> Answered {
     let mut answer = Response::new(AnswerBody::Whole(http_body_util::Full::default()));
     *answer.status_mut() = StatusCode::ACCEPTED;
     Answered { answer, ..answered }
 }
 
-/// What belongs to one caller alone where a request is bridged.
+/// The caller whose bridge state this request uses.
 fn caller(exchange: &Exchange) -> Caller {
     let session = exchange.session.as_ref().map_or("", |session| &session.id);
     let key = format!("{}\0{session}", exchange.holder.id());
@@ -159,10 +159,10 @@ async fn fail(settlement: Option<Settlement>, error: &SendError) -> Refusal {
 
 /// The headers of a request, without the server's credential, which its link adds.
 fn build_headers(exchange: &Exchange, outgoing: &Outgoing) -> HeaderMap {
-    // As many as fit into one of the allocator's small blocks.
+    // This capacity fits one of the allocator's small blocks.
     let mut headers = HeaderMap::with_capacity(6);
     let is_post = outgoing.method == Method::POST;
-    // There are few, and looking each of ours up would take longer.
+    // There are few headers, so one pass is faster than looking up each name.
     for (name, value) in &exchange.headers {
         if PASSING.contains(name) {
             headers.append(name.clone(), value.clone());
@@ -188,7 +188,7 @@ fn build_headers(exchange: &Exchange, outgoing: &Outgoing) -> HeaderMap {
     headers
 }
 
-/// Writes the headers that repeat a modern message.
+/// Writes the headers that mirror a modern message.
 pub(crate) fn mirror(headers: &mut HeaderMap, method: &str, target: Option<&str>) {
     for (name, text) in [(METHOD, Some(method)), (NAME, target)] {
         if let Some(value) = text.and_then(|text| HeaderValue::try_from(header_text(text)).ok()) {

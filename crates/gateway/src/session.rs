@@ -11,15 +11,15 @@ use crate::{exchange::Exchange, gateway::Inner, grants::Holder, refusal::Refusal
 /// A session that belongs to this grant on this server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Session {
-    /// Ours, for counters and records.
+    /// Our id, for counters and records.
     pub(crate) id: Arc<str>,
-    /// The upstream's.
+    /// The upstream's id.
     pub(crate) upstream: HeaderValue,
 }
 
 impl Session {
-    /// Opens the id that a client has sent. One of another grant or server is as
-    /// good as none.
+    /// Opens the session id that a client sent. An id of another grant or server is
+    /// refused like an unknown one.
     pub(crate) fn open(
         gateway: &Inner,
         holder: &Holder,
@@ -38,7 +38,7 @@ impl Session {
         Ok(Session { id: id.into(), upstream })
     }
 
-    /// Our id of a session that an upstream has begun, plain and as it is handed out.
+    /// Our id of a session that an upstream has begun: plain, and sealed for the client.
     pub(crate) fn begin(
         exchange: &Exchange,
         upstream: &HeaderValue,

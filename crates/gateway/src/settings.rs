@@ -10,33 +10,33 @@ use sluice_wire::json::Bounds;
 /// Settings of the agent listener.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Hosts that it may be called by, and origins of pages that may call it.
+    /// Allowed Hosts, and allowed Origins of calling pages.
     pub callers: AllowedCallers,
-    /// Whether only this machine can connect, so that servers may let callers
-    /// in without a token.
+    /// Whether only this machine can connect, so that servers may allow anonymous
+    /// callers.
     pub is_loopback: bool,
-    /// The most a request may be.
+    /// Limits on a request.
     pub bounds: Bounds,
-    /// The most bytes of an answer that is read whole, or not streamed as events.
+    /// The maximum size of an answer in bytes, unless it is an event stream.
     pub answer: usize,
-    /// Ranges that servers may lie in, besides public ones.
+    /// Address ranges that servers may use, besides public ones.
     pub reach: Reach,
-    /// What commands of servers are started with.
+    /// How the commands of servers are started.
     pub launch: Launch,
     /// How many files and connections this process may have open.
     pub descriptors: usize,
-    /// Where people decide: the address of the dashboard.
+    /// The address of the dashboard, where people decide on approvals.
     pub people: String,
-    /// Arguments whose values are recorded; no others are.
+    /// The arguments whose values are recorded.
     pub recorded: Vec<ArgPath>,
-    /// What sealed ids and digests are made with.
+    /// The key from which those for sealed ids and digests are derived.
     pub key: Key,
     pub clock: Clock,
 }
 
 impl Settings {
-    /// Bounds on what a server sends: as deep as a request, as long as an
-    /// answer may be. Its numbers are not judged, so that they have no other.
+    /// Limits on a server's messages: nested as deep as a request, as long as an answer.
+    /// The policy does not judge their numbers, so numbers have no limit of their own.
     pub(crate) fn answer_bounds(&self) -> Bounds {
         Bounds {
             bytes: self.answer,

@@ -14,20 +14,20 @@ use crate::{answer::Relayed, body::ClientBody, gateway::Inner, refusal::Refusal}
 
 pub(crate) use failure::CallFailure;
 
-/// What is still to be recorded of a call that has its permit.
+/// The outcome record of a permitted call, while it is still to be written.
 ///
-/// Dropped unsettled, it records that its client did not wait for the answer.
+/// If this is dropped unsettled, it records that the client did not wait for the answer.
 #[derive(Debug)]
 pub(crate) struct Settlement {
     gateway: Arc<Inner>,
-    /// The decision's record, from which the outcome's is made.
+    /// The record of the decision, from which the outcome's record is made.
     decision: Option<Box<Record>>,
     /// Whether a reservation made charges that can be given back.
     is_charged: bool,
     started: Instant,
     sent: Option<Instant>,
     status: Option<u16>,
-    /// What a server of our own says of the call, beside its answer.
+    /// A built-in server's own verdict on the call, besides its answer.
     verdict: Option<Verdict>,
 }
 
@@ -49,7 +49,7 @@ impl Settlement {
         }
     }
 
-    /// The request leaves now.
+    /// The request is being sent.
     pub(crate) fn note_departure(&mut self) {
         self.sent = Some(Instant::now());
     }
@@ -60,7 +60,7 @@ impl Settlement {
         self.verdict = answer.extensions().get().cloned();
     }
 
-    /// The answer is whole.
+    /// The answer is complete.
     pub(crate) fn succeed(&mut self, is_error: Option<bool>) {
         let has_failed = self.verdict.as_ref().is_some_and(Verdict::has_failed);
         let is_error = if has_failed { Some(true) } else { is_error };
@@ -68,19 +68,19 @@ impl Settlement {
         self.finish(outcome, is_error, None);
     }
 
-    /// There was no good answer.
+    /// The call failed.
     pub(crate) fn fail(&mut self, why: &CallFailure) {
         self.finish(Outcome::Error, None, Some(why.to_string()));
     }
 
-    /// The client has cancelled the call, so that no answer was waited for.
+    /// The client has cancelled the call.
     pub(crate) fn cancel(&mut self) {
-        // No answer has begun, whatever the transport says.
+        // No answer has begun, even if the transport reported a status.
         self.status = None;
         self.fail(&CallFailure::Cancelled);
     }
 
-    /// Certainly nothing was sent: the charges are given back.
+    /// Nothing was sent, so the charges are released.
     pub(crate) async fn give_back(&mut self, why: &CallFailure) {
         if !std::mem::take(&mut self.is_charged) {
             return self.fail(why);
@@ -143,12 +143,12 @@ impl Drop for Settlement {
 /// How a call ended.
 #[derive(Debug)]
 pub(crate) enum CallEnd {
-    /// With an answer; whether it is an error, if it says so.
+    /// With an answer. `is_error` is `None` if the answer does not say.
     Answered {
         is_error: Option<bool>,
     },
     Failed(CallFailure),
-    /// It has not ended: the answer streams, and settles the call at its end.
+    /// Not yet: the answer streams, and the stream settles the call at its end.
     Later,
 }
 
@@ -165,7 +165,7 @@ pub(crate) fn settle(relayed: Relayed) -> Result<Response<ClientBody>, Refusal> 
     response
 }
 
-/// Microseconds since a moment.
+/// Microseconds since a point in time.
 pub(crate) fn micros(since: Instant) -> u64 {
     u64::try_from(since.elapsed().as_micros()).unwrap_or(u64::MAX)
 }

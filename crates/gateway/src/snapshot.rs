@@ -1,4 +1,4 @@
-//! Servers and policies in force, as one immutable value that is replaced whole.
+//! The current servers and policies, as one immutable value that is replaced as a whole.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -9,7 +9,7 @@ use sluice_upstream::Upstream;
 
 use crate::{grants::Holder, link::Link, settings::Settings};
 
-/// Everything that may be called and by whom, as the file and the store have it.
+/// All servers, policies and grants, from the file and the store.
 #[derive(Debug, Clone, Default)]
 pub struct Configuration {
     pub servers: Vec<Server>,
@@ -17,7 +17,8 @@ pub struct Configuration {
     pub grants: Vec<(TokenHash, Grant)>,
 }
 
-/// Something in a configuration that cannot be put in force. Nothing of it is.
+/// The part of a configuration that cannot be applied. Nothing of the configuration is
+/// then.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ApplyError {
     #[error("server `{server}`: {reason}")]
@@ -26,13 +27,13 @@ pub enum ApplyError {
     Policy { server: String, policy: String, reason: String },
 }
 
-/// The servers of our own, by name.
+/// The built-in servers, by name.
 pub type Builtins = HashMap<&'static str, MakeBuiltin>;
 
-/// Makes a server of our own from its options, a JSON object.
+/// Makes a built-in server from its options, a JSON object.
 pub type MakeBuiltin = fn(&str) -> Result<Arc<dyn Builtin>, String>;
 
-/// One state of all servers.
+/// The state of all servers at one time.
 #[derive(Debug, Default)]
 pub(crate) struct Snapshot {
     servers: HashMap<Box<str>, Arc<ServerState>>,
@@ -46,7 +47,7 @@ pub(crate) struct ServerState {
     pub(crate) anonymous: Option<Arc<Holder>>,
 }
 
-/// A policy, compiled.
+/// A compiled policy.
 #[derive(Debug)]
 pub(crate) struct InForce {
     pub(crate) reference: PolicyRef,
@@ -60,7 +61,7 @@ impl Snapshot {
         self.servers.get(name)
     }
 
-    /// Builds the state for a configuration; what has not changed is taken over.
+    /// Builds the state for a configuration; unchanged parts are taken over.
     pub(crate) fn build(
         configuration: &Configuration,
         before: &Snapshot,
@@ -93,7 +94,7 @@ impl Snapshot {
         Ok(Snapshot { servers })
     }
 
-    /// Tells the links of a configuration that they are in force now.
+    /// Tells the links of a configuration that they are now current.
     pub(crate) fn take_effect(&self, configuration: &Configuration, before: &Snapshot) {
         for name in configuration.servers.iter().map(|server| server.name.as_str()) {
             if let Some(server) = self.server(name) {
@@ -102,7 +103,7 @@ impl Snapshot {
         }
     }
 
-    /// The state in which there is one server with one policy.
+    /// A state with one server and one policy.
     pub(crate) fn of_one(
         server: &Server,
         upstream: Upstream,
@@ -117,7 +118,7 @@ impl Snapshot {
 }
 
 impl ServerState {
-    /// The policy a grant is judged by here, if there is one of that name.
+    /// The policy that applies to a grant on this server, if it exists.
     pub(crate) fn policy_of(&self, holder: &Holder) -> Option<Arc<InForce>> {
         self.policies.get(&holder.policy).cloned()
     }

@@ -1,8 +1,8 @@
 //! One endpoint for all servers of a grant: `/mcp`.
 //!
-//! A message for one server follows the same path as at `/mcp/<server>`, under the server's
-//! own names: it is judged, charged and recorded there. A message for all servers is sent
-//! to each in that way, and the answers are merged.
+//! A message for one server follows the same path as at `/mcp/<server>`, under the
+//! server's own names: it is judged, charged and recorded there. A message for all
+//! servers is sent to each of them in that way, and the answers are merged.
 
 mod event_ids;
 mod fan_in;
@@ -48,12 +48,12 @@ use route::StackRoute;
 
 pub(crate) use memory::Stacks;
 
-/// One request to all servers of a grant while it is dealt with.
+/// A request to all servers of a grant while it is handled.
 #[derive(Debug, Clone)]
 pub(crate) struct Stack {
     pub(crate) gateway: Arc<Inner>,
     pub(crate) holder: Arc<Holder>,
-    /// The grant's servers that are there, in the grant's order.
+    /// The grant's servers that exist, in the grant's order.
     servers: Vec<Arc<ServerState>>,
     pub(crate) session: Option<Arc<memory::StackSession>>,
     pub(crate) revision: Revision,
@@ -86,7 +86,7 @@ impl Stack {
         self.revision.era() == Era::Modern
     }
 
-    /// The server of that name, if it is one of the grant's.
+    /// The server of that name, if the grant includes it.
     fn server(&self, name: &str) -> Option<&Arc<ServerState>> {
         self.servers.iter().find(|server| *server.link.name == *name)
     }
@@ -106,7 +106,7 @@ impl Stack {
         Stack { servers: Vec::new(), ..self }
     }
 
-    /// Waits until nobody may use this grant any more, or the gateway ends.
+    /// Waits until the grant is no longer valid, or the gateway shuts down.
     pub(crate) async fn until_gone(&self) {
         let mut changes = self.gateway.config.changes();
         loop {
@@ -120,7 +120,7 @@ impl Stack {
         }
     }
 
-    /// The session that the client names.
+    /// The session that the client's headers name.
     fn named_session(&self) -> Result<Option<Arc<memory::StackSession>>, Refusal> {
         let Some(sealed) = self.headers.get(SESSION).and_then(|value| value.to_str().ok()) else {
             return Ok(None);
@@ -142,7 +142,7 @@ async fn answer(stack: Stack, bytes: Vec<u8>) -> Response<ClientBody> {
     }
 }
 
-/// Answers a message that was read.
+/// Answers a message that is already parsed.
 pub(crate) async fn answer_parsed(stack: Stack, document: Document) -> Response<ClientBody> {
     let message = match Message::read(&document) {
         Ok(message) => message,
@@ -189,7 +189,7 @@ pub(crate) async fn answer_parsed(stack: Stack, document: Document) -> Response<
     answered.unwrap_or_else(|refusal| refusal.respond(id.as_ref()))
 }
 
-/// Settles which revision is spoken, and in which session.
+/// Determines the protocol version and the session.
 fn identify(mut stack: Stack, message: &Message<'_>) -> Result<Stack, Refusal> {
     let (method, params) = match message {
         Message::Request { method, params, .. } | Message::Notification { method, params } => {
@@ -207,7 +207,7 @@ fn identify(mut stack: Stack, message: &Message<'_>) -> Result<Stack, Refusal> {
     Ok(stack)
 }
 
-/// Hands a message to one server, under its own names.
+/// Passes a message to one server, under the server's own names.
 async fn answer_by_one(
     stack: &Arc<Stack>,
     server: &Arc<ServerState>,
@@ -222,14 +222,14 @@ async fn answer_by_one(
     let exchange = member::open_exchange(stack, server, own.as_deref()).await;
     let answer = call::answer(exchange, document).await;
     if answer.status() == StatusCode::NOT_FOUND {
-        // The client is told that the session is gone; whoever goes on with it
-        // all the same is introduced to this server anew.
+        // The client is told that the session is gone. If it continues with it anyway, it
+        // is initialized with this server again.
         member::forget(stack, server).await;
     }
     Ok(if stack.is_modern() { answer } else { label(answer, &server.link.name) })
 }
 
-/// Opens the stream of a session: what all servers have to say.
+/// Opens the stream of a session, with the notifications and requests of all servers.
 pub(crate) async fn get(mut stack: Stack) -> Result<Response<ClientBody>, Refusal> {
     stack.revision = protocol_version::without_message(&stack.headers)?;
     stack.session = stack.named_session()?;
@@ -237,9 +237,7 @@ pub(crate) async fn get(mut stack: Stack) -> Result<Response<ClientBody>, Refusa
         return Err(Refusal::NotAcceptable);
     }
     if stack.session.is_none() {
-        return Err(Refusal::Request(
-            "a stream needs a session: send `Mcp-StackSession-Id`".into(),
-        ));
+        return Err(Refusal::Request("a stream needs a session: send `Mcp-Session-Id`".into()));
     }
     let last = stack.headers.remove(LAST_EVENT);
     let last = match last.as_ref().map(|last| last.to_str().unwrap_or_default()) {
@@ -249,7 +247,7 @@ pub(crate) async fn get(mut stack: Stack) -> Result<Response<ClientBody>, Refusa
         })?,
     };
     if let LastEvent::OfAnswer { server, id } = last {
-        // The rest of one answer, and nothing else.
+        // Resumes one answer, and nothing else.
         let server = stack.server(&server).cloned().ok_or(Refusal::Session)?;
         let mut exchange = member::open_exchange(&Arc::new(stack), &server, None).await;
         exchange.headers.insert(LAST_EVENT, id);
@@ -263,9 +261,7 @@ pub(crate) async fn delete(mut stack: Stack) -> Result<Response<ClientBody>, Ref
     stack.revision = protocol_version::without_message(&stack.headers)?;
     stack.session = stack.named_session()?;
     let Some(session) = stack.session.clone() else {
-        return Err(Refusal::Request(
-            "there is no session to end: send `Mcp-StackSession-Id`".into(),
-        ));
+        return Err(Refusal::Request("there is no session to end: send `Mcp-Session-Id`".into()));
     };
     stack.gateway.sessions.stacks.forget(&stack.holder, &session.id);
     Box::pin(member::end_sessions(&stack, &session)).await;

@@ -28,15 +28,15 @@ use crate::{
     session::Session,
 };
 
-/// How often a stream says that it is alive, which also finds out who is gone.
+/// How often a keep-alive is sent, which also detects clients that are gone.
 pub(crate) const KEEP_ALIVE: Duration = Duration::from_secs(25);
-/// Messages on their way to a client that reads slowly.
+/// Messages that may be queued for a slow client.
 pub(crate) const WAITING: usize = 8;
 
 pub(crate) const LIST_CHANGED: &str = "notifications/tools/list_changed";
 
-/// Settles the session of a request without a message. In the modern era there
-/// is neither.
+/// Determines the session of a request without a message. The modern era has neither such
+/// requests nor sessions.
 pub(crate) fn identify(mut exchange: Exchange) -> Result<Exchange, Refusal> {
     exchange.revision = protocol_version::without_message(&exchange.headers)?;
     let sealed = exchange.headers.get(SESSION).and_then(|value| value.to_str().ok());
@@ -59,7 +59,7 @@ pub(crate) async fn get(exchange: Exchange) -> Result<Response<ClientBody>, Refu
     }
     let replays = exchange.headers.contains_key(LAST_EVENT);
     if replays && exchange.session.is_none() {
-        // Events of another grant could come back.
+        // Without a session, the server could replay events of another grant.
         return Err(Refusal::Request("`Last-Event-ID` means something only in a session".into()));
     }
     let slot = exchange.gateway.connections.acquire()?;
@@ -67,14 +67,14 @@ pub(crate) async fn get(exchange: Exchange) -> Result<Response<ClientBody>, Refu
     Ok(response::event_stream(follow(exchange, slot, stream)))
 }
 
-/// Opens a stream at the server, in the session of the exchange if it has one. If
-/// the server has forgotten that, it is begun again where it can be.
+/// Opens a stream at the server, in the session of the exchange if it has one. If the
+/// server has lost the session, it is re-established if possible.
 pub(crate) async fn open_stream(
     exchange: &Arc<Exchange>,
     replays: bool,
 ) -> Result<(Arc<Exchange>, EventStream), Refusal> {
     let first = open_once(exchange, replays).await;
-    // What was to be repeated is forgotten too.
+    // A lost session cannot replay its events either.
     if replays || !matches!(first, Err(Refusal::Session)) {
         return first.map(|stream| (Arc::clone(exchange), stream));
     }
@@ -115,7 +115,7 @@ pub(crate) async fn delete(exchange: Exchange) -> Result<Response<ClientBody>, R
     end_session(&exchange).await
 }
 
-/// Tells the server that the session of the exchange is over.
+/// Ends the session of the exchange at the server.
 pub(crate) async fn end_session(exchange: &Exchange) -> Result<Response<ClientBody>, Refusal> {
     if let Some(session) = &exchange.session {
         exchange.gateway.sessions.repairs.forget(&session.id);
@@ -129,7 +129,7 @@ pub(crate) async fn end_session(exchange: &Exchange) -> Result<Response<ClientBo
     }
 }
 
-/// Follows a stream, and besides tells the client when what it may see changes.
+/// Relays a stream, and notifies the client when the tools it may see change.
 fn follow(exchange: Arc<Exchange>, slot: Slot, stream: EventStream) -> ClientBody {
     let (sender, receiver) = mpsc::channel(WAITING);
     tokio::spawn(pump(exchange, slot, stream, sender));
@@ -166,12 +166,12 @@ async fn pump(
     drop(slot);
 }
 
-/// Says that a client sees other tools now.
+/// The notification that a client's tools have changed.
 pub(crate) fn list_changed() -> Bytes {
     encode_message(&format!(r#"{{"jsonrpc":"2.0","method":"{LIST_CHANGED}"}}"#))
 }
 
-/// Sends a client what there is to send; whether the stream goes on.
+/// Sends bytes to a client, if there are any; returns whether the stream continues.
 pub(crate) async fn hand_over(
     sender: &mpsc::Sender<Result<Bytes, Cut>>,
     send: Option<Result<Bytes, Cut>>,
@@ -181,7 +181,7 @@ pub(crate) async fn hand_over(
     sender.send(send).await.is_ok() && !is_cut
 }
 
-/// Notices when what is in force changes for one who is connected.
+/// Watches the configuration for changes that affect a connected caller.
 #[derive(Debug)]
 pub(crate) struct Watcher {
     exchange: Arc<Exchange>,
@@ -189,7 +189,7 @@ pub(crate) struct Watcher {
     changes: Changes,
 }
 
-/// The rules have changed.
+/// The configuration has changed.
 pub(crate) struct News {
     pub(crate) exchange: Arc<Exchange>,
     /// Whether the caller sees other tools than before.
@@ -203,7 +203,7 @@ impl Watcher {
         Watcher { exchange, view, changes }
     }
 
-    /// Waits for the next change; `None` once the caller may no longer be here.
+    /// Waits for the next change; `None` once the caller has no access any more.
     pub(crate) async fn news(&mut self) -> Option<News> {
         tokio::select! {
             changed = self.changes.next() => changed?,
@@ -221,7 +221,7 @@ impl Watcher {
     }
 }
 
-/// Waits for the end of a grant, if it has one.
+/// Waits until a grant expires; for ever if it does not.
 pub(crate) async fn wait_for_expiry(gateway: &Inner, holder: &Holder) {
     let Some(end) = holder.expires_at else { return std::future::pending().await };
     let left = end.as_millis().saturating_sub(gateway.settings.clock.now().as_millis());

@@ -1,5 +1,5 @@
-//! `subscriptions/listen` of the modern era: clients with the same wish share one
-//! subscription at the server.
+//! `subscriptions/listen` of the modern era: clients that subscribe to the same
+//! notifications share one subscription at the server.
 
 mod feed;
 
@@ -32,18 +32,18 @@ use crate::{
 };
 use feed::{Feed, FeedEvent};
 
-/// Wishes that are looked into, so that nothing else may be taken for one.
+/// Members that are filtered. No other member may resemble one of them.
 static GOVERNED: LazyLock<[Governed; 2]> =
     LazyLock::new(|| ["resourceSubscriptions", "taskIds"].map(Governed::new));
 
-/// What one server's clients listen to, by what they want to hear.
+/// The subscriptions at one server, by what they subscribe to.
 #[derive(Debug, Default)]
 pub(crate) struct Hub {
     feeds: Mutex<HashMap<String, Weak<Feed>>>,
 }
 
 impl Hub {
-    /// The feed for this wish, begun if nobody listens yet.
+    /// The feed for this subscription, started if there is none.
     fn feed(&self, link: &Arc<Link>, bounds: Bounds, wish: &str) -> Option<Arc<Feed>> {
         let mut feeds = self.feeds.lock().ok()?;
         let known = feeds.get(wish).and_then(Weak::upgrade);
@@ -57,7 +57,7 @@ impl Hub {
     }
 }
 
-/// Opens a stream of what changes.
+/// Opens a stream of change notifications.
 pub(crate) async fn listen(
     exchange: &Arc<Exchange>,
     document: &Document,
@@ -84,7 +84,7 @@ pub(crate) async fn listen(
         acknowledgement(exchange, params, &acknowledged).ok_or_else(bad_subscription)?;
     let first = tag("notifications/subscriptions/acknowledged", &acknowledged, &id)
         .ok_or_else(bad_subscription)?;
-    // Of the request itself nothing is needed any more, and streams are many.
+    // The headers of the request are no longer needed, and there may be many streams.
     let exchange = Arc::new(exchange.renew().ok_or(Refusal::Internal)?);
     let listener =
         Listener { id, feed, heard, watcher: Watcher::new(Arc::clone(&exchange)), exchange };
@@ -100,7 +100,7 @@ fn bad_subscription() -> Refusal {
     Refusal::bad_gateway("the server's subscription cannot be followed")
 }
 
-/// What a client wants to hear, without what it may not.
+/// The subscription that a client asks for, without what the policy denies.
 fn wish(exchange: &Exchange, params: Option<Value<'_>>) -> Result<String, Refusal> {
     let wanted = params.and_then(|params| params.get("notifications"));
     let wanted = wanted.ok_or_else(|| {
@@ -116,7 +116,7 @@ fn wish(exchange: &Exchange, params: Option<Value<'_>>) -> Result<String, Refusa
     ))
 }
 
-/// What becomes of one kind of news, in a wish or in what is said of it.
+/// Filters one member of a subscription or of its acknowledgement.
 fn restrict<'d>(
     exchange: &Exchange,
     key: &str,
@@ -136,15 +136,15 @@ fn restrict<'d>(
     }
 }
 
-/// What the server says it will tell, in the client's words: tasks by the ids that
-/// the client has asked by, and nothing that it may not hear of.
+/// The server's acknowledgement for this client: task ids are those that the client used,
+/// and notifications that the policy denies are removed.
 fn acknowledgement(exchange: &Exchange, params: Option<Value<'_>>, said: &str) -> Option<String> {
     let asked = params?.get("notifications")?.get("taskIds").and_then(Value::items);
     let asked = asked.into_iter().flatten().filter_map(Value::as_str);
     let known: BTreeMap<_, _> =
         asked.filter_map(|id| open_task(exchange, id).map(|own| (own, id))).collect();
     let tasks = |ids: Value<'_>| {
-        // Each once, however often the server names it.
+        // Each id once, even if the server repeats it.
         let said: HashSet<_> =
             ids.items().into_iter().flatten().filter_map(Value::as_str).collect();
         let told = known.iter().filter(|(own, _)| said.contains(own.as_str()));
@@ -162,18 +162,18 @@ fn acknowledgement(exchange: &Exchange, params: Option<Value<'_>>, said: &str) -
     Some(edit::object(document.root(), told, &[]))
 }
 
-/// The server's own ids of the tasks that are this grant's.
+/// The server's own ids of those tasks that belong to this grant.
 fn own_tasks(exchange: &Exchange, ids: Value<'_>) -> String {
     let ids = ids.items().into_iter().flatten().filter_map(Value::as_str);
     let own: Vec<_> = ids.filter_map(|id| open_task(exchange, id)).map(|id| quote(&id)).collect();
     format!("[{}]", own.join(","))
 }
 
-/// One client that listens.
+/// One client's stream.
 struct Listener {
     /// The id of its request, as JSON.
     id: String,
-    /// Kept so that the feed goes on.
+    /// Held so that the feed continues.
     feed: Option<Arc<Feed>>,
     heard: Option<broadcast::Receiver<FeedEvent>>,
     watcher: Watcher,
@@ -197,8 +197,8 @@ impl Listener {
                         let _ = sender.send(Ok(encode_message(&end))).await;
                         break;
                     }
-                    // The feed broke off, or this client reads too slowly to
-                    // have heard all: it must ask again.
+                    // The feed broke off, or this client read too slowly and missed
+                    // events: it must subscribe again.
                     Err(_) => Some(Err(Cut)),
                 },
                 news = self.watcher.news() => match news {
@@ -218,7 +218,7 @@ impl Listener {
         drop(self.feed);
     }
 
-    /// What this client is told of some news, if anything.
+    /// A notification as this client may see it, if at all.
     fn news(&self, method: &str, params: &str) -> Option<Bytes> {
         let bounds = self.exchange.gateway.settings.answer_bounds();
         let document = Document::parse(params, &bounds).ok()?;
@@ -238,7 +238,7 @@ impl Listener {
                 };
                 return self.tag(method, &edit::object(document.root(), own, &[]));
             }
-            // These are about one request, and this stream is many clients'.
+            // These belong to one request, but many clients share the subscription.
             "notifications/progress" | "notifications/message" | "notifications/cancelled" => {
                 return None;
             }
@@ -252,7 +252,7 @@ impl Listener {
     }
 }
 
-/// A notification that says which request it belongs to.
+/// Adds to a notification the subscription that it belongs to.
 pub(crate) fn tag(method: &str, params: &str, id: &str) -> Option<String> {
     let document = Document::parse(
         params,

@@ -1,5 +1,5 @@
-//! The gateway over stdio, for the client that started this process in front of one
-//! server: its lines follow the same path as messages of every other transport (`call`).
+//! The gateway over stdio, for a client that started this process as a wrapper of one
+//! server. Its lines follow the same path as messages of every other transport (`call`).
 
 mod line;
 mod lines;
@@ -30,14 +30,14 @@ use crate::{
     stream::WAITING,
 };
 
-/// Requests of the client that may be under way at a time.
+/// Requests of the client that may be in progress at a time.
 const MOST_REQUESTS: u32 = 1000;
-/// How long requests may take that are under way when the client says no more.
+/// How long requests in progress may take after the client has closed its side.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
-/// The same when the server is gone or everything is to end.
+/// The same after the server is lost or the gateway is stopped.
 const QUICK_DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What a client that started this process reaches, and how it is judged.
+/// The wrapped server, how it is reached, and the policy for its client.
 #[derive(Debug)]
 pub struct Wrap {
     pub server: Server,
@@ -45,7 +45,7 @@ pub struct Wrap {
     pub policy: AttachedPolicy,
 }
 
-/// A server in front of which one client is judged, as grant `wrap:<server>`.
+/// A wrapped server. Its client is judged as grant `wrap:<server>`.
 #[derive(Debug)]
 pub struct Wrapped {
     gateway: Gateway,
@@ -54,25 +54,25 @@ pub struct Wrapped {
     token: TokenHash,
 }
 
-/// Why a conversation is over.
+/// Why the client's connection has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
-    /// The client says no more, or does not listen.
+    /// The client closed its input or output.
     ByClient,
-    /// The server has forgotten the session, and it could not be begun again.
+    /// The server has lost the session, which could not be re-established.
     BySession,
-    /// It was to stop.
+    /// The gateway was told to stop.
     Stopped,
 }
 
 impl Gateway {
-    /// Puts one server in force and nothing else.
+    /// Activates one server and nothing else.
     pub fn wrap(&self, wrap: Wrap) -> Result<Wrapped, ApplyError> {
         let Wrap { server, upstream, policy } = wrap;
         let holder = Arc::new(Holder::wrap(&server.name, &policy.name));
         let (snapshot, state) = Snapshot::of_one(&server, upstream, &policy)?;
-        // Whoever is connected is looked up by token now and then. This one is
-        // shown to nobody, and nobody could show it: there is no listener.
+        // Connected callers are looked up by token again now and then. This token is
+        // never issued, and no caller could present it: there is no listener.
         let token = TokenHash::of(&new_id(self.inner.settings.clock.now()).to_string());
         self.inner.config.hold(snapshot, &token, &holder);
         Ok(Wrapped { gateway: self.clone(), server: state, holder, token })
@@ -80,8 +80,8 @@ impl Gateway {
 }
 
 impl Wrapped {
-    /// Answers the client until one side ends it, or `stop` does. What is under
-    /// way then may finish within seconds.
+    /// Serves the client until one side closes, or `stop` completes. Requests in progress
+    /// then have a few seconds to finish.
     pub async fn run<R, W>(
         &self,
         input: R,
@@ -111,7 +111,7 @@ impl Wrapped {
         let timeout = if ended == Ended::ByClient { DRAIN_TIMEOUT } else { QUICK_DRAIN_TIMEOUT };
         conversation.finish(timeout).await;
         let _ = done.send(());
-        // A client that does not read keeps nobody from ending.
+        // A client that does not read cannot delay the end.
         let _ = tokio::time::timeout(QUICK_DRAIN_TIMEOUT, writing).await;
         conversation.end_session().await;
         ended
@@ -123,24 +123,24 @@ impl Wrapped {
     }
 }
 
-/// What is said with the client, as long as it goes on.
+/// The conversation with the client.
 struct Conversation<'w> {
     wrapped: &'w Wrapped,
     client: Arc<Client>,
     under_way: Arc<UnderWay>,
-    /// Whether a modern client was introduced to a command of the legacy era.
+    /// Whether a legacy command has been initialized for a modern client.
     is_introduced: AtomicBool,
 }
 
-/// Requests that are under way, by their id as JSON. What is cancelled is given
-/// up here, even if it has not been sent yet.
+/// Requests in progress, by their id as JSON. A cancelled request is aborted here, even
+/// if it has not been sent yet.
 #[derive(Debug, Default)]
 struct UnderWay(Mutex<HashMap<String, Cancellable>>);
 
 #[derive(Debug)]
 struct Cancellable {
     task: AbortHandle,
-    /// Whether it goes on until it is cancelled.
+    /// Whether it runs until it is cancelled.
     is_endless: bool,
 }
 
@@ -149,7 +149,7 @@ impl UnderWay {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives up a request.
+    /// Aborts a request.
     fn cancel(&self, id: &str) {
         if let Some(one) = self.all().remove(id) {
             one.task.abort();
@@ -161,13 +161,15 @@ impl Conversation<'_> {
     async fn read(&self, input: impl AsyncRead + Unpin) {
         let most = self.wrapped.gateway.inner.settings.bounds.bytes;
         let mut lines = Lines::new(input, most);
-        // However long a line is, no more of it is kept than may be taken.
+        // Memory is bounded by the longest message that is accepted, however long a line
+        // is.
         while let Ok(Some(line)) = lines.next(u64::MAX).await {
             self.handle_line(line).await;
         }
     }
 
-    /// Waits for what is under way, and for what has no end of its own not at all.
+    /// Waits for requests in progress, but aborts subscriptions, which never end by
+    /// themselves.
     async fn finish(&self, timeout: Duration) {
         for one in self.under_way.all().values().filter(|one| one.is_endless) {
             one.task.abort();
@@ -180,7 +182,7 @@ impl Conversation<'_> {
 
     async fn end_session(&self) {
         if let Some(ending) = self.client.ending(self.wrapped.exchange(HeaderMap::new()).into()) {
-            // Nothing depends on it: a session that nobody uses expires.
+            // Best effort: an unused session expires anyway.
             let _ = tokio::time::timeout(QUICK_DRAIN_TIMEOUT, ending).await;
         }
     }

@@ -1,8 +1,8 @@
 //! One running child process, and the requests that wait for its answers.
 //!
 //! Many callers share its input. Each request gets a number of ours as its id and as its
-//! progress token; messages that come back under that number go to the waiting caller,
-//! with the id and the token that it chose.
+//! progress token; messages that return under that number go to the waiting caller, with
+//! the caller's own id and token.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -28,35 +28,36 @@ use super::{
     sessions::{Mailbox, Sessions},
 };
 
-/// Requests of the child that its client has not answered yet.
+/// The most requests of the child that its client has not answered yet.
 const MOST_ASKED: usize = 1000;
-/// Requests that wait for the child.
+/// The most requests that wait for the child.
 const MOST_WAITING: usize = 100_000;
 
-/// A child and the conversation with it. The child is stopped when this is dropped.
+/// A child process and its pending requests. The process is stopped when this is dropped.
 #[derive(Debug)]
 pub(super) struct Child {
     outbox: Outbox,
-    /// Bytes of one message from it, and that may wait for one caller.
+    /// The longest message from it, and the most that may be queued for one caller, in
+    /// bytes.
     pub(super) most: usize,
     pub(super) chatter: Chatter,
-    /// The last that it wrote for people, unless somebody else tells that.
+    /// The last lines it wrote to stderr, unless its owner keeps them.
     pub(super) words: Option<LastWords>,
     pub(super) audience: Audience,
-    /// How it introduced itself: the result of `initialize` or `server/discover`.
+    /// The result of its `initialize` or `server/discover`.
     pub(super) introduction: OnceLock<Introduction>,
     pub(super) began: Instant,
     state: Mutex<State>,
-    /// How its process ended, once it has.
+    /// The exit status of its process, once it has exited.
     pub(super) exited: watch::Receiver<Option<ExitStatus>>,
-    /// Dropped when the child is done, which tells the task that owns the process.
+    /// Dropped when the child is finished, which tells the task that owns the process.
     held: Mutex<Option<watch::Sender<()>>>,
 }
 
 /// The receivers of messages that belong to no request.
 #[derive(Debug)]
 pub(super) enum Audience {
-    /// All sessions, as far as it can be told whose it is.
+    /// All sessions; the message must show which of them it concerns.
     Many(Weak<Sessions>),
     /// The one session that the child was started for.
     One(Arc<Mailbox>),
@@ -66,7 +67,7 @@ pub(super) enum Audience {
 #[derive(Debug)]
 pub(super) struct Introduction {
     pub(super) era: Era,
-    /// The result, as it wrote it.
+    /// The result, exactly as the child wrote it.
     pub(super) result: String,
 }
 
@@ -97,12 +98,12 @@ impl State {
     }
 }
 
-/// Who makes a request.
+/// The sender of a request.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Asker<'s> {
     /// A client, in this session if it has one.
     Client(Option<&'s Arc<str>>),
-    /// The gateway itself, which answers no question of the child.
+    /// The gateway itself, which answers no requests of the child.
     Gateway,
 }
 
@@ -115,19 +116,18 @@ impl<'s> Asker<'s> {
     }
 }
 
-/// How well a request fits a message of the child that does not say which request it
-/// belongs to.
+/// How likely a message of the child belongs to a request, if it does not name one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fit {
-    /// A call of a client, during which servers ask and report.
+    /// A client's call, during which servers ask and report.
     Call,
     /// Another request of a client.
     Other,
-    /// A request of the gateway's own: none of the client's messages may go there.
+    /// A request of the gateway itself, which must not get the client's messages.
     Never,
 }
 
-/// Methods during which a server may have to ask its client something.
+/// Methods during which a server may need to ask its client something.
 const CALLS: [&str; 5] =
     ["tools/call", "prompts/get", "resources/read", "completion/complete", "tasks/result"];
 
@@ -144,7 +144,7 @@ impl Fit {
 /// A caller that waits for an answer.
 #[derive(Debug)]
 struct Waiting {
-    /// Their own id, and their progress token if they gave one, as JSON.
+    /// The caller's own id, and its progress token if it gave one, as JSON.
     id: String,
     token: Option<String>,
     session: Option<Arc<str>>,
@@ -153,20 +153,20 @@ struct Waiting {
     to: Caller,
 }
 
-/// Why a request did not go out.
+/// Why a request was not sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum AskError {
     Full,
     Over(Arc<str>),
 }
 
-/// A request under way. Dropped before its answer, the child is told where it
-/// understands that, and what it says later goes nowhere.
+/// A request in progress. If this is dropped before the answer, the request is cancelled
+/// at the child (in eras that support it), and later messages are discarded.
 #[derive(Debug)]
 pub(super) struct Asking {
     child: Arc<Child>,
     number: u64,
-    /// Whether the child is told in either era.
+    /// Whether the child is notified of cancellation in either era.
     pub(super) always_cancels: bool,
     pub(super) inbox: Inbox,
 }
@@ -220,8 +220,8 @@ impl Child {
         self.introduction.get().is_some()
     }
 
-    /// Why it is of no use, although it was started, with the last that it wrote.
-    /// Nothing of any client's is in that before it has introduced itself.
+    /// Explains why a started child is unusable, with its last stderr lines. They contain
+    /// nothing of any client, because no client was served before the introduction.
     pub(super) fn explain(&self, why: &str) -> String {
         match &self.words {
             Some(words) => match words.text() {
@@ -239,7 +239,7 @@ impl Child {
         self.state().waiting.is_empty()
     }
 
-    /// Bounds on what it says.
+    /// Limits on its messages.
     pub(super) fn bounds(&self) -> Bounds {
         Bounds {
             bytes: self.most,
@@ -303,12 +303,12 @@ impl Child {
         Ok(number)
     }
 
-    /// Sends a message that nobody waits for an answer to.
+    /// Sends a message that expects no answer.
     pub(super) async fn tell(&self, message: String) -> Result<(), Full> {
         self.outbox.put(message).await
     }
 
-    /// The same if there is room now.
+    /// The same, but only if there is room now.
     pub(super) fn tell_now(&self, message: String) -> Result<(), Full> {
         self.outbox.put_now(message)
     }
@@ -328,25 +328,24 @@ impl Child {
         let Some((number, (waiting, verdict))) = found else { return };
         let mut edits = Edits::new(notification);
         edits.replace(place, number.to_string());
-        // Servers do not answer what was cancelled, so that its caller would
-        // wait in vain.
+        // Servers do not answer cancelled requests, so the caller would wait in vain.
         waiting.to.tell(CallEvent::Cancelled, self.most);
         let _ = self.tell(edits.finish()).await;
         self.follow(verdict);
     }
 
-    /// Takes note of a request of the child's that its client is to answer.
+    /// Registers a request of the child that its client must answer.
     pub(super) fn expect_reply(&self, id: &Id) -> bool {
         let mut state = self.state();
         state.asked.len() < MOST_ASKED && state.asked.insert(id.to_json())
     }
 
-    /// Whether the child waits for this answer of its client; it is the only one.
+    /// Whether the child expects this answer; each is expected only once.
     pub(super) fn takes_reply(&self, id: &Id) -> bool {
         self.state().asked.remove(&id.to_json())
     }
 
-    /// Hands an answer to the caller that waits for it.
+    /// Passes an answer to the caller that waits for it.
     pub(super) fn deliver_answer(&self, id: &Id, message: &Document, code: Option<&str>) {
         let Some(waiting) = number(id).and_then(|number| self.state().take_waiting(number)) else {
             return;
@@ -365,8 +364,8 @@ impl Child {
         waiting.to.tell(CallEvent::Answer(answer), self.most);
     }
 
-    /// Hands a notification to the one request that it is about: the value at
-    /// `place` is our number, and becomes that request's own id or token.
+    /// Passes a notification to the request that it belongs to. The value at `place` is
+    /// our number; it is replaced by the request's own id or token.
     pub(super) fn aside<'d>(&self, message: &'d Document, place: Value<'d>, kind: Kind) {
         let Some(number) = Id::read(place).ok().as_ref().and_then(number) else { return };
         let State { waiting: all, health, .. } = &mut *self.state();
@@ -377,22 +376,22 @@ impl Child {
         };
         let Some(own) = own else { return };
         if kind == Kind::Progress {
-            // It works on a pending request.
+            // The child is working on a pending request.
             health.answer();
         }
         let mut edits = Edits::new(message);
         edits.replace(place, own.clone());
         let said = CallEvent::Aside(single_line(edits.finish()).into());
         if !waiting.to.tell(said, self.most) && kind == Kind::Subscription {
-            // The caller is gone, or must know that it has missed something. Progress
-            // can be missed, and its answer still comes.
+            // The caller is gone, or must learn that it has missed an event. Progress may
+            // be missed, because the answer still comes.
             all.remove(&number);
         }
     }
 
-    /// Hands a message to the newest request that fits as `fit` says and whose caller
-    /// still listens, and to no other; whether that caller had room for it, or `None`
-    /// if there is no such request.
+    /// Passes a message to the newest request with this `fit` whose caller is still
+    /// there, and to no other. Returns whether that caller had room, or `None` if there
+    /// is none.
     pub(super) fn to_newest(&self, fit: Fit, message: &str) -> Option<bool> {
         let state = self.state();
         let is_fitting = |waiting: &&Waiting| waiting.fit == fit && !waiting.to.is_gone();
@@ -401,7 +400,7 @@ impl Child {
         Some(newest.to.tell(CallEvent::Aside(message), self.most))
     }
 
-    /// The answer to one request cannot be read.
+    /// Fails a request whose answer cannot be read.
     pub(super) fn fail(&self, number: u64, why: &str) {
         let waiting = self.state().take_waiting(number);
         if let Some(waiting) = waiting {
@@ -409,7 +408,7 @@ impl Child {
         }
     }
 
-    /// Does what follows from a request that was given up on, or from a `ping`.
+    /// Acts on the result of a health check.
     fn follow(self: &Arc<Child>, verdict: Verdict) {
         match verdict {
             Verdict::Fine => {}
@@ -421,16 +420,17 @@ impl Child {
         }
     }
 
-    /// Asks it for a sign of life. Whatever it answers, also that it knows no `ping`, is one.
+    /// Sends a `ping`. Any answer proves health, even one that says that `ping` is
+    /// unknown.
     fn ping(self: &Arc<Child>) {
         let (number, timeout) = {
             let mut state = self.state();
             state.next += 1;
             (state.next, state.health.timeout())
         };
-        // If there is no room for it, the child does not read, and will not answer.
+        // If there is no room, the child does not read its input and will not answer.
         let _ = self.tell_now(format!(r#"{{"jsonrpc":"2.0","id":{number},"method":"ping"}}"#));
-        // Requests are dropped also when the runtime ends.
+        // Requests are also dropped when the runtime ends.
         let (Some(timeout), Ok(runtime)) = (timeout, Handle::try_current()) else { return };
         let child = Arc::downgrade(self);
         runtime.spawn(async move {
@@ -443,7 +443,7 @@ impl Child {
         });
     }
 
-    /// The child has ended or is to end now: all pending requests fail.
+    /// The child has ended or is being ended: all pending requests fail.
     pub(super) fn finish(&self, why: &str) {
         let why: Arc<str> = why.into();
         let waiting = {
@@ -461,14 +461,14 @@ impl Child {
     }
 }
 
-/// The request id in a notification.
+/// Which kind of request id a notification carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Progress,
     Subscription,
 }
 
-/// The number of ours that an id is.
+/// The number of ours in an id.
 fn number(id: &Id) -> Option<u64> {
     match id {
         Id::Integer(text) => text.parse().ok(),

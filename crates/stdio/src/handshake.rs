@@ -26,10 +26,10 @@ use super::{
     slot::{StartError, Started},
 };
 
-/// How long a child may think about `server/discover` before it is tried with
-/// `initialize` as well: some servers never answer what they do not know.
+/// How long to wait for the answer to `server/discover` before `initialize` is tried as
+/// well: some servers never answer unknown methods.
 const PROBE: Duration = Duration::from_secs(3);
-/// How long it may take to introduce itself; some are downloaded first.
+/// How long the handshake may take; some commands are downloaded first.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_mins(2);
 
 pub(super) const LATE: &str = "the server has not started in time";
@@ -49,20 +49,20 @@ pub(super) struct Core {
     pub(super) is_legacy: AtomicBool,
     /// Whether requests of the legacy era share a child.
     pub(super) is_shared: bool,
-    /// Held while a child is started.
+    /// Locked while a child is started.
     pub(super) kept: Mutex<LegacyChildren>,
     /// The stderr lines of the most recently started child, of any session.
     pub(super) newest: std::sync::Mutex<Option<LastWords>>,
-    /// The shared child that was started last; one starts at a time.
+    /// The most recently started shared child; only one starts at a time.
     pub(super) shared: std::sync::Mutex<Weak<Child>>,
 }
 
 /// Children that speak the legacy era.
 #[derive(Debug, Default)]
 pub(super) struct LegacyChildren {
-    /// One that was found to, and waits to be used.
+    /// A child that was found to speak it during a probe, and is not used yet.
     spare: Option<Arc<Child>>,
-    /// The one in use.
+    /// The child in use.
     used: Weak<Child>,
 }
 
@@ -81,7 +81,7 @@ impl Core {
         Ok(child)
     }
 
-    /// The last that the newest child wrote for people.
+    /// The last stderr lines of the newest child.
     pub(super) fn last_words(&self) -> Option<String> {
         self.newest.lock().unwrap_or_else(PoisonError::into_inner).as_ref()?.text()
     }
@@ -92,9 +92,9 @@ impl Core {
         Ok(child)
     }
 
-    /// Waits until a child has started, for a little less than its answers are waited
-    /// for; `None` if it has not by then. Outside, nobody would know any more which child
-    /// was waited for.
+    /// Waits until a child has started, for a little less than the timeout of a request;
+    /// `None` if it has not. The time-out must occur here, because only this code knows
+    /// which child was waited for and can quote its stderr.
     pub(super) async fn in_time<T>(&self, starting: impl Future<Output = T>) -> Option<T> {
         match &self.limits.timeout {
             Some(timeout) => tokio::time::timeout(timeout.get().mul_f64(0.9), starting).await.ok(),
@@ -102,7 +102,7 @@ impl Core {
         }
     }
 
-    /// The shared child, if it starts in time. It goes on starting if it does not.
+    /// The shared child, if it starts in time. Otherwise it continues to start.
     pub(super) async fn shared_in_time(&self, starting: impl Future<Output = Started>) -> Started {
         self.in_time(starting).await.unwrap_or_else(|| {
             let child = self.shared.lock().unwrap_or_else(PoisonError::into_inner).upgrade();
@@ -113,13 +113,13 @@ impl Core {
     }
 }
 
-/// Starts a child to be spoken to in the modern era.
+/// Starts a child for the modern era.
 pub(super) async fn modern(core: Arc<Core>) -> Started {
     let mut kept = core.kept.lock().await;
     if core.is_legacy.load(Ordering::Relaxed) {
         return Err(StartError::Legacy);
     }
-    // One that is spoken to already can say whether another is worth starting.
+    // The legacy child in use can tell whether it is worth starting another.
     if let Some(used) = kept.used.upgrade().filter(|used| used.over().is_none())
         && !knows_discovery(&used).await
     {
@@ -137,7 +137,7 @@ pub(super) async fn modern(core: Arc<Core>) -> Started {
     Err(StartError::Legacy)
 }
 
-/// Starts a child to be spoken to in the legacy era.
+/// Starts a child for the legacy era.
 pub(super) async fn legacy(core: Arc<Core>) -> Started {
     let mut kept = core.kept.lock().await;
     let child = match kept.spare.take().filter(|child| child.over().is_none()) {
@@ -149,7 +149,7 @@ pub(super) async fn legacy(core: Arc<Core>) -> Started {
     for uri in core.sessions.subscriptions() {
         let params = format!(r#""uri":{}"#, quote(&uri));
         if let Some(request) = request("resources/subscribe", &params) {
-            // Nobody waits for the answer.
+            // The answer is not needed.
             let _ = child.ask(&request, Asker::Gateway).await;
         }
     }
@@ -172,7 +172,7 @@ async fn probe(core: &Core) -> Result<Probed, Arc<str>> {
             let same = initialise(&child).await;
             return match same {
                 Ok(()) => Ok(Probed::Legacy(child)),
-                // Some end when they are asked what they do not know.
+                // Some servers exit when they get an unknown method.
                 Err(_) => {
                     start_and_initialise(core).await.map(Probed::Legacy).map_err(start_error_text)
                 }
@@ -180,7 +180,7 @@ async fn probe(core: &Core) -> Result<Probed, Arc<str>> {
         }
         Err(_) => {}
     }
-    // It may be slow to start, or deaf to the question: both are asked now.
+    // It may be slow to start, or ignore unknown methods: now both are tried at once.
     let discovered = async {
         match tokio::time::timeout(HANDSHAKE_TIMEOUT, answer_of(&mut asking)).await {
             Ok(Ok(answer)) if is_modern(&child, &answer) => {}
@@ -196,20 +196,20 @@ async fn probe(core: &Core) -> Result<Probed, Arc<str>> {
             Err(why) => why,
         },
     };
-    // The answer to the first question may come after that to the second.
+    // The answer to `server/discover` may come after the one to `initialize`.
     let discovered = tokio::time::timeout(PROBE, discovered).await;
     discovered.map(|()| Probed::Modern(Arc::clone(&child))).map_err(|_| refused)
 }
 
-/// Whether a child that is spoken to in the legacy era may know the modern one.
+/// Whether a child in legacy use also supports the modern era.
 async fn knows_discovery(child: &Arc<Child>) -> bool {
     let Ok(mut asking) = discover(child).await else { return false };
     let probe = tokio::time::timeout(PROBE, answer_of(&mut asking)).await;
     probe.is_ok_and(|answer| answer.is_ok_and(|answer| read_discovery(child, &answer).is_some()))
 }
 
-/// Which era a child speaks that nobody has introduced yet; `None` if it does
-/// not say so in this time. A child of the modern era is introduced thereby.
+/// The era of a child that has not been initialized yet; `None` if it does not answer in
+/// time. The probe also introduces a modern child.
 pub(super) async fn era(child: &Arc<Child>, patience: Duration) -> Option<Era> {
     let mut asking = discover(child).await.ok()?;
     let answer = tokio::time::timeout(patience, answer_of(&mut asking)).await.ok()?.ok()?;
@@ -219,8 +219,7 @@ pub(super) async fn era(child: &Arc<Child>, patience: Duration) -> Option<Era> {
     refuses_modern(&answer).then_some(Era::Legacy)
 }
 
-/// Whether a child has answered a modern request as only one does that knows
-/// nothing of that era.
+/// Whether the answer to a modern request shows that the child does not know that era.
 pub(super) fn refuses_modern(answer: &Answer) -> bool {
     answer.code.as_deref().is_some_and(|code| !is_modern_error_code(code))
 }
@@ -230,13 +229,13 @@ async fn discover(child: &Arc<Child>) -> Result<Asking, Arc<str>> {
     ask(child, "server/discover", &meta).await
 }
 
-/// Whether a child has answered that it speaks the modern era; then it is kept.
+/// Whether a child has answered that it speaks the modern era; the answer is stored.
 fn is_modern(child: &Child, answer: &Answer) -> bool {
     read_discovery(child, answer)
         .is_some_and(|result| set_introduction(child, Era::Modern, &result))
 }
 
-/// Reads the answer of a modern server to the probe.
+/// The discovery result in an answer, if it lists a modern protocol version.
 fn read_discovery(child: &Child, answer: &Answer) -> Option<Document> {
     let result = result_of(child, answer)?;
     let is_modern = result.root().get("supportedVersions").is_some_and(|versions| {
@@ -273,7 +272,7 @@ async fn start_and_initialise(core: &Core) -> Started {
     }
 }
 
-/// For people to read.
+/// The error text for people.
 fn start_error_text(error: StartError) -> Arc<str> {
     match error {
         StartError::Failed(why) => why,
@@ -281,8 +280,8 @@ fn start_error_text(error: StartError) -> Arc<str> {
     }
 }
 
-/// Introduces ourselves to a child that all will share: with nothing that it
-/// could ask of us, because it could not say whom it asks.
+/// Initializes a child that all clients share. No client capabilities are declared,
+/// because the child could not say which client a request is for.
 async fn initialise(child: &Arc<Child>) -> Result<(), Arc<str>> {
     let newest = Revision::V2025_11_25.name();
     let hello = format!(
@@ -312,7 +311,7 @@ fn request(method: &str, params: &str) -> Option<Document> {
     Document::parse(text, &Bounds::default()).ok()
 }
 
-/// The answer, passing over what comes before it.
+/// Waits for the answer, skipping other messages.
 pub(super) async fn answer_of(asking: &mut Asking) -> Result<Answer, Arc<str>> {
     loop {
         match asking.inbox.next().await {

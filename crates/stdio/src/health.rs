@@ -7,28 +7,29 @@ use tokio::time::Instant;
 
 use super::timeout::Timeout;
 
-/// Times in a row for which a child has answered nothing, after which it is replaced.
+/// After this many silent intervals in a row, a child is replaced.
 const MOST_SILENCES: u32 = 3;
 
 /// Health of one child.
 #[derive(Debug)]
 pub(super) struct Health {
-    /// How long its answers are waited for; a child without such a time is never replaced.
+    /// The timeout of its answers, which is also the length of an interval; a child
+    /// without one is never replaced.
     timeout: Option<Timeout>,
-    /// When it last answered a request. Other messages may come from a part of the child
-    /// that still works, for example a heartbeat.
+    /// When it last answered a request. Other messages do not count: they may come from a
+    /// part of the child that still works, for example a heartbeat.
     answered: Instant,
-    /// Times for which it has answered nothing since then, and when the last was counted.
+    /// The silent intervals since then, and when the last one was counted.
     silences: u32,
     counted: Option<Instant>,
     ping: Option<Ping>,
 }
 
-/// A `ping` whose time is not over yet, answered or not: there is one at a time.
+/// A `ping` whose timeout has not expired yet, answered or not. There is one at a time.
 #[derive(Debug)]
 struct Ping {
     sent: Instant,
-    /// When the newest request was made that was given up on meanwhile.
+    /// When the newest request was sent that was given up during the `ping`.
     given_up: Option<Instant>,
 }
 
@@ -36,10 +37,10 @@ struct Ping {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
     Fine,
-    /// It may be that only one request takes long: a `ping` is to be sent, and
-    /// [`Health::expire`] called when its time is over.
+    /// Perhaps only one request is slow: a `ping` must be sent, and [`Health::expire`]
+    /// called when its timeout has expired.
     Doubtful,
-    /// It is to be replaced.
+    /// The child must be replaced.
     Dead,
 }
 
@@ -49,20 +50,20 @@ impl Health {
         Health { timeout, answered, silences: 0, counted: None, ping: None }
     }
 
-    /// How long answers are waited for now.
+    /// The current timeout of answers.
     pub(super) fn timeout(&self) -> Option<Duration> {
         self.timeout.as_ref().map(Timeout::get)
     }
 
-    /// The child has answered a request, or reported progress of one.
+    /// Notes that the child has answered a request, or reported its progress.
     pub(super) fn answer(&mut self) {
         self.answered = Instant::now();
         self.silences = 0;
         self.counted = None;
     }
 
-    /// A request that was made at `asked` is not waited for any longer: its time is over,
-    /// it was cancelled, its client went away, or it could not even be sent.
+    /// Notes that a request sent at `asked` is no longer waited for: it timed out, was
+    /// cancelled, lost its client, or could not even be sent.
     pub(super) fn give_up(&mut self, asked: Instant) -> Verdict {
         let Some(timeout) = self.timeout() else { return Verdict::Fine };
         if self.answered > asked {
@@ -80,7 +81,7 @@ impl Health {
         self.judge(true)
     }
 
-    /// The time is over in which a `ping` was to be answered.
+    /// Notes that the timeout of a `ping` has expired.
     pub(super) fn expire(&mut self) -> Verdict {
         let Some(ping) = self.ping.take() else { return Verdict::Fine };
         if self.answered <= ping.sent {
@@ -123,9 +124,9 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn three_times_of_silence_in_a_row_are_too_many() {
+    async fn a_child_is_dead_after_three_silent_intervals() {
         let mut health = Health::new(Some(Timeout::new(TIMEOUT)));
-        // The time-out itself is the first.
+        // The timeout of the request is the first silent interval.
         assert_eq!(given_up(&mut health, TIMEOUT).await, Verdict::Doubtful);
         assert_eq!(given_up(&mut health, TIMEOUT).await, Verdict::Fine, "a ping is out");
         assert_eq!(health.expire(), Verdict::Doubtful);
@@ -139,7 +140,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn requests_that_are_cancelled_early_lead_there_too() {
+    async fn requests_cancelled_early_also_reveal_a_dead_child() {
         let mut health = Health::new(Some(Timeout::new(TIMEOUT)));
         assert_eq!(given_up(&mut health, TIMEOUT / 8).await, Verdict::Doubtful);
         for expected in [Verdict::Doubtful, Verdict::Doubtful, Verdict::Dead] {
@@ -150,7 +151,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_ping_that_is_answered_proves_health() {
+    async fn an_answered_ping_proves_health() {
         let mut health = Health::new(Some(Timeout::new(TIMEOUT)));
         for _ in 0..9 {
             assert_eq!(given_up(&mut health, TIMEOUT).await, Verdict::Doubtful);
@@ -162,7 +163,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_child_that_falls_silent_after_a_ping_is_asked_again() {
+    async fn a_child_that_falls_silent_after_a_ping_is_pinged_again() {
         let mut health = Health::new(Some(Timeout::new(TIMEOUT)));
         assert_eq!(given_up(&mut health, TIMEOUT / 8).await, Verdict::Doubtful);
         advance(TIMEOUT / 8).await;
@@ -185,7 +186,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn one_silence_counts_once_however_many_give_up() {
+    async fn a_silent_interval_counts_once_for_any_number_of_requests() {
         let mut health = Health::new(Some(Timeout::new(TIMEOUT)));
         let asked = Instant::now();
         advance(TIMEOUT).await;
@@ -199,7 +200,7 @@ mod tests {
         assert_eq!(health.give_up(asked), Verdict::Fine);
     }
     #[tokio::test(start_paused = true)]
-    async fn a_timeout_that_is_changed_counts_at_once() {
+    async fn a_changed_timeout_applies_at_once() {
         let timeout = Timeout::new(TIMEOUT);
         let mut health = Health::new(Some(timeout.clone()));
         timeout.set(TIMEOUT * 2);

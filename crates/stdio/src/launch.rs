@@ -29,38 +29,38 @@ use super::{
     timeout::Timeout,
 };
 
-/// How long a child may take to end by itself, and then to end when told.
+/// How long a child may take to exit after its input is closed, and again after SIGTERM.
 const GRACE: Duration = Duration::from_secs(2);
-/// A supervisor does the same, and needs longer by as much.
+/// A supervisor waits in the same way itself, so it gets more time.
 const SUPERVISED: Duration = Duration::from_secs(8);
-/// How long after its end something of its output may still arrive.
+/// How long after the exit output may still arrive.
 const DRAINED: Duration = Duration::from_secs(1);
 
 /// Launch settings that all servers share.
 #[derive(Debug, Clone, Default)]
 pub struct Launch {
-    /// A program that runs the command given after `--`, and ends it together
-    /// with all that it started when its own input closes: so it ends also if
-    /// this process is killed. Without one, the command is started directly.
+    /// A program that runs the command given after `--`. When its own input closes, it
+    /// ends the command together with all processes that it started, even if this process
+    /// is killed. Without a supervisor, the command is started directly.
     pub supervisor: Option<Supervisor>,
-    /// The environment before what a server declares. Nothing else is inherited.
+    /// The base environment, to which a server's own variables are added. Nothing is
+    /// inherited.
     pub environment: Vec<(OsString, OsString)>,
-    /// Values of that environment that must not be repeated in messages.
+    /// Values of that environment that messages must not quote.
     pub secrets: Vec<String>,
-    /// Where what a child writes for people goes.
+    /// Where the stderr of a child goes.
     pub errors: Errors,
 }
 
-/// Where the error output of children goes.
+/// Where the stderr of children goes.
 #[derive(Debug, Clone, Default)]
 pub enum Errors {
-    /// Into the log, in bounded amounts.
+    /// To the log, rate-limited.
     #[default]
     Log,
-    /// To this process's own error output, as it is.
+    /// To this process's own stderr, unchanged.
     Repeat,
-    /// To somebody who reads the last of it, with what is no message of its
-    /// other output.
+    /// To a buffer of the last lines, together with stdout lines that are not messages.
     Keep(Overheard),
 }
 
@@ -74,20 +74,21 @@ pub struct Supervisor {
 /// The command to start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Program {
-    /// The program and its arguments. It is looked for on the path, unless there
-    /// is a slash in its name.
+    /// The program and its arguments. The program is searched on the path, unless its
+    /// name contains a slash.
     pub command: Vec<String>,
-    /// Variables that are set besides those of [`Launch`].
+    /// Variables that are set in addition to those of [`Launch`].
     pub env: Vec<(String, String)>,
 }
 
 /// Resource limits of a child.
 #[derive(Debug, Clone)]
 pub struct Limits {
-    /// Bytes of one message from it, and that may wait for one caller.
+    /// The longest message from it, and the most that may be queued for one caller, in
+    /// bytes.
     pub message: usize,
-    /// How long its answers are waited for. If it answers nothing, not even a `ping`, for
-    /// several such times in a row, it is ended; without such a time it never is.
+    /// The timeout of its answers. If it answers nothing, not even a `ping`, for several
+    /// such intervals in a row, it is ended; without a timeout it never is.
     pub timeout: Option<Timeout>,
 }
 
@@ -104,7 +105,7 @@ pub(super) enum LaunchError {
     Spawn(String, std::io::Error),
 }
 
-/// Starts a child. What it says is heard from now on.
+/// Starts a child, and the tasks that read its output.
 pub(super) fn launch(
     launch: &Launch,
     program: &Program,
@@ -136,7 +137,7 @@ pub(super) fn launch(
         (Some(errors), Errors::Log) => {
             tokio::spawn(stderr::log(errors, chatter.clone(), Some(wrote.clone())));
         }
-        // Its reader has it already.
+        // Its buffer is already part of `chatter`.
         (Some(errors), Errors::Keep(_)) => {
             tokio::spawn(stderr::log(errors, chatter.clone(), None));
         }
@@ -160,8 +161,8 @@ pub(super) fn launch(
     Ok(child)
 }
 
-/// Where the last that a child writes is kept, and how it may be repeated. What
-/// somebody else keeps, they repeat themselves.
+/// The buffer of a child's last lines, and the filter for quoting them. A buffer that the
+/// caller provides is quoted by the caller.
 fn last_words(launch: &Launch, program: &Program) -> (Overheard, Option<LastWords>) {
     if let Errors::Keep(overheard) = &launch.errors {
         return (overheard.clone(), None);
@@ -201,14 +202,13 @@ fn command(launch: &Launch, program: &Program) -> Result<Command, LaunchError> {
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
-        // Ctrl-C at this process's terminal is not for the child.
+        // Ctrl-C in this process's terminal must not reach the child.
         .process_group(0)
         .kill_on_drop(launch.supervisor.is_none());
     Ok(command)
 }
 
-/// The program of that name: found before it is started, so that what is wrong
-/// can be told.
+/// Finds a program before it is started, so that the error can say what is wrong.
 fn find(name: &str, path: &OsStr) -> Result<PathBuf, LaunchError> {
     if name.is_empty() {
         return Err(LaunchError::Empty);
@@ -220,7 +220,7 @@ fn find(name: &str, path: &OsStr) -> Result<PathBuf, LaunchError> {
     let candidates: Vec<PathBuf> = if name.contains('/') {
         vec![PathBuf::from(name)]
     } else {
-        // A relative folder would be one of wherever the gateway was started.
+        // A relative folder would depend on where the gateway was started.
         let folders = std::env::split_paths(path).filter(|folder| folder.is_absolute());
         folders.map(|folder| folder.join(name)).collect()
     };
@@ -231,7 +231,7 @@ fn find(name: &str, path: &OsStr) -> Result<PathBuf, LaunchError> {
     files.find(|file| runs(file)).ok_or_else(|| LaunchError::NotExecutable(name.to_owned()))
 }
 
-/// Writes messages to a child for as long as it takes them.
+/// Writes messages to a child until its input closes.
 async fn write(mut input: ChildStdin, mut outgoing: Outgoing) {
     while let Some((line, room)) = outgoing.recv().await {
         if input.write_all(&line).await.is_err() {
@@ -247,13 +247,13 @@ struct Keeper {
     writer: AbortHandle,
     group: Option<Pid>,
     is_supervised: bool,
-    /// The last that it wrote for people.
+    /// The last lines that it wrote to stderr.
     wrote: Overheard,
 }
 
 impl Keeper {
-    /// Keeps the process until it ends, is silent, or nobody holds it; then
-    /// nothing of it is left. Tells why it ended, and how.
+    /// Waits until the process exits, closes its output, or is no longer held, and then
+    /// ends it completely. Returns the reason and the exit status.
     async fn keep(
         mut self,
         mut silence: oneshot::Receiver<Silence>,
@@ -262,8 +262,8 @@ impl Keeper {
     ) -> (String, Option<ExitStatus>) {
         let why = tokio::select! {
             ended = self.process.wait() => {
-                // Its last words may still be in the pipe, and what it has
-                // started may keep that open.
+                // Its last lines may still be in the pipe, and its own children may keep
+                // that open.
                 self.sweep();
                 let drained = async {
                     let _ = (&mut silence).await;
@@ -278,14 +278,14 @@ impl Keeper {
             },
             _ = is_held.changed() => "nobody needs the server any more".to_owned(),
         };
-        // Callers need not wait until the process is gone.
+        // Callers need not wait until the process has exited.
         if let Some(child) = child() {
             child.finish(&why);
         }
         (why, self.end().await)
     }
 
-    /// Why its output is closed.
+    /// Why its output was closed.
     async fn last_words(&mut self) -> String {
         let ended = tokio::time::timeout(DRAINED, self.process.wait()).await;
         if ended.is_ok() {
@@ -294,7 +294,7 @@ impl Keeper {
         ended.map_or_else(|_| "the server closed its output".into(), |ended| exit_text(ended.ok()))
     }
 
-    /// Closes its input, then tells it to end, then makes it.
+    /// Closes its input, then sends SIGTERM, then SIGKILL.
     async fn end(mut self) -> Option<ExitStatus> {
         self.writer.abort();
         let patience = if self.is_supervised { SUPERVISED } else { GRACE };
@@ -308,14 +308,14 @@ impl Keeper {
             .process
             .wait()
             .await
-            .inspect_err(|error| tracing::warn!(%error, "a process could not be waited for"));
+            .inspect_err(|error| tracing::warn!(%error, "waiting for a process failed"));
         self.sweep();
-        // All that it wrote comes out before anybody is told that it has ended.
+        // All its stderr is read before the exit is reported.
         let _ = tokio::time::timeout(DRAINED, self.wrote.wait_closed()).await;
         ended.ok()
     }
 
-    /// Ends what a child has left behind, which a supervisor does by itself.
+    /// Kills processes that a child has left behind; a supervisor does that itself.
     fn sweep(&self) {
         if !self.is_supervised {
             self.signal(Signal::KILL);
@@ -325,7 +325,7 @@ impl Keeper {
     /// Signals the process and its group.
     fn signal(&self, signal: Signal) {
         if let Some(group) = self.group {
-            // A group that is gone is what is wanted.
+            // It is fine if the group is already gone.
             let _ = kill_process_group(group, signal);
         }
     }
@@ -347,7 +347,7 @@ mod tests {
     use super::find;
 
     #[test]
-    fn programs_are_found_or_what_is_wrong_is_said() {
+    fn programs_are_found_or_the_error_says_what_is_wrong() {
         let folder = Folder::new().unwrap();
         let path = folder.path().as_os_str();
         fs::write(folder.join("tool"), "#!/bin/sh\n").unwrap();

@@ -1,10 +1,9 @@
-//! MCP servers that are commands started here, and speak over standard input and
-//! output.
+//! MCP servers that are local commands and communicate over stdio.
 //!
 //! [`StdioServer`] and [`OnlyChild`] answer HTTP requests for such a command, in the
-//! child's own era, so that the gateway treats it like a remote server. Clients of
-//! the two eras never share a child: a server that speaks both eras runs once for
-//! each era in use. Translation between eras is left to `bridge`.
+//! child's own era, so that the gateway treats it like a remote server. Clients of the
+//! two eras never share a child: a server that speaks both eras runs once for each era in
+//! use. Translation between eras is left to `bridge`.
 //!
 //! This crate is large because one child is shared by many clients: ids, sessions,
 //! progress and subscriptions are kept apart, and a child that hangs or exits is
@@ -70,19 +69,20 @@ use self::{
 /// Which sessions share a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Instances {
-    /// All of them.
+    /// All sessions share one.
     #[default]
     Shared,
-    /// None: each has its own. Requests without a session share one.
+    /// Each session has its own. Requests without a session share one.
     Session,
 }
 
-/// Marks a request that this gateway makes for itself. A server that runs here and has
-/// no other way to say whom it asks must not ask this client, which would never answer.
+/// Marks a request that the gateway makes for itself. A request of a child goes to the
+/// newest call of its single client; a marked call is skipped, because the gateway would
+/// never answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Inquiry;
 
-/// A server that is a command.
+/// A server that runs as a command.
 pub struct StdioServer {
     instances: Instances,
     shared: Shared,
@@ -92,13 +92,13 @@ pub struct StdioServer {
 
 impl fmt::Debug for StdioServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Arguments may hold secrets.
+        // Arguments may contain secrets.
         write!(f, "StdioServer({:?})", self.shared.core.program.command.first())
     }
 }
 
 impl StdioServer {
-    /// A server of this name. Nothing is started yet.
+    /// A server with this name. Nothing is started yet.
     pub fn new(
         name: &str,
         launch: Launch,
@@ -126,8 +126,7 @@ impl StdioServer {
         }
     }
 
-    /// Starts the shared child before anybody asks for it. What is wrong with it
-    /// is put into the log.
+    /// Starts the shared child in advance. Errors are logged.
     pub async fn begin(&self) {
         if self.instances == Instances::Session {
             return;
@@ -138,14 +137,14 @@ impl StdioServer {
         }
     }
 
-    /// Changes how long answers are waited for, of children that run too.
+    /// Changes the timeout of answers, also for running children.
     pub fn set_timeout(&self, timeout: Duration) {
         if let Some(shared) = &self.shared.core.limits.timeout {
             shared.set(timeout);
         }
     }
 
-    /// The last that the newest child wrote for people.
+    /// The last stderr lines of the newest child.
     pub fn last_words(&self) -> Option<String> {
         self.shared.core.last_words()
     }
@@ -200,7 +199,7 @@ impl StdioServer {
         if is_modern(headers, &message) {
             return match message {
                 Message::Request { id, .. } => self.ask_modern(&document, &id).await,
-                // Nothing that a modern client says this way is for the server.
+                // Notifications of a modern client are not meant for the server.
                 _ => Ok(empty(StatusCode::ACCEPTED)),
             };
         }
@@ -257,7 +256,7 @@ impl StdioServer {
             };
             match child.ask(document, Asker::Client(None)).await {
                 Ok(asking) => return reply::answer(asking, id, true).await,
-                // It has just ended: another one takes its place, if it may.
+                // The child has just ended: try once more with a new one.
                 Err(AskError::Over(_)) if is_first => is_first = false,
                 Err(error) => return Err(ask_error(error)),
             }
@@ -265,8 +264,7 @@ impl StdioServer {
     }
 }
 
-/// Parses a message. It was judged before it was sent, so that no limit is needed
-/// here.
+/// Parses a message. It was judged before it was sent, so no limits are needed here.
 fn parse_judged(body: Bytes) -> Option<Document> {
     let bounds = Bounds {
         bytes: usize::MAX,
@@ -279,7 +277,7 @@ fn parse_judged(body: Bytes) -> Option<Document> {
     Document::parse(body, &bounds).ok()
 }
 
-/// Whether a message is spoken in the modern era.
+/// Whether a message belongs to the modern era.
 fn is_modern(headers: &HeaderMap, message: &Message<'_>) -> bool {
     let said = headers.get(REVISION).and_then(|value| value.to_str().ok());
     if let Some(revision) = said.and_then(Revision::from_name) {
@@ -300,7 +298,7 @@ fn no_message() -> Response<AnswerBody> {
     json(StatusCode::BAD_REQUEST, failure("null", -32600, why))
 }
 
-/// A new session's id, which is never used again.
+/// A new session id, which is never reused.
 fn new_id() -> Result<Arc<str>, SendError> {
     let mut random = [0_u8; 16];
     getrandom::fill(&mut random)

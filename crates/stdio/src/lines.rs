@@ -6,28 +6,28 @@ use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
 
 /// Bytes read at once.
 const BUFFER: usize = 64 << 10;
-/// Bytes kept of either end of a line that is not kept whole.
+/// Bytes that are kept of each end of a line that is too long.
 const END: usize = 256;
 
-/// A stream as lines.
+/// Splits a stream into lines.
 #[derive(Debug)]
 pub struct Lines<R> {
     source: BufReader<R>,
     most: usize,
 }
 
-/// One line, without what ends it.
+/// One line, without its line break.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Line {
     Whole(Vec<u8>),
-    /// Longer than it may be: how it begins and ends, and how long it is.
+    /// Too long: only its beginning, its end and its length are known.
     TooLong {
         ends: Ends,
         length: u64,
     },
 }
 
-/// Both ends of a line.
+/// The beginning and the end of a line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ends {
     pub(crate) head: Vec<u8>,
@@ -51,13 +51,13 @@ impl Ends {
 }
 
 impl<R: AsyncRead + Unpin> Lines<R> {
-    /// Lines of at most `most` bytes.
+    /// Reads lines of at most `most` bytes.
     pub fn new(source: R, most: usize) -> Lines<R> {
         Lines { source: BufReader::with_capacity(BUFFER, source), most }
     }
 
-    /// The next line; `None` at the end. A line that is longer than `patience`
-    /// bytes is handed over before it ends.
+    /// The next line; `None` at the end. A line longer than `patience` bytes is returned
+    /// before it ends.
     pub async fn next(&mut self, patience: u64) -> io::Result<Option<Line>> {
         let mut line = Vec::new();
         let mut too_long: Option<(Ends, u64)> = None;
@@ -98,7 +98,7 @@ mod tests {
     use super::{END, Line, Lines};
 
     #[tokio::test]
-    async fn lines_come_whole_or_not_at_all() {
+    async fn lines_are_whole_or_reported_as_too_long() {
         let long = "x".repeat(100) + &"y".repeat(END);
         let text = format!("a\n\n{long}\nlast");
         let mut lines = Lines::new(text.as_bytes(), 10);
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_endless_line_is_not_waited_for() {
+    async fn an_endless_line_is_returned_before_it_ends() {
         let mut lines = Lines::new(tokio::io::repeat(b'x'), 10);
         let Some(Line::TooLong { length, .. }) = lines.next(1 << 20).await.unwrap() else {
             panic!()

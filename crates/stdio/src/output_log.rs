@@ -1,4 +1,4 @@
-//! Rate-limited logging of output that is not a message.
+//! Rate-limited logging of output that is not a protocol message.
 
 use std::{
     sync::{Arc, Mutex},
@@ -9,18 +9,18 @@ use tokio::time::Instant;
 
 use super::{launch::Errors, recent_output::Overheard};
 
-/// Lines of one server in one window.
+/// The most lines of one server in one window.
 const MOST_LINES: u32 = 100;
 const WINDOW: Duration = Duration::from_secs(10);
-/// Characters of one line.
+/// The most characters of one line.
 pub(super) const LONGEST: usize = 1000;
 
-/// The log of one server; clones share its allowance.
+/// The log of one server; clones share the rate limit.
 #[derive(Debug, Clone)]
 pub(super) struct Chatter {
     server: Arc<str>,
     spent: Arc<Mutex<Spent>>,
-    /// Who reads it instead of the log.
+    /// Receives the lines instead of the log.
     reader: Option<Overheard>,
 }
 
@@ -37,7 +37,7 @@ impl Chatter {
         Chatter { server: server.into(), spent: Arc::new(Mutex::new(spent)), reader: None }
     }
 
-    /// The log of a server, unless somebody else is to read what it writes.
+    /// The log of a server, or a buffer if `errors` names one.
     pub(super) fn read_by(server: &str, errors: &Errors) -> Chatter {
         let reader = match errors {
             Errors::Keep(overheard) => Some(overheard.clone()),
@@ -46,15 +46,15 @@ impl Chatter {
         Chatter { reader, ..Chatter::new(server) }
     }
 
-    /// A line that stands where only messages may stand.
+    /// Handles a stdout line that is not a message.
     pub(super) fn stray(&self, line: &[u8]) {
         if let Some(reader) = &self.reader {
             reader.stray(line);
         }
-        self.note("it wrote what is no message", line);
+        self.note("it wrote a line that is not a message", line);
     }
 
-    /// Puts a line into the log, unless there were too many.
+    /// Logs a line, unless the rate limit is exceeded.
     pub(super) fn note(&self, what: &'static str, line: &[u8]) {
         if line.iter().all(u8::is_ascii_whitespace) {
             return;
@@ -75,20 +75,20 @@ impl Chatter {
         tracing::info!(server = &*self.server, line, "{what}");
     }
 
-    /// Puts something about the server into the log that its operator should know.
+    /// Logs a warning about the server for its operator.
     pub(super) fn warn(&self, what: &'static str) {
         tracing::warn!(server = &*self.server, "{what}");
     }
 
-    /// Nothing more comes.
+    /// Notes that there will be no more lines.
     pub(super) fn close(&self) {
         if let Some(reader) = &self.reader {
             reader.close();
         }
     }
 
-    /// How many lines were left out since the last that was not; `None` if one
-    /// more is to be left out.
+    /// Counts a line. Returns how many lines were omitted before it; `None` if it must be
+    /// omitted too.
     fn admits(&self) -> Option<u64> {
         let mut spent = self.spent.lock().ok()?;
         if spent.since.elapsed() > WINDOW {
@@ -103,7 +103,7 @@ impl Chatter {
     }
 }
 
-/// The beginning of a text, without what could steer a terminal.
+/// The beginning of a text, with control characters replaced.
 pub(super) fn harmless(text: &[u8]) -> String {
     let start = text.get(..LONGEST * 4).unwrap_or(text);
     let plain = |c: char| if c.is_control() { '\u{fffd}' } else { c };
@@ -115,7 +115,7 @@ mod tests {
     use super::{Chatter, MOST_LINES, harmless};
 
     #[tokio::test(start_paused = true)]
-    async fn only_so_many_lines_pass_in_a_window() {
+    async fn the_number_of_lines_in_a_window_is_limited() {
         let chatter = Chatter::new("s");
         let admitted = (0..MOST_LINES * 2).filter(|_| chatter.admits().is_some()).count();
         assert_eq!(admitted, MOST_LINES as usize);

@@ -13,16 +13,16 @@ use std::{
 use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
-/// Bytes that may wait until the child reads them.
+/// Bytes that may be queued for the child.
 const OUTBOX: u32 = 32 << 20;
-/// How long a message waits for room among them.
+/// How long a message waits for room in the queue.
 const ROOM_WAIT: Duration = Duration::from_secs(5);
 /// The overhead of a message in bytes.
 const OVERHEAD: usize = 128;
-/// Messages that may wait for one caller, whatever their size.
+/// Messages that may be queued for one caller, whatever their size.
 const MOST_WAITING: usize = 1024;
 
-/// Lines on their way to a child.
+/// The queue of lines to a child.
 #[derive(Debug)]
 pub(super) struct Outbox {
     sender: mpsc::UnboundedSender<(Bytes, OwnedSemaphorePermit)>,
@@ -31,7 +31,7 @@ pub(super) struct Outbox {
 
 pub(super) type Outgoing = mpsc::UnboundedReceiver<(Bytes, OwnedSemaphorePermit)>;
 
-/// The child takes nothing more.
+/// The queue to the child is full or closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Full;
 
@@ -42,14 +42,14 @@ impl Outbox {
         (Outbox { sender, room }, receiver)
     }
 
-    /// Puts a message in line, as soon as there is room.
+    /// Queues a message as soon as there is room.
     pub(super) async fn put(&self, message: String) -> Result<(), Full> {
         let room = Arc::clone(&self.room).acquire_many_owned(cost(&message));
         let permit = tokio::time::timeout(ROOM_WAIT, room).await.map_err(|_| Full)?;
         self.hand_over(message, permit.map_err(|_| Full)?)
     }
 
-    /// Puts a message in line if there is room now.
+    /// Queues a message if there is room now.
     pub(super) fn put_now(&self, message: String) -> Result<(), Full> {
         let permit = Arc::clone(&self.room).try_acquire_many_owned(cost(&message));
         self.hand_over(message, permit.map_err(|_| Full)?)
@@ -64,8 +64,8 @@ fn cost(message: &str) -> u32 {
     u32::try_from(message.len() + OVERHEAD).unwrap_or(OUTBOX).min(OUTBOX)
 }
 
-/// A message as one line. In JSON, line breaks stand only between tokens, where
-/// a blank says the same.
+/// A message as one line. In JSON, line breaks occur only between tokens, where a space
+/// means the same.
 fn frame_line(message: String) -> Bytes {
     let mut line = single_line(message).into_bytes();
     line.push(b'\n');
@@ -121,14 +121,14 @@ struct Waiting {
 }
 
 impl Waiting {
-    /// A message of this size does not wait any longer.
+    /// Notes that a message of this size is no longer queued.
     fn take_back(&self, size: usize) {
         self.bytes.fetch_sub(size, Ordering::Relaxed);
         self.messages.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-/// A caller, and where it waits.
+/// Both ends of the queue to a waiting caller.
 pub(super) fn caller() -> (Caller, Inbox) {
     let (sender, receiver) = mpsc::unbounded_channel();
     let waiting = Arc::new(Waiting::default());
@@ -136,8 +136,8 @@ pub(super) fn caller() -> (Caller, Inbox) {
 }
 
 impl Caller {
-    /// Tells the caller something; `false` if it is gone or too far behind. At
-    /// most `most` bytes wait for it besides the one message that it is told.
+    /// Queues an event for the caller; `false` if it is gone or too far behind. The event
+    /// is accepted if at most `most` bytes are queued before it.
     pub(super) fn tell(&self, said: CallEvent, most: usize) -> bool {
         let size = said.size();
         let bytes = self.waiting.bytes.fetch_add(size, Ordering::Relaxed);
@@ -184,7 +184,7 @@ mod tests {
     use super::{CallEvent, Full, MOST_WAITING, Outbox, caller, single_line};
 
     #[tokio::test(start_paused = true)]
-    async fn a_child_that_does_not_read_is_given_up_on() {
+    async fn the_queue_to_a_child_that_does_not_read_fills_up() {
         let (outbox, mut outgoing) = Outbox::new();
         let large = "x".repeat(20 << 20);
         assert_eq!(outbox.put(large.clone()).await, Ok(()));
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_caller_that_does_not_read_is_told_no_more() {
+    async fn events_for_a_caller_that_does_not_read_are_refused() {
         let (to, mut inbox) = caller();
         let aside = |size| CallEvent::Aside(vec![b'x'; size].into());
         assert!(to.tell(aside(100), 10));
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_caller_that_has_caught_up_is_told_again() {
+    async fn a_caller_that_has_caught_up_gets_events_again() {
         let (to, mut inbox) = caller();
         let aside = |size| CallEvent::Aside(vec![b'x'; size].into());
         assert!(to.tell(aside(100), 10));
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_one_line() {
+    fn messages_are_written_as_one_line() {
         assert_eq!(single_line("{\r\n \"a\":\n1}".into()), "{   \"a\": 1}");
     }
 }

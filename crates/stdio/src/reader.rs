@@ -19,27 +19,27 @@ use super::{
     sessions::{Mailbox, Posted},
 };
 
-/// How many times the longest message a line may be before the child is ended.
+/// A line this many times longer than the longest message ends the child.
 const FLOOD: u64 = 8;
 
-/// How long a question may wait until its client opens its stream: clients do so right
-/// after they have introduced themselves, and servers ask at that very moment.
+/// How long a request of the child waits until its client opens its stream. Clients do so
+/// right after `initialize`, and servers may ask at that moment.
 const STREAM_WAIT: Duration = Duration::from_secs(5);
 
-/// The answer to a request of a child that has no client to ask.
+/// The error for a request of a child that has no client to ask.
 pub const NOBODY_ASKED: &str =
     "nobody can be asked: the server is shared by several clients, or its client does not listen";
 
-/// Why nothing more is heard.
+/// Why reading has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Silence {
-    /// Its output was closed, or nobody is left to hear it.
+    /// The output was closed, or the child is no longer held.
     Closed,
-    /// It writes a line without end.
+    /// A line does not end.
     Flood,
 }
 
-/// Hears a child until it is silent.
+/// Reads messages from a child until its output ends.
 pub(super) async fn listen(
     child: Weak<Child>,
     output: impl AsyncRead + Unpin,
@@ -85,7 +85,7 @@ fn hear(child: &Arc<Child>, line: Vec<u8>) {
             child.deliver_answer(&id, &document, Some(code.unwrap_or_default()));
         }
         Ok(Message::Failure { id: None, .. }) => {
-            child.chatter.note("it reports an error of no request", &ends.head);
+            child.chatter.note("it reports an error that belongs to no request", &ends.head);
         }
         Ok(Message::Request { id, method, .. }) => handle_request(child, &document, &id, method),
         Ok(Message::Notification { method, params }) => news(child, &document, method, params),
@@ -93,8 +93,8 @@ fn hear(child: &Arc<Child>, line: Vec<u8>) {
     }
 }
 
-/// A line that is no message. If it was to be an answer, whoever waits for it is
-/// told; it may be that a server prints for people where it should not.
+/// Handles a line that is not a message. If it looks like an answer, the waiting call
+/// fails; otherwise it is probably text for people on the wrong stream.
 fn unreadable(child: &Child, ends: &Ends, why: &str) {
     match perhaps_answers(ends) {
         Some(number) => child.fail(number, why),
@@ -102,8 +102,8 @@ fn unreadable(child: &Child, ends: &Ends, why: &str) {
     }
 }
 
-/// The number of the request that a broken line seems to answer: servers write
-/// the id near the beginning or at the very end.
+/// The number of the request that a broken line seems to answer. Servers write the id
+/// near the beginning or at the very end.
 fn perhaps_answers(ends: &Ends) -> Option<u64> {
     if ends.head.first() != Some(&b'{') {
         return None;
@@ -123,10 +123,11 @@ fn perhaps_answers(ends: &Ends) -> Option<u64> {
     near_the_start().or(at_the_end).filter(|_| !is_request(&head))
 }
 
-/// A request of the child's. Only where it has one client can it be passed on.
+/// Handles a request of the child. It can be passed on only if the child has a single
+/// client.
 fn handle_request(child: &Arc<Child>, document: &Document, id: &Id, method: &str) {
     let is_passed = match &child.audience {
-        // Before it has introduced itself, its client does not expect to be asked.
+        // Before the handshake is complete, the client does not expect requests.
         Audience::One(mailbox) if child.is_introduced() && child.expect_reply(id) => {
             let is_heard = match one_is_told(child, mailbox, document.text()) {
                 Posted::Sent => true,
@@ -147,7 +148,7 @@ fn handle_request(child: &Arc<Child>, document: &Document, id: &Id, method: &str
     }
 }
 
-/// A question of the child that waits for its client's stream.
+/// A request of the child that waits for its client's stream.
 struct HeldQuestion {
     /// Its number in the mailbox.
     number: u64,
@@ -155,7 +156,7 @@ struct HeldQuestion {
     method: String,
 }
 
-/// Refuses a question that has waited in vain for its client.
+/// Refuses a request whose client did not open a stream in time.
 async fn expire(child: Weak<Child>, question: HeldQuestion) {
     tokio::time::sleep(STREAM_WAIT).await;
     let Some(child) = child.upgrade() else { return };
@@ -165,7 +166,7 @@ async fn expire(child: Weak<Child>, question: HeldQuestion) {
     }
 }
 
-/// Answers a question of the child in the place of a client that cannot be asked.
+/// Answers a request of the child in place of a client that cannot be asked.
 fn refuse(child: &Child, id: &Id, method: &str) {
     let reply = if method == "ping" {
         format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{}}}}"#, id.to_json())
@@ -177,11 +178,11 @@ fn refuse(child: &Child, id: &Id, method: &str) {
         )
     };
     if child.tell_now(reply).is_err() {
-        child.chatter.note("it asks and does not read", method.as_bytes());
+        child.chatter.note("it sends requests but does not read its input", method.as_bytes());
     }
 }
 
-/// Something the child tells.
+/// Handles a notification of the child.
 fn news<'d>(child: &Arc<Child>, document: &'d Document, method: &str, params: Option<Value<'d>>) {
     let named = |name: &str| params.and_then(|params| params.get(name));
     if method == "notifications/progress" {
@@ -211,16 +212,18 @@ fn news<'d>(child: &Arc<Child>, document: &'d Document, method: &str, params: Op
                 sessions.tell_all(document.text(), child.most);
                 true
             }
-            // Whose it is cannot be told.
+            // It cannot be attributed to a session.
             _ => false,
         },
     };
     if !is_heard {
-        child.chatter.note("it says to nobody in particular", document.text().as_bytes());
+        child
+            .chatter
+            .note("it sent a message that belongs to no client", document.text().as_bytes());
     }
 }
 
-/// What changes is told on the stream of its own, what happens on the answer's.
+/// Change notifications go to the session stream, others to the stream of a call.
 fn one_hears(child: &Child, mailbox: &Mailbox, message: &str, method: &str) -> Posted {
     let is_change =
         method.ends_with("/list_changed") || method == "notifications/resources/updated";
@@ -231,13 +234,13 @@ fn one_hears(child: &Child, mailbox: &Mailbox, message: &str, method: &str) -> P
     }
 }
 
-/// Sends a message that may belong to any request of the one client: most probably it
-/// belongs to the newest call. The child cannot say so.
+/// Sends a message that may belong to any request of the single client. The child does
+/// not say which one; the newest call is the most likely.
 fn one_is_told(child: &Child, mailbox: &Mailbox, message: &str) -> Posted {
     let other = || (!mailbox.is_open()).then(|| child.to_newest(Fit::Other, message)).flatten();
     match child.to_newest(Fit::Call, message).or_else(other) {
         Some(true) => Posted::Sent,
-        // Elsewhere it would be taken for a message about another call.
+        // On another stream it would be mistaken for a message about another call.
         Some(false) => Posted::Refused,
         None => mailbox.post(message, child.most),
     }

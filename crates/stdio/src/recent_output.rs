@@ -11,10 +11,10 @@ use tokio::sync::watch;
 
 use super::output_log::LONGEST;
 
-/// Lines that are repeated in a message, and characters of each.
+/// Lines that are quoted in an error, and characters of each.
 const MOST_SHOWN: usize = 10;
 const LONGEST_SHOWN: usize = 200;
-/// Shorter values are not secrets, and would tear holes into words.
+/// Shorter values are not treated as secrets: masking them would garble ordinary words.
 const SHORTEST_SECRET: usize = 4;
 /// The same for a part of a secret.
 const SHORTEST_PIECE: usize = 6;
@@ -24,11 +24,11 @@ const MASK: &str = "…";
 /// Lines that are kept.
 const MOST_LINES: usize = 20;
 
-/// The last lines of one child; clones are the same.
+/// The last lines of one child; clones share them.
 #[derive(Debug, Clone)]
 pub struct Overheard {
     lines: Arc<Mutex<VecDeque<String>>>,
-    /// The first line that stood where only messages may stand.
+    /// The first stdout line that was not a message.
     stray: Arc<OnceLock<String>>,
     closed: watch::Sender<bool>,
 }
@@ -44,19 +44,19 @@ impl Default for Overheard {
 }
 
 impl Overheard {
-    /// The last lines, the newest last. Raw text, which a terminal must not see.
+    /// The last lines, the newest last. Raw text, unsafe to print to a terminal.
     pub fn lines(&self) -> Vec<String> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }
 
-    /// The first line that it wrote in place of a message.
+    /// The first stdout line that was not a message.
     pub fn first_stray(&self) -> Option<&str> {
         self.stray.get().map(String::as_str)
     }
 
-    /// Waits until the child has closed its error output.
+    /// Waits until the child has closed its stderr.
     pub async fn wait_closed(&self) {
-        // The sender is here, so that this cannot fail.
+        // This struct holds the sender, so the wait cannot fail.
         let _ = self.closed.subscribe().wait_for(|closed| *closed).await;
     }
 
@@ -82,20 +82,21 @@ impl Overheard {
 #[derive(Debug, Clone)]
 pub(super) struct LastWords {
     overheard: Overheard,
-    /// Texts that must not be repeated: values that only this child was given.
+    /// Texts that must not be quoted: values that only this child was given.
     secrets: Arc<[String]>,
 }
 
 impl LastWords {
     pub(super) fn new(overheard: Overheard, secrets: impl Iterator<Item = String>) -> LastWords {
         let mut secrets: Vec<String> = secrets.flat_map(|secret| forms(&secret)).collect();
-        // One may be part of another.
+        // The longest first, because one may be part of another.
         secrets.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
         secrets.dedup();
         LastWords { overheard, secrets: secrets.into() }
     }
 
-    /// The last lines as one, without what steers a terminal; `None` if there are none.
+    /// The last lines joined into one, without control characters; `None` if there are
+    /// none.
     pub(super) fn text(&self) -> Option<String> {
         let lines = self.overheard.lines();
         let lines: Vec<String> = lines.iter().map(|line| self.mask(line)).collect();
@@ -105,7 +106,8 @@ impl LastWords {
         (!last.is_empty()).then(|| last.join(" | "))
     }
 
-    /// Hides the beginning of a secret at the end of a line, which may have been cut there.
+    /// Masks the beginning of a secret at the end of a line, where the line may have been
+    /// cut.
     fn hide_end(&self, line: &mut String) {
         let end = line.trim_end_matches(['\u{fffd}', ' ']);
         let begins = |secret: &String| {
@@ -130,8 +132,8 @@ impl LastWords {
     }
 }
 
-/// How a secret may stand in a line: as it is or as a JSON string has it, whole or one of
-/// its lines.
+/// The forms in which a secret may appear in a line: as it is or escaped as in JSON, as a
+/// whole or one of its lines.
 fn forms(secret: &str) -> Vec<String> {
     let lines = secret.split(['\r', '\n']).map(str::trim);
     let lines = lines.filter(|line| *line != secret.trim() && line.len() >= SHORTEST_PIECE);
@@ -144,14 +146,14 @@ fn forms(secret: &str) -> Vec<String> {
     forms.filter(|form| form.len() >= SHORTEST_SECRET).collect()
 }
 
-/// A line without control characters, and without the sequences that begin with one.
+/// A line without control characters and escape sequences.
 fn plain(line: &str) -> String {
     let mut plain = String::with_capacity(line.len());
     let mut rest = line.chars();
     while let Some(next) = rest.next() {
         match next {
             '\u{1b}' if rest.as_str().starts_with('[') => {
-                // Up to the letter that says what the sequence does.
+                // Skips to the letter that ends the escape sequence.
                 rest.by_ref().skip(1).find(|c| ('@'..='~').contains(c));
             }
             '\t' => plain.push(' '),
@@ -173,7 +175,7 @@ mod tests {
     use super::{LONGEST, LONGEST_SHOWN, LastWords, MOST_LINES, MOST_SHOWN, Overheard};
 
     #[test]
-    fn last_words_are_short_plain_and_hold_no_secret() {
+    fn quoted_lines_are_short_and_contain_no_secrets() {
         let overheard = Overheard::default();
         let secrets = ["hush", "hush-hush", "1"].map(str::to_owned);
         let words = LastWords::new(overheard.clone(), secrets.into_iter());
@@ -192,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_of_several_lines_escaped_or_cut_are_not_shown() {
+    fn multi_line_escaped_and_cut_secrets_are_masked() {
         let check = |secret: &str, line: &str, expected: &str| {
             let overheard = Overheard::default();
             let words = LastWords::new(overheard.clone(), [secret.to_owned()].into_iter());
@@ -212,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_lines_are_kept_and_none_is_long() {
+    fn only_the_last_lines_are_kept_and_each_is_shortened() {
         let overheard = Overheard::default();
         for number in 0..100 {
             overheard.push(format!("{number}").as_bytes());

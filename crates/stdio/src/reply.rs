@@ -28,9 +28,9 @@ struct Events {
 
 #[derive(Debug)]
 enum Source {
-    /// The answer to a request, whose id this is, as JSON.
+    /// The answer to the request with this id, as JSON.
     Answer { asking: Asking, id: String },
-    /// A stream of its own.
+    /// A session stream, which answers no request.
     Standing(Inbox),
 }
 
@@ -39,8 +39,8 @@ impl Events {
         Events { first, source, is_over: false }
     }
 
-    /// The next event; an empty one if the client has cancelled the request, so that
-    /// there is no answer.
+    /// The next event. It is empty if the client has cancelled the request and there is
+    /// no answer.
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
         if let Some(first) = self.first.take() {
             return Poll::Ready(Some(event(&first)));
@@ -88,11 +88,11 @@ pub(super) fn failure(id: &str, code: i32, message: &str) -> String {
 
 /// A message as an event.
 fn event(message: &[u8]) -> Bytes {
-    // It was read from text, so nothing is lost.
+    // The message is valid UTF-8, so nothing is lost.
     encode_message(&String::from_utf8_lossy(message))
 }
 
-/// Waits for the answer to begin: JSON if it comes first, else a stream.
+/// Waits for the first event: a JSON response if it is the answer, else a stream.
 pub(super) async fn answer(
     mut asking: Asking,
     id: String,
@@ -102,7 +102,7 @@ pub(super) async fn answer(
     begin_reply(first, asking, id, is_modern)
 }
 
-/// The answer that begins with what was said first.
+/// The response that begins with this event.
 pub(super) fn begin_reply(
     first: Option<CallEvent>,
     asking: Asking,
@@ -128,7 +128,7 @@ pub(super) fn begin_reply(
     }
 }
 
-/// A stream of its own.
+/// The response for a session stream.
 pub(super) fn standing(inbox: Inbox) -> Response<AnswerBody> {
     stream(Events::of(None, Source::Standing(inbox)))
 }
@@ -138,12 +138,12 @@ fn stream(mut events: Events) -> Response<AnswerBody> {
     event_stream(AnswerBody::Said(body.boxed_unsync()))
 }
 
-/// A result for the request of this id, as JSON.
+/// The response with this result, as JSON, for the request with this id.
 pub(super) fn result(id: &str, result: &str) -> Response<AnswerBody> {
     json(StatusCode::OK, format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#))
 }
 
-/// The same answer as the beginning of a session.
+/// Adds the session id to a response that begins a session.
 pub(super) fn in_session(
     mut response: Response<AnswerBody>,
     session: &str,

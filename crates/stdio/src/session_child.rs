@@ -24,7 +24,7 @@ use super::{
 
 /// Children that may run for one server.
 const MOST: usize = 256;
-/// How often idle sessions are looked for.
+/// How often idle sessions are searched for.
 const SWEEP: Duration = Duration::from_mins(1);
 
 /// The sessions of one server.
@@ -42,7 +42,7 @@ pub(super) struct OwnSession {
     pub(super) child: Arc<Child>,
     pub(super) mailbox: Arc<Mailbox>,
     used: Mutex<Instant>,
-    /// Its place among the sessions; the client of an only child needs none.
+    /// Its reserved place; `None` for the client of an only child.
     room: Option<OwnedSemaphorePermit>,
 }
 
@@ -61,8 +61,8 @@ impl OwnSessions {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts a child with the client's own `initialize`, and a session if it
-    /// takes that.
+    /// Starts a child with the client's own `initialize`, and opens a session if it
+    /// succeeds.
     pub(super) async fn begin(
         self: &Arc<OwnSessions>,
         core: &Core,
@@ -73,7 +73,7 @@ impl OwnSessions {
         let full = || SendError::NotStarted(format!("{MOST} sessions are open at this server"));
         let room = Arc::clone(&self.room).try_acquire_owned().map_err(|_| full())?;
         let failed = |why: Arc<str>| SendError::NotStarted(why.to_string());
-        // The gateway opens no stream, so that nothing is kept for it.
+        // The gateway opens no stream, so no messages are kept for one.
         let mailbox = if is_ours { Mailbox::default() } else { Mailbox::holding() };
         let mailbox = Arc::new(mailbox);
         let child = core.start(Audience::One(Arc::clone(&mailbox))).map_err(failed)?;
@@ -92,7 +92,7 @@ impl OwnSessions {
         Ok(reply::in_session(response, &id))
     }
 
-    /// The session of this id, which is used now. One whose child has ended is over.
+    /// The session with this id, marked as used. A session whose child has ended is gone.
     pub(super) fn use_one(&self, id: &str) -> Option<Arc<OwnSession>> {
         let mut all = self.all();
         let own = Arc::clone(all.get(id)?);
@@ -104,18 +104,18 @@ impl OwnSessions {
         Some(own)
     }
 
-    /// Ends a session; whether there was one.
+    /// Ends a session; returns whether it existed.
     pub(super) fn end(&self, id: &str) -> bool {
         let ended = self.all().remove(id);
         ended.is_some_and(|own| {
-            // Calls that are under way need not keep the child.
+            // Calls in progress must not keep the child running.
             own.child.finish("the session was ended");
             true
         })
     }
 }
 
-/// Ends idle sessions, for as long as there is a server.
+/// Ends idle sessions as long as the server exists.
 async fn sweep(sessions: Weak<OwnSessions>) {
     loop {
         tokio::time::sleep(SWEEP).await;
@@ -145,8 +145,8 @@ impl OwnSession {
         reply::standing(self.mailbox.open(self.child.most))
     }
 
-    /// Passes a message of the client to the child, or one of the gateway's own if
-    /// `is_ours`, and its answer back.
+    /// Passes a message of the client, or of the gateway if `is_ours`, to the child, and
+    /// its answer back.
     pub(super) async fn post(
         &self,
         document: Document,
@@ -157,7 +157,7 @@ impl OwnSession {
             Ok(Message::Request { id, .. }) => {
                 let asker = if is_ours { Asker::Gateway } else { Asker::Client(Some(&self.id)) };
                 let mut asking = self.child.ask(&document, asker).await.map_err(ask_error)?;
-                // Over HTTP a client that goes away has not cancelled its request.
+                // A client that disconnects over HTTP has not cancelled its request.
                 asking.always_cancels = self.room.is_none();
                 let id = id.to_json();
                 return reply::answer(asking, id, false).await;
@@ -166,7 +166,7 @@ impl OwnSession {
                 self.child.cancel(&self.id, &document).await;
                 return Ok(accepted);
             }
-            // An answer to what the child did not ask goes nowhere.
+            // An answer that the child does not expect is dropped.
             Ok(Message::Response { id, .. } | Message::Failure { id: Some(id), .. })
                 if !self.child.takes_reply(&id) =>
             {
@@ -180,7 +180,7 @@ impl OwnSession {
     }
 }
 
-/// Why a request was not sent, as those outside are told.
+/// Converts the error for the layers above.
 pub(super) fn ask_error(error: AskError) -> SendError {
     match error {
         AskError::Full => SendError::NotSent("the server does not read its input".into()),

@@ -12,13 +12,13 @@ use tokio::time::Instant;
 
 use super::queue::{CallEvent, Caller, Inbox, caller, single_line};
 
-/// A session that is not used for so long is over.
+/// A session that has been idle this long may be ended.
 pub(super) const IDLE: Duration = Duration::from_mins(30);
-/// Sessions of one server.
+/// The most sessions of one server.
 const MOST_SESSIONS: usize = 10_000;
 /// Resources that one session may subscribe to.
 const MOST_SUBSCRIPTIONS: usize = 1000;
-/// Messages and their bytes that wait until a stream is opened.
+/// The most messages, and bytes of them, that are kept until a stream is opened.
 const MOST_HELD: usize = 64;
 const MOST_HELD_BYTES: usize = 1 << 20;
 
@@ -49,11 +49,11 @@ pub(super) struct Mailbox {
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// Whether messages are kept until there is a stream.
+    /// Whether messages are kept until a stream is opened.
     holds: bool,
     stream: Option<Caller>,
     held: VecDeque<Held>,
-    /// The number of the next message that is kept.
+    /// The number of the next kept message.
     next: u64,
     is_closed: bool,
 }
@@ -68,14 +68,14 @@ struct Held {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Posted {
     Sent,
-    /// It is kept until the stream opens, under this number.
+    /// It is kept under this number until a stream is opened.
     Held(u64),
     /// It is neither sent nor kept.
     Refused,
 }
 
 impl Mailbox {
-    /// One that keeps a few messages until its stream is opened.
+    /// A mailbox that keeps a few messages until a stream is opened.
     pub(super) fn holding() -> Mailbox {
         Mailbox { inner: Mutex::new(Inner { holds: true, ..Inner::default() }) }
     }
@@ -84,7 +84,7 @@ impl Mailbox {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Opens the stream; one that was open before ends.
+    /// Opens the stream; an earlier one ends.
     pub(super) fn open(&self, most: usize) -> Inbox {
         let (to, inbox) = caller();
         let mut inner = self.inner();
@@ -116,24 +116,24 @@ impl Mailbox {
         Posted::Held(number)
     }
 
-    /// Takes back a message that is kept; `false` if it was sent meanwhile.
+    /// Removes a kept message; `false` if it was already sent.
     pub(super) fn withdraw(&self, number: u64) -> bool {
         let mut inner = self.inner();
         let place = inner.held.iter().position(|held| held.number == number);
         place.and_then(|place| inner.held.remove(place)).is_some()
     }
 
-    /// Keeps no message from now on: nobody will open the stream.
+    /// Stops keeping messages, because no stream will be opened.
     pub(super) fn keep_nothing(&self) {
         self.inner().holds = false;
     }
 
-    /// Whether somebody listens.
+    /// Whether a stream is open.
     pub(super) fn is_open(&self) -> bool {
         self.inner().stream.as_ref().is_some_and(|stream| !stream.is_gone())
     }
 
-    /// Ends the stream for good.
+    /// Ends the stream permanently.
     pub(super) fn close(&self) {
         let mut inner = self.inner();
         inner.is_closed = true;
@@ -142,7 +142,7 @@ impl Mailbox {
     }
 }
 
-/// There are as many sessions as there may be.
+/// The maximum number of sessions is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TooMany;
 
@@ -162,7 +162,7 @@ impl Sessions {
         Ok(())
     }
 
-    /// Whether there is such a session, which is used now; its own id.
+    /// The id of a session, which is marked as used; `None` if there is no such session.
     pub(super) fn use_one(&self, id: &str) -> Option<Arc<str>> {
         let mut all = self.all();
         all.touch(id, Instant::now().into_std()).map(|(id, _)| Arc::clone(id))
@@ -173,7 +173,7 @@ impl Sessions {
         self.all().get(id).map(|session| session.mailbox.open(most))
     }
 
-    /// Ends a session; the resources that nobody is subscribed to any more.
+    /// Ends a session; returns the resources that no other session is subscribed to.
     pub(super) fn end(&self, id: &str) -> Option<Vec<String>> {
         let mut all = self.all();
         let session = all.remove(id)?;
@@ -192,7 +192,7 @@ impl Sessions {
         true
     }
 
-    /// Ends a subscription; whether nobody else has it.
+    /// Ends a subscription; returns whether it was the last one for the resource.
     pub(super) fn unsubscribe(&self, id: &str, uri: &str) -> bool {
         let mut all = self.all();
         if let Some(session) = all.get_mut(id) {
@@ -201,7 +201,7 @@ impl Sessions {
         !all.iter().any(|(_, session)| session.subscribed.contains(uri))
     }
 
-    /// Everything that some session is subscribed to.
+    /// All resources that any session is subscribed to.
     pub(super) fn subscriptions(&self) -> BTreeSet<String> {
         self.all().iter().flat_map(|(_, session)| session.subscribed.iter().cloned()).collect()
     }
@@ -215,7 +215,7 @@ impl Sessions {
         }
     }
 
-    /// Something has changed for everybody.
+    /// Sends a notification to all sessions.
     pub(super) fn tell_all(&self, message: &str, most: usize) {
         for (_, session) in self.all().iter() {
             session.mailbox.post(message, most);
@@ -231,7 +231,7 @@ mod tests {
     use crate::queue::CallEvent;
 
     #[tokio::test(start_paused = true)]
-    async fn a_new_session_ends_idle_ones_but_none_that_is_used() {
+    async fn a_new_session_evicts_idle_sessions_but_not_used_ones() {
         let sessions = Sessions::default();
         for number in 0..MOST_SESSIONS {
             sessions.begin(&number.to_string().into()).unwrap();
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn subscriptions_are_counted_over_sessions() {
+    async fn subscriptions_are_counted_across_sessions() {
         let sessions = Sessions::default();
         let ids: [Arc<str>; 2] = ["a".into(), "b".into()];
         for id in &ids {
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_mailbox_keeps_a_little() {
+    async fn a_mailbox_keeps_a_limited_number_of_messages() {
         let mailbox = Mailbox::holding();
         let kept = (0..1000).filter(|_| mailbox.post("{}", 100) != Posted::Refused).count();
         assert_eq!(kept, super::MOST_HELD);

@@ -1,5 +1,5 @@
-//! One child shared by all clients (`instances = "shared"`): the gateway keeps the sessions,
-//! and keeps the state of clients apart.
+//! One child shared by all clients (`instances = "shared"`): the gateway manages the
+//! sessions, and keeps the state of clients separate.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use super::{
     slot::{Slot, StartError, Started},
 };
 
-/// How a legacy client speaks to a child that others speak to as well.
+/// The legacy clients of a shared child.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) core: Arc<Core>,
@@ -43,15 +43,15 @@ impl Shared {
         })
     }
 
-    /// The answer for a server that supports only the modern era, as one
-    /// reached by HTTP would.
+    /// The answer for a server that speaks only the modern era, as an HTTP server would
+    /// give it.
     async fn other_era(&self, id: &str) -> Result<Option<Response<AnswerBody>>, SendError> {
         let why = "this server speaks only the modern era: ask it with `server/discover`";
         match self.start().await {
             Err(StartError::Modern) => {
                 Ok(Some(json(StatusCode::BAD_REQUEST, failure(id, -32000, why))))
             }
-            // It is not waited for twice.
+            // Returned at once, so that a failed start is not waited for twice.
             Err(StartError::Failed(why)) => Err(SendError::NotStarted(why.to_string())),
             Ok(_) | Err(StartError::Legacy) => Ok(None),
         }
@@ -64,7 +64,7 @@ impl Shared {
     ) -> Result<Asking, SendError> {
         let client = Asker::Client(session);
         match self.child().await?.ask(document, client).await {
-            // It has just ended: another one takes its place, if it may.
+            // The child has just ended: try once more with a new one.
             Err(AskError::Over(_)) => {
                 self.child().await?.ask(document, client).await.map_err(ask_error)
             }
@@ -72,7 +72,7 @@ impl Shared {
         }
     }
 
-    /// Begins a session, with what the child said of itself.
+    /// Opens a session with the child's stored introduction.
     pub(super) async fn begin(
         &self,
         session: Arc<str>,
@@ -94,7 +94,7 @@ impl Shared {
         Ok(reply::in_session(reply::result(&id.to_json(), &result), &session))
     }
 
-    /// Passes a message to the child, as far as it is for it.
+    /// Passes a message to the child, unless it is answered here.
     pub(super) async fn post(
         &self,
         document: Document,
@@ -119,12 +119,12 @@ impl Shared {
                 self.notify(method, &document, session.as_ref()).await?;
                 Ok(accepted)
             }
-            // The child's requests are answered here, so nobody owes it one.
+            // The child's requests are answered by the gateway, so it expects no answers.
             _ => Ok(accepted),
         }
     }
 
-    /// What would concern other clients too.
+    /// Answers requests whose effect would extend to other clients.
     fn answered_here(
         &self,
         id: &str,
@@ -136,7 +136,8 @@ impl Shared {
         let refused = |why: &str| json(StatusCode::OK, failure(id, -32600, why));
         let sessions = &self.core.sessions;
         match (method, session) {
-            // The level is one for all, and log messages go to the gateway's log.
+            // The log level would apply to all clients, and log messages go to the
+            // gateway's log.
             ("logging/setLevel", _) => Some(reply::result(id, "{}")),
             ("resources/subscribe", None) => Some(refused("subscribing needs a session")),
             ("resources/subscribe", Some(session)) => {
@@ -165,7 +166,7 @@ impl Shared {
                 }
                 Ok(())
             }
-            // They are about what this child never asks of its clients.
+            // These are about requests that a shared child never sends to its clients.
             (
                 "notifications/cancelled"
                 | "notifications/initialized"
@@ -180,7 +181,7 @@ impl Shared {
         }
     }
 
-    /// Ends a session; whether there was one.
+    /// Ends a session; returns whether it existed.
     pub(super) async fn end(&self, session: &str) -> bool {
         let Some(left) = self.core.sessions.end(session) else { return false };
         let Some(child) = self.slot.running() else { return true };
@@ -190,7 +191,7 @@ impl Shared {
                 r#"{{"jsonrpc":"2.0","id":0,"method":"resources/unsubscribe","params":{{"uri":{uri}}}}}"#
             );
             if let Ok(request) = Document::parse(text, &Bounds::default()) {
-                // Nobody waits for the answer.
+                // The answer is not needed.
                 let _ = child.ask(&request, Asker::Gateway).await;
             }
         }
@@ -220,7 +221,7 @@ mod tests {
     use super::with_agreed_revision;
 
     #[test]
-    fn client_and_child_agree_on_the_older_revision() {
+    fn client_and_child_agree_on_the_older_protocol_version() {
         let check = |child: &str, client: Option<&str>, expected: &str| {
             let introduction = format!(r#"{{"x":1,"protocolVersion":"{child}"}}"#);
             let expected = format!(r#"{{"x":1,"protocolVersion":"{expected}"}}"#);

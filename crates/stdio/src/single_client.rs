@@ -40,32 +40,32 @@ use super::{
 };
 use crate::Inquiry;
 
-/// How long it may take to say which era it speaks: some are downloaded first. A
-/// child of the gateway has as long to introduce itself.
+/// How long it may take until its era is known: some commands are downloaded first. A
+/// shared child has as long for its handshake.
 const ERA_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// A child, its client, and its guests.
 #[derive(Debug)]
 pub struct OnlyChild {
-    /// Gone once it is to end.
+    /// `None` once it is being ended.
     own: Mutex<Option<Arc<OwnSession>>>,
     guests: Mutex<BTreeSet<Arc<str>>>,
-    /// What the child said of itself to its client, in the legacy era.
+    /// The child's answer to its client's `initialize`, in the legacy era.
     hello: OnceLock<String>,
-    /// Whether it has refused to introduce itself in the modern era.
+    /// Whether it has refused `server/discover`.
     is_legacy: AtomicBool,
-    /// Which era it was found to speak, if it was asked and has said so.
+    /// The era that a probe found, if there was one.
     era: OnceCell<Era>,
     exited: watch::Receiver<Option<ExitStatus>>,
 }
 
-/// Why a command was not started, for people to read.
+/// Why a command was not started, as text for people.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct NotStarted(String);
 
 impl OnlyChild {
-    /// Starts a command, of whose messages none may be longer than `most` bytes.
+    /// Starts a command. None of its messages may be longer than `most` bytes.
     pub fn start(
         name: &str,
         launch: &Launch,
@@ -76,7 +76,7 @@ impl OnlyChild {
         let mailbox = Arc::new(Mailbox::holding());
         let audience = Audience::One(Arc::clone(&mailbox));
         let chatter = Chatter::read_by(name, &launch.errors);
-        // Its client has its own child, and starts it anew if need be.
+        // The child has no timeout: its client notices if it hangs, and can restart it.
         let limits = Limits { message: most, timeout: None };
         let child = launch::launch(launch, program, limits, &chatter, audience)
             .map_err(|error| failed(error.to_string()))?;
@@ -93,9 +93,9 @@ impl OnlyChild {
         })
     }
 
-    /// Which era it speaks; `None` if it does not say so in time, for it may still
-    /// be starting. It is asked until it says so, and only if nobody was introduced
-    /// to it before.
+    /// The era of the child; `None` if it does not answer in time, because it may still
+    /// be starting. It is probed until it has answered, and only if it was not
+    /// initialized before.
     pub async fn era(&self) -> Option<Era> {
         if self.is_legacy() {
             return Some(Era::Legacy);
@@ -114,20 +114,20 @@ impl OnlyChild {
             || self.era.get() == Some(&Era::Legacy)
     }
 
-    /// Waits until the process has ended; `None` if it is not known how.
+    /// Waits until the process has exited; `None` if its status is unknown.
     pub async fn wait_exit(&self) -> Option<ExitStatus> {
         let mut exited = self.exited.clone();
         exited.wait_for(Option::is_some).await.ok().and_then(|status| *status)
     }
 
-    /// The last that it wrote for people; if `at_start`, only while it is still to
-    /// introduce itself.
+    /// The last stderr lines; if `at_start`, only as long as the handshake is not
+    /// complete.
     pub fn last_words(&self, at_start: bool) -> Option<String> {
         let child = &self.own().ok()?.child;
         child.words.as_ref().filter(|_| !at_start || !child.is_introduced())?.text()
     }
 
-    /// Ends it: its input closes, and it is told to end if that does not help.
+    /// Ends the child: closes its input, and signals it if that does not help.
     pub fn close(&self) {
         let own = self.own.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(own) = own {
@@ -158,7 +158,7 @@ impl OnlyChild {
                 self.guests().remove(session.unwrap_or_default());
                 Ok(empty(StatusCode::OK))
             }
-            // It ends with its client, not with a session.
+            // The child ends with its client, not with a session.
             Method::DELETE => Ok(empty(StatusCode::OK)),
             _ => Ok(empty(StatusCode::METHOD_NOT_ALLOWED)),
         }
@@ -182,7 +182,7 @@ impl OnlyChild {
             Message::Request { id, method: "initialize", .. } => {
                 self.begin(&document, id, is_ours).await
             }
-            // It has been told so by its client.
+            // The client has already sent this notification to the child.
             Message::Notification { method: "notifications/initialized", .. } if is_guest => {
                 Ok(accepted)
             }
@@ -190,7 +190,7 @@ impl OnlyChild {
         }
     }
 
-    /// Introduces its client to the child, and everybody else to what it said then.
+    /// Initializes the child for its client; guests get the stored result.
     async fn begin(
         &self,
         document: &Document,
@@ -209,7 +209,7 @@ impl OnlyChild {
             return Ok(json(StatusCode::OK, failure(&id, -32601, why)));
         }
         if is_ours {
-            // Nobody but the gateway is there, for example to list the tools.
+            // The gateway is the only user, for example to list the tools.
             own.mailbox.keep_nothing();
         }
         let mut asking = own.child.ask(document, Asker::Gateway).await.map_err(ask_error)?;
@@ -259,8 +259,8 @@ impl OnlyChild {
     }
 }
 
-/// Why there is no answer, if the child has ended before it introduced itself and
-/// nobody else says so. Any other request than an introduction may have had an effect.
+/// The error for a child that ended before its handshake was complete, if its last lines
+/// may be quoted here. Any request other than the handshake may have had an effect.
 fn not_introduced(
     child: &Child,
     first: Option<&CallEvent>,
@@ -275,7 +275,7 @@ fn not_introduced(
     }
 }
 
-/// Notes which era is spoken, once that is settled.
+/// Stores the era, once it is known.
 fn set_era(child: &Child, era: Era) {
     let _ = child.introduction.set(Introduction { era, result: String::new() });
 }

@@ -10,14 +10,14 @@ use tokio::{sync::watch, time::Instant};
 
 use super::child::Child;
 
-/// A child that lived so long did not fail when it was started.
+/// A child that ran this long did not fail at the start.
 const STEADY: Duration = Duration::from_mins(1);
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 
 /// Why there is no child.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum StartError {
-    /// It could not be started, or did not introduce itself: for people to read.
+    /// It could not be started, or its handshake failed; text for people.
     Failed(Arc<str>),
     /// It runs, and speaks only the legacy era.
     Legacy,
@@ -35,7 +35,7 @@ pub(super) struct Slot {
 #[derive(Debug, Default)]
 struct State {
     phase: Phase,
-    /// Ends and failed starts since it last lived for long.
+    /// Exits and failed starts since it last ran for long.
     failures: u32,
     last: Option<(Arc<str>, Instant)>,
 }
@@ -53,7 +53,7 @@ impl Slot {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The child that runs, if one does.
+    /// The running child, if there is one.
     pub(super) fn running(&self) -> Option<Arc<Child>> {
         match &self.state().phase {
             Phase::Running(child) if child.over().is_none() => Some(Arc::clone(child)),
@@ -61,8 +61,8 @@ impl Slot {
         }
     }
 
-    /// The child, started by `start` if none runs. Starting goes on even if
-    /// nobody waits for it any more.
+    /// The child, started by `start` if none is running. The start continues even if all
+    /// callers are gone.
     pub(super) async fn get<F>(self: &Arc<Slot>, start: impl FnOnce() -> F) -> Started
     where
         F: Future<Output = Started> + Send + 'static,
@@ -94,7 +94,7 @@ impl Slot {
 }
 
 impl State {
-    /// Takes in that the child has ended.
+    /// Notes that the child has ended, if it has.
     fn notice_end(&mut self) {
         let Phase::Running(child) = &self.phase else { return };
         let Some((why, at)) = child.over() else { return };
@@ -106,7 +106,7 @@ impl State {
         self.phase = Phase::Idle;
     }
 
-    /// Refuses while it is too early to start again.
+    /// Refuses to start again before the backoff is over.
     fn check_pause(&self) -> Result<(), StartError> {
         let Some((why, at)) = &self.last else { return Ok(()) };
         let left = pause(self.failures).saturating_sub(at.elapsed());
@@ -131,8 +131,8 @@ impl State {
     }
 }
 
-/// How long to wait after so many failures in a row. The first may have been
-/// the fault of one call, and costs only that.
+/// The backoff after so many failures in a row. The first failure may have been caused by
+/// one call, so it has none.
 fn pause(failures: u32) -> Duration {
     match failures {
         0 | 1 => Duration::ZERO,
@@ -153,13 +153,13 @@ mod tests {
     use super::{Slot, StartError, pause};
 
     #[test]
-    fn pauses_grow_and_do_not_grow_for_ever() {
+    fn the_backoff_grows_up_to_a_limit() {
         let seconds = [0, 1, 2, 3, 4, 9, 1000].map(|failures| pause(failures).as_secs());
         assert_eq!(seconds, [0, 0, 1, 2, 4, 60, 60]);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_keeps_failing_is_tried_less_and_less() {
+    async fn a_server_that_keeps_failing_is_started_less_and_less_often() {
         let slot = Arc::new(Slot::default());
         let starts = Arc::new(AtomicU32::new(0));
         let attempt = || {

@@ -12,7 +12,7 @@ use super::{
     recent_output::Overheard,
 };
 
-/// Bytes of one line of its error output.
+/// The longest line of stderr that is kept whole, in bytes.
 const LONGEST_LINE: usize = 4 << 10;
 
 /// Copies a child's stderr to the log.
@@ -34,13 +34,13 @@ pub(super) async fn log(errors: ChildStderr, chatter: Chatter, kept: Option<Over
     }
 }
 
-/// Repeats what a child writes for people at this process's own error output, to the byte.
+/// Copies a child's stderr to this process's own stderr, byte for byte.
 pub(super) async fn repeat(mut errors: impl AsyncRead + Unpin, kept: Overheard) {
     let mut output = tokio::io::stderr();
     let (mut bytes, mut line) = (vec![0; 8 << 10], Vec::new());
     while let Ok(length @ 1..) = errors.read(&mut bytes).await {
         let read = bytes.get(..length).unwrap_or_default();
-        // Whether anybody reads it is not the child's concern.
+        // The child must not be affected if no one reads this process's stderr.
         let _ = output.write_all(read).await;
         let _ = output.flush().await;
         for byte in read {

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-/// A time-out in whole milliseconds; clones share it.
+/// A timeout in whole milliseconds; clones share it.
 #[derive(Debug, Clone)]
 pub struct Timeout(Arc<AtomicU64>);
 
@@ -22,7 +22,7 @@ impl Timeout {
         Duration::from_millis(self.0.load(Ordering::Relaxed))
     }
 
-    /// Changes it for everybody who shares it.
+    /// Changes the timeout for all clones.
     pub(super) fn set(&self, timeout: Duration) {
         self.0.store(in_millis(timeout), Ordering::Relaxed);
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-/// The author of a change: a person, a token of the API, or the gateway itself.
+/// The author of a change: a person, an API token, or the gateway itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Actor {
     pub id: Arc<str>,
@@ -17,13 +17,13 @@ impl Actor {
         Actor { id: id.into(), label: label.into(), address: None }
     }
 
-    /// The gateway itself: starts, stops, reloads and what expires.
+    /// The gateway itself: starts, stops, reloads and expiry.
     pub fn gateway() -> Actor {
         Actor::local("gateway", "gateway")
     }
 }
 
-/// Who makes a change of the registry, and the message its record carries.
+/// The author of a registry change, and the message for its record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edit {
     pub actor: Actor,

@@ -1,8 +1,7 @@
-//! Approvals: calls that were held, and wait for people.
+//! Approvals: calls that are held until people decide.
 //!
-//! The rules by which a held call moves from one state to the next are here, so
-//! that every back-end has the same; a back-end only stores the result in the
-//! transaction in which it read the state.
+//! The state transitions of a held call are here, so that all back-ends share them. A
+//! back-end only stores the new state, in the transaction in which it read the old one.
 
 use std::sync::Arc;
 
@@ -14,21 +13,20 @@ use crate::{
     record::{GrantRef, Kind, Outcome, PolicyRef, Record},
 };
 
-/// A call that needs approval. Values of arguments are not kept, only what they
-/// are called.
+/// A call that needs approval. Only the names of its arguments are kept, not the values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Approval {
-    /// What tells one held call from another: whatever an approval is bound to.
+    /// Identifies the call; an approval is valid only for this digest.
     pub digest: String,
     pub server: String,
     pub grant: GrantRef,
     pub principal: Option<String>,
     pub tool: String,
-    /// The rule that asks.
+    /// The rule that requires approval.
     pub rule: String,
-    /// How many people must agree.
+    /// How many people must approve.
     pub approvers: u8,
-    /// What the caller is told.
+    /// The message for the caller.
     pub message: String,
     pub policy: PolicyRef,
     /// Sorted.
@@ -37,26 +35,26 @@ pub struct Approval {
     pub expires_at: Timestamp,
 }
 
-/// What a held call waits for.
+/// The pending approval of a held call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pending {
     pub id: String,
     pub expires_at: Timestamp,
-    /// Whether the same call was waiting already.
+    /// Whether the same call was already pending.
     pub joined: bool,
 }
 
-/// How far a held call has come.
+/// The state of a held call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ApprovalState {
-    /// It waits for people.
+    /// It waits for votes.
     Pending,
-    /// Enough people have approved it, and nobody has made the call yet.
+    /// Enough people have approved it, and the call has not been made yet.
     Approved,
     Denied,
-    /// The call was made.
+    /// The approved call was made.
     Consumed,
-    /// Its time was over before.
+    /// It expired before the call was made.
     Expired,
 }
 
@@ -69,7 +67,7 @@ impl ApprovalState {
         ApprovalState::Expired,
     ];
 
-    /// The state of this name.
+    /// Parses the name of a state.
     pub fn from_name(name: &str) -> Option<ApprovalState> {
         ApprovalState::ALL.into_iter().find(|state| state.as_str() == name)
     }
@@ -85,7 +83,7 @@ impl ApprovalState {
     }
 }
 
-/// What one person says of a held call.
+/// One person's verdict on a held call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     Approve,
@@ -109,38 +107,38 @@ pub struct Vote {
     pub reason: Option<String>,
 }
 
-/// What became of a vote.
+/// The result of a vote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decided {
-    /// It was counted, and others must agree too.
+    /// It was counted, and more approvals are needed.
     Waiting,
     /// The call may now be made, once.
     Approved,
     Denied,
-    /// It came too late: the call does not wait any more.
+    /// It came too late: the call is no longer pending.
     TooLate(ApprovalState),
-    /// This person has voted already, and that vote stands.
+    /// This person has already voted, and the first vote counts.
     Repeated,
 }
 
-/// A held call as it is kept.
+/// A held call as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Held {
     pub id: String,
     pub approval: Approval,
     pub state: ApprovalState,
-    /// In the order they were cast.
+    /// In the order in which they were cast.
     pub votes: Vec<Vote>,
 }
 
 impl Held {
-    /// A call that is held from now on.
+    /// A new pending approval.
     pub(crate) fn new(approval: Approval) -> Held {
         let id = id::new_id(approval.requested_at).to_string();
         Held { id, approval, state: ApprovalState::Pending, votes: Vec::new() }
     }
 
-    /// Whether the same call can join it.
+    /// Whether the same call can join this one.
     pub(crate) fn can_be_joined(&self, digest: &str, now: Timestamp) -> bool {
         self.approval.digest == digest
             && self.state == ApprovalState::Pending
@@ -174,7 +172,7 @@ impl Held {
         Decided::Approved
     }
 
-    /// Uses an approval up; whether there was one.
+    /// Uses up an approval; returns whether there was one.
     pub(crate) fn consume(&mut self, now: Timestamp) -> bool {
         let is_given = self.state == ApprovalState::Approved && self.approval.expires_at > now;
         if is_given {
@@ -183,7 +181,7 @@ impl Held {
         is_given
     }
 
-    /// Ends it if its time is over; whether it was.
+    /// Expires it if its time is over; returns whether it did.
     pub(crate) fn expire(&mut self, now: Timestamp) -> bool {
         let is_open = matches!(self.state, ApprovalState::Pending | ApprovalState::Approved);
         let is_over = is_open && self.approval.expires_at <= now;

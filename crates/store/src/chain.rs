@@ -1,5 +1,5 @@
-//! The hash chain: each record of a writer names the hash of the one before, so
-//! that none can be changed or removed unnoticed.
+//! The hash chain: each record of a writer contains the hash of the record before it, so
+//! that no record can be changed or removed unnoticed.
 //!
 //! The chain is over the record's exported text, one line of JSON: its last member is
 //! the hash of all text before it. There is one chain per writer, because several
@@ -23,7 +23,7 @@ pub use verify::{Fault, Verified};
 
 pub(crate) type Hash = [u8; 32];
 
-/// What a chain begins with.
+/// The predecessor hash of a chain's first record.
 const START: Hash = [0; 32];
 
 /// The end of one writer's chain.
@@ -34,12 +34,12 @@ pub(crate) struct Chain {
 }
 
 impl Chain {
-    /// A chain that begins now, under a name that no other writer has.
+    /// A new chain, under a name that no other writer has.
     pub(crate) fn begin() -> Chain {
         Chain::after(&id::new_id(Timestamp::from_millis(0)).to_string().into(), START)
     }
 
-    /// A chain that has come to the record with this hash.
+    /// A chain whose last record has this hash.
     pub(crate) fn after(writer: &Arc<str>, last: Hash) -> Chain {
         Chain { writer: Arc::clone(writer), last }
     }
@@ -53,8 +53,8 @@ impl Chain {
         &self.last
     }
 
-    /// Links a record to the one before: adds to its text what its hash is over
-    /// too. The chain moves on.
+    /// Links a record to its predecessor: adds the chain members to its text, which the
+    /// hash covers too. The record is then the last of the chain.
     pub(crate) fn link(&mut self, text: &mut String) {
         push_link(text, &self.writer, &self.last);
         self.last = sha256(text.as_bytes());
@@ -70,14 +70,14 @@ pub(crate) fn push_link(text: &mut String, writer: &str, prev: &Hash) {
     text.push('"');
 }
 
-/// Adds a record's hash to its text, which ends with that.
+/// Appends a record's hash to its text and closes it.
 pub(crate) fn close(text: &mut String, hash: &Hash) {
     text.push_str(r#","hash":""#);
     push_hex(text, hash);
     text.push_str("\"}");
 }
 
-/// Where the chains go on after the oldest records were pruned.
+/// Where the chains continue after the oldest records were pruned.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Anchor {
@@ -96,7 +96,7 @@ pub(crate) struct ChainEnd {
 }
 
 impl Anchor {
-    /// Adds it to a record's text.
+    /// Appends it to a record's text.
     pub(crate) fn push(&self, text: &mut String) {
         // Writing to a string cannot fail. A writer's name is an id of ours.
         let _ = write!(text, r#"{{"through":{},"chains":{{"#, self.through);

@@ -1,4 +1,4 @@
-//! Changes of the registry as they happen, by this and by other processes.
+//! Notification of registry changes, made by this process or by others.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,17 +12,17 @@ const POLL: Duration = Duration::from_millis(250);
 /// A change of the registry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Change {
-    /// The registry's epoch after it.
+    /// The registry's epoch after the change.
     pub epoch: u64,
-    /// Whether another process on the same data made it, or part of it.
+    /// Whether another process made the change, or part of it.
     pub is_foreign: bool,
 }
 
-/// What this process knows of the registry's epoch.
+/// The registry's epoch as this process knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Known {
     epoch: u64,
-    /// The newest epoch that another process has made, alone or in part.
+    /// The newest epoch that includes a change by another process.
     foreign: u64,
 }
 
@@ -35,12 +35,12 @@ impl Announcer {
         Announcer(watch::Sender::new(Known { epoch, foreign: 0 }))
     }
 
-    /// This process has made the change that ends with this epoch.
+    /// Announces that this process made the change that ends with this epoch.
     pub(crate) fn announce_own(&self, epoch: u64) {
         self.0.send_if_modified(|known| known.advance(epoch, known.epoch + 1 != epoch));
     }
 
-    /// The registry was found to be at this epoch.
+    /// Announces the epoch that was read from the registry.
     fn announce_found(&self, epoch: u64) {
         self.0.send_if_modified(|known| known.advance(epoch, true));
     }
@@ -59,7 +59,7 @@ impl Known {
     }
 }
 
-/// A stream of changes. Several that follow each other closely may be one.
+/// A stream of changes. Changes in quick succession may be coalesced.
 #[derive(Debug)]
 pub struct Changes {
     store: Store,
@@ -69,8 +69,8 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// Waits for the next change. An error says that it cannot be known whether
-    /// there was one; the next call checks again.
+    /// Waits for the next change. An error means that the registry could not be checked;
+    /// the next call checks again.
     pub async fn next(&mut self) -> Result<Change, StoreError> {
         loop {
             let known = *self.known.borrow_and_update();
@@ -79,7 +79,7 @@ impl Changes {
                 self.seen = known.epoch;
                 return Ok(Change { epoch: known.epoch, is_foreign });
             }
-            // The announcer lives as long as this does, so that it never ends.
+            // This struct holds the announcer, so the channel never closes.
             let told = tokio::time::timeout(POLL, self.known.changed()).await;
             if told.is_err() {
                 self.announcer.announce_found(self.store.epoch().await?);

@@ -1,4 +1,4 @@
-//! What time it is. Tests choose it.
+//! The source of the current time; tests can set it.
 
 use std::{
     sync::{
@@ -10,12 +10,12 @@ use std::{
 
 use sluice_policy::Timestamp;
 
-/// Where the time comes from.
+/// Where the current time comes from.
 #[derive(Debug, Clone, Default)]
 pub enum Clock {
     #[default]
     System,
-    /// Milliseconds since the Unix epoch, set from outside.
+    /// A fixed time in milliseconds since the Unix epoch, set by a test.
     Fixed(Arc<AtomicI64>),
 }
 

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use sluice_policy::{Amount, Scope, Timestamp, Window};
 
-/// One counter: a name on a server, of the owner that its scope says. Clones
-/// share their text.
+/// One counter: a name on a server, for the owner that its scope determines. Clones share
+/// their text.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CounterKey(Arc<str>);
 
 impl CounterKey {
-    /// The counter `name` of `owner` on `server`. Parts are kept apart by a
-    /// character that names of servers and grants cannot have.
+    /// The counter `name` of `owner` on `server`. The parts are separated by a character
+    /// that names of servers and grants cannot contain.
     pub fn new(server: &str, scope: Scope, owner: &str, name: &str) -> CounterKey {
         CounterKey::from_parts([server, scope.name(), owner, name])
     }
@@ -33,8 +33,8 @@ impl CounterKey {
     }
 }
 
-/// What one call adds to the current window of one counter, and the most that
-/// window may hold. The store's clock says which window is current.
+/// The amount that one call adds to the current window of one counter, and the maximum
+/// for that window. The store's clock determines which window is current.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Charge {
     pub key: CounterKey,
@@ -43,7 +43,7 @@ pub struct Charge {
     pub max: Amount,
 }
 
-/// A charge that was made: to which window, and how much.
+/// A charge that was made: the window and the amount.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Charged {
     pub(crate) slot: Slot,
@@ -59,12 +59,13 @@ pub(crate) struct Slot {
 }
 
 impl Charge {
-    /// Whether the charge fits once the counter reads `reading`, and the sum if it does.
+    /// Whether the charge fits if the counter reads `reading`; returns the sum if it
+    /// does.
     pub(crate) fn fits(&self, reading: Amount) -> Option<Amount> {
         reading.checked_add(self.amount).filter(|sum| *sum <= self.max)
     }
 
-    /// The charge in the window that holds `now`.
+    /// The charge in the window that contains `now`.
     pub(crate) fn at(&self, now: Timestamp) -> Charged {
         let window_start = self.window.start(now);
         let length = i64::from(self.window.seconds()) * 1000;

@@ -4,7 +4,7 @@ use ring::digest;
 
 /// The SHA-256 of some bytes.
 pub(crate) fn sha256(bytes: &[u8]) -> [u8; 32] {
-    // It is as long as the array, so there is always one.
+    // The digest has the length of the array, so the conversion cannot fail.
     digest::digest(&digest::SHA256, bytes).as_ref().try_into().unwrap_or_default()
 }
 
@@ -19,7 +19,7 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 pub(crate) fn push_hex(text: &mut String, bytes: &[u8]) {
     let digit = |nibble: u8| if nibble < 10 { b'0' + nibble } else { b'a' - 10 + nibble };
     for part in bytes.chunks(32) {
-        // Digits are gathered first, because a string takes them faster together.
+        // Digits are collected first, because one append to a string is faster than many.
         let mut digits = [0; 64];
         let (pairs, _) = digits.as_chunks_mut::<2>();
         for (pair, byte) in pairs.iter_mut().zip(part) {
@@ -53,7 +53,7 @@ mod tests {
     use super::{from_hex, hex, sha256};
 
     #[test]
-    fn hexadecimal_goes_both_ways() {
+    fn hexadecimal_text_is_read_back() {
         let text = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         assert_eq!(hex(&sha256(b"abc")), text);
         assert_eq!(from_hex(text), Some(sha256(b"abc")));

@@ -1,6 +1,6 @@
-//! Grants: what one agent may use, and the token that proves it is that agent.
+//! Grants: what one agent may use, and the token that proves its identity.
 //!
-//! A token is shown once, when it is made; only its hash is kept.
+//! A token is shown once, when it is made; only its hash is stored.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use crate::{
     name::Name,
 };
 
-/// A grant as it is kept.
+/// A grant as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grant {
     pub id: String,
@@ -20,14 +20,14 @@ pub struct Grant {
     pub servers: Vec<Name>,
     /// Looked up by name on each of the servers.
     pub policy: Name,
-    /// Whom it is made out to.
+    /// The person or agent it is issued to.
     pub principal: Option<String>,
     pub created_at: Timestamp,
     pub expires_at: Option<Timestamp>,
     pub revoked_at: Option<Timestamp>,
 }
 
-/// What a new grant is to be.
+/// The properties of a new grant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewGrant {
     pub label: Name,
@@ -38,7 +38,7 @@ pub struct NewGrant {
 }
 
 impl NewGrant {
-    /// The grant that is made of it now.
+    /// The grant, created now.
     pub(crate) fn into_grant(self, now: Timestamp) -> Grant {
         let NewGrant { label, servers, policy, principal, expires_at } = self;
         Grant {
@@ -54,40 +54,40 @@ impl NewGrant {
     }
 }
 
-/// A grant with another token.
+/// A grant with a new token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rotated {
     pub grant: Grant,
     pub token: Token,
-    /// The hash of the token before.
+    /// The hash of the previous token.
     pub old: TokenHash,
 }
 
 impl Grant {
-    /// Whether the grant may be used at a moment.
+    /// Whether the grant is valid at this time.
     pub fn is_valid(&self, at: Timestamp) -> bool {
         self.revoked_at.is_none() && self.expires_at.is_none_or(|end| at < end)
     }
 }
 
-/// A token in the clear. It shows itself only when asked for its text.
+/// A token in plain text. `Debug` does not print it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token(String);
 
 impl Token {
-    /// A new token; `None` if the system gives no randomness.
+    /// A new token; `None` if the system provides no randomness.
     pub(crate) fn new() -> Option<Token> {
         let mut random = [0; 32];
         getrandom::fill(&mut random).ok()?;
         Some(Token(format!("sg_{}", hex(&random))))
     }
 
-    /// The text to hand over, once.
+    /// The text to hand out, once.
     pub fn text(&self) -> &str {
         &self.0
     }
 
-    /// Its hash, which is all that is stored of it.
+    /// Its hash, the only part of it that is stored.
     pub fn hash(&self) -> TokenHash {
         TokenHash::of(&self.0)
     }
@@ -99,13 +99,13 @@ impl fmt::Debug for Token {
     }
 }
 
-/// The SHA-256 of a token's whole text. Tokens are long and random, so a hash is
-/// as good as its token for looking one up, and says nothing about it.
+/// The SHA-256 of a token's whole text. Tokens are long and random, so a hash suffices to
+/// look one up and does not reveal the token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TokenHash([u8; 32]);
 
 impl TokenHash {
-    /// The hash of a token that a client has sent.
+    /// The hash of a token that a client sent.
     pub fn of(token: &str) -> TokenHash {
         TokenHash(sha256(token.as_bytes()))
     }
@@ -120,7 +120,7 @@ impl TokenHash {
         hex(&self.0)
     }
 
-    /// A number that spreads hashes evenly.
+    /// A number for sharding that is evenly distributed.
     pub fn shard(&self) -> u8 {
         let [first, ..] = self.0;
         first
@@ -140,7 +140,7 @@ mod tests {
     use super::{Token, TokenHash};
 
     #[test]
-    fn tokens_differ_and_do_not_show_themselves() {
+    fn tokens_differ_and_debug_output_hides_them() {
         let (one, other) = (Token::new().unwrap(), Token::new().unwrap());
         assert_ne!(one.text(), other.text());
         assert_eq!(one.text().len(), 67);

@@ -1,8 +1,8 @@
-//! Ids that sort by the time they were made: 48 bits of milliseconds and 80
-//! more, in the 26 letters and digits of a ULID.
+//! Ids that sort by creation time: 48 bits of milliseconds and 80 more bits, written as
+//! the 26 characters of a ULID.
 //!
-//! The 80 bits count up from a place that each process chooses at random, so an
-//! id costs no system call and no two processes make the same.
+//! The 80 bits count up from a random start that each process chooses, so an id needs no
+//! system call and no two processes make the same one.
 
 use std::{
     fmt,
@@ -17,7 +17,7 @@ use sluice_policy::Timestamp;
 
 const ALPHABET: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 const LENGTH: usize = 26;
-/// The bits that are not time.
+/// The number of bits that are not time.
 const REST: u32 = 80;
 const MASK: u128 = (1 << REST) - 1;
 
@@ -25,20 +25,20 @@ const MASK: u128 = (1 << REST) - 1;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Id(u128);
 
-/// Where this process begins to count.
+/// The random start of this process.
 static START: LazyLock<u128> = LazyLock::new(random);
 /// How many ids it has made.
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
-/// A new id for something that happens at `at`.
+/// A new id for an event at `at`.
 pub fn new_id(at: Timestamp) -> Id {
     let count = u128::from(NEXT.fetch_add(1, Ordering::Relaxed));
     let millis = u64::try_from(at.as_millis()).unwrap_or(0);
     Id(u128::from(millis) << REST | (START.wrapping_add(count) & MASK))
 }
 
-/// Random bits by way of the standard library, which takes them from the system
-/// for its hash maps and cannot fail to.
+/// Random bits from the standard library, which gets them from the system for its hash
+/// maps. It cannot fail.
 fn random() -> u128 {
     let state = RandomState::new();
     u128::from(state.hash_one(0)) << 64 | u128::from(state.hash_one(1))
@@ -53,7 +53,7 @@ impl Mark {
         Mark(NEXT.load(Ordering::Relaxed))
     }
 
-    /// Whether this process has made an id since the mark.
+    /// Whether this process made the id after the mark.
     pub(crate) fn is_before(self, id: Id) -> bool {
         let count = id.0.wrapping_sub(*START) & MASK;
         let next = NEXT.load(Ordering::Relaxed);
@@ -62,7 +62,7 @@ impl Mark {
 }
 
 impl Id {
-    /// Reads an id as it is written.
+    /// Parses the text of an id.
     pub fn read(text: &str) -> Option<Id> {
         if text.len() != LENGTH {
             return None;
@@ -74,7 +74,7 @@ impl Id {
         text.bytes().try_fold(0, add).map(Id)
     }
 
-    /// When it was made.
+    /// The time in the id.
     pub fn at(self) -> Timestamp {
         Timestamp::from_millis(i64::try_from(self.0 >> REST).unwrap_or(i64::MAX))
     }
@@ -130,12 +130,12 @@ mod tests {
         assert!(id(1_700_000_000_000).to_string() < id(1_700_000_000_001).to_string());
         let many: HashSet<_> = (0..10_000).map(|_| id(1)).collect();
         assert_eq!(many.len(), 10_000);
-        // The first ten letters are the time.
+        // The first ten characters are the time.
         assert!(id(1_469_918_176_385).to_string().starts_with("01ARYZ6S41"));
     }
 
     #[test]
-    fn a_mark_tells_later_ids_from_earlier_and_foreign_ones() {
+    fn a_mark_distinguishes_later_ids_from_earlier_and_foreign_ones() {
         let id = || new_id(Timestamp::from_millis(1));
         let (earlier, mark, later) = (id(), Mark::now(), id());
         let foreign = Id::read("01ARYZ6S41TSV4RRFFQ69G5FAV").unwrap();
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_can_be_read_again() {
+    fn an_id_is_read_back_from_its_text() {
         let id = new_id(Timestamp::from_millis(1_700_000_000_000));
         assert_eq!(Id::read(&id.to_string()), Some(id));
         assert_eq!(id.at(), Timestamp::from_millis(1_700_000_000_000));

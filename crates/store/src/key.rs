@@ -1,5 +1,5 @@
-//! The key that secrets are sealed with, and sealing itself: AES-256-GCM
-//! with a random nonce in front, bound to the place the secret belongs to.
+//! The key that secrets are encrypted with, and the encryption itself: AES-256-GCM with a
+//! random nonce in front, bound to the place where the secret is stored.
 
 use std::fmt;
 
@@ -7,17 +7,17 @@ use ring::{aead, hmac};
 
 const NONCE: usize = aead::NONCE_LEN;
 
-/// A key of 32 bytes. It never shows itself.
+/// A key of 32 bytes. `Debug` does not print it.
 #[derive(Clone)]
 pub struct Key([u8; 32]);
 
 impl Key {
-    /// A key that was kept elsewhere.
+    /// A key whose bytes are stored elsewhere.
     pub fn from_bytes(bytes: [u8; 32]) -> Key {
         Key(bytes)
     }
 
-    /// Another key for one purpose; who has it learns nothing of this one.
+    /// Derives a key for one purpose. It reveals nothing about this one.
     #[must_use]
     pub fn derive(&self, purpose: &str) -> Key {
         let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &self.0), purpose.as_bytes());
@@ -33,7 +33,7 @@ impl Key {
         &self.0
     }
 
-    /// Seals a text for one place; `None` if the system gives no randomness.
+    /// Seals a text for one place; `None` if the system provides no randomness.
     pub(crate) fn seal(&self, place: &str, text: &str) -> Option<Vec<u8>> {
         let mut nonce = [0; NONCE];
         getrandom::fill(&mut nonce).ok()?;
@@ -44,7 +44,7 @@ impl Key {
         Some([&nonce[..], &secret].concat())
     }
 
-    /// Opens what was sealed for the same place with the same key.
+    /// Opens a text that was sealed for the same place with the same key.
     pub(crate) fn open(&self, place: &str, sealed: &[u8]) -> Option<String> {
         let (nonce, secret) = sealed.split_first_chunk::<NONCE>()?;
         let mut secret = secret.to_vec();
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_derived_by_purpose_and_do_not_show_themselves() {
+    fn keys_are_derived_by_purpose_and_debug_output_hides_them() {
         let key = Key::from_bytes([7; 32]);
         assert_eq!(key.derive("a").as_bytes(), key.derive("a").as_bytes());
         assert_ne!(key.derive("a").as_bytes(), key.derive("b").as_bytes());

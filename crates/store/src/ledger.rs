@@ -1,8 +1,8 @@
 //! The ledger: charges and decisions, exact and on the path of every call.
 //!
-//! A call may leave only when its charges are reserved and its decision is
-//! recorded. A back-end may keep counters and records apart as long as no
-//! reservation succeeds without both.
+//! A call may be sent only when its charges are reserved and its decision is recorded. A
+//! back-end may store counters and records separately, as long as no reservation succeeds
+//! without both.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -19,42 +19,42 @@ use crate::{
     store::Store,
 };
 
-/// Reservations in flight that are remembered. Past that the oldest is forgotten.
+/// Open reservations that are remembered. Above that, the oldest is forgotten.
 const MOST_OPEN: usize = 65_536;
 
-/// Where charges, decisions and held calls are kept.
+/// The back-end for charges, decisions and held calls.
 #[derive(Debug, Clone)]
 pub(crate) enum Ledger {
     Memory(Arc<Memory>),
     Sqlite(Arc<Sqlite>),
 }
 
-/// What one call needs before it may leave.
+/// The charges and the record that one call needs before it may be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reservation {
-    /// The id of the request. A second reservation of the same id changes
-    /// nothing and gets the first one's answer, until an outcome record of this
-    /// request is written; also after a restart, for a day.
+    /// The id of the request. A second reservation with the same id changes nothing and
+    /// returns the first one's result, until an outcome record of this request is
+    /// written; also after a restart, for a day.
     pub id: Id,
-    /// Made all or none.
+    /// All are made, or none.
     pub charges: Vec<Charge>,
-    /// The decision. The store enters the request.
+    /// The decision. The store fills in the request id.
     pub record: Record,
 }
 
-/// How a reservation came out.
+/// The result of a reservation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reserved {
-    /// All charges were made, and the record is stored. The start of the window
-    /// each was made to, in the order of the charges.
+    /// All charges were made and the record is stored. `windows` holds the start of each
+    /// charged window, in the order of the charges.
     Made { windows: Vec<Timestamp> },
-    /// At least one did not fit; none was made, and nothing was recorded. What
-    /// each counter reads, in the order of the charges.
+    /// At least one charge did not fit, so none was made and nothing was recorded.
+    /// `readings` holds what each counter reads, in the order of the charges.
     Refused { readings: Vec<Amount> },
 }
 
 impl Reserved {
-    /// The answer to a reservation whose charges were made.
+    /// The result of a reservation whose charges were made.
     pub(crate) fn from_charges(charges: &[Charged]) -> Reserved {
         let windows = charges.iter().map(|charge| charge.slot.window_start).collect();
         Reserved::Made { windows }
@@ -72,10 +72,10 @@ impl Store {
         }
     }
 
-    /// Gives back what a reservation charged, to the windows it was charged to,
-    /// and stores the record that says so, as one of that request. Only for calls of
-    /// which nothing was sent. `false` if the reservation is not open: it was given
-    /// back or has an outcome, or it was never made. Then only the record is stored.
+    /// Returns the charges of a reservation to the windows they were made in, and stores
+    /// the record as one of that request. Only for calls of which nothing was sent.
+    /// `false` if the reservation is not open: it was released, has an outcome, or was
+    /// never made. Then only the record is stored.
     pub async fn release(&self, id: Id, mut record: Record) -> Result<bool, StoreError> {
         record.request = Some(id);
         match &self.ledger {
@@ -92,9 +92,9 @@ impl Store {
         }
     }
 
-    /// Stores a record soon, with the next commit or within a few hundredths of a
-    /// second. For outcomes, which nobody waits for: such a record is lost if the
-    /// process is killed before, and dropped if very many wait already.
+    /// Stores a record soon: with the next commit, or within a few hundredths of a
+    /// second. For outcomes, which no caller waits for: such a record is lost if the
+    /// process is killed before, and dropped if too many are queued.
     pub fn append_deferred(&self, record: Record) {
         match &self.ledger {
             Ledger::Memory(memory) => drop(memory.append(record)),
@@ -110,9 +110,8 @@ impl Store {
         }
     }
 
-    /// Keeps a held call for people to decide on. The same call joins the one that
-    /// waits, for as long as that has not expired. The stored record carries the
-    /// approval's id.
+    /// Stores a held call until people decide on it. The same call joins the pending one
+    /// until that expires. The stored record carries the approval's id.
     pub async fn hold(&self, approval: Approval, record: Record) -> Result<Pending, StoreError> {
         match &self.ledger {
             Ledger::Memory(memory) => memory.hold(approval, record),
@@ -120,8 +119,8 @@ impl Store {
         }
     }
 
-    /// Counts one person's vote on a held call, if that still waits for one, and
-    /// records it. `None` if there is no such held call.
+    /// Counts one person's vote on a held call if it is still pending, and records it.
+    /// `None` if there is no such call.
     pub async fn decide(&self, id: &str, vote: Vote) -> Result<Option<Decided>, StoreError> {
         match &self.ledger {
             Ledger::Memory(memory) => memory.decide(id, &vote),
@@ -129,9 +128,8 @@ impl Store {
         }
     }
 
-    /// Uses up an approval that was given; whether it could be used. Only one
-    /// caller ever gets `true`, and only then the record is stored, with the
-    /// approval's id.
+    /// Uses up an approval; returns whether it could be used. Only one caller ever gets
+    /// `true`, and only then is the record stored, with the approval's id.
     pub async fn consume(&self, id: &str, record: Record) -> Result<bool, StoreError> {
         match &self.ledger {
             Ledger::Memory(memory) => memory.consume(id, record),
@@ -139,7 +137,7 @@ impl Store {
         }
     }
 
-    /// Ends every held call whose time is over and records each; how many.
+    /// Expires every held call whose time is over and records each; returns how many.
     pub async fn expire(&self) -> Result<u64, StoreError> {
         match &self.ledger {
             Ledger::Memory(memory) => memory.expire(),
@@ -147,7 +145,7 @@ impl Store {
         }
     }
 
-    /// The calls that wait now, the oldest first.
+    /// The pending calls, the oldest first.
     pub async fn pending_approvals(&self) -> Result<Vec<Held>, StoreError> {
         match &self.ledger {
             Ledger::Memory(memory) => Ok(memory.pending_approvals()),
@@ -169,7 +167,7 @@ impl Store {
 pub(crate) struct OpenReservations(BTreeMap<Id, Vec<Charged>>);
 
 impl OpenReservations {
-    /// The windows of a reservation that was made already.
+    /// The result of a reservation that was already made.
     pub(crate) fn find_reserved(&self, id: Id) -> Option<Reserved> {
         self.0.get(&id).map(|charges| Reserved::from_charges(charges))
     }

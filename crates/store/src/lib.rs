@@ -15,11 +15,11 @@
 //! [`Store::open`], and must pass `tests/conformance.rs`. Nothing here knows policies: limits arrive
 //! as numbers, which `reserve` enforces, and decisions as [`Record`]s.
 //!
-//! This crate is large because a change and its record are one transaction in
-//! every back-end, so all durable state lives in one crate. About a third is the
-//! vocabulary of the contract, which has no I/O; a third is the SQL of the tables, one
-//! file for each kind of object; a sixth is the path of a commit (`group_commit`,
-//! `writer`, `records`, `counters`); the rest is the memory back-end and opening.
+//! This crate is large because a change and its record are one transaction in every
+//! back-end, so all durable state lives in one crate. About a third is the types of the
+//! contract, which do no I/O; a third is the SQL of the tables, one file per kind of
+//! object; a sixth is the commit path (`group_commit`, `writer`, `records`, `counters`);
+//! the rest is the memory back-end and opening.
 
 mod actor;
 mod approval;

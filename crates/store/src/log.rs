@@ -14,24 +14,24 @@ use crate::{
     store::Store,
 };
 
-/// How long an outcome may come after its request and still be found by it, in
-/// milliseconds.
+/// How long after its request an outcome may come and still be found by the request id,
+/// in milliseconds.
 const LONGEST_REQUEST: i64 = 24 * 3_600_000;
 
-/// Where records are kept once they are written.
+/// The back-end for the records.
 #[derive(Debug, Clone)]
 pub(crate) enum Log {
     Memory(Arc<Memory>),
     Sqlite(Arc<Sqlite>),
 }
 
-/// A position in the log. Opaque: positions of one log can be compared, and no
-/// more should be read into their text.
+/// A position in the log. Opaque: positions of one log can be compared, but their text
+/// has no further meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Cursor(pub(crate) i64);
 
 impl Cursor {
-    /// Before every record.
+    /// The position before every record.
     pub const START: Cursor = Cursor(0);
 }
 
@@ -41,7 +41,7 @@ impl fmt::Display for Cursor {
     }
 }
 
-/// A text that is no cursor.
+/// The text is not a cursor.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("this is not a cursor that the log has given out")]
 pub struct CursorError;
@@ -58,9 +58,9 @@ impl FromStr for Cursor {
 /// Which records to read. A field that is `None` matches every record.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// Made at this moment or later.
+    /// At this time or later.
     pub since: Option<Timestamp>,
-    /// Made before this moment.
+    /// Before this time.
     pub until: Option<Timestamp>,
     pub server: Option<String>,
     /// A grant's id or label.
@@ -71,11 +71,11 @@ pub struct Filter {
     pub principal: Option<String>,
     /// Records of one request, made within a day of it.
     pub request: Option<Id>,
-    /// Behind this position.
+    /// After this position.
     pub after: Option<Cursor>,
     /// Before this position.
     pub before: Option<Cursor>,
-    /// From the newest on; else from the oldest.
+    /// Newest first; otherwise oldest first.
     pub newest_first: bool,
 }
 
@@ -116,21 +116,21 @@ impl Filter {
     }
 }
 
-/// A record in the log, with what chains it.
+/// A record in the log, with its links in the chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     pub cursor: Cursor,
     pub record: Record,
     /// The writer whose chain it is in.
     pub(crate) writer: Arc<str>,
-    /// The hash of the record before in that chain.
+    /// The hash of its predecessor in that chain.
     pub(crate) prev: Hash,
     pub(crate) hash: Hash,
 }
 
 impl Entry {
-    /// The record as it is exported: one line of JSON without its end. Its hash is
-    /// over this text up to the member `hash`.
+    /// The record as it is exported: one line of JSON, without the line break. Its hash
+    /// covers this text up to the member `hash`.
     pub fn text(&self) -> String {
         let mut text = self.record.text();
         chain::push_link(&mut text, &self.writer, &self.prev);
@@ -138,7 +138,7 @@ impl Entry {
         text
     }
 
-    /// Whether its hash is that of its text.
+    /// Whether its hash matches its text.
     pub(crate) fn is_intact(&self) -> bool {
         let mut text = self.record.text();
         let mut chain = Chain::after(&self.writer, self.prev);
@@ -147,7 +147,7 @@ impl Entry {
     }
 }
 
-/// Some records of the log.
+/// A page of records.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Page {
     pub entries: Vec<Entry>,
@@ -167,7 +167,7 @@ impl Page {
 }
 
 impl Store {
-    /// At most `limit` records that pass a filter.
+    /// At most `limit` records that match a filter.
     pub async fn page(&self, filter: &Filter, limit: usize) -> Result<Page, StoreError> {
         match &self.log {
             Log::Memory(memory) => Ok(memory.page(filter, limit)),
@@ -183,8 +183,8 @@ impl Store {
         }
     }
 
-    /// Removes the oldest records: those older than `keep`, and more for as long as
-    /// the log takes more than `max_size` bytes. How many went.
+    /// Removes the oldest records: those older than `keep`, and more as long as the log
+    /// takes more than `max_size` bytes. Returns how many were removed.
     pub async fn prune(&self, keep: Duration, max_size: u64) -> Result<u64, StoreError> {
         match &self.log {
             Log::Memory(memory) => memory.prune(keep, max_size),

@@ -1,13 +1,13 @@
-//! A server as it may be shown: without what may be secret in it.
+//! A server as it may be shown: without its secrets.
 
 use sluice_wire::arguments;
 
 use crate::server::{Instances, Secret, Start, Transport};
 
-/// What stands in the place of a secret.
+/// Replaces a secret.
 pub const MASK: &str = arguments::MASK;
 
-/// A [`Transport`] without its secrets, for every view of a server.
+/// A [`Transport`] without its secrets, for every place that shows a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MaskedTransport<'s> {
     /// The URL has no query, and the headers are names only.
@@ -50,7 +50,7 @@ fn names(pairs: &[(String, Secret)]) -> Vec<&str> {
     pairs.iter().map(|(name, _)| name.as_str()).collect()
 }
 
-/// A URL without its query: keys are passed there too.
+/// A URL without its query, which may contain keys.
 fn mask_url(url: &str) -> String {
     match url.split_once('?') {
         Some((place, _)) => format!("{place}?{MASK}"),

@@ -1,5 +1,5 @@
-//! The back-end in memory, for tests and for gateways without persistence. It has the
-//! semantics of the other back-ends, and is lost when the process ends.
+//! The in-memory back-end, for tests and for gateways without persistence. It behaves
+//! like the other back-ends, and its data is lost when the process ends.
 
 mod log;
 mod registry;
@@ -26,12 +26,12 @@ use crate::{
 use log::Records;
 use registry::Registered;
 
-/// Windows that are kept whether they are over or not.
+/// The number of windows up to which none is dropped.
 const FEW_WINDOWS: usize = 4_096;
-/// Windows that ended this long ago may be forgotten, in milliseconds.
+/// Windows that ended this long ago may be dropped, in milliseconds.
 const FORGET_AFTER: i64 = 3_600_000;
 
-/// Everything, under one lock: a change and its record are one step.
+/// Everything is under one lock, so that a change and its record are atomic.
 pub(crate) struct Memory {
     clock: Clock,
     announcer: Arc<Announcer>,
@@ -41,7 +41,7 @@ pub(crate) struct Memory {
 #[derive(Default)]
 struct State {
     counters: HashMap<Slot, Reading>,
-    /// How many windows there may be before ended ones are forgotten.
+    /// The number of windows above which ended ones are dropped.
     most_windows: usize,
     open: OpenReservations,
     approvals: BTreeMap<String, Held>,
@@ -50,7 +50,7 @@ struct State {
     is_closed: bool,
 }
 
-/// What one window reads, and when it ends in milliseconds.
+/// The sum of one window, and when the window ends in milliseconds.
 #[derive(Debug, Clone, Copy)]
 struct Reading {
     used: Amount,
@@ -64,7 +64,7 @@ impl fmt::Debug for Memory {
 }
 
 impl State {
-    /// Makes all charges, or none; what each counter reads if one does not fit.
+    /// Makes all charges, or none; the error holds what each counter reads.
     fn charge(&mut self, charges: &[Charge], now: Timestamp) -> Result<Vec<Charged>, Reserved> {
         self.forget_ended(now);
         let made: Vec<_> = charges.iter().map(|charge| charge.at(now)).collect();
@@ -98,7 +98,7 @@ impl State {
         }
     }
 
-    /// Forgets windows that are long over, once there are many.
+    /// Drops windows that ended long ago, once there are many.
     fn forget_ended(&mut self, now: Timestamp) {
         if self.counters.len() < self.most_windows.max(FEW_WINDOWS) {
             return;
@@ -248,7 +248,7 @@ impl Memory {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing that panics is done while the lock is held.
+        // The lock is never held across code that can panic.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -7,7 +7,7 @@ use std::fmt;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Name(Box<str>);
 
-/// A text that is no name.
+/// The text is not a name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` is no name: use 1 to 32 lower-case letters, digits and hyphens, no hyphen at either end"
@@ -15,7 +15,7 @@ pub struct Name(Box<str>);
 pub struct NameError(String);
 
 impl Name {
-    /// Checks and keeps a name.
+    /// Checks a name.
     pub fn new(text: &str) -> Result<Name, NameError> {
         let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
         let is_name = (1..=32).contains(&text.len())
@@ -46,7 +46,7 @@ mod tests {
     use super::Name;
 
     #[test]
-    fn only_names_are_names() {
+    fn only_valid_names_are_accepted() {
         let longest = "a".repeat(32);
         for name in ["a", "7", "pharo-dev", "a--b", &longest] {
             assert!(Name::new(name).is_ok(), "{name}");

@@ -11,12 +11,12 @@ use sluice_wire::json;
 
 use crate::{actor::Actor, chain::Anchor, digest::push_hex, id::Id};
 
-/// Bytes that nearly every record fits into, hash and all.
+/// Bytes that nearly every record fits into, including its hash.
 const USUAL_LENGTH: usize = 1024;
 /// The largest number a back-end can hold.
 const LARGEST: u64 = i64::MAX.unsigned_abs();
 
-/// What a record is about.
+/// The subject of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
     Decision,
@@ -31,7 +31,7 @@ impl Kind {
     pub const ALL: [Kind; 6] =
         [Kind::Decision, Kind::Outcome, Kind::Auth, Kind::Approval, Kind::Admin, Kind::Drift];
 
-    /// The kind of this name.
+    /// Parses the name of a kind.
     pub fn from_name(name: &str) -> Option<Kind> {
         Kind::ALL.into_iter().find(|kind| kind.as_str() == name)
     }
@@ -49,16 +49,16 @@ impl Kind {
     }
 }
 
-/// How something came out.
+/// The result of a decision or a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Outcome {
     Allow,
     Deny,
     /// Denied because the tool is hidden.
     Hide,
-    /// The call waits for people.
+    /// The call is held until people decide.
     Hold,
-    /// Let through by a policy that only watches, which would have denied it.
+    /// Passed on in shadow mode; an enforcing policy would have denied it.
     ShadowDeny,
     Error,
 }
@@ -73,7 +73,7 @@ impl Outcome {
         Outcome::Error,
     ];
 
-    /// The outcome of this name.
+    /// Parses the name of an outcome.
     pub fn from_name(name: &str) -> Option<Outcome> {
         Outcome::ALL.into_iter().find(|outcome| outcome.as_str() == name)
     }
@@ -91,21 +91,21 @@ impl Outcome {
     }
 }
 
-/// A grant, as records name it.
+/// A grant, as records refer to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GrantRef {
     pub id: Arc<str>,
     pub label: Arc<str>,
 }
 
-/// The policy that decided.
+/// The policy that decided, as records refer to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PolicyRef {
     pub name: Arc<str>,
     pub version: Arc<str>,
 }
 
-/// What came back from the upstream.
+/// The upstream's answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UpstreamRef {
     pub status: Option<u16>,
@@ -113,14 +113,13 @@ pub struct UpstreamRef {
     pub micros: u64,
 }
 
-/// One record, before it is chained. Texts that many records have in common are
-/// shared.
+/// One record, before it is chained. Texts that many records share are reference-counted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
     pub id: Id,
     pub at: Timestamp,
     pub kind: Kind,
-    /// The request a decision and its outcome have in common.
+    /// The id that a decision and its outcome share.
     pub request: Option<Id>,
     pub server: Option<Arc<str>>,
     pub grant: Option<GrantRef>,
@@ -129,11 +128,11 @@ pub struct Record {
     pub method: Option<Cow<'static, str>>,
     pub tool: Option<Arc<str>>,
     pub outcome: Option<Outcome>,
-    /// The resource, prompt or task that is not a tool.
+    /// The target, if it is a resource, prompt or task instead of a tool.
     pub target: Option<String>,
-    /// Who did it: a person, or the gateway itself.
+    /// The author of the change: a person, or the gateway itself.
     pub actor: Option<Actor>,
-    /// The approval that the call waits for or was given.
+    /// The approval that the call waits for or used.
     pub approval: Option<Arc<str>>,
     pub rule: Option<Arc<str>>,
     pub message: Option<String>,
@@ -141,17 +140,16 @@ pub struct Record {
     /// Sorted.
     pub arg_keys: Vec<String>,
     pub arg_digest: Option<[u8; 32]>,
-    /// Values of arguments that the operator wants recorded, by path: one JSON
-    /// object.
+    /// Argument values that the operator wants recorded, by path: one JSON object.
     pub arg_values: Option<String>,
     pub upstream: Option<UpstreamRef>,
     pub micros: Option<u64>,
-    /// Where the chains go on, in the record of a pruning. Made by the store alone.
+    /// Where the chains continue, in the record of a pruning. Only the store sets it.
     pub anchor: Option<Anchor>,
 }
 
 impl Record {
-    /// A record of something at a moment, with nothing else said yet.
+    /// A record of an event at this time, with all other fields empty.
     pub fn new(id: Id, at: Timestamp, kind: Kind) -> Record {
         Record {
             id,
@@ -180,7 +178,8 @@ impl Record {
         }
     }
 
-    /// The record as JSON text without its closing brace, for the chain to go on.
+    /// The record as JSON text without its closing brace, so that the chain can append to
+    /// it.
     pub(crate) fn text(&self) -> String {
         let mut text = String::with_capacity(USUAL_LENGTH);
         self.write_head(&mut text);
@@ -235,7 +234,7 @@ impl Record {
     }
 
     fn write_tail(&self, out: &mut String) {
-        // A decision says so even when there were no arguments.
+        // A decision lists its argument names even if there are none.
         if self.kind == Kind::Decision || !self.arg_keys.is_empty() {
             out.push_str(r#","arg_keys":"#);
             push_keys(out, &self.arg_keys);
@@ -280,7 +279,7 @@ impl UpstreamRef {
     }
 }
 
-/// Keys of arguments as a JSON array.
+/// The names of arguments as a JSON array.
 pub(crate) fn push_keys(out: &mut String, keys: &[String]) {
     out.push('[');
     for (index, key) in keys.iter().enumerate() {
@@ -363,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_left_out() {
+    fn unknown_fields_are_omitted() {
         let mut record = Record::new(new_id(AT), AT, Kind::Outcome);
         record.upstream = Some(UpstreamRef { status: None, is_error: None, micros: 1 });
         let expected = json!({

@@ -1,7 +1,7 @@
 //! The registry: servers, policies and grants. Small, and watched for changes.
 //!
-//! Every change carries the actor who makes it, is recorded in the transaction
-//! that makes it, and increments the registry's epoch.
+//! Every change names its author, is recorded in the same transaction, and increments the
+//! registry's epoch.
 
 use std::sync::Arc;
 
@@ -20,26 +20,26 @@ use crate::{
     store::Store,
 };
 
-/// Where servers, policies and grants are kept.
+/// The back-end for servers, policies and grants.
 #[derive(Debug, Clone)]
 pub(crate) enum Registry {
     Memory(Arc<Memory>),
     Sqlite(Arc<Sqlite>),
 }
 
-/// Everything the registry holds at one moment.
+/// The contents of the registry at one time.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Snapshot {
-    /// How many changes were ever made.
+    /// How many changes were made since the store was created.
     pub epoch: u64,
     pub servers: Vec<Server>,
-    /// The policies in force.
+    /// The active policies.
     pub policies: Vec<AttachedPolicy>,
     pub grants: Vec<(TokenHash, Grant)>,
 }
 
 impl Store {
-    /// Stores a server, in place of one of the same name if there is one.
+    /// Stores a server, replacing one of the same name.
     pub async fn put_server(&self, server: Server, edit: Edit) -> Result<(), StoreError> {
         match &self.registry {
             Registry::Memory(memory) => memory.put_server(server, edit),
@@ -47,7 +47,7 @@ impl Store {
         }
     }
 
-    /// Removes a server and the policies attached to it; whether it was there.
+    /// Removes a server and the policies attached to it; returns whether it existed.
     pub async fn remove_server(&self, name: &Name, edit: Edit) -> Result<bool, StoreError> {
         match &self.registry {
             Registry::Memory(memory) => memory.remove_server(name, edit),
@@ -63,7 +63,8 @@ impl Store {
         }
     }
 
-    /// Puts a policy into force on its server. Its version is that of its text.
+    /// Makes a policy the active one of its name on its server. Its version is computed
+    /// from its text.
     pub async fn put_policy(&self, policy: AttachedPolicy, edit: Edit) -> Result<(), StoreError> {
         match &self.registry {
             Registry::Memory(memory) => memory.put_policy(policy, edit),
@@ -71,7 +72,7 @@ impl Store {
         }
     }
 
-    /// Takes a policy out of force; whether it was. Its versions are kept.
+    /// Deactivates a policy; returns whether it was active. Its versions are kept.
     pub async fn remove_policy(
         &self,
         server: &Name,
@@ -84,7 +85,7 @@ impl Store {
         }
     }
 
-    /// The policies in force, by server and name.
+    /// The active policies, by server and name.
     pub async fn policies(&self) -> Result<Vec<AttachedPolicy>, StoreError> {
         match &self.registry {
             Registry::Memory(memory) => Ok(memory.policies()),
@@ -92,7 +93,7 @@ impl Store {
         }
     }
 
-    /// Every version of a policy, the newest first, whether it is in force or not.
+    /// Every version of a policy, the newest first, whether active or not.
     pub async fn policy_versions(
         &self,
         server: &Name,
@@ -104,7 +105,7 @@ impl Store {
         }
     }
 
-    /// Creates a grant. The token is in the answer and nowhere else.
+    /// Creates a grant. Only the returned value contains the token.
     pub async fn create_grant(
         &self,
         new: NewGrant,
@@ -116,8 +117,8 @@ impl Store {
         }
     }
 
-    /// Gives a grant another token; the old one is worth nothing from then on.
-    /// `None` if there is no such grant, or it was revoked.
+    /// Gives a grant a new token; the old one becomes invalid. `None` if there is no such
+    /// grant, or it was revoked.
     pub async fn rotate_grant(&self, id: &str, edit: Edit) -> Result<Option<Rotated>, StoreError> {
         match &self.registry {
             Registry::Memory(memory) => memory.rotate_grant(id, edit),
@@ -125,8 +126,8 @@ impl Store {
         }
     }
 
-    /// Revokes a grant for good; the grant, and what its token was. `None` if there
-    /// is no such grant.
+    /// Revokes a grant permanently; returns the grant and the hash of its token. `None`
+    /// if there is no such grant.
     pub async fn revoke_grant(
         &self,
         id: &str,
@@ -162,7 +163,7 @@ impl Store {
         }
     }
 
-    /// Everything the registry holds, read at one moment.
+    /// A consistent snapshot of the registry.
     pub async fn snapshot(&self) -> Result<Snapshot, StoreError> {
         match &self.registry {
             Registry::Memory(memory) => Ok(memory.snapshot()),
@@ -179,7 +180,7 @@ impl Store {
     }
 }
 
-/// The record of a change, still without its object.
+/// The record of a change, without the object that was changed.
 pub(crate) fn edit_record(edit: Edit, now: Timestamp) -> Record {
     Record {
         actor: Some(edit.actor),

@@ -1,5 +1,5 @@
-//! Servers and the policies attached to them: the one internal form, into which
-//! the configuration file and the API are both converted.
+//! Servers and the policies attached to them: the internal form, into which the
+//! configuration file and the API are both converted.
 
 use std::{fmt, time::Duration};
 
@@ -10,7 +10,7 @@ use crate::{
     name::Name,
 };
 
-/// Where something was declared. What a file declares is changed only there.
+/// Where something was declared. Objects declared in a file can be changed only there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
     File,
@@ -22,7 +22,7 @@ pub enum Source {
 pub struct Server {
     pub name: Name,
     pub transport: Transport,
-    /// How long it may be silent before a call to it is given up.
+    /// How long it may be silent before a call to it times out.
     pub timeout: Duration,
     /// The policy for callers without a token, on loopback only.
     pub anonymous_policy: Option<Name>,
@@ -30,25 +30,25 @@ pub struct Server {
     pub source: Source,
 }
 
-/// What a server of the legacy era is said to be to clients that ask in the
-/// modern one. Their requests are bridged in either case.
+/// How a legacy server is presented to clients that speak the modern era. Their requests
+/// are bridged in either case.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Bridge {
-    /// What it is, so that clients of both eras speak its own.
+    /// As a legacy server, so that clients of both eras use the legacy era.
     #[default]
     OwnEra,
-    /// A modern one.
+    /// As a modern server.
     Modern,
 }
 
-/// How a server is reached.
+/// How to reach a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Transport {
-    /// Streamable HTTP. The headers are the server's own credential and the like.
+    /// Streamable HTTP. The headers contain the server's own credential and the like.
     Http { url: String, headers: Vec<(String, Secret)> },
-    /// A server of ours, in process. The options are one JSON object.
+    /// A built-in server, in process. The options are one JSON object.
     Builtin { name: String, options: String },
-    /// A command that is started here. The variables are set in its environment.
+    /// A command that the gateway starts. The variables are set in its environment.
     Command { command: Vec<String>, env: Vec<(String, Secret)>, instances: Instances, start: Start },
 }
 
@@ -57,22 +57,22 @@ pub enum Transport {
 pub enum Instances {
     #[default]
     Shared,
-    /// Each has its own.
+    /// Each session has its own process.
     Session,
 }
 
 /// When a command is started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Start {
-    /// When somebody needs it.
+    /// When it is first needed.
     #[default]
     Use,
-    /// With the gateway.
+    /// When the gateway starts.
     Up,
 }
 
 impl Instances {
-    /// The word for it.
+    /// The name in configurations.
     pub fn name(self) -> &'static str {
         match self {
             Instances::Shared => "shared",
@@ -82,7 +82,7 @@ impl Instances {
 }
 
 impl Start {
-    /// The word for it.
+    /// The name in configurations.
     pub fn name(self) -> &'static str {
         match self {
             Start::Use => "use",
@@ -91,7 +91,7 @@ impl Start {
     }
 }
 
-/// A policy as it is attached to one server.
+/// A policy attached to one server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AttachedPolicy {
     pub server: Name,
@@ -104,23 +104,23 @@ pub struct AttachedPolicy {
 }
 
 impl AttachedPolicy {
-    /// The version of a policy with this text: the first 16 hexadecimal digits of
-    /// its SHA-256, which is short enough to read out and too long to repeat by chance.
+    /// The version of a policy with this text: the first 16 hexadecimal digits of its
+    /// SHA-256, short enough to read out and long enough to avoid collisions.
     pub fn version_of(text: &str) -> String {
         let hash = sha256(text.as_bytes());
         hash.first_chunk::<8>().map(|start| hex(start)).unwrap_or_default()
     }
 }
 
-/// A policy as it was from some moment on.
+/// A policy, and when it became active.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PolicyVersion {
     pub policy: AttachedPolicy,
-    /// When it was put into force.
+    /// When it was activated.
     pub at: Timestamp,
 }
 
-/// A text that is never shown.
+/// A text that is never printed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
@@ -146,7 +146,7 @@ mod tests {
     use super::{AttachedPolicy, Secret};
 
     #[test]
-    fn a_version_is_a_digest_and_a_secret_does_not_show_itself() {
+    fn a_version_is_a_digest_and_debug_output_hides_secrets() {
         assert_eq!(AttachedPolicy::version_of("abc"), "ba7816bf8f01cfea");
         assert!(!format!("{:?}", Secret::new("hush".into())).contains("hush"));
     }

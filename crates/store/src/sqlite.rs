@@ -51,13 +51,13 @@ impl From<rusqlite::Error> for StoreError {
     }
 }
 
-/// A database that is open.
+/// An open database.
 #[derive(Debug)]
 pub(crate) struct Sqlite {
-    /// What headers are sealed with.
+    /// The key that header values are sealed with.
     key: Key,
     clock: Clock,
-    /// Not there if it was opened for reading only.
+    /// `None` if it was opened read-only.
     commits: Option<Arc<GroupCommit>>,
     readers: Arc<Readers>,
     announcer: Arc<Announcer>,
@@ -133,13 +133,13 @@ impl Sqlite {
         if self.commits.is_none() {
             return Ok(());
         }
-        // Whatever is deferred goes along with this transaction.
+        // Deferred records are written with this transaction.
         self.run(|_| Ok(())).await
     }
 
     pub(crate) async fn page(&self, filter: &Filter, limit: usize) -> Result<Page, StoreError> {
         let filter = filter.clone();
-        // One more tells whether there are more.
+        // One extra record tells whether there are more.
         let search = move |connection: &Connection| {
             read::search(connection, &filter, limit.saturating_add(1))
         };
@@ -184,7 +184,7 @@ impl Sqlite {
         flushed
     }
 
-    /// Does a part of the next transaction; answers when that is committed.
+    /// Runs `work` in the next transaction; returns when that is committed.
     async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Writer) -> Result<T, StoreError> + Send + 'static,
@@ -203,7 +203,7 @@ fn read_epoch(connection: &Connection) -> rusqlite::Result<u64> {
     Ok(epoch.unsigned_abs())
 }
 
-/// A name that was checked before it was written.
+/// Parses a name that was checked before it was stored.
 fn parse_name(text: &str) -> rusqlite::Result<Name> {
     Name::new(text)
         .map_err(|error| rusqlite::Error::FromSqlConversionFailure(0, Type::Text, error.into()))

@@ -19,10 +19,10 @@ use crate::{
 /// The file of the embedded database in a data directory.
 const FILE: &str = "sluice.db";
 
-/// What an answered write survives.
+/// What a committed write survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
-    /// The end of the process, also by `kill -9`.
+    /// The end of the process, even by `kill -9`.
     Process,
     /// Power loss too.
     Power,
@@ -36,7 +36,7 @@ pub struct StoreConfig {
     pub durability: Durability,
     /// The master key. Secrets in the store are encrypted with a key derived from it.
     pub key: Key,
-    /// What time it is, for windows and expiry.
+    /// The clock for windows and expiry.
     pub clock: Clock,
 }
 
@@ -65,23 +65,23 @@ impl StoreError {
     }
 }
 
-/// How the store is doing.
+/// The health of the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Health {
     /// Whether the last write succeeded.
     pub ok: bool,
-    /// Why not.
+    /// The error, if it did not.
     pub last_error: Option<String>,
-    /// Writes whose callers wait.
+    /// Writes whose callers are waiting.
     pub queued: usize,
-    /// Records that are to be written at some time soon.
+    /// Records that are queued for a deferred write.
     pub deferred: usize,
     /// Records that were dropped because too many were deferred.
     pub dropped: u64,
 }
 
-/// A handle to the store; clones share it. When the last one is dropped, deferred
-/// records are still written, without anybody waiting for it; [`Store::close`] waits.
+/// A handle to the store; clones share it. When the last one is dropped, deferred records
+/// are still written, but no one waits for that; [`Store::close`] waits.
 #[derive(Debug, Clone)]
 pub struct Store {
     pub(crate) ledger: Ledger,
@@ -119,7 +119,7 @@ impl Store {
         }
     }
 
-    /// A store that is gone with its process.
+    /// A store that is lost when the process ends.
     pub fn memory(clock: Clock) -> Store {
         let announcer = Arc::new(Announcer::new(0));
         let memory = Arc::new(Memory::new(clock, Arc::clone(&announcer)));
@@ -131,7 +131,7 @@ impl Store {
         }
     }
 
-    /// How the store is doing. Cheap, and never waits for a write.
+    /// The health of the store. Cheap, and never waits for a write.
     pub fn health(&self) -> Health {
         match &self.ledger {
             Ledger::Memory(memory) => memory.health(),

@@ -1,5 +1,5 @@
-//! One request of a modern client to a legacy server: follows its stream to the answer, or
-//! to the first request of the server.
+//! One request of a modern client to a legacy server: follows its stream to the answer,
+//! or to the first server request that needs the client.
 
 use std::sync::Arc;
 
@@ -61,9 +61,9 @@ impl ToLegacy {
         begun.answer().await
     }
 
-    /// Makes the request; `None` if that was already answered.
+    /// Sends the request; `None` if the client was already answered or is gone.
     async fn begin(&self, asked: &ModernRequest, output: &mut Output) -> Option<Calling> {
-        // A session that the server has forgotten is begun again, once.
+        // A session that the server has lost is opened again, once.
         for is_last in [false, true] {
             let session = tokio::select! {
                 session = self.session(asked) => session,
@@ -121,7 +121,7 @@ impl ToLegacy {
         None
     }
 
-    /// An answer with a status that is no success.
+    /// Passes on an answer with an error status.
     async fn turned_away(
         &self,
         asked: &ModernRequest,
@@ -136,13 +136,13 @@ impl ToLegacy {
             let (status, text) = convert_error(asked, error);
             output.finish(status, text).await;
         } else {
-            // It may not be the server it was.
+            // The server may have been replaced by another.
             self.link.eras.forget();
             output.finish_empty(status);
         }
     }
 
-    /// Goes on with a call that waited for input; `None` if it was answered.
+    /// Resumes a call that waited for input; `None` if the client was already answered.
     async fn resume(&self, asked: &ModernRequest, output: &mut Output) -> Option<Calling> {
         let id = asked.id.to_json();
         let params = asked.document.root().get("params");
@@ -178,7 +178,7 @@ impl ToLegacy {
             let next = match calling.next(wanted.is_empty(), asked.caller.bounds, output).await {
                 Ok(Some(heard)) => self.looked_at(&calling.under_way, asked, &heard, output).await,
                 Ok(None) if wanted.is_empty() => return,
-                // All that has arrived was read.
+                // Everything that has arrived so far was read.
                 Ok(None) => {
                     let caller = asked.caller.key.clone();
                     let result = self.suspensions.add(Suspended { calling, wanted, caller });
@@ -228,7 +228,8 @@ impl ToLegacy {
         }
     }
 
-    /// A request of the server: what the client is asked, if it can be.
+    /// Handles a server request: it becomes a question to the client if the client can be
+    /// asked, else it is refused.
     async fn handle_server_request(
         &self,
         under_way: &UnderWay,
@@ -254,14 +255,14 @@ impl ToLegacy {
     }
 }
 
-/// Whether a client has answered as the protocol wants it; the legacy server
-/// could not tell.
+/// Whether the client's answers have the form that the protocol requires. The legacy
+/// server could not check that.
 fn are_answers(given: Value<'_>) -> bool {
     given.members().is_some_and(|mut answers| answers.all(|(_, answer)| answer.members().is_some()))
 }
 
-/// Whether a client is told of this beside its answer. It hears what it asked
-/// for, and of what changes it hears on a stream of its own.
+/// Whether a notification is sent to the client before its answer. Log messages must have
+/// the requested level; change notifications go to the client's subscription.
 fn passes(asked: &ModernRequest, method: &str, params: Option<Value<'_>>) -> bool {
     match method {
         "notifications/message" => {
@@ -274,7 +275,7 @@ fn passes(asked: &ModernRequest, method: &str, params: Option<Value<'_>>) -> boo
     }
 }
 
-/// An error as the modern era has it.
+/// Converts an error to the modern era.
 fn convert_error(asked: &ModernRequest, said: Value<'_>) -> (StatusCode, String) {
     let id = asked.id.to_json();
     let (text, code) = failure(said, &id, &asked.method, MODERN);
@@ -286,8 +287,8 @@ fn convert_error(asked: &ModernRequest, said: Value<'_>) -> (StatusCode, String)
     }
 }
 
-/// What a legacy server wants to have done in a browser first, asked in the
-/// modern way: the client makes its request again afterwards.
+/// Converts a legacy error that asks for a step in the browser into a modern request for
+/// input; the client repeats its request afterwards.
 fn ask_for_elicitation(asked: &ModernRequest, said: Value<'_>, id: &str) -> String {
     let wanted = said.get("data").and_then(|data| data.get("elicitations"));
     let wanted: Vec<_> = wanted.and_then(Value::items).into_iter().flatten().collect();

@@ -19,22 +19,23 @@ use crate::{
     output::Output,
 };
 
-/// A request at the server. Dropped before its answer, it is cancelled there.
+/// A request in progress at the server. If this is dropped before the answer, the request
+/// is cancelled.
 #[derive(Debug)]
 pub(super) struct Calling {
     pub(super) under_way: UnderWay,
     pub(super) source: Source,
     /// Messages on the session stream.
     pub(super) ear: Ear,
-    /// Something it has said there before its answer began.
+    /// A message that arrived on the session stream before the answer began.
     pub(super) early: Option<Document>,
 }
 
-/// Something that the server has said.
+/// A message from the server.
 #[derive(Debug)]
 pub(super) struct Heard {
     pub(super) document: Document,
-    /// Whether it came on the stream of the session.
+    /// Whether it arrived on the session stream.
     pub(super) is_beside: bool,
 }
 
@@ -68,7 +69,8 @@ impl fmt::Debug for Source {
 }
 
 impl Source {
-    /// The next message of the answer. Nothing is lost if this is not waited for.
+    /// The next message of the answer. Cancel safe: no message is lost if this future is
+    /// dropped.
     async fn next(&mut self, bounds: Bounds) -> Result<Option<Document>, String> {
         loop {
             match self {
@@ -82,11 +84,11 @@ impl Source {
     }
 }
 
-/// That a request is to be cancelled unless it is answered.
+/// Cancels a request on drop, unless it was answered.
 #[derive(Debug)]
 pub(super) struct UnderWay {
     pub(super) session: Arc<Session>,
-    /// The id it has at the server.
+    /// Our id of the request.
     pub(super) id: Id,
     pub(super) is_answered: bool,
 }
@@ -106,8 +108,8 @@ impl Drop for UnderWay {
 }
 
 impl Calling {
-    /// The next message; if `waits` is not set, only what has arrived. `None` if
-    /// there is nothing, or nobody to tell.
+    /// The next message; if `waits` is false, only one that has already arrived. `None`
+    /// if there is none, or the client is gone.
     pub(super) async fn next(
         &mut self,
         waits: bool,
@@ -146,14 +148,14 @@ impl Calling {
         }
     }
 
-    /// From where a stream that has ended can be taken up again, and when.
+    /// The event id from which a stream that ended can be resumed, and how long to wait.
     fn last_event(&mut self) -> Option<(String, Duration)> {
         let Source::Read(reader) = &mut self.source else { return None };
         Some((reader.last_event.take()?, reader.retry()))
     }
 }
 
-/// The rest of a stream that the server has ended for now.
+/// Resumes a stream that the server has ended.
 async fn taken_up(session: &Session, last: &str, bounds: Bounds) -> Result<Reader, String> {
     let mut headers = session.headers();
     set(&mut headers, LAST_EVENT, last);

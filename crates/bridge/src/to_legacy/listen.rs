@@ -1,5 +1,6 @@
-//! A modern subscription over the stream of a legacy session. The session is opened for it
-//! alone and ends with it; if the server has only one session, that one is used.
+//! A modern subscription over the stream of a legacy session. The session is opened for
+//! the subscription and ends with it; if the server can have only one session, that one
+//! is used.
 
 use std::sync::Arc;
 
@@ -22,18 +23,18 @@ use crate::{
     output::{Answer, Output},
 };
 
-/// Which wish goes with which news, and what the server must be able to do.
+/// Each list subscription, its notification, and the server capability that it needs.
 const LISTS: [(&str, &str, &str); 3] = [
     ("toolsListChanged", "notifications/tools/list_changed", "tools"),
     ("promptsListChanged", "notifications/prompts/list_changed", "prompts"),
     ("resourcesListChanged", "notifications/resources/list_changed", "resources"),
 ];
 
-/// Where news comes from.
+/// Where notifications come from.
 enum News {
     /// The stream of a session of its own.
     Stream(Reader),
-    /// The session that there is.
+    /// The server's only session.
     Shared(mpsc::Receiver<Document>),
 }
 
@@ -42,7 +43,7 @@ struct Listening {
     session: Arc<Session>,
     /// The id of the client's request, as JSON.
     id: String,
-    /// News that it is told.
+    /// Notifications that the client subscribed to.
     methods: Vec<&'static str>,
     uris: Vec<String>,
     bounds: Bounds,
@@ -88,7 +89,8 @@ impl Listening {
             open(&session, None, bounds).await.map(News::Stream)
         };
         let Some(news) = news else {
-            // A server without a stream never has news, and says so.
+            // A server without a stream never sends notifications, so none are
+            // acknowledged.
             output.say(&acknowledgement(&id, &[], Vec::new())).await;
             return output.wait_for_disconnect().await;
         };
@@ -139,13 +141,13 @@ impl Listening {
             };
             match reopened {
                 Some(next) => reader = next,
-                // The client must listen anew: this stream is cut short.
+                // The stream is cut, so that the client subscribes again.
                 None => return,
             }
         }
     }
 
-    /// Hears what the one session hears, until one side ends.
+    /// Passes on notifications of the shared session until one side ends.
     async fn share(self, mut news: mpsc::Receiver<Document>, output: &mut Output) {
         loop {
             tokio::select! {
@@ -163,7 +165,7 @@ impl Listening {
             Ok(Message::Notification { method, params }) => {
                 let uri = params.and_then(|params| params.get("uri")).and_then(Value::as_str);
                 let is_wanted = match method {
-                    // Servers name the resource, or one within it.
+                    // Servers name the resource itself, or one within it.
                     "notifications/resources/updated" => uri.is_some_and(|uri| {
                         self.uris.iter().any(|wanted| uri.starts_with(wanted.as_str()))
                     }),
@@ -181,7 +183,7 @@ impl Listening {
     }
 }
 
-/// Says what the client will hear of.
+/// The acknowledgement, with the subscriptions that were accepted.
 fn acknowledgement(id: &str, uris: &[String], mut agreed: Vec<String>) -> String {
     if !uris.is_empty() {
         let uris: Vec<_> = uris.iter().map(|uri| quote(uri)).collect();

@@ -11,8 +11,8 @@ use sluice_wire::{
 use super::{nobody, session::Session, side::Side};
 use crate::message::{INTERNAL, error, response, splice_members};
 
-/// See the module. Dropped, it is put to another call if it did not come on the
-/// stream of its own call and no client was asked; else it is refused.
+/// See the module. On drop, an unanswered question is offered to another call if it
+/// arrived on the session stream and no client was asked yet; otherwise it is refused.
 #[derive(Debug)]
 pub(super) struct Question {
     session: Arc<Session>,
@@ -20,7 +20,7 @@ pub(super) struct Question {
     /// The id of the server's request, as JSON.
     id: String,
     method: String,
-    /// Whether it came on the stream of the session.
+    /// Whether it arrived on the session stream.
     is_beside: bool,
     progress: Progress,
 }
@@ -51,7 +51,7 @@ impl Question {
         }
     }
 
-    /// Under which name a client is asked.
+    /// The key of the question in the client's `inputRequests`.
     pub(super) fn key(&self) -> String {
         format!("request-{}", self.id).replace('"', "")
     }
@@ -62,12 +62,13 @@ impl Question {
         splice_members(Some(self.document.root()), drop, &[])
     }
 
-    /// Its client has been asked.
+    /// Notes that the client has been asked.
     pub(super) fn mark_asked(&mut self) {
         self.progress = Progress::Asked;
     }
 
-    /// Gives the server its answer, or says why it could not be given.
+    /// Sends the client's answer to the server; an error says why the server did not
+    /// accept it.
     pub(super) async fn answer(mut self, result: Option<Value<'_>>) -> Result<(), String> {
         let answer = response(&self.id, result.map_or("{}", Value::raw));
         self.progress = Progress::Answered;
@@ -102,7 +103,7 @@ pub(super) fn refuse(session: Arc<Session>, request: &Document) {
 }
 
 fn send(session: Arc<Session>, message: String) {
-    // Without a runtime everything ends, and the server hears that.
+    // Without a runtime the process is ending, and the server will notice that.
     if let Ok(runtime) = tokio::runtime::Handle::try_current() {
         runtime.spawn(async move { session.tell(message).await });
     }

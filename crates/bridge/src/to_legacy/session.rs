@@ -30,15 +30,15 @@ use crate::{
     message::{Declared, LEVELS, lets_ask, response},
 };
 
-/// Sessions at one server; beyond that the least recently used are ended.
+/// The most sessions at one server; the least recently used are ended.
 const MOST: usize = 1_000;
-/// Those of one caller.
+/// The most sessions of one caller.
 const MOST_OF_CALLER: usize = 32;
-/// A session that has been idle for so long is ended.
+/// A session that has been idle this long is ended.
 const IDLE: Duration = Duration::from_mins(10);
 /// The timeout of requests that no client waits for.
 const BACKGROUND_TIMEOUT: Duration = Duration::from_secs(30);
-/// A level that lets nothing through: none was set yet.
+/// No level was set yet, so no messages pass.
 const UNSET: u8 = u8::MAX;
 
 /// One session. It ends when it is dropped.
@@ -50,7 +50,7 @@ pub(super) struct Session {
     /// The answer to `initialize`.
     pub(super) introduction: Document,
     next: AtomicU64,
-    /// The most talkative level that was asked for.
+    /// The most verbose level that was requested.
     level: AtomicU8,
     /// The declaration of its client.
     capabilities: Option<Document>,
@@ -62,7 +62,7 @@ pub(super) struct Session {
 pub(super) enum OpenError {
     Send(SendError),
     Status(StatusCode),
-    /// It said so, or nothing.
+    /// The server refused, or gave no usable answer.
     Refused,
 }
 
@@ -76,7 +76,7 @@ pub(super) struct Sessions {
 #[derive(Debug)]
 struct Slot {
     caller: Box<str>,
-    /// Held while the session is begun.
+    /// Locked while the session is being opened.
     session: tokio::sync::Mutex<Option<Arc<Session>>>,
 }
 
@@ -87,11 +87,11 @@ impl Sessions {
     }
 
     fn slots(&self) -> MutexGuard<'_, ExpiringMap<String, Arc<Slot>>> {
-        // The map is whole after every step, so a panic elsewhere spoils nothing.
+        // The map is consistent after every step, so a poisoned lock is still usable.
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The session of this key, begun if there is none.
+    /// The session with this key, opened if there is none.
     pub(super) async fn get(
         self: &Arc<Self>,
         caller: &str,
@@ -134,7 +134,7 @@ impl Sessions {
         slot
     }
 
-    /// The server does not know this session any more.
+    /// Forgets a session that the server has lost.
     pub(super) async fn forget(&self, key: &str, lost: &Arc<Session>) {
         let slot = self.slots().get(key).cloned();
         if let Some(slot) = slot {
@@ -146,7 +146,7 @@ impl Sessions {
     }
 }
 
-/// Ends idle sessions, as long as there are any.
+/// Ends idle sessions; stops when there are none left.
 async fn sweep(sessions: std::sync::Weak<Sessions>) {
     loop {
         tokio::time::sleep(IDLE / 10).await;
@@ -161,7 +161,7 @@ async fn sweep(sessions: std::sync::Weak<Sessions>) {
 }
 
 impl Session {
-    /// Begins a session with this client declaration.
+    /// Opens a session with this client declaration.
     pub(super) async fn begin(
         link: &Arc<Link>,
         headers: &HeaderMap,
@@ -217,12 +217,13 @@ impl Session {
         Id::Integer(self.next.fetch_add(1, Ordering::Relaxed).to_string())
     }
 
-    /// Posts a message that has no answer.
+    /// Posts a message that expects no answer.
     pub(super) async fn tell(&self, message: String) {
         let _ = self.deliver(message).await;
     }
 
-    /// Posts a message that has no answer, or says why the server did not take it.
+    /// Posts a message that expects no answer; an error says why the server did not
+    /// accept it.
     pub(super) async fn deliver(&self, message: String) -> Result<(), String> {
         let sending = self.link.upstream.send(post(self.headers(), message));
         let sent = tokio::time::timeout(BACKGROUND_TIMEOUT, sending).await;
@@ -237,12 +238,12 @@ impl Session {
         Err(format!("it refused an answer with HTTP {}", status.as_u16()))
     }
 
-    /// Whether the server may make a request of this method.
+    /// Whether the client's capabilities allow a server request of this method.
     pub(super) fn lets_ask(&self, method: &str) -> bool {
         self.capabilities.as_ref().is_some_and(|capabilities| lets_ask(capabilities.root(), method))
     }
 
-    /// Makes a request whose answer alone matters; whether it was granted.
+    /// Sends a request and ignores the result; returns whether it succeeded.
     pub(super) async fn request_and_confirm(
         &self,
         method: &str,
@@ -275,18 +276,18 @@ impl Session {
         false
     }
 
-    /// Answers a request of the server that no client can be asked.
+    /// Answers a server request for which no client can be asked.
     pub(super) async fn put_off(&self, id: &Id, method: &str) {
         let id = id.to_json();
         self.tell(if method == "ping" { response(&id, "{}") } else { nobody(&id, method) }).await;
     }
 
-    /// The server's capabilities.
+    /// The server's value for a capability.
     pub(super) fn can(&self, capability: &str) -> Option<Value<'_>> {
         self.introduction.root().get("result")?.get("capabilities")?.get(capability)
     }
 
-    /// Sees to it that messages of the log come down to this level.
+    /// Lowers the server's log level to this one, if it is higher.
     pub(super) async fn set_level(&self, level: u8, bounds: Bounds) {
         let before = self.level.fetch_min(level, Ordering::Relaxed);
         let Some(name) = LEVELS.get(usize::from(level)).filter(|_| level < before) else { return };

@@ -1,10 +1,10 @@
 //! Dispatches messages on the stream of a legacy session to the calls of that session.
 //!
-//! Nothing on that stream says which call a request of the server belongs to. So it goes to
-//! a call whose client can be asked now: first to the call that was asked least, then to the
-//! oldest. While every call waits for its client, the request is queued, for a limited time;
-//! when no call is left that could take it, it is refused. A request is never dropped without
-//! an answer.
+//! Nothing on that stream says which call a server request belongs to. So it goes to a
+//! call whose client can be asked now: first to the one with the fewest requests, then to
+//! the oldest. While every call waits for its client, the request is queued, for a
+//! limited time; when no call is left that could take it, it is refused. A request is
+//! never dropped without an answer.
 
 use std::{
     collections::VecDeque,
@@ -20,16 +20,16 @@ use tokio::{
 
 use super::{question, session::Session, stream::Stream};
 
-/// Notifications that may wait for one call, and requests for any.
+/// Notifications that may be queued for one call, and requests for any call.
 const WAITING: usize = 64;
 /// How long a request waits for a call that can take it.
 const PICKUP_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The stream of a session, and the calls that hear it.
+/// The stream of a session, and the calls that receive its messages.
 #[derive(Debug, Default)]
 pub(super) struct Side {
     state: Mutex<State>,
-    /// That a request waits which is to be refused sooner than the others.
+    /// Wakes the timeout task if a request now expires earlier than it expects.
     sooner: Arc<Notify>,
     pub(super) stream: Stream,
 }
@@ -42,8 +42,8 @@ struct State {
     listeners: Vec<mpsc::Sender<Document>>,
     /// Requests of the server that no call has taken yet.
     waiting: VecDeque<Waiting>,
-    /// When the task looks again that refuses requests which have waited too long;
-    /// `None` if no such task runs.
+    /// When the task that refuses expired requests checks next; `None` if it is not
+    /// running.
     watched: Option<Instant>,
 }
 
@@ -53,29 +53,29 @@ struct Waiting {
     until: Instant,
 }
 
-/// One call as far as the server's requests are concerned.
+/// One call, as a possible receiver of server requests.
 #[derive(Debug)]
 struct Call {
     number: u64,
     may_want_input: bool,
-    /// The token of its progress, as JSON.
+    /// Its progress token, as JSON.
     token: Option<String>,
     notifications: mpsc::Sender<Document>,
     listening: Listening,
-    /// How many requests it has taken.
+    /// How many requests it was given.
     asked: u32,
-    /// A request that was handed to it and that it has not taken yet.
+    /// A request that was assigned to it and that it has not picked up yet.
     handed: Option<Waiting>,
     woken: Arc<Notify>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Listening {
-    /// Its client can be asked now.
+    /// It can pick up a request now.
     Now,
-    /// It does something else, but not for long.
+    /// It is busy with something else, but not for long.
     Soon,
-    /// It waits for its client, which may take as long as it likes.
+    /// It waits for its client, which may take any time.
     Later,
 }
 
@@ -93,7 +93,7 @@ impl State {
         self.calls.iter_mut().find(|call| call.number == number)
     }
 
-    /// Hands out what waits, as far as there are calls that listen.
+    /// Assigns queued requests to calls that are listening.
     fn hand_out(&mut self) {
         while !self.waiting.is_empty() {
             let listening = self.calls.iter_mut().filter(|call| {
@@ -106,7 +106,7 @@ impl State {
         }
     }
 
-    /// Takes back a request that was handed to a call which no longer listens.
+    /// Takes back a request from a call that no longer listens.
     fn take_back(&mut self, number: u64) {
         let handed = self.call(number).and_then(|call| {
             let handed = call.handed.take()?;
@@ -117,9 +117,8 @@ impl State {
         self.waiting.make_contiguous().sort_by_key(|waiting| waiting.until);
     }
 
-    /// Whether a request may wait for a call. If it may belong to a call whose
-    /// client cannot be asked, waiting for another one's client would hold that
-    /// call up.
+    /// Whether a request may be queued. If it may belong to a call whose client cannot be
+    /// asked, waiting for another call's client would block that call.
     fn may_wait(&self) -> bool {
         let is = |call: &Call, listening| call.may_want_input && call.listening == listening;
         let is_soon =
@@ -131,11 +130,11 @@ impl State {
 
 impl Side {
     fn state(&self) -> MutexGuard<'_, State> {
-        // The state is whole after every step, so a panic elsewhere spoils nothing.
+        // The state is consistent after every step, so a poisoned lock is still usable.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets a call hear what is said.
+    /// Registers a call as a receiver.
     pub(super) fn listen(
         session: &Arc<Session>,
         may_want_input: bool,
@@ -159,7 +158,7 @@ impl Side {
         Ear { session: Arc::clone(session), number, notifications, woken }
     }
 
-    /// Hands a request to a call, or lets it wait for one; whether that could be.
+    /// Assigns a request to a call, or queues it; returns whether that was possible.
     pub(super) fn offer(session: &Arc<Session>, request: Document) -> bool {
         let mut state = session.side.state();
         if state.waiting.len() >= WAITING || !state.may_wait() {
@@ -170,7 +169,7 @@ impl Side {
         true
     }
 
-    /// Hands out what waits, and sees to it that the rest does not wait too long.
+    /// Assigns queued requests, and makes sure that the rest will time out.
     fn hand_out(session: &Arc<Session>, state: &mut State) {
         state.hand_out();
         let Some(next) = state.waiting.front().map(|waiting| waiting.until) else { return };
@@ -181,7 +180,8 @@ impl Side {
                 session.side.sooner.notify_one();
             }
             None => {
-                // Without a runtime everything ends, and the server hears that.
+                // Without a runtime the process is ending, and the server will notice
+                // that.
                 if let Ok(runtime) = tokio::runtime::Handle::try_current() {
                     state.watched = Some(next);
                     let sooner = Arc::clone(&session.side.sooner);
@@ -191,7 +191,7 @@ impl Side {
         }
     }
 
-    /// The server does not want an answer to this request any more.
+    /// Removes a queued request that the server has cancelled.
     pub(super) fn withdraw(&self, id: &str) {
         let is_other = |waiting: &Waiting| {
             waiting.request.root().get("id").is_none_or(|found| found.raw() != id)
@@ -206,7 +206,7 @@ impl Side {
         receiver
     }
 
-    /// Passes a notification on to those that it may be for.
+    /// Passes a notification to the calls and subscribers that it may concern.
     pub(super) fn tell(&self, notification: &Document, method: &str, params: Option<Value<'_>>) {
         let token = params.and_then(|params| params.get("progressToken")).map(Value::raw);
         let mut state = self.state();
@@ -225,8 +225,8 @@ impl Side {
         }
     }
 
-    /// Requests that have waited too long, and when the next one will have; that
-    /// is never if none waits.
+    /// Removes expired requests from the queue; also returns when the next one expires,
+    /// if any.
     fn late(&self) -> (Vec<Document>, Option<Instant>) {
         let mut state = self.state();
         let now = Instant::now();
@@ -240,7 +240,7 @@ impl Side {
     }
 }
 
-/// Refuses requests that no call has taken in time, as long as any wait.
+/// Refuses requests that no call has picked up in time; stops when none are queued.
 async fn watch(session: Weak<Session>, sooner: Arc<Notify>) {
     loop {
         let Some(strong) = session.upgrade() else { return };
@@ -258,8 +258,8 @@ async fn watch(session: Weak<Session>, sooner: Arc<Notify>) {
 }
 
 impl Ear {
-    /// The next thing that is said to this call. Nothing is lost if this is not
-    /// waited for.
+    /// The next message for this call. Cancel safe: no message is lost if this future is
+    /// dropped.
     pub(super) async fn next(&mut self) -> Document {
         let Ear { session, number, notifications, woken } = self;
         let open = Open::new(session, *number);
@@ -274,20 +274,20 @@ impl Ear {
         }
     }
 
-    /// Something that has arrived for this call, which is about to ask its client.
+    /// A message that has already arrived, for a call that is about to ask its client.
     pub(super) fn try_take(&mut self) -> Option<Document> {
         if let Ok(notification) = self.notifications.try_recv() {
             return Some(notification);
         }
         let mut state = self.session.side.state();
-        // It would be with another call if there were one that listens.
+        // If another call were listening, the request would not be queued any more.
         let waiting =
             state.call(self.number)?.may_want_input.then(|| state.waiting.pop_front())??;
         state.call(self.number)?.asked += 1;
         Some(waiting.request)
     }
 
-    /// The call waits for its client from now on, until it listens again.
+    /// Notes that the call waits for its client, until it listens again.
     pub(super) fn rest(&self) {
         if let Some(call) = self.session.side.state().call(self.number) {
             call.listening = Listening::Later;
@@ -312,7 +312,7 @@ impl Drop for Ear {
     }
 }
 
-/// That a call listens.
+/// Marks a call as listening; ends that on drop.
 struct Open<'s> {
     session: &'s Arc<Session>,
     number: u64,

@@ -1,7 +1,7 @@
 //! The stream of a legacy session, which is kept open as long as the session lasts.
 //!
-//! A server may close it at any time. It is opened again soon, and in any case before the
-//! next call, because requests of the server might get lost meanwhile.
+//! A server may close it at any time. It is reopened soon, and in any case before the
+//! next call, because server requests could be lost meanwhile.
 
 use std::{
     sync::{
@@ -29,25 +29,25 @@ use crate::{
     message::response,
 };
 
-/// How often a stream that ends at once is opened again before there is a call.
+/// How often a short-lived stream is reopened before the next call.
 const MOST_TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_secs(1);
-/// A stream that has lasted so long did not end at once.
+/// A stream that lasted this long does not count as short-lived.
 const LASTING: Duration = Duration::from_secs(10);
-/// How long a call waits for the stream before it is made.
+/// How long a call waits for the stream before it is sent.
 const STREAM_WAIT: Duration = Duration::from_secs(2);
 
-/// Whether a session's stream is there.
+/// The state of a session's stream.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum State {
     #[default]
     Closed,
     Open,
-    /// The server has none.
+    /// The server has no streams.
     None,
 }
 
-/// The stream of one session. When dropped, it is not followed any longer.
+/// The stream of one session. Dropping it stops its task.
 #[derive(Debug, Default)]
 pub(super) struct Stream {
     shared: Arc<Shared>,
@@ -58,24 +58,24 @@ pub(super) struct Stream {
 #[derive(Debug, Default)]
 struct Shared {
     state: watch::Sender<State>,
-    /// That a call is about to be made.
+    /// Notified when a call is about to be sent.
     wanted: Notify,
-    /// Whether a call has waited for it in vain. Others do not wait for it then,
-    /// until it has opened in time again.
+    /// Whether a call has waited for the stream in vain. Others then do not wait, until
+    /// the stream has opened in time again.
     is_late: AtomicBool,
 }
 
 /// The result of requesting a stream.
 enum Opened {
     Reader(Box<Reader>),
-    /// The server has none, or not for this session.
+    /// The server has no streams, or none for this session.
     Refused,
-    /// There was no answer, or one that may be another the next time.
+    /// There was no answer, or a temporary failure.
     Failed,
 }
 
 impl Stream {
-    /// Opens the stream, if the server has one, and follows it from now on.
+    /// Starts the task that keeps the stream open, and waits for the stream.
     pub(super) async fn begin(session: &Arc<Session>, bounds: Bounds) {
         let stream = &session.side.stream;
         let following = follow(Arc::downgrade(session), Arc::clone(&stream.shared), bounds);
@@ -84,8 +84,8 @@ impl Stream {
         stream.ready().await;
     }
 
-    /// Waits until the stream is open, but no longer than a call can wait, and not
-    /// at all if it was waited for in vain before.
+    /// Waits until the stream is open, for a limited time; not at all if an earlier wait
+    /// was in vain.
     pub(super) async fn ready(&self) {
         let mut state = self.shared.state.subscribe();
         if *state.borrow_and_update() == State::Closed {
@@ -110,8 +110,8 @@ impl Drop for Stream {
     }
 }
 
-/// Keeps a session's stream open as far as the server allows it. The session is
-/// not held meanwhile, so that it ends when nobody uses it.
+/// Keeps a session's stream open as far as the server allows. It holds no reference to
+/// the session, so that an unused session can end.
 async fn follow(session: Weak<Session>, shared: Arc<Shared>, bounds: Bounds) {
     let (mut tries, mut last) = (0, None);
     loop {
@@ -149,7 +149,7 @@ async fn follow(session: Weak<Session>, shared: Arc<Shared>, bounds: Bounds) {
     }
 }
 
-/// Reads a stream to its end; whether the server has said anything on it.
+/// Reads a stream to its end; returns whether it had any messages.
 async fn read(session: &Weak<Session>, reader: &mut Reader) -> bool {
     let mut has_spoken = false;
     while let Ok(Some(document)) = reader.next().await {
@@ -183,8 +183,7 @@ async fn hear(session: &Arc<Session>, document: Document) {
     }
 }
 
-/// The rest of a stream that the server has ended: it may do so at will, and
-/// goes on when it is asked to.
+/// Resumes a stream that the server has ended, as it may at any time.
 pub(super) async fn reopen(
     session: &Session,
     reader: &mut Reader,
@@ -199,7 +198,7 @@ pub(super) async fn reopen(
     open(session, last.as_deref(), bounds).await
 }
 
-/// The stream of a session, from where it ended on; `None` if there is none.
+/// Opens a session's stream, resuming after `last`; `None` if that fails.
 pub(super) async fn open(session: &Session, last: Option<&str>, bounds: Bounds) -> Option<Reader> {
     match ask(session, last, bounds).await {
         Opened::Reader(reader) => Some(*reader),
@@ -207,7 +206,7 @@ pub(super) async fn open(session: &Session, last: Option<&str>, bounds: Bounds) 
     }
 }
 
-/// Asks for the stream of a session, from where it ended on.
+/// Requests a session's stream, resuming after `last`.
 fn ask(
     session: &Session,
     last: Option<&str>,
@@ -224,8 +223,9 @@ fn ask(
             Ok(answer) if answer.status().is_success() && is_event_stream(answer.headers()) => {
                 Opened::Reader(Box::new(Reader::new(answer, bounds)))
             }
-            // A server says so that has no streams, or does not know the session.
-            // Others may still see the stream that has ended, or be busy.
+            // These mean that the server has no streams or does not know the session.
+            // Other statuses may be temporary: the server may still see the old stream,
+            // or be busy.
             Ok(answer)
                 if answer.status().is_success()
                     || matches!(answer.status().as_u16(), 400 | 404 | 405) =>

@@ -1,5 +1,5 @@
-//! Suspended calls: the server's stream is kept until the client returns with the input that
-//! the server has asked for.
+//! Suspended calls: the server's stream is kept until the client returns with the input
+//! that the server asked for.
 
 use std::{
     collections::HashMap,
@@ -12,27 +12,27 @@ use sluice_wire::edit::quote;
 
 use super::{calling::Calling, question::Question};
 
-/// Calls that may wait at one server, and for one caller.
+/// The most suspended calls at one server, and of one caller.
 const MOST: usize = 1_000;
 const MOST_OF_CALLER: usize = 64;
-/// How long a client may take to come back.
+/// How long a client may take to return.
 const RESUME_TIMEOUT: Duration = Duration::from_mins(10);
 
-/// A call that waits.
+/// A suspended call.
 #[derive(Debug)]
 pub(super) struct Suspended {
     pub(super) calling: Calling,
-    /// The input that the server wants.
+    /// The questions that the client must answer.
     pub(super) wanted: Vec<Question>,
-    /// Whose it is.
+    /// The key of its caller.
     pub(super) caller: String,
 }
 
-/// All calls that wait at one server.
+/// All suspended calls at one server.
 #[derive(Debug)]
 pub(super) struct Suspensions {
     waiting: Mutex<HashMap<String, Suspended>>,
-    /// Makes names that no earlier process has given out.
+    /// Makes state names that no earlier process has used.
     names: RandomState,
     next: std::sync::atomic::AtomicU64,
 }
@@ -49,19 +49,19 @@ impl Default for Suspensions {
 
 impl Suspensions {
     fn waiting(&self) -> MutexGuard<'_, HashMap<String, Suspended>> {
-        // The map is whole after every step, so a panic elsewhere spoils nothing.
+        // The map is consistent after every step, so a poisoned lock is still usable.
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether one more call of this caller may wait.
+    /// Whether one more call of this caller may be suspended.
     pub(super) fn has_room(&self, caller: &str) -> bool {
         let waiting = self.waiting();
         waiting.len() < MOST
             && waiting.values().filter(|other| other.caller == caller).count() < MOST_OF_CALLER
     }
 
-    /// Lets a call wait, for some time; the result that asks the client for what
-    /// is wanted.
+    /// Suspends a call for a limited time; returns the result that asks the client for
+    /// input.
     pub(super) fn add(self: &Arc<Self>, mut suspended: Suspended) -> String {
         let number = self.next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let state = format!("suspended-{number}-{:016x}", self.names.hash_one(number));
@@ -81,14 +81,14 @@ impl Suspensions {
         let this = Arc::downgrade(self);
         tokio::spawn(async move {
             tokio::time::sleep(RESUME_TIMEOUT).await;
-            // Dropped, the call is cancelled at the server.
+            // Dropping the call cancels it at the server.
             let late = this.upgrade().and_then(|this| this.waiting().remove(&state));
             drop(late);
         });
         result
     }
 
-    /// The call of this caller that waits under this name.
+    /// Removes and returns the suspended call of this caller with this state.
     pub(super) fn take(&self, state: &str, caller: &str) -> Option<Suspended> {
         let mut waiting = self.waiting();
         waiting.get(state).filter(|suspended| suspended.caller == caller)?;

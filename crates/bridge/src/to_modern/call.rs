@@ -24,33 +24,33 @@ use crate::{
     output::{Answer, Output},
 };
 
-/// How often one request may want input.
+/// How often the server may ask for input for one request.
 const MOST_ROUNDS: u32 = 16;
-/// How long an abandoned request goes on.
+/// How long a request continues after its client has disconnected.
 const GRACE: Duration = Duration::from_mins(1);
 
-/// Members that a repeated request has besides its own.
+/// Members that are added to a repeated request.
 type Added = Vec<(&'static str, String)>;
 
 /// How one round ended.
 enum Round {
     /// The client has its answer.
     Done,
-    /// The request is to be made again, with these parameters.
+    /// The request must be repeated, with these parameters.
     Again(Added),
-    /// The headers were not what the server takes: nothing was done.
+    /// The server refused the headers, so it did nothing.
     Mismatch(String),
 }
 
-/// Waits until a client has been gone for some time. In the legacy era it has
-/// not taken its request back thereby, but nor is a request kept for ever.
+/// Waits until a client has been gone for some time. A legacy client that disconnects has
+/// not cancelled its request, but the request must not run for ever.
 async fn wait_for_abandonment(gone: impl Future<Output = ()>) {
     gone.await;
     tokio::time::sleep(GRACE).await;
 }
 
-/// The error for a modern server that sends a request as legacy servers do. Only
-/// methods that we know are named: the rest is the server's own text.
+/// The error for a modern server that sends requests on a stream, as legacy servers do.
+/// Unknown methods are not quoted, because they are the server's own text.
 fn asked_on_a_stream(method: &str) -> String {
     let what = match known_request(method) {
         Some(known) => format!("the request `{known}`"),
@@ -61,8 +61,8 @@ fn asked_on_a_stream(method: &str) -> String {
 }
 
 impl ToModern {
-    /// Makes a request of the server, in a task of its own: a legacy client that
-    /// goes away has not taken its request back.
+    /// Sends a request in a task of its own: a legacy client that disconnects has not
+    /// cancelled its request.
     pub(super) async fn call(self: &Arc<Self>, asked: LegacyRequest) -> Answer {
         let (mut output, begun) = Output::new();
         let this = Arc::clone(self);
@@ -75,7 +75,7 @@ impl ToModern {
                 () = running.wait_for_cancellation() => {}
                 () = wait_for_abandonment(gone) => return,
             }
-            // Its client expects no answer, and the stream ends without one.
+            // The client expects no answer, so the stream ends without one.
             output.cancel().await;
         });
         begun.answer().await
@@ -84,7 +84,7 @@ impl ToModern {
     async fn rounds(&self, asked: &LegacyRequest, id: &str, output: &mut Output) {
         let (mut added, mut was_mismatched) = (Added::new(), false);
         for number in 0..MOST_ROUNDS {
-            // A request that is made again has an id of its own.
+            // Each repetition has an id of its own.
             let own =
                 if number == 0 { asked.id.clone() } else { Id::String(format!("again-{number}")) };
             match self.round(asked, &own, &added, output).await {
@@ -166,7 +166,7 @@ impl ToModern {
         headers
     }
 
-    /// An answer with a status that legacy servers do not give with an error.
+    /// Passes on an answer with an error status.
     async fn relay_refusal(
         &self,
         asked: &LegacyRequest,
@@ -181,7 +181,7 @@ impl ToModern {
         };
         let error = said.as_ref().and_then(|said| said.root().get("error"));
         let Some(error) = error else {
-            // It may not be the server it was.
+            // The server may have been replaced by another.
             self.link.eras.forget();
             output.finish_empty(status);
             return Ok(Round::Done);

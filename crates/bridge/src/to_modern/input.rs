@@ -1,4 +1,5 @@
-//! Input that a modern server asks for, requested from a legacy client by server requests.
+//! Input that a modern server asks for: the bridge sends server requests to the legacy
+//! client.
 
 use std::time::Duration;
 
@@ -15,12 +16,12 @@ use crate::{
 
 /// How long people may take to answer.
 const INPUT_TIMEOUT: Duration = Duration::from_mins(10);
-/// Requests that one result may make.
+/// The most input requests in one result.
 const MOST: usize = 32;
 
 impl ToModern {
-    /// Asks the client for everything a result wants, and gives what the request
-    /// is to be made again with; or why that cannot be.
+    /// Asks the client for all input that a result requests. Returns the members to
+    /// repeat the request with, or why that is not possible.
     pub(super) async fn gather_input(
         &self,
         asked: &LegacyRequest,
@@ -65,7 +66,7 @@ impl ToModern {
     }
 }
 
-/// A client can only be asked for what it can do.
+/// Checks that the client has declared the capability for a request.
 fn check(asked: &LegacyRequest, request: Value<'_>) -> Result<(), String> {
     let method = method(request);
     let capabilities = Document::parse(&*asked.declared.capabilities, &asked.caller.bounds);
@@ -83,7 +84,7 @@ fn method(request: Value<'_>) -> &str {
     request.get("method").and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The result of an answer. A modern server cannot be told of an error.
+/// The result in a client's answer. An error cannot be passed on to a modern server.
 fn result_of_answer(method: &str, answer: &Document) -> Result<String, String> {
     let root = answer.root();
     if let Some(result) = root.get("result") {

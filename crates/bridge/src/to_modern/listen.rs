@@ -1,4 +1,4 @@
-//! The stream of a legacy session over a subscription at a modern server.
+//! The stream of a legacy session, on top of a subscription at a modern server.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ struct Listening {
     caller: Caller,
 }
 
-/// Why there is no subscription.
+/// Why a subscription could not be made.
 enum Refused {
     Send(SendError),
     Status(StatusCode),
@@ -61,14 +61,14 @@ impl Listening {
             tokio::select! {
                 next = reader.next() => match next {
                     Ok(Some(document)) if self.forward_news(&document, &mut output).await => {}
-                    // The client opens another stream when this one ends.
+                    // When this stream ends, the client opens another.
                     _ => return,
                 },
                 changed = wishes.changes.changed() => {
                     if changed.is_err() {
                         return;
                     }
-                    // The old subscription goes on until the new one stands.
+                    // The old subscription is used until the new one is acknowledged.
                     match self.subscribe(&mut wishes).await {
                         Ok(next) => reader = next,
                         Err(_) => return,
@@ -79,7 +79,7 @@ impl Listening {
         }
     }
 
-    /// Subscribes to all that the client wants to hear of now.
+    /// Subscribes to everything that the client wants to be notified of now.
     async fn subscribe(&self, wishes: &mut Wishes) -> Result<Reader, Refused> {
         let change = *wishes.changes.borrow_and_update();
         let uris = self.bridge.memory.subscriptions(&self.caller.key);
@@ -106,7 +106,7 @@ impl Listening {
             return Err(Refused::Status(status));
         }
         let mut reader = Reader::new(answer, bounds);
-        // The first message says that the subscription stands.
+        // The first message acknowledges the subscription.
         while let Ok(Some(document)) = reader.next().await {
             match Message::read(&document) {
                 Ok(Message::Notification { method: ACKNOWLEDGED, .. }) => {
@@ -120,7 +120,7 @@ impl Listening {
         Err(Refused::Status(StatusCode::METHOD_NOT_ALLOWED))
     }
 
-    /// Passes news on; whether the subscription goes on.
+    /// Passes on a notification; returns whether the subscription continues.
     async fn forward_news(&self, document: &Document, output: &mut Output) -> bool {
         match Message::read(document) {
             Ok(Message::Notification { method: ACKNOWLEDGED, .. }) => true,
@@ -129,7 +129,7 @@ impl Listening {
                 true
             }
             Ok(Message::Request { .. }) => {
-                // It cannot be told so, and the client loses nothing by it.
+                // The server cannot be told, and the client loses nothing.
                 tracing::warn!("a modern server made a request on a stream, which is ignored");
                 true
             }

@@ -17,10 +17,10 @@ use tokio::{
     time::Instant,
 };
 
-/// Sessions that are remembered, and as many that have ended; the oldest are forgotten.
+/// The most sessions that are remembered, and as many ended ones; the oldest are evicted.
 const MOST_SESSIONS: usize = 10_000;
 const MOST_SUBSCRIPTIONS: usize = 1_000;
-/// How long a new subscription may take to be made.
+/// How long a call waits until a new subscription is made.
 const SUBSCRIBE_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Default)]
@@ -33,9 +33,9 @@ pub(super) struct Memory {
 struct MemoryState {
     sessions: ExpiringMap<String, SessionState>,
     ended: ExpiringMap<String, ()>,
-    /// Requests of servers that clients have yet to answer, by caller and id.
+    /// Server requests that clients have not answered yet, by caller and id.
     asked: HashMap<(String, String), oneshot::Sender<Document>>,
-    /// Requests of clients under way, by caller and id.
+    /// Client requests in progress, by caller and id.
     running: HashMap<(String, String), (u64, oneshot::Sender<()>)>,
 }
 
@@ -46,7 +46,7 @@ struct SessionState {
     uris: BTreeSet<String>,
     /// Counts changes of `uris`.
     wanted: watch::Sender<u64>,
-    /// The last change that a listener has made good.
+    /// The last change for which a listener has subscribed.
     made: watch::Sender<u64>,
 }
 
@@ -70,7 +70,7 @@ impl Default for MemoryState {
 }
 
 impl MemoryState {
-    /// The session of a caller, begun if there is none.
+    /// The session of a caller, created if there is none.
     fn session(&mut self, caller: &str) -> &mut SessionState {
         let now = Instant::now().into_std();
         self.sessions.get_or_insert_with(caller.to_owned(), now, SessionState::default).0
@@ -85,7 +85,7 @@ pub(super) struct Wishes {
 }
 
 impl Wishes {
-    /// A listener has made good what was wished for up to this change.
+    /// Notes that a listener has subscribed to everything up to this change.
     pub(super) fn acknowledge(&self, change: u64) {
         self.made.send_modify(|made| *made = change.max(*made));
     }
@@ -93,7 +93,7 @@ impl Wishes {
 
 impl Memory {
     fn lock(&self) -> MutexGuard<'_, MemoryState> {
-        // What is kept is whole after every step, so a panic elsewhere spoils nothing.
+        // The state is consistent after every step, so a poisoned lock is still usable.
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -115,8 +115,8 @@ impl Memory {
         self.lock().sessions.get(caller).and_then(|session| session.level.clone())
     }
 
-    /// Notes what a client wants to hear of, and waits until its stream, if it
-    /// has one, hears of it. Whether there was room.
+    /// Adds or removes a subscription, and waits until the client's stream, if it has
+    /// one, includes the change. Returns whether there was room.
     pub(super) async fn subscribe(&self, caller: &str, uri: &str, is_wanted: bool) -> bool {
         let (change, mut made) = {
             let mut kept = self.lock();
@@ -138,7 +138,7 @@ impl Memory {
         true
     }
 
-    /// Follows what a client wants to hear of.
+    /// Watches a client's subscriptions for changes.
     pub(super) fn wishes(&self, caller: &str) -> Wishes {
         let mut kept = self.lock();
         let session = kept.session(caller);
@@ -151,8 +151,7 @@ impl Memory {
         session.map(|session| session.uris.iter().cloned().collect()).unwrap_or_default()
     }
 
-    /// A new id for a request that a server makes of this caller, and where its
-    /// answer will come.
+    /// A new id for a server request to this caller, with a receiver for the answer.
     pub(super) fn ask(&self, caller: &str) -> Asking<'_> {
         let id = format!("\"input-{}\"", self.next.fetch_add(1, Ordering::Relaxed));
         let (sender, answer) = oneshot::channel();
@@ -160,7 +159,7 @@ impl Memory {
         Asking { memory: self, caller: caller.to_owned(), id, answer }
     }
 
-    /// Hands an answer to the request that waits for it.
+    /// Passes an answer to the server request that waits for it.
     pub(super) fn reply(&self, caller: &str, id: &str, answer: Document) {
         let waiting = self.lock().asked.remove(&(caller.to_owned(), id.to_owned()));
         if let Some(waiting) = waiting {
@@ -168,7 +167,7 @@ impl Memory {
         }
     }
 
-    /// Notes that a request is under way, so that it can be cancelled.
+    /// Registers a request in progress, so that it can be cancelled.
     pub(super) fn run(&self, caller: &str, id: &str) -> Running<'_> {
         let (sender, cancelled) = oneshot::channel();
         let number = self.next.fetch_add(1, Ordering::Relaxed);
@@ -185,7 +184,7 @@ impl Memory {
     }
 }
 
-/// A request of a server that waits for its answer.
+/// A server request that waits for its answer.
 #[derive(Debug)]
 pub(super) struct Asking<'m> {
     memory: &'m Memory,
@@ -202,7 +201,7 @@ impl Drop for Asking<'_> {
     }
 }
 
-/// A request that is under way.
+/// A request in progress.
 #[derive(Debug)]
 pub(super) struct Running<'m> {
     memory: &'m Memory,
@@ -212,10 +211,10 @@ pub(super) struct Running<'m> {
 }
 
 impl Running<'_> {
-    /// Waits until the client takes its request back.
+    /// Waits until the client cancels the request.
     pub(super) async fn wait_for_cancellation(&mut self) {
         if (&mut self.cancelled).await.is_err() {
-            // Another request under the same id has taken its place.
+            // Another request with the same id has replaced this one.
             std::future::pending::<()>().await;
         }
     }

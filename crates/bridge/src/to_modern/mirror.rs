@@ -1,4 +1,5 @@
-//! Headers that repeat arguments. The server's list of tools says which arguments they are.
+//! Headers that repeat arguments. The server's list of tools says which arguments to
+//! repeat.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -18,25 +19,25 @@ use crate::{
     message::{Declared, MODERN, modern_request},
 };
 
-/// More pages than any honest list has.
+/// More pages than any legitimate list has.
 const MOST_PAGES: u32 = 200;
-/// A list is not asked for again before this has passed.
+/// How long to wait before the list is fetched again.
 const PAUSE: Duration = Duration::from_secs(2);
-/// A list older than this is asked for again.
+/// A list older than this is fetched again.
 const FRESH: Duration = Duration::from_mins(5);
-/// Schemas are not looked into deeper than this.
+/// How deep schemas are searched.
 const DEEPEST: usize = 16;
 
-/// A header, and the way to the argument it repeats.
+/// A header, and the path to the argument it repeats.
 type Mirrored = (String, Vec<String>);
 
-/// The arguments that each tool wants repeated in headers.
+/// The arguments of each tool that must be repeated in headers.
 type Tools = HashMap<String, Vec<Mirrored>>;
 
 /// The known tools of one server.
 #[derive(Debug, Default)]
 pub(super) struct Mirrors {
-    /// Held while the server is asked.
+    /// Locked while the list is fetched.
     known: tokio::sync::Mutex<Option<(Instant, Arc<Tools>)>>,
 }
 
@@ -89,7 +90,7 @@ impl Mirrors {
     }
 }
 
-/// An argument as its header has it.
+/// An argument's value as header text.
 fn scalar(value: Value<'_>) -> Option<&str> {
     value.as_str().or_else(|| value.as_number()).or_else(|| value.as_bool().map(|_| value.raw()))
 }
@@ -122,7 +123,7 @@ async fn fetch_tools(upstream: &Upstream, plain: &HeaderMap, bounds: Bounds) -> 
     Some(tools)
 }
 
-/// Finds the properties that are to be repeated, however deep.
+/// Finds the properties to repeat, including nested ones.
 fn properties(schema: Option<Value<'_>>, way: &mut Vec<String>, found: &mut Vec<Mirrored>) {
     if way.len() >= DEEPEST {
         return;

@@ -10,10 +10,10 @@ use sluice_wire::json::{Bounds, Document};
 use crate::message::Declared;
 
 const PREFIX: &str = "sluicegate-bridge.";
-/// A header must hold it, twice encoded.
+/// The longest declaration in bytes: encoded twice, it must fit in a header.
 const LONGEST: usize = 3 << 10;
 
-/// Whether a request belongs to a session that was begun here.
+/// Whether a request belongs to a session that this bridge opened.
 pub(crate) fn is_own_session<B>(request: &Request<B>) -> bool {
     id(request.headers()).is_some_and(|id| id.starts_with(PREFIX))
 }
@@ -22,7 +22,7 @@ fn id(headers: &HeaderMap) -> Option<&str> {
     headers.get(SESSION).and_then(|value| value.to_str().ok())
 }
 
-/// The id of a session for a client that has declared this.
+/// The session id for a client with this declaration.
 pub(super) fn id_for(declared: &Declared) -> Option<HeaderValue> {
     let Declared { capabilities, client } = declared;
     let client = if client.is_empty() { "{}" } else { client };
@@ -31,7 +31,7 @@ pub(super) fn id_for(declared: &Declared) -> Option<HeaderValue> {
     HeaderValue::try_from(format!("{PREFIX}{}", BASE64URL_NOPAD.encode(text.as_bytes()))).ok()
 }
 
-/// Which of the known capabilities are declared, and no more.
+/// Only the known capabilities of a declaration, without their contents.
 fn keep_known_capabilities(capabilities: &str) -> String {
     let document = Document::parse(capabilities, &Bounds::default()).ok();
     let has =
@@ -41,8 +41,8 @@ fn keep_known_capabilities(capabilities: &str) -> String {
     format!(r#"{{"capabilities":{{{}}}}}"#, members.join(","))
 }
 
-/// The declaration of a request's client: empty outside of a session;
-/// `None` if the session is not one of ours.
+/// The declaration of a request's client: empty outside a session; `None` if the session
+/// id is not one of ours.
 pub(super) fn read_declared(headers: &HeaderMap) -> Option<Declared> {
     let Some(id) = id(headers) else {
         return Some(Declared::read(None, "", ""));
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_id_holds_what_was_declared() {
+    fn a_session_id_contains_the_declaration() {
         check(r#"{"roots":{"listChanged":true}}"#, r#"{"roots":{"listChanged":true}}"#);
         let long = format!(r#"{{"sampling":{{}},"experimental":{{"x":"{}"}}}}"#, "x".repeat(4000));
         check(&long, r#"{"sampling":{}}"#);

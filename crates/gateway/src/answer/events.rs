@@ -33,41 +33,43 @@ use crate::{
 
 type Rewriting = Pin<Box<dyn Future<Output = Result<String, Refusal>> + Send>>;
 
-/// A stream on its way to a client.
+/// An event stream from a server to a client.
 pub(crate) struct EventStream {
     exchange: Arc<Exchange>,
-    /// The answer that ends the stream; none on a stream of its own.
+    /// The answer that ends the stream; `None` if the stream answers no request.
     expected: Option<Expected>,
     /// Whether the stream may repeat answers to earlier requests.
     replays: bool,
     body: AnswerBody,
     decoder: Decoder,
     events: VecDeque<Result<Event, SseError>>,
-    /// An event whose message is being changed.
+    /// An event whose message is being rewritten.
     rewriting: Option<(Event, Rewriting, Option<bool>)>,
-    /// When the upstream has been silent for too long; never on a stream of its own.
+    /// When the upstream has been silent for too long; `None` if the stream answers no
+    /// request.
     silence: Option<Pin<Box<Sleep>>>,
     settlement: Option<Settlement>,
-    /// What was looked at before anything was sent.
+    /// Bytes that were checked before the response began.
     first: Option<Bytes>,
     is_answered: bool,
     has_ended: bool,
-    /// Events that were skipped because they are no messages.
+    /// Events that were skipped because they are not messages.
     skipped: u64,
 }
 
-/// What becomes of one event.
+/// What happens to one event.
 enum Passing {
-    /// It passes, in canonical form.
+    /// It is passed on, in canonical form.
     Bytes(Bytes),
-    /// It does not pass.
+    /// It is dropped.
     Nothing,
-    /// It is being changed.
+    /// It is being rewritten.
     Waiting,
 }
 
 impl EventStream {
-    /// Passes on the stream that answers a request, once its first event is good.
+    /// Relays the stream that answers a request, once its first event has passed the
+    /// checks.
     pub(super) async fn relay(
         exchange: &Arc<Exchange>,
         expected: Expected,
@@ -93,7 +95,7 @@ impl EventStream {
         }
     }
 
-    /// A stream of its own, as it comes from the upstream.
+    /// A stream that answers no request, as the upstream sends it.
     pub(crate) fn standing(
         exchange: &Arc<Exchange>,
         body: AnswerBody,
@@ -102,7 +104,7 @@ impl EventStream {
         EventStream { replays, ..EventStream::new(exchange, body) }
     }
 
-    /// Goes on under the rules that are in force now.
+    /// Continues under the current rules.
     pub(crate) fn renew(&mut self, exchange: Arc<Exchange>) {
         self.exchange = exchange;
     }
@@ -132,7 +134,7 @@ impl EventStream {
         why.to_refusal()
     }
 
-    /// The next bytes for the client, `None` at the end, or why the stream must be cut.
+    /// The next bytes for the client, `None` at the end, or the reason to cut the stream.
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, CallFailure>>> {
         loop {
             match self.poll_rewriting(context) {
@@ -153,7 +155,7 @@ impl EventStream {
             if self.has_ended || self.is_answered {
                 return Poll::Ready(self.end());
             }
-            // A server that always has something to say may yet never say anything.
+            // A server may keep sending bytes without ever sending a message.
             if let Poll::Ready(silent) = self.poll_silence(context) {
                 return Poll::Ready(silent);
             }
@@ -183,7 +185,7 @@ impl EventStream {
         silence.as_mut().poll(context).map(|()| Some(Err(CallFailure::Timeout)))
     }
 
-    /// Goes on with a message that is being changed; `None` if there is none.
+    /// Continues rewriting a message; `None` if none is being rewritten.
     fn poll_rewriting(
         &mut self,
         context: &mut Context<'_>,
@@ -202,7 +204,7 @@ impl EventStream {
         }))
     }
 
-    /// The stream of an answer is over once the answer was seen.
+    /// Ends the stream, which is complete once the answer was seen.
     fn end(&mut self) -> Option<Result<Bytes, CallFailure>> {
         if self.body.was_cancelled() {
             if let Some(mut settlement) = self.settlement.take() {
@@ -210,7 +212,7 @@ impl EventStream {
             }
             return None;
         }
-        // In the legacy era a server may end a stream that its client can resume.
+        // A legacy server may end a stream that its client can resume.
         let may_resume = !self.exchange.is_modern() && self.exchange.session.is_some();
         if self.expected.is_some() && !self.is_answered && !may_resume {
             return Some(Err("the stream ended without an answer".into()));
@@ -231,7 +233,7 @@ impl EventStream {
         }
     }
 
-    /// Looks at one event.
+    /// Checks one event.
     fn pass(&mut self, mut event: Event) -> Result<Passing, CallFailure> {
         let Some(data) = event.data.take_if(|data| !data.is_empty()) else {
             // A keep-alive is needed only if no other event is queued. An id or a retry
@@ -289,8 +291,8 @@ impl EventStream {
         }
     }
 
-    /// Leaves out an event that is no message. Where an answer is waited for, one
-    /// that may have been meant as the answer ends the stream: another may never come.
+    /// Skips an event that is not a message. If an answer is expected and the event may
+    /// have been meant as the answer, the stream ends: another answer may never come.
     fn skip(&mut self, data: &str, why: &str) -> Result<Passing, CallFailure> {
         if self.expected.is_some() && resembles_message(data) {
             return Err(why.into());
@@ -307,12 +309,12 @@ impl EventStream {
         Ok(Passing::Nothing)
     }
 
-    /// What an answer on this stream must look like, if it may be here.
+    /// The expected shape of an answer on this stream; `None` if it must not be here.
     fn expects(&self, id: &Id, result: Option<Value<'_>>) -> Option<Expected> {
         match &self.expected {
             Some(expected) => (expected.id == *id && !self.is_answered).then(|| expected.clone()),
-            // A repeated answer does not say what it is the answer to: its
-            // members do.
+            // A replayed answer does not name its request, so its members tell what it
+            // is.
             None if self.replays => Some(Expected { id: id.clone(), shape: guess_shape(result) }),
             None => None,
         }
@@ -365,7 +367,7 @@ impl EventStream {
                 Some(replace(document, id, &sealed))
             }
             "notifications/cancelled" if !self.exchange.is_modern() => {
-                // Of a request of the server, which the client knows by our id.
+                // It cancels a request of the server, which the client knows by our id.
                 let id = named("requestId").ok_or("a cancellation of nothing")?;
                 let sealed =
                     server_request::seal_request_id(&self.exchange, id.raw()).ok_or("no seal")?;
@@ -385,8 +387,8 @@ fn replace(document: &Document, value: Value<'_>, text: &str) -> String {
     format!("{before}{}{after}", sluice_wire::edit::quote(text))
 }
 
-/// What kind of answer a result is, by its members, or by what some client takes
-/// for them; if it is malformed, changing it finds out.
+/// Guesses the kind of a result from its members, or from members that a client may take
+/// for them. Rewriting finds out whether it is malformed.
 fn guess_shape(result: Option<Value<'_>>) -> Shape {
     let has = |name: &str| {
         let governed = Governed::new(name);
@@ -413,7 +415,7 @@ pub(crate) fn parse_event(piece: &[u8]) -> Option<Event> {
     event
 }
 
-/// The answer to a request, if a piece of a stream is it.
+/// The answer to a request, if this piece of a stream contains it.
 pub(crate) fn parse_answer(piece: &[u8], own: &Id, bounds: &Bounds) -> Option<Document> {
     let document = Document::parse(parse_event(piece)?.data?, bounds).ok()?;
     let is_answer = match Message::read(&document) {
@@ -424,7 +426,7 @@ pub(crate) fn parse_answer(piece: &[u8], own: &Id, bounds: &Bounds) -> Option<Do
 }
 
 impl EventStream {
-    /// The next event, once it may pass.
+    /// The next event that may be passed on.
     pub(crate) async fn next(&mut self) -> Option<Result<Bytes, Cut>> {
         std::future::poll_fn(|context| self.poll_piece(context)).await
     }

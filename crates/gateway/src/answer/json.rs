@@ -1,4 +1,4 @@
-//! Answers that are one JSON text.
+//! Answers that are a single JSON text.
 
 use std::{
     collections::VecDeque,
@@ -25,8 +25,7 @@ use crate::{
     settle::{CallEnd, CallFailure, Settlement},
 };
 
-/// Passes on a JSON answer: whole if it is small or must be changed, else as it
-/// arrives.
+/// Relays a JSON answer: whole if it is small or must be rewritten, else as it arrives.
 pub(super) async fn relay(
     exchange: &Arc<Exchange>,
     expected: Expected,
@@ -40,17 +39,17 @@ pub(super) async fn relay(
     check(exchange, &expected, body, settlement).await
 }
 
-/// Whether an answer may have to be changed, however long it is.
+/// Whether an answer may have to be rewritten, however long it is.
 fn must_be_read_whole(exchange: &Exchange, shape: &Shape) -> bool {
     match shape {
         Shape::Plain => false,
-        // Requests of the server come in results only in the modern era.
+        // Only in the modern era do results contain requests of the server.
         Shape::Call { .. } => exchange.is_modern() && rewrite::restricts_server_requests(exchange),
         _ => true,
     }
 }
 
-/// Changes an answer that was read whole.
+/// Rewrites an answer that was read whole.
 async fn change(
     exchange: &Arc<Exchange>,
     expected: &Expected,
@@ -75,7 +74,7 @@ async fn change(
     Ok((response, CallEnd::Answered { is_error }))
 }
 
-/// Follows an answer that passes as it is.
+/// Checks an answer that is passed on unchanged.
 async fn check(
     exchange: &Arc<Exchange>,
     expected: &Expected,
@@ -126,7 +125,7 @@ async fn check(
     Ok((response, CallEnd::Later))
 }
 
-/// The rest of an answer that must be changed after all.
+/// Reads the rest of an answer that must be rewritten after all.
 async fn read_rest(
     exchange: &Exchange,
     held: VecDeque<Bytes>,
@@ -160,14 +159,14 @@ fn join(mut pieces: VecDeque<Bytes>) -> Bytes {
     }
 }
 
-/// The rest of a long answer, checked as it goes. A fault cuts it.
+/// The rest of a long answer, checked as it streams. An error cuts it.
 struct JsonStream {
     held: VecDeque<Bytes>,
     body: AnswerBody,
     check: AnswerCheck,
-    /// How many more bytes there may be.
+    /// How many more bytes are allowed.
     left: usize,
-    /// Whether a result that asks for something, or begins a task, may pass.
+    /// Whether a result may be passed on that asks for input or begins a task.
     may_be_special: bool,
     deadline: Pin<Box<Sleep>>,
     settlement: Option<Settlement>,
@@ -199,7 +198,7 @@ impl JsonStream {
         if self.deadline.as_mut().poll(context).is_ready() {
             return self.cut(&"the answer did not end in time".into());
         }
-        // Trailers say nothing here.
+        // Trailers carry nothing here.
         let frame = loop {
             match ready!(Pin::new(&mut self.body).poll_frame(context)) {
                 Some(Ok(frame)) => {

@@ -1,7 +1,7 @@
 //! Rewriting results: lists and capabilities are filtered by the policy, and the
 //! server's ids are replaced by sealed ones.
 //!
-//! A result that cannot be filtered with certainty is refused whole.
+//! A result that cannot be filtered with certainty is refused as a whole.
 
 use std::sync::LazyLock;
 
@@ -24,7 +24,8 @@ use crate::{
 /// How long a client may keep a list, in milliseconds.
 const LONGEST_KEPT: u64 = 60_000;
 
-/// Members of a result that decide here, so that no other may resemble one.
+/// Members of a result that matter for filtering. No other member may resemble one of
+/// them.
 static GOVERNED: LazyLock<Vec<Governed>> = LazyLock::new(|| {
     let names = [
         "tools",
@@ -44,14 +45,14 @@ static GOVERNED: LazyLock<Vec<Governed>> = LazyLock::new(|| {
     names.into_iter().map(Governed::new).collect()
 });
 
-/// Whether this policy keeps some request of the server from the client.
+/// Whether this policy forbids some request of the server to the client.
 pub(super) fn restricts_server_requests(exchange: &Exchange) -> bool {
     let permits =
         |request| exchange.rules().is_some_and(|policy| policy.permits_server_request(request));
     !ServerRequest::ALL.into_iter().all(permits)
 }
 
-/// The whole message with its result changed, or `None` if nothing changes.
+/// The whole message with its result rewritten, or `None` if nothing changes.
 pub(super) async fn result(
     exchange: &Exchange,
     expected: &Expected,
@@ -109,7 +110,8 @@ fn unfilterable(why: &str) -> Refusal {
     Refusal::bad_gateway(format!("the answer cannot be filtered: {why}"))
 }
 
-/// The gateway tells clients when what they may see has changed.
+/// Declares `listChanged`: the gateway notifies clients when the tools they may see
+/// change.
 fn introduction<'d>(exchange: &Exchange, edits: &mut Edits<'d>, result: Value<'d>) {
     let capabilities = result.get("capabilities");
     if exchange.is_modern() {
@@ -134,7 +136,7 @@ fn permits_prompt(exchange: &Exchange, name: &str) -> bool {
     exchange.lets_pass(|policy| policy.permits_prompt(name))
 }
 
-/// Leaves out the tools that this grant cannot have.
+/// Removes the tools that this grant may not use.
 fn tools<'d>(exchange: &Exchange, edits: &mut Edits<'d>, result: Value<'d>) -> Result<(), Refusal> {
     let tools = result.get("tools").ok_or_else(|| unfilterable("it has no `tools`"))?;
     let known = exchange.server.link.state.tools.tool_list();
@@ -149,7 +151,8 @@ fn tools<'d>(exchange: &Exchange, edits: &mut Edits<'d>, result: Value<'d>) -> R
         let is_shown = if let Some(facts) = same {
             shows(exchange.rules(), name, Facts::Known(facts))
         } else {
-            // A definition that is new here: the list is to be learnt again.
+            // This definition is not in the known list, so the list must be fetched
+            // again.
             exchange.server.link.state.tools.mark_stale();
             let facts = assess::facts(&exchange.server.link, tool);
             let facts = facts.ok_or_else(|| unfilterable("a tool has no name"))?;
@@ -162,7 +165,7 @@ fn tools<'d>(exchange: &Exchange, edits: &mut Edits<'d>, result: Value<'d>) -> R
     Ok(())
 }
 
-/// Leaves out what this grant cannot have of another list.
+/// Removes the items of another list that this grant may not use.
 fn list<'d>(
     exchange: &Exchange,
     edits: &mut Edits<'d>,
@@ -181,7 +184,7 @@ fn list<'d>(
     Ok(())
 }
 
-/// The name of an element, of which nothing else may be taken for it.
+/// The name of an element. No other member may resemble the one that holds it.
 fn read_name<'d>(item: Value<'d>, name: &str) -> Result<&'d str, Refusal> {
     let governed = Governed::new(name);
     let members = item.members().ok_or_else(|| unfilterable("an element is no object"))?;
@@ -201,7 +204,7 @@ fn keep<'d>(edits: &mut Edits<'d>, items: Value<'d>, shown: &[bool]) {
     edits.replace(items, edit::list(items, |_| shown.next().copied().unwrap_or(false)));
 }
 
-/// What was filtered for one grant must not be kept for another, nor for long.
+/// A list filtered for one grant must not be cached for another, nor for long.
 fn make_private<'d>(edits: &mut Edits<'d>, exchange: &Exchange, result: Value<'d>) {
     if !exchange.is_modern() {
         return;
@@ -221,7 +224,7 @@ fn make_private<'d>(edits: &mut Edits<'d>, exchange: &Exchange, result: Value<'d
     }
 }
 
-/// Shows only tasks of this grant, under ids of ours.
+/// Keeps only tasks of this grant, under ids of ours.
 fn tasks<'d>(exchange: &Exchange, edits: &mut Edits<'d>, result: Value<'d>) -> Result<(), Refusal> {
     let tasks = result.get("tasks").ok_or_else(|| unfilterable("it has no `tasks`"))?;
     let mut shown = Vec::new();
@@ -239,7 +242,7 @@ fn tasks<'d>(exchange: &Exchange, edits: &mut Edits<'d>, result: Value<'d>) -> R
     Ok(())
 }
 
-/// Puts our id of a task in the place of the upstream's, wherever a result has it.
+/// Replaces the upstream's id of a task by ours, wherever it is in the result.
 fn task_id<'d>(
     exchange: &Exchange,
     edits: &mut Edits<'d>,
@@ -255,8 +258,8 @@ fn task_id<'d>(
     Ok(())
 }
 
-/// The error that takes the place of a result which asks for what it may not.
-/// The request was made and answered: the error is the answer.
+/// The error that replaces a result which asks for forbidden input. The server has
+/// already handled the request, so the error is its answer.
 async fn denied_input(
     exchange: &Exchange,
     expected: &Expected,

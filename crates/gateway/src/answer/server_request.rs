@@ -21,7 +21,7 @@ use crate::{
     send::forward,
 };
 
-/// Which of a policy's words a method stands for.
+/// The policy's name for a method of a server request.
 fn kind(method: &str) -> Option<ServerRequest> {
     match method {
         "sampling/createMessage" => Some(ServerRequest::Sampling),
@@ -37,8 +37,8 @@ fn is_permitted(exchange: &Exchange, method: &str) -> bool {
     method == "ping" || kind(method).is_some_and(permits)
 }
 
-/// The request under an id of ours, or `None` if it must not pass; then the
-/// server is told so.
+/// The request under an id of ours. `None` if it must not be passed on; the server then
+/// gets a refusal.
 pub(super) fn pass(
     exchange: &Arc<Exchange>,
     document: &Document,
@@ -57,8 +57,8 @@ pub(super) fn pass(
     Some(edits.finish())
 }
 
-/// The session a request belongs to, at the server too: one that was begun again
-/// has requests of its own under the same ids.
+/// The session a request belongs to, including the server's id of it: a session that was
+/// re-established may use the same request ids again.
 fn session(exchange: &Exchange) -> String {
     let session = exchange.session.as_ref();
     session.map_or_else(String::new, |session| {
@@ -73,8 +73,8 @@ pub(super) fn seal_request_id(exchange: &Exchange, id: &str) -> Option<String> {
     exchange.gateway.keys.seal.seal(Purpose::ServerRequest, &parts)
 }
 
-/// The server's own id, as JSON, for one of ours that was handed out in this
-/// session of this grant.
+/// The server's own id, as JSON, for an id of ours that was issued in this session of
+/// this grant.
 pub(crate) fn open_request_id(exchange: &Exchange, id: &Id) -> Option<String> {
     let Id::String(sealed) = id else { return None };
     let [grant, server, session, own] =
@@ -85,10 +85,10 @@ pub(crate) fn open_request_id(exchange: &Exchange, id: &Id) -> Option<String> {
     is_ours.then_some(own)
 }
 
-/// Records that a request of the server is refused, and answers it.
+/// Records that a request of the server is refused, and answers it with an error.
 async fn turn_away(exchange: Arc<Exchange>, id: Id, method: String) {
     if deny_server_request(&exchange, &method).await.is_ok() {
-        // A policy that only watches: the client answers.
+        // In shadow mode the request is passed on, and the client answers it.
         return;
     }
     let permitted = Permitted::refuse_server_request(&id, method);
@@ -101,7 +101,7 @@ async fn turn_away(exchange: Arc<Exchange>, id: Id, method: String) {
     }
 }
 
-/// Refuses a result that asks for what the policy does not let the server ask.
+/// Refuses a result that asks for input which the policy does not let the server request.
 pub(super) async fn check_input(exchange: &Exchange, input: Value<'_>) -> Result<(), Refusal> {
     let malformed =
         || Refusal::bad_gateway("the answer cannot be filtered: `inputRequests` is malformed");

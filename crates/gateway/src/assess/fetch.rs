@@ -6,13 +6,13 @@ use sluice_wire::json::{Bounds, Document};
 
 use crate::link::Link;
 
-/// All pages of a server's list of tools.
+/// Fetches all pages of a server's list of tools.
 pub(super) async fn pages(link: &Link, bounds: &Bounds) -> Result<Vec<Document>, String> {
     let fetched = tokio::time::timeout(link.timeout, fetch(link, bounds)).await;
     fetched.unwrap_or_else(|_| Err(explain(link, "it did not answer in time".into())))
 }
 
-/// Why there is no list, with the last that the server wrote, if it is a command.
+/// Why there is no list, with the last stderr lines if the server is a command.
 fn explain(link: &Link, why: String) -> String {
     match link.state.last_words() {
         Some(words) => format!("{why}: \"{words}\""),
@@ -22,7 +22,7 @@ fn explain(link: &Link, why: String) -> String {
 
 async fn fetch(link: &Link, bounds: &Bounds) -> Result<Vec<Document>, String> {
     let said = |error: ClientError| match error {
-        // That is said already.
+        // The reason already contains those lines.
         ClientError::Send(SendError::NotStarted(why)) => why,
         error => explain(link, error.to_string()),
     };

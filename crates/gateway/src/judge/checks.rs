@@ -16,16 +16,17 @@ use crate::{
     refusal::Refusal,
 };
 
-/// Parameters that change what happens, so that no other may resemble one.
+/// Parameters that change what a request does. No other parameter may resemble one of
+/// them.
 static GOVERNED: LazyLock<[Governed; 5]> = LazyLock::new(|| {
     ["requestState", "inputResponses", "_meta", "task", "capabilities"].map(Governed::new)
 });
 
-/// Members of `_meta` that do.
+/// The same for members of `_meta`.
 static GOVERNED_META: LazyLock<[Governed; 2]> =
     LazyLock::new(|| [META_VERSION, META_CAPABILITIES].map(Governed::new));
 
-/// Refuses parameters that some server takes for one that changes what happens.
+/// Refuses parameters that a server may mistake for one of these.
 pub(super) fn refuse_look_alikes(params: Option<Value<'_>>) -> Result<(), Refusal> {
     let meta = params.and_then(|params| params.get("_meta"));
     for (object, governed) in [(params, &GOVERNED[..]), (meta, &GOVERNED_META[..])] {
@@ -42,7 +43,7 @@ pub(super) fn refuse_look_alikes(params: Option<Value<'_>>) -> Result<(), Refusa
     Ok(())
 }
 
-/// Headers that repeat arguments must say what the arguments do.
+/// Checks that headers which repeat arguments have the arguments' values.
 pub(super) fn check_mirrored(
     exchange: &Exchange,
     list: Option<&ToolList>,

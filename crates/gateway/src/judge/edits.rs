@@ -13,16 +13,16 @@ use sluice_wire::{
 
 use crate::{exchange::Exchange, refusal::Refusal};
 
-/// Capabilities of a client, by what a policy calls them.
+/// A client's capabilities, with the policy's names for them.
 static DECLARED: LazyLock<Vec<(ServerRequest, Governed)>> = LazyLock::new(|| {
     ServerRequest::ALL.into_iter().map(|request| (request, Governed::new(request.name()))).collect()
 });
 
-/// A parameter that is replaced, and by what.
+/// A parameter to replace, and its new value.
 pub(super) type Replaced = (&'static str, String);
 
-/// The message with a parameter replaced, and without what the policy does not
-/// let the server ask for; `None` if it goes as it came.
+/// The message with a parameter replaced and without client capabilities that the policy
+/// forbids; `None` if nothing changes.
 pub(super) fn edit(
     exchange: &Exchange,
     document: &Document,
@@ -48,7 +48,7 @@ pub(super) fn edit(
     Ok((!edits.is_empty()).then(|| edits.finish()))
 }
 
-/// A client's capabilities without those the policy takes away; `None` if all stay.
+/// A client's capabilities without those the policy forbids; `None` if all are allowed.
 fn without_denied(exchange: &Exchange, declared: Value<'_>) -> Option<String> {
     let is_denied = |key: &str| {
         let of = |(_, name): &&(_, Governed)| name.name() == key || name.resembles(key);

@@ -25,7 +25,7 @@ use crate::{
     sealed_ids::{open_state, open_task},
 };
 
-/// A request while it is judged.
+/// A request while it is being judged.
 pub(super) struct Request<'a> {
     pub(super) exchange: &'a Arc<Exchange>,
     pub(super) document: &'a Document,
@@ -61,7 +61,7 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// A request that every policy leaves open.
+    /// A request that every policy allows.
     fn open(self, method: &'static str, class: MethodClass) -> Result<Route<'a>, Refusal> {
         if !is_open(class) {
             return Err(Refusal::Internal);
@@ -109,7 +109,8 @@ impl<'a> Request<'a> {
         self.finish(method, shape, state.as_ref(), ruling)
     }
 
-    /// A request about a task. Also in shadow mode nobody reaches a task that is not theirs.
+    /// A request about a task. Even in shadow mode no grant can reach another grant's
+    /// task.
     fn task(self, method: &'static str, task: &'a str) -> Result<Route<'a>, Refusal> {
         let own = open_task(self.exchange, task);
         let ruling = Ruling::Access(Access {
@@ -124,8 +125,8 @@ impl<'a> Request<'a> {
         self.finish(method, Shape::Task, own.as_ref(), ruling)
     }
 
-    /// What the server itself would say of a task that does not exist, so that
-    /// nobody can tell one from the task of another.
+    /// The error that the server itself gives for a task that does not exist, so that a
+    /// caller cannot detect the tasks of other grants.
     fn no_such_task(&self, method: &str) -> Refusal {
         let unknown = || Refusal::Params("there is no such task".into());
         if !self.exchange.is_modern() {
@@ -161,7 +162,7 @@ impl<'a> Request<'a> {
         self.finish(method, shape, state.as_ref(), ruling)
     }
 
-    /// The server's own state of an unfinished request, if the client brings one.
+    /// The server's own state of an unfinished request, if the client sends one.
     fn open_state(&self, method: &str, target: &str) -> Result<Option<Replaced>, Refusal> {
         let Some(state) = self.params.and_then(|params| params.get("requestState")) else {
             return Ok(None);
@@ -172,7 +173,7 @@ impl<'a> Request<'a> {
         Ok(Some(("requestState", open_state(self.exchange, method, target, sealed)?)))
     }
 
-    /// Makes a request of a known method ready.
+    /// Prepares a request of a known method for sending.
     fn finish(
         self,
         method: &'static str,
@@ -181,7 +182,8 @@ impl<'a> Request<'a> {
         ruling: Ruling<'a>,
     ) -> Result<Route<'a>, Refusal> {
         let named = mirrored_target(method);
-        // What is replaced in the body is replaced in the header that repeats it.
+        // A value that is replaced in the body is also replaced in the header that
+        // repeats it.
         let target = match replaced {
             Some((name, value)) if named == Some(*name) => Some(value.clone()),
             _ => named.and_then(|name| text(self.params, name)).map(str::to_owned),
@@ -208,7 +210,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// A list of which nothing may be seen, answered without asking for it.
+/// The empty result of a list that the policy denies entirely; the server is not asked.
 fn empty_list(exchange: &Exchange, shape: &Shape) -> Option<String> {
     let rules = exchange.rules();
     let (member, is_denied) = match shape {
@@ -226,7 +228,7 @@ fn empty_list(exchange: &Exchange, shape: &Shape) -> Option<String> {
     (is_denied && !exchange.is_shadow()).then(|| format!(r#"{{"{member}":[]{modern}}}"#))
 }
 
-/// The server's list of tools, where the decision may depend on it.
+/// The server's list of tools, if the decision may depend on it.
 async fn definitions(exchange: &Exchange, tool: &str) -> Option<Arc<ToolList>> {
     let link = &exchange.server.link;
     let is_needed = exchange.policy.as_ref().is_some_and(|in_force| in_force.needs_definitions);
@@ -241,7 +243,7 @@ async fn definitions(exchange: &Exchange, tool: &str) -> Option<Arc<ToolList>> {
     known
 }
 
-/// A parameter, if it is there and text.
+/// A parameter, if it is present and a string.
 fn text<'d>(params: Option<Value<'d>>, name: &str) -> Option<&'d str> {
     params.and_then(|params| params.get(name)).and_then(Value::as_str)
 }

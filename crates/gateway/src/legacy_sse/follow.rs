@@ -1,4 +1,5 @@
-//! Relays the server's own stream to a client of this transport, which has only one.
+//! Relays the server's own stream to a client of this transport, which has a single
+//! stream.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,12 +15,12 @@ use crate::{
     stream::{News, Watcher, open_stream},
 };
 
-/// Pauses before a stream that ended is opened again.
+/// Backoff before a stream that ended is opened again.
 pub(super) const FIRST_PAUSE: Duration = Duration::from_secs(1);
 pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// Passes on what a server says besides its answers, as long as client and
-/// session are there.
+/// Passes on the server's notifications and requests until the client or the session is
+/// gone.
 pub(super) async fn follow(client: Arc<Client>, mut exchange: Exchange) {
     exchange.headers.insert(header::ACCEPT, EVENT_STREAM);
     let headers = exchange.headers.clone();
@@ -30,7 +31,7 @@ pub(super) async fn follow(client: Arc<Client>, mut exchange: Exchange) {
     let Ok(slot) = exchange.gateway.connections.acquire() else { return };
     let mut pause = FIRST_PAUSE;
     loop {
-        // Its upstream session may be another by now.
+        // The upstream session may have been re-established under another id.
         exchange.session = own(&exchange);
         let shared = Arc::new(exchange);
         match open_stream(&shared, false).await {
@@ -57,8 +58,8 @@ pub(super) async fn follow(client: Arc<Client>, mut exchange: Exchange) {
     drop(slot);
 }
 
-/// Passes a stream on to its end; the exchange as it is then, or `None` if there is
-/// nobody left to hear.
+/// Passes on a stream to its end; returns the current exchange, or `None` if the client
+/// is gone.
 async fn pass_stream_on(
     client: &Client,
     exchange: Arc<Exchange>,
@@ -73,7 +74,7 @@ async fn pass_stream_on(
                 Some(Err(_)) | None => return Some(exchange),
             },
             news = watcher.news() => {
-                // The client's own stream tells it what has changed.
+                // The client is notified of changes elsewhere, on its own stream.
                 let News { exchange: renewed, .. } = news?;
                 exchange = Arc::clone(&renewed);
                 stream.renew(renewed);

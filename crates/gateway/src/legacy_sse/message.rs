@@ -17,8 +17,8 @@ use sluice_wire::{
 use super::{Client, Clients, encode_event, target::Target};
 use crate::{answer::parse_answer, body::ClientBody, receive, refusal::Refusal, response};
 
-/// Takes a message in. What is wrong with the request itself is answered here;
-/// whatever becomes of the message comes on the stream.
+/// Accepts a message. Errors of the HTTP request are answered here; everything else is
+/// answered on the stream.
 pub(crate) async fn message(
     target: impl Into<Target>,
     query: &str,
@@ -67,10 +67,10 @@ pub(crate) async fn message(
     Ok(response::empty_accepted())
 }
 
-/// Makes the headers those that a client of the later transport would send.
+/// Changes the headers to those that a client of the later transport would send.
 fn as_later_transport(client: &Client, headers: &mut HeaderMap) {
     let stated = headers.get(&REVISION).and_then(|value| value.to_str().ok());
-    // There is no modern era on this transport.
+    // This transport has no modern era.
     if stated.and_then(Revision::from_name).is_some_and(|stated| stated.era() == Era::Modern) {
         headers.remove(&REVISION);
     }
@@ -79,7 +79,7 @@ fn as_later_transport(client: &Client, headers: &mut HeaderMap) {
     client.complete(headers);
 }
 
-/// Has the server's own stream followed, once for a client.
+/// Starts relaying the server's own stream, once per client.
 pub(crate) fn begin_following(client: &Arc<Client>, target: impl Into<Target>) {
     let mut agreed = client.lock_agreed();
     if agreed.session.is_some() && !std::mem::replace(&mut agreed.is_followed, true) {
@@ -92,7 +92,7 @@ pub(crate) struct Delivery<'c> {
     pub(crate) client: &'c Client,
     pub(crate) id: Id,
     pub(crate) is_hello: bool,
-    /// Whether it is asked in a session, without which there is nothing to say.
+    /// Whether the request belongs to a session; if not, no lost session is reported.
     pub(crate) has_session: bool,
     pub(crate) bounds: Bounds,
 }
@@ -111,14 +111,16 @@ impl Delivery<'_> {
             return self.client.say(encode_event(&broken.to_json(Some(&self.id)))).await;
         };
         if self.is_hello {
-            // Before the client knows, so that its next message finds it.
+            // Stored before the client gets the answer, so that its next message finds
+            // the session.
             let mut agreed = self.client.lock_agreed();
             agreed.session = parts.headers.get(SESSION).cloned();
             agreed.revision = agreed_revision(&last);
         }
         self.client.say(encode_event(last.text())).await;
         if parts.status == StatusCode::NOT_FOUND && self.has_session {
-            // The session is gone, and this transport has no other word for it.
+            // The session is gone, and this transport can say so only by ending the
+            // stream.
             self.client.ended.notify_one();
         }
     }
@@ -129,7 +131,7 @@ impl Delivery<'_> {
         let document = Document::parse(bytes, &self.bounds).ok()?;
         match Message::read(&document) {
             Ok(Message::Failure { id: None, error }) => {
-                // On a stream of many answers it must say to what.
+                // On a stream with many answers, the error must name its request.
                 let (id, error) = (self.id.to_json(), error.raw());
                 let text = format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#);
                 Document::parse(text, &self.bounds).ok()
@@ -139,8 +141,8 @@ impl Delivery<'_> {
         }
     }
 
-    /// Passes on what comes before an answer, at once because the server may wait
-    /// for what the client says to it, and gives the answer; `None` if there is none.
+    /// Passes on the messages before an answer at once, because the server may wait for
+    /// the client's reply to one of them. Returns the answer; `None` if there is none.
     async fn pass_on(&self, mut body: ClientBody) -> Option<Document> {
         while let Some(frame) = body.frame().await {
             let Ok(data) = frame.ok()?.into_data() else { continue };
@@ -148,14 +150,14 @@ impl Delivery<'_> {
             if let Some(answer) = parse_answer(&data, &self.id, &self.bounds) {
                 return Some(answer);
             }
-            // A client that has gone has not cancelled its request.
+            // A client that disconnects has not cancelled its request.
             let _ = self.client.pass_on(&data).await;
         }
         None
     }
 }
 
-/// The revision that a server has agreed to.
+/// The protocol version that a server has agreed to.
 fn agreed_revision(introduction: &Document) -> Option<HeaderValue> {
     let result = introduction.root().get("result")?;
     let agreed = result.get("protocolVersion").and_then(Value::as_str)?;

@@ -26,7 +26,7 @@ use crate::{
     stream::{News, Watcher, end_session},
 };
 
-/// A connection's other end, with the headers of the request at hand.
+/// The other end of a connection, with the headers of the current request.
 #[derive(Debug, Clone)]
 pub(crate) enum Target {
     One(Box<Exchange>),
@@ -60,7 +60,7 @@ impl Target {
         }
     }
 
-    /// The server's name; empty for all servers, which no name is.
+    /// The server's name; empty for all servers, because no server has an empty name.
     pub(super) fn name(&self) -> &str {
         match self {
             Target::One(exchange) => exchange.server_name(),
@@ -68,7 +68,7 @@ impl Target {
         }
     }
 
-    /// Where the client posts its messages.
+    /// The path to which the client posts its messages.
     pub(super) fn messages_path(&self) -> String {
         match self {
             Target::One(exchange) => format!("/mcp/{}/messages", exchange.server_name()),
@@ -122,12 +122,12 @@ impl Target {
         }
     }
 
-    /// Ends the session that was agreed on, if there is one.
+    /// Ends the agreed session, if there is one.
     pub(super) fn end(mut self, agreed: Agreed) -> Option<impl Future<Output = ()> + use<>> {
         let session = agreed.session?;
         self.headers_mut().extend(agreed.revision.map(|value| (REVISION, value)));
         Some(async move {
-            // Nothing depends on it: a session that nobody uses expires.
+            // Best effort: an unused session expires anyway.
             match self {
                 Target::One(mut exchange) => {
                     let sealed = session.to_str().unwrap_or_default();
@@ -151,7 +151,7 @@ impl Target {
 #[derive(Debug)]
 pub(super) enum Watch {
     One(Watcher),
-    /// Changes are told on the stream of the session, which is followed.
+    /// Changes are announced on the session's stream, which is relayed.
     All(Box<Stack>),
 }
 
@@ -163,7 +163,7 @@ impl Watch {
         }
     }
 
-    /// Waits until the client is to look again; `None` once it may no longer be here.
+    /// Waits until the client must list its tools again; `None` once its grant is gone.
     pub(super) async fn change(&mut self) -> Option<()> {
         match self {
             Watch::One(watcher) => loop {
@@ -180,8 +180,8 @@ impl Watch {
     }
 }
 
-/// Follows the stream of all servers. It ends when the grant has other servers, and
-/// is then opened again.
+/// Relays the stream of all servers. It ends when the grant's servers change, and is then
+/// opened again.
 async fn follow_all(client: &Client, mut stack: Stack) {
     stack.headers.insert(header::ACCEPT, EVENT_STREAM);
     let mut pause = FIRST_PAUSE;
@@ -205,8 +205,8 @@ async fn follow_all(client: &Client, mut stack: Stack) {
     }
 }
 
-/// Passes a stream on to its end; `None` once the client is gone, who may be silent
-/// about it for as long as there is nothing to send.
+/// Passes on a stream to its end; `None` once the client is gone. That must be watched
+/// separately, because it does not show while there is nothing to send.
 async fn pass_all_on(client: &Client, mut body: ClientBody) -> Option<()> {
     loop {
         let frame = tokio::select! {

@@ -1,18 +1,18 @@
 //! Health probes: connections whose first request asks for `/healthz` or `/readyz`.
 //!
-//! They are answered on the thread that accepts connections, which never commits, so
-//! that a disk that stalls does not silence them. Encrypted connections cannot be told
-//! apart like this; calls on those leave commits to the store's thread.
+//! They are answered on the thread that accepts connections, which never commits, so that
+//! a stalled disk does not stop them. Encrypted connections cannot be recognised this
+//! way; with TLS, calls leave commits to the store's thread.
 
 use tokio::net::TcpStream;
 
-/// How the requests begin.
+/// The first bytes of a probe.
 const PROBES: [&[u8]; 4] = [b"GET /healthz", b"GET /readyz", b"HEAD /healthz", b"HEAD /readyz"];
-/// Bytes that the longest of them has.
+/// The length of the longest of them.
 const LONGEST: usize = 13;
 
-/// Waits for the first bytes of a connection, and tells whether they ask for health.
-/// One that comes in several pieces is served like a call.
+/// Waits for the first bytes of a connection, and returns whether they are a probe's. A
+/// probe that arrives in several pieces is served like a call.
 pub(super) async fn begins_with_probe(stream: &TcpStream) -> bool {
     let mut first = [0; LONGEST];
     let Ok(count) = stream.peek(&mut first).await else { return false };
@@ -30,7 +30,7 @@ mod tests {
     use super::{LONGEST, PROBES, begins_with_probe};
 
     #[tokio::test]
-    async fn only_requests_for_health_are_probes() {
+    async fn only_requests_for_healthz_and_readyz_are_probes() {
         assert!(PROBES.iter().all(|probe| probe.len() <= LONGEST));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let cases = [

@@ -23,33 +23,33 @@ use tokio::{
     sync::oneshot,
 };
 
-/// Connections that share a thread before another one is used. One thread makes
-/// tens of thousands of calls a second, and with fewer connections on each, fewer
-/// calls share a commit.
+/// Connections that share a thread before another thread is used. One thread handles tens
+/// of thousands of calls a second, and the fewer connections it has, the fewer calls
+/// share a commit.
 const SHARING: usize = 32;
-/// How long a thread sleeps at most. The timers of calls are due later than that:
-/// one that is due before all others makes the runtime wake itself when it is set.
+/// The longest sleep of a thread. Timers of calls are due later: setting a timer that is
+/// due before all others makes the runtime wake itself.
 const NAP: Duration = Duration::from_secs(10);
 
-/// See the module. When dropped, they end with all that still lives on them.
+/// See the module. When this is dropped, the threads end together with all their tasks.
 #[derive(Debug, Default)]
 pub struct Threads(Mutex<Started>);
 
 #[derive(Debug, Default)]
 struct Started {
-    /// Those that were needed so far.
+    /// The threads started so far.
     threads: Vec<Thread>,
-    /// How many there may be.
+    /// The maximum number of threads.
     most: usize,
     commits: Commits,
 }
 
-/// Where calls are recorded.
+/// The thread that commits the records of calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Commits {
-    /// On the threads that they live on, which is faster.
+    /// The call's own thread, which is faster.
     WithCalls,
-    /// On the store's thread, so that connections answer even if the disk stalls.
+    /// The store's thread, so that connections are served even if the disk stalls.
     #[default]
     Apart,
 }
@@ -57,20 +57,20 @@ pub enum Commits {
 #[derive(Debug)]
 struct Thread {
     runtime: Handle,
-    /// Connections that live here.
+    /// Connections on this thread.
     taken: Arc<AtomicUsize>,
-    /// Gone when it is to end. Both are there until then.
+    /// Dropped to end the thread. Both fields are set until then.
     end: Option<oneshot::Sender<()>>,
     joined: Option<thread::JoinHandle<()>>,
 }
 
-/// A connection's place on a thread, until it is dropped.
+/// A connection's place on a thread; it is freed on drop.
 #[derive(Debug)]
 pub(super) struct Seat(Arc<AtomicUsize>);
 
 impl Threads {
-    /// As many as there are processors for this process, of which one is started
-    /// now and the others when there are connections for them.
+    /// At most one thread per processor available to this process. One is started now,
+    /// the others when there are connections for them.
     pub fn start(commits: Commits) -> io::Result<Threads> {
         Threads::up_to(thread::available_parallelism().map_or(1, NonZero::get), commits)
     }
@@ -80,8 +80,8 @@ impl Threads {
         Ok(Threads(Mutex::new(Started { threads, most, commits })))
     }
 
-    /// Where the next connection is to live. Without threads, that is where this
-    /// is asked.
+    /// Picks the runtime for the next connection. If there are no threads, it is the
+    /// caller's.
     pub(super) fn seat(&self) -> (Handle, Seat) {
         let mut started = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let taken: usize = started.threads.iter().map(Thread::connections).sum();
@@ -91,7 +91,7 @@ impl Threads {
                 Ok(thread) => started.threads.push(thread),
                 Err(error) => {
                     started.most = started.threads.len();
-                    tracing::warn!(%error, "calls get no more threads than there are");
+                    tracing::warn!(%error, "no further thread for calls can be started");
                 }
             }
         }
@@ -108,8 +108,8 @@ impl Thread {
     fn start(commits: Commits) -> io::Result<Thread> {
         let (end, ended) = oneshot::channel();
         let (tell, told) = mpsc::channel();
-        // The runtime is made where it lives and ends: another thread that has one
-        // may not drop it.
+        // The runtime is built and dropped on its own thread: it must not be dropped
+        // inside another runtime.
         let run = move || {
             if commits == Commits::WithCalls {
                 commit_on_this_thread();
@@ -121,7 +121,7 @@ impl Thread {
             };
             let _ = tell.send(Ok(runtime.handle().clone()));
             runtime.block_on(nap_until(ended));
-            // A lookup of a name that takes long is not waited for.
+            // Slow name lookups are not waited for.
             runtime.shutdown_background();
         };
         let joined = Some(thread::Builder::new().name("calls".into()).spawn(run)?);
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lives_on_a_thread_stays_there_and_ends_with_it() {
+    fn a_task_stays_on_its_thread_and_ends_with_it() {
         let threads = Threads::up_to(1, Commits::Apart).unwrap();
         let (runtime, _seat) = threads.seat();
         let (sender, receiver) = std::sync::mpsc::channel();
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn without_threads_connections_live_where_they_are_taken() {
+    async fn without_threads_connections_run_on_the_accepting_thread() {
         let (runtime, _seat) = Threads::default().seat();
         let here = std::thread::current().id();
         let there = runtime.spawn(async { std::thread::current().id() }).await.unwrap();

@@ -11,20 +11,20 @@ use tokio::time::Instant;
 
 use crate::reserve::Introduction;
 
-/// Bytes of all introductions that are kept; the oldest are forgotten.
+/// Bytes of all `initialize` messages that are kept; the oldest are evicted.
 const MOST_BYTES: usize = 8 << 20;
-/// Bytes of one that is worth keeping.
+/// The longest `initialize` message that is kept, in bytes.
 const LONGEST: usize = 16 << 10;
-/// What keeping one costs besides its text.
+/// The memory that one entry needs besides its text.
 const OVERHEAD: usize = 512;
 
-/// What sessions can be begun again with.
+/// What is needed to re-establish sessions.
 #[derive(Debug)]
 pub(crate) struct Repairs {
     /// By our id of the session.
     sessions: Mutex<ExpiringMap<Arc<str>, Arc<Beginning>>>,
-    /// How many sessions were begun again and are still known, so that none need
-    /// be looked for where there are none.
+    /// How many known sessions were re-established; if there are none, the map need not
+    /// be searched.
     repaired: AtomicUsize,
 }
 
@@ -38,13 +38,13 @@ impl Default for Repairs {
 /// How one session began.
 #[derive(Debug)]
 pub(super) struct Beginning {
-    /// The introduction, as it was sent.
+    /// The `initialize` message as it was sent.
     pub(super) introduction: Introduction,
-    /// The upstream's id now, if it is another than at first.
+    /// The upstream's current session id, if it differs from the first one.
     now: Mutex<Option<HeaderValue>>,
-    /// Something lasts that a new session would not have, or it was of no use.
+    /// Set if the session has lasting state, or if a new session did not help.
     pub(super) is_bound: AtomicBool,
-    /// Held by the one who repairs.
+    /// Held while the session is being repaired.
     pub(super) turn: tokio::sync::Mutex<()>,
 }
 
@@ -63,7 +63,7 @@ impl Repairs {
         self.sessions().get(id).cloned()
     }
 
-    /// The upstream's id of a session that was begun again.
+    /// The upstream's current id of a session that was re-established.
     pub(crate) fn current(&self, id: &str) -> Option<HeaderValue> {
         if self.repaired.load(Ordering::Relaxed) == 0 {
             return None;
@@ -71,7 +71,7 @@ impl Repairs {
         self.find(id)?.now().clone()
     }
 
-    /// The session is over.
+    /// Forgets a session that has ended.
     pub(crate) fn forget(&self, id: &str) {
         let mut sessions = self.sessions();
         if let Some(beginning) = sessions.remove(id) {
@@ -79,14 +79,14 @@ impl Repairs {
         }
     }
 
-    /// A session was begun again under this id of the upstream's.
+    /// Notes that a session was re-established under this upstream id.
     pub(super) fn began_again(&self, beginning: &Beginning, upstream: HeaderValue) {
         if beginning.now().replace(upstream).is_none() {
             self.repaired.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// Counts a session that is no longer known.
+    /// Updates the count for a session that is no longer known.
     fn leave(&self, beginning: &Beginning) {
         if beginning.now().is_some() {
             self.repaired.fetch_sub(1, Ordering::Relaxed);
@@ -119,7 +119,7 @@ mod tests {
     use super::{Introduction, LONGEST, MOST_BYTES, OVERHEAD, Repairs};
 
     #[test]
-    fn the_oldest_are_forgotten_and_what_was_repaired_with_them() {
+    fn the_oldest_sessions_are_evicted_together_with_their_repairs() {
         let repairs = Repairs::default();
         let each = LONGEST + OVERHEAD;
         let most = MOST_BYTES / each;

@@ -1,5 +1,5 @@
-//! Messages of the gateway's own. They are built here, so that no other bytes can be
-//! sent under their name.
+//! The gateway's own messages. They are built here, so that no other bytes can be sent as
+//! such.
 
 use bytes::Bytes;
 use http::Method;
@@ -11,18 +11,18 @@ use sluice_wire::{
 use super::Permitted;
 use crate::{answer::Shape, judge::Outgoing, refusal::Refusal};
 
-/// Says that an introduction is over.
+/// Completes the handshake after `initialize`.
 pub(crate) const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 
-/// A client's `initialize` as it was judged and sent, so that its session can be begun
-/// again.
+/// A client's `initialize` as it was judged and sent, so that its session can be
+/// re-established.
 ///
 /// INVARIANT: taken only from a request that was permitted.
 #[derive(Debug, Clone)]
 pub(crate) struct Introduction(Bytes);
 
 impl Introduction {
-    /// The introduction that a permitted request is, if it is one.
+    /// The `initialize` message in a permitted request, if it is one.
     pub(crate) fn of(permitted: &Permitted) -> Option<Introduction> {
         let request = &permitted.request;
         let is_introduction =
@@ -41,34 +41,34 @@ impl Introduction {
 }
 
 impl Permitted {
-    /// The client's introduction, again.
+    /// The client's `initialize`, sent again.
     pub(crate) fn initialize(introduction: &Introduction) -> Permitted {
         Permitted::post(introduction.0.clone())
     }
 
-    /// The end of an introduction.
+    /// The notification that completes the handshake.
     pub(crate) fn initialized_notification() -> Permitted {
         Permitted::post(INITIALIZED)
     }
 
-    /// A legacy client's wish to hear what the server says besides its answers.
+    /// A GET that opens the stream for the server's notifications and requests.
     pub(crate) fn open_stream() -> Permitted {
         Permitted::without_message(Method::GET)
     }
 
-    /// The end of a session.
+    /// A DELETE that ends a session.
     pub(crate) fn delete_session() -> Permitted {
         Permitted::without_message(Method::DELETE)
     }
 
-    /// The answer to a request of the server that its client is not to see.
+    /// The answer to a server request that is withheld from the client.
     pub(crate) fn refuse_server_request(id: &Id, method: String) -> Permitted {
         let refusal = Refusal::UnknownMethod { method, is_modern: false };
         Permitted::post(refusal.to_json(Some(id)))
     }
 
-    /// A subscription that clients share, to what their wish names as JSON. It carries
-    /// notifications and no requests, and each client's copy is filtered.
+    /// A subscription that clients share; `wish` is what they subscribe to, as JSON. It
+    /// carries notifications and no requests, and each client's copy is filtered.
     pub(crate) fn subscribe(wish: &str) -> Permitted {
         let client = ("sluicegate", env!("CARGO_PKG_VERSION"));
         let meta = client_meta(Revision::V2026_07_28, "{}", client);

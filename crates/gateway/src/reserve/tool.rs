@@ -1,5 +1,5 @@
-//! The decision on a tool call: its charges are reserved, or its denial recorded, or it
-//! is held until people decide.
+//! The decision on a tool call: its charges are reserved, its denial is recorded, or the
+//! call is held until people decide.
 
 use std::{borrow::Cow, fmt, fmt::Write as _, sync::Arc};
 
@@ -17,10 +17,10 @@ use crate::{
     settle::Settlement,
 };
 
-/// Names and keys of a call are kept to this many characters in records.
+/// Names and keys of a call are cut to this many characters in records.
 const LONGEST_KEPT: usize = 256;
 const MOST_KEYS: usize = 100;
-/// Bytes of one recorded value.
+/// The longest recorded value, in bytes.
 const LONGEST_VALUE: usize = 4096;
 
 /// Makes the decision on a call take effect.
@@ -51,21 +51,22 @@ pub(super) async fn reserve(
     }
 }
 
-/// What came of a call that is denied or held.
+/// The result for a call that is denied or held.
 enum Stopped {
-    /// It passes all the same, because the policy only watches.
+    /// It is sent anyway, because the policy is in shadow mode.
     Shadowed(Settlement),
     NotCalled(NotCalled),
 }
 
-/// What came of a call that is allowed if its charges can be made.
+/// The result for a call that is allowed if its charges fit.
 enum Charged<'p> {
     Made(Settlement),
-    /// A limit refuses it. The record is still to be written.
+    /// A limit refuses it. The record is not written yet.
     Refused(Box<Record>, Denial<'p>),
 }
 
-/// What of a call's arguments goes into its record: names, never values.
+/// Adds the arguments to a call's record: names, and only those values that the operator
+/// selected.
 fn describe_arguments(exchange: &Exchange, record: &mut Record, call: ToolCall<'_>) {
     let Some(arguments) = call.arguments else { return };
     let keys = arguments.members().into_iter().flatten().filter_map(|(key, _)| key.as_str());
@@ -77,7 +78,7 @@ fn describe_arguments(exchange: &Exchange, record: &mut Record, call: ToolCall<'
     record.arg_values = record_values(&exchange.gateway.settings.recorded, arguments);
 }
 
-/// The values that the operator wants recorded, by path; long ones are cut out.
+/// The values that the operator wants recorded, by path; long ones are omitted.
 fn record_values(paths: &[ArgPath], arguments: Value<'_>) -> Option<String> {
     let mut members = Vec::new();
     for path in paths {
@@ -127,7 +128,7 @@ async fn deny(
     Ok(Stopped::NotCalled(NotCalled { text, decision }))
 }
 
-/// Lets a call through that would be denied or held, and says so in its record.
+/// Lets a call through in shadow mode, and records that it would be denied or held.
 async fn shadow(exchange: &Exchange, mut record: Record) -> Result<Stopped, Refusal> {
     record.outcome = Some(Outcome::ShadowDeny);
     Ok(Stopped::Shadowed(super::reserve_nothing(exchange, record).await?))
@@ -165,11 +166,12 @@ async fn reserve_charges<'p>(
         let place = counters.iter().position(|counter| *counter == limit.counter());
         place.and_then(|place| readings.get(place)).copied().unwrap_or(Amount::ZERO)
     };
-    // If the store refused what its own readings admit, that is not understood, so not sent.
+    // If the store refuses although its readings fit, something is wrong: nothing is
+    // sent.
     let denial = allow.admit(reading).err().ok_or(Refusal::Internal)?;
-    // The engine's own words say how much was asked for, which is an argument's
-    // value: the caller's, and not the record's.
     describe_arguments(exchange, &mut record, call);
+    // The engine's message quotes the amount, which is an argument's value. The caller
+    // may see it, but it must not be recorded.
     let is_amount = allow.charges().any(|charge| charge.amount != Amount::ONE);
     if is_amount && matches!(denial.message, Cow::Owned(_)) {
         record.message = Some("the limit does not leave as much".into());
@@ -198,7 +200,7 @@ fn charge_of(exchange: &Exchange, charge: &sluice_policy::Charge<'_>) -> Charge 
     }
 }
 
-/// Stores that a human is asked, or joins the same question.
+/// Stores a request for approval, or joins the pending one for the same call.
 async fn hold(
     exchange: &Exchange,
     mut record: Record,
@@ -211,7 +213,7 @@ async fn hold(
     if exchange.is_shadow() {
         return shadow(exchange, record).await;
     }
-    // A question is bound to the tool's definition, so that must be had even where
+    // An approval is bound to the tool's definition, so the definition is needed even if
     // the decision did not depend on it.
     let bounds = exchange.gateway.settings.answer_bounds();
     let learnt = match list {
@@ -258,8 +260,8 @@ async fn hold(
     Ok(Stopped::NotCalled(NotCalled { text, decision }))
 }
 
-/// What an approval is bound to. Arguments are taken with sorted keys, so that
-/// the same call is the same question however it is written.
+/// The digest that an approval is bound to. Object keys are sorted, so that the same call
+/// has the same digest however it is written.
 fn digest_question(exchange: &Exchange, call: ToolCall<'_>, list: Option<&ToolList>) -> String {
     let mut digest = Digest(hmac::Context::with_key(&exchange.gateway.keys.digests));
     let version = exchange.policy.as_ref().map_or("", |in_force| &in_force.reference.version);

@@ -1,5 +1,5 @@
-//! Denials of requests that no server of the grant can answer. There is no policy to
-//! judge them by, and each is recorded.
+//! Denials of requests that no server of the grant can answer. No policy applies to them,
+//! but each is recorded.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -9,7 +9,7 @@ use sluice_wire::{edit::quote, json::Value, mcp::Era};
 use super::{describe_decision, shorten};
 use crate::{refusal::Refusal, settle::micros, stack::Stack};
 
-/// Something that was asked of no server.
+/// A request for which there is no server.
 #[derive(Debug)]
 pub(crate) struct Unserved<'a> {
     pub(crate) method: Cow<'static, str>,
@@ -18,7 +18,7 @@ pub(crate) struct Unserved<'a> {
     pub(crate) message: &'a str,
 }
 
-/// Records a denial, and gives the decision as callers see it.
+/// Records a denial, and returns the decision as callers see it.
 pub(crate) async fn refuse_unserved(
     stack: &Stack,
     denied: Unserved<'_>,
@@ -36,7 +36,7 @@ pub(crate) async fn refuse_unserved(
         micros: Some(micros(stack.started)),
         ..Record::new(new_id(stack.at), stack.at, Kind::Decision)
     };
-    // Callers see the same of every tool that they cannot have.
+    // Callers get the same answer for every tool that is not available to them.
     let rule = if denied.tool.is_some() { "(not available)" } else { denied.rule };
     let decision = describe_decision(&record, Outcome::Deny, rule, &[]);
     stack.gateway.metrics.note_unserved(&record);
@@ -55,7 +55,7 @@ pub(crate) async fn refuse_unserved(
     Ok(decision)
 }
 
-/// What is told of a call of a tool that no server of the grant can have.
+/// Refuses a call of a tool that no server of the grant has.
 pub(crate) async fn refuse_unknown_tool(
     stack: &Stack,
     tool: &str,
@@ -80,7 +80,7 @@ pub(crate) async fn refuse_unknown_tool(
     NotCalled { text, decision }.into_refusal(era, wants_task)
 }
 
-/// Why a tool is not called: what its caller reads, and the decision as JSON.
+/// Why a tool is not called: the text for its caller, and the decision as JSON.
 #[derive(Debug)]
 pub(super) struct NotCalled {
     pub(super) text: String,
@@ -88,9 +88,9 @@ pub(super) struct NotCalled {
 }
 
 impl NotCalled {
-    /// What the caller is told: the result of a call. A legacy client that has asked
-    /// for a task takes no such result and would show that it is malformed; it shows
-    /// the message of an error.
+    /// Builds the answer for the caller: the result of a call. A legacy client that asked
+    /// for a task would report such a result as malformed, so it gets an error, whose
+    /// message it shows.
     pub(super) fn into_refusal(self, era: Era, wants_task: bool) -> Refusal {
         let NotCalled { text, decision } = self;
         if wants_task {

@@ -1,9 +1,9 @@
-//! Why a permitted call has no good answer, as its record says it.
+//! The reasons why a permitted call failed, as its record states them.
 
 use crate::refusal::Refusal;
 
-/// See the module. The text has no words of the server's in it, except the last lines
-/// of a command that failed to start.
+/// See the module. The text never quotes the server, except the last stderr lines of a
+/// command that failed to start.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum CallFailure {
     #[error("the server did not answer in time")]
@@ -20,7 +20,7 @@ pub(crate) enum CallFailure {
     SessionLost,
     #[error("the server speaks only an older revision")]
     LegacyServer,
-    /// What came back breaks the protocol, or cannot be filtered.
+    /// The answer breaks the protocol, or cannot be filtered.
     #[error("{0}")]
     BadAnswer(String),
     #[error("the stream ended before the answer")]
@@ -37,7 +37,7 @@ pub(crate) enum CallFailure {
 }
 
 impl CallFailure {
-    /// The failure behind what a client is told about an answer.
+    /// The failure that led to a refusal.
     pub(crate) fn of(refusal: &Refusal) -> CallFailure {
         match refusal {
             Refusal::Upstream { reason, .. } => CallFailure::BadAnswer(reason.clone()),
@@ -48,7 +48,7 @@ impl CallFailure {
         }
     }
 
-    /// What the client is told.
+    /// The refusal that the client gets.
     pub(crate) fn to_refusal(&self) -> Refusal {
         match self {
             CallFailure::Timeout => Refusal::timeout(),

@@ -12,15 +12,15 @@ use sluice_http::sse::Event;
 
 use crate::{answer::parse_event, body::ClientBody};
 
-/// Bytes of an id that a header can be trusted to carry.
+/// The longest id in bytes that is safe in a header.
 const LONGEST: usize = 4096;
 
-/// Where a client takes a stream up again.
+/// Where a client resumes a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum LastEvent {
-    /// In the stream that was the answer of one server.
+    /// In the stream that answered a request, from one server.
     OfAnswer { server: String, id: HeaderValue },
-    /// In the stream of all: the last event of each server that had one.
+    /// In the stream of all servers: the last event seen of each.
     OfAll(BTreeMap<Arc<str>, HeaderValue>),
 }
 
@@ -31,7 +31,7 @@ impl Default for LastEvent {
 }
 
 impl LastEvent {
-    /// Reads an id of ours.
+    /// Reads an id that was made here.
     pub(super) fn read(text: &str) -> Option<LastEvent> {
         let bytes = BASE64URL_NOPAD.decode(text.as_bytes()).ok()?;
         let text = String::from_utf8(bytes).ok()?;
@@ -60,7 +60,8 @@ fn write_id<'a>(kind: &str, pairs: impl Iterator<Item = (&'a str, &'a str)>) -> 
     Some(BASE64URL_NOPAD.encode(text.as_bytes())).filter(|id| id.len() <= LONGEST)
 }
 
-/// One event under another id, which `id` makes of its own; unchanged if it has none.
+/// Replaces the id of an event by what `id` makes of it; an event without an id is
+/// unchanged.
 fn rename_event(bytes: Bytes, id: impl FnOnce(&str) -> Option<String>) -> Bytes {
     let Some(event) = parse_event(&bytes) else { return bytes };
     match event.id.as_deref() {
@@ -69,12 +70,12 @@ fn rename_event(bytes: Bytes, id: impl FnOnce(&str) -> Option<String>) -> Bytes 
     }
 }
 
-/// What of each server a client has seen of the stream of all.
+/// The last event of each server that a client has seen on the stream of all servers.
 #[derive(Debug, Default)]
 pub(super) struct Seen(pub(super) BTreeMap<Arc<str>, String>);
 
 impl Seen {
-    /// An event of a server as it stands on the stream of all.
+    /// Relabels an event of a server for the stream of all servers.
     pub(super) fn label(&mut self, server: &Arc<str>, bytes: Bytes) -> Bytes {
         rename_event(bytes, |own| {
             self.0.insert(Arc::clone(server), own.to_owned());
@@ -83,7 +84,7 @@ impl Seen {
     }
 }
 
-/// An answer of one server, whose events say that they are the server's.
+/// Relabels the events of one server's answer, so that their ids name the server.
 pub(super) fn label(answer: Response<ClientBody>, server: &Arc<str>) -> Response<ClientBody> {
     if !is_event_stream(answer.headers()) {
         return answer;
@@ -107,7 +108,7 @@ mod tests {
     use super::{LastEvent, Seen, parse_event, write_id};
 
     #[test]
-    fn ids_say_whose_they_are() {
+    fn event_ids_name_their_server() {
         let id = write_id("answer", [("notes", "7")].into_iter()).unwrap();
         let id7 = HeaderValue::from_static("7");
         let expected = LastEvent::OfAnswer { server: "notes".into(), id: id7.clone() };

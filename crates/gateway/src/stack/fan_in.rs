@@ -19,20 +19,20 @@ use crate::{
     subscriptions::tag,
 };
 
-/// What a follower has to say of its server.
+/// What a follower reports about its server.
 #[derive(Debug)]
 pub(super) enum FollowerEvent {
-    /// What the server agrees to tell, as JSON; nothing if it tells nothing.
+    /// The notifications that the server acknowledged, as JSON; `None` if it sends none.
     Agreed(Option<String>),
     /// One event for the client.
     Event(Bytes),
-    /// The client may see something else than before.
+    /// The client may see other items than before.
     Changed,
-    /// The server is not there any more, or nobody who may follow it.
+    /// The server is gone, or the grant may no longer use it.
     Over,
 }
 
-/// A follower's way to the client.
+/// Sends a follower's events to the client's stream.
 #[derive(Debug, Clone)]
 pub(super) struct FollowerSender {
     server: Arc<str>,
@@ -40,25 +40,25 @@ pub(super) struct FollowerSender {
 }
 
 impl FollowerSender {
-    /// Says something; `None` if nobody listens any more.
+    /// Sends an event; `None` if the client's stream has ended.
     pub(super) async fn send(&self, event: FollowerEvent) -> Option<()> {
         self.sender.send((Arc::clone(&self.server), event)).await.ok()
     }
 }
 
-/// How a client is spoken to.
+/// The format of a client's stream.
 #[derive(Debug)]
 pub(super) enum StreamFormat {
     Legacy(Seen),
     Modern {
         /// The id of its request, as JSON.
         id: String,
-        /// What it wants to hear of.
+        /// The notifications that it subscribed to.
         methods: Vec<&'static str>,
     },
 }
 
-/// Every kind of list, and the wish to hear when it changes.
+/// The change notification of each kind of list, and the name of its subscription.
 pub(super) const LISTS: [(&str, &str); 3] = [
     ("notifications/tools/list_changed", "toolsListChanged"),
     ("notifications/resources/list_changed", "resourcesListChanged"),
@@ -73,7 +73,7 @@ impl StreamFormat {
         }
     }
 
-    /// Says that lists have changed.
+    /// The notifications that all lists have changed.
     fn list_changed(&self) -> Bytes {
         let blocks: Vec<Bytes> = match self {
             StreamFormat::Legacy(_) => LISTS
@@ -90,7 +90,7 @@ impl StreamFormat {
         blocks.concat().into()
     }
 
-    /// The end of a stream in good order.
+    /// The message that ends a stream properly.
     fn end(&self) -> Option<Bytes> {
         let StreamFormat::Modern { id, .. } = self else { return None };
         let end = format!(
@@ -100,22 +100,22 @@ impl StreamFormat {
     }
 }
 
-/// What has become of a stack since its stream was opened.
+/// How the servers of a stack have changed since its stream was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum StackStatus {
     Same,
-    /// The grant has other servers.
+    /// The grant's servers are not the same any more.
     Other,
-    /// Nobody may listen here any more.
+    /// The grant is no longer valid, or the gateway shuts down.
     Gone,
 }
 
-/// A stream to one client.
+/// One client's stream, fed by the followers of all servers.
 pub(super) struct FanIn {
     stack: Arc<Stack>,
     format: StreamFormat,
     pub(super) events: mpsc::Receiver<(Arc<str>, FollowerEvent)>,
-    /// Kept, so that a stack without servers is merely silent.
+    /// Kept open, so that the stream of a stack without servers does not end.
     sender: mpsc::Sender<(Arc<str>, FollowerEvent)>,
     followers: JoinSet<()>,
 }
@@ -126,7 +126,7 @@ impl FanIn {
         FanIn { stack: Arc::clone(stack), format, events, sender, followers: JoinSet::new() }
     }
 
-    /// Has a server followed.
+    /// Starts a follower of a server.
     pub(super) fn follow<F>(
         &mut self,
         server: &Arc<str>,
@@ -142,7 +142,7 @@ impl FanIn {
         });
     }
 
-    /// The stream to the client, which begins with these bytes.
+    /// Runs the stream to the client; `first` is sent first.
     pub(super) async fn run(mut self, first: Bytes, body: &mpsc::Sender<Result<Bytes, Cut>>) {
         let mut changes = self.stack.gateway.config.changes();
         let mut arrivals = self.stack.gateway.sessions.stacks.arrivals.subscribe();
@@ -162,7 +162,7 @@ impl FanIn {
                     Some((_, FollowerEvent::Agreed(_))) => None,
                     Some((_, FollowerEvent::Over)) | None => break,
                 },
-                // What has become of it is looked at above.
+                // The status is checked at the top of the loop.
                 _ = changes.next() => None,
                 arrived = arrivals.recv() => self.arrival(arrived).map(Ok),
                 () = wait_for_expiry(&gateway, &holder) => break,
@@ -173,7 +173,7 @@ impl FanIn {
         self.finish(body).await;
     }
 
-    /// A server that was missing is there: who may have missed it looks again.
+    /// A missing server has answered, so clients that may have missed it must list again.
     fn arrival(
         &self,
         arrived: Result<super::memory::Pair, broadcast::error::RecvError>,
@@ -184,8 +184,8 @@ impl FanIn {
         }
     }
 
-    /// Where the grant lives on with other servers, the client is told to look
-    /// again, and to listen again.
+    /// If the grant is still valid with other servers, tells the client to list again and
+    /// to reopen the stream.
     async fn finish(self, body: &mpsc::Sender<Result<Bytes, Cut>>) {
         if self.status() == StackStatus::Gone {
             return;
@@ -210,7 +210,7 @@ impl FanIn {
     }
 }
 
-/// A stream that a task feeds.
+/// A response stream that a task feeds.
 pub(super) fn feed<F>(
     feed: impl FnOnce(mpsc::Sender<Result<Bytes, Cut>>) -> F,
 ) -> http::Response<ClientBody>

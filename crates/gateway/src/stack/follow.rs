@@ -1,5 +1,5 @@
-//! Following the streams of all servers in the legacy era. A stream that ends or cannot
-//! be opened is opened again, without an effect on the others.
+//! Follows the streams of all servers in the legacy era. A stream that ends or cannot be
+//! opened is opened again, without affecting the others.
 
 use std::{sync::Arc, time::Duration};
 
@@ -22,7 +22,7 @@ use crate::{
     stream::{News, Watcher, identify, open_stream},
 };
 
-/// Pauses before a stream that ended is opened again.
+/// Backoff before a stream that ended is opened again.
 pub(super) const FIRST_PAUSE: Duration = Duration::from_secs(1);
 pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
@@ -33,7 +33,7 @@ pub(super) fn open(stack: &Arc<Stack>, last: LastEvent) -> Result<Response<Clien
     let seen = Seen(last.iter().map(|(server, id)| (Arc::clone(server), text(id))).collect());
     let mut fan_in = FanIn::new(stack, StreamFormat::Legacy(seen));
     for server in &stack.servers {
-        // Each is a connection of its own to the server.
+        // Each follower needs a connection of its own to the server.
         let place = stack.gateway.connections.acquire()?;
         let (stack, server) = (Arc::clone(stack), Arc::clone(server));
         let last = last.get(&server.link.name).cloned();
@@ -46,8 +46,8 @@ pub(super) fn open(stack: &Arc<Stack>, last: LastEvent) -> Result<Response<Clien
     Ok(feed(|body| async move { fan_in.run(Bytes::from_static(b":\n\n"), &body).await }))
 }
 
-/// Follows one server for as long as there is somebody to hear; `None` when it is
-/// over.
+/// Follows one server as long as the client listens; `None` when the client, the server
+/// or the grant is gone.
 async fn follow_server(
     stack: &Arc<Stack>,
     server: &Arc<ServerState>,
@@ -70,7 +70,8 @@ async fn follow_server(
                 pause = FIRST_PAUSE;
                 pass_on(follower, exchange, stream, &mut last).await?;
             }
-            // It has no such stream; only what is in force here can change.
+            // The server has no such stream, so only the configuration can change what
+            // the client sees.
             Err(Refusal::MethodNotAllowed) => return watch(follower, exchange, None).await,
             Err(refusal) => {
                 if refusal == Refusal::Session {
@@ -85,14 +86,14 @@ async fn follow_server(
     }
 }
 
-/// The same exchange under what is in force now.
+/// The same exchange under the current configuration.
 pub(super) fn renew_exchange(exchange: Exchange) -> Option<Arc<Exchange>> {
     let mut renewed = exchange.renew()?;
     renewed.headers = exchange.headers;
     Some(Arc::new(renewed))
 }
 
-/// Says so if the client sees something else than it did before.
+/// Reports a change if the client now sees other tools than before.
 pub(super) async fn report_change(
     follower: &FollowerSender,
     view: &mut Option<ToolView>,
@@ -106,7 +107,7 @@ pub(super) async fn report_change(
     Some(())
 }
 
-/// Waits, for a while or for ever, and says when what is in force changes.
+/// Waits for `pause`, or for ever, and reports changes of the configuration meanwhile.
 pub(super) async fn watch(
     follower: &FollowerSender,
     exchange: Arc<Exchange>,
@@ -132,7 +133,7 @@ pub(super) async fn watch(
     }
 }
 
-/// Passes a stream on to its end, and notes the last event that can be named.
+/// Passes on a stream to its end, and remembers the last event id.
 async fn pass_on(
     follower: &FollowerSender,
     exchange: Arc<Exchange>,
@@ -163,7 +164,7 @@ async fn pass_on(
     }
 }
 
-/// Whether an event is more than a comment, of which the stream has its own.
+/// Whether an event is more than a comment. The client's stream has comments of its own.
 fn is_said(event: &sluice_http::sse::Event) -> bool {
     event.data.is_some() || event.id.is_some() || event.retry.is_some()
 }

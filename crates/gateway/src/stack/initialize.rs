@@ -19,10 +19,11 @@ use super::{
 };
 use crate::{body::ClientBody, call, receive, refusal::Refusal, response, snapshot::ServerState};
 
-/// Bytes of an introduction that is kept for servers that are met later.
+/// The longest `initialize` message that is kept for servers that are contacted later.
 const LONGEST_HELLO: usize = 64 << 10;
 
-/// What is said of lists, which change when servers come and go.
+/// The list capabilities, which are declared because lists change when servers come and
+/// go.
 const LISTS: [(&str, &str); 3] = [
     ("tools", r#"{"tools":{"listChanged":true}}"#),
     ("resources", r#"{"resources":{"listChanged":true}}"#),
@@ -60,7 +61,8 @@ pub(super) async fn initialize(
     Ok(answer)
 }
 
-/// A client's introduction as servers are sent it: in a revision that is known.
+/// A client's `initialize` as it is sent to servers, with a protocol version that is
+/// known.
 fn hello(document: &Document, id: &Id) -> Result<Hello, Refusal> {
     let asked = document.root().get("params").and_then(|params| params.get("protocolVersion"));
     let asked = asked.filter(|asked| asked.as_str().is_some());
@@ -82,8 +84,8 @@ fn hello(document: &Document, id: &Id) -> Result<Hello, Refusal> {
     Ok(Hello { text, id: id.clone(), revision })
 }
 
-/// Says what all servers can do together, in the modern era. One that speaks only
-/// an older revision decides for all, so that a client of both eras goes on to
+/// Discovers what all servers can do together, in the modern era. If one of them speaks
+/// only the legacy era, discovery fails, so that a client of both eras falls back to
 /// `initialize`.
 pub(super) async fn discover(
     stack: &Arc<Stack>,
@@ -111,8 +113,8 @@ pub(super) async fn discover(
     Ok(response::result(Some(id), &result))
 }
 
-/// What one server says of itself, or that it speaks another era; `None` if it
-/// says nothing that can be used.
+/// The discovery result of one server, or its refusal of the era; `None` if the answer is
+/// unusable.
 async fn discover_server(
     stack: &Stack,
     server: &Arc<ServerState>,
@@ -144,7 +146,7 @@ fn introduction(parts: &Parts<Document>) -> String {
     };
     let mut capabilities: Vec<_> = of("capabilities").map(|(_, value)| value).collect();
     let is_said = |name: &str| capabilities.iter().any(|value| value.get(name).is_some());
-    // A server that is missing may have anything.
+    // A server that has not answered may have any of these lists.
     let lists: Vec<_> = LISTS
         .iter()
         .filter(|(name, _)| *name == "tools" || !parts.missing.is_empty() || is_said(name))
@@ -162,8 +164,7 @@ fn introduction(parts: &Parts<Document>) -> String {
     members
 }
 
-/// Tells every server which messages are worth logging; those that do not log
-/// need not know.
+/// Sets the log level at every server; servers without logging may refuse it.
 pub(super) async fn level(
     stack: &Arc<Stack>,
     document: &Document,

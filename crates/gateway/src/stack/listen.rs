@@ -30,12 +30,12 @@ use crate::{
 };
 
 const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
-/// Events that are kept back until all servers have agreed.
+/// The most events that are held back until all servers have acknowledged.
 const MOST_EARLY: usize = 64;
-/// Resources that one client can listen to.
+/// The most resources that one client can subscribe to.
 const MOST_RESOURCES: usize = 1000;
 
-/// Opens a stream of what changes at all servers.
+/// Opens a stream of the notifications of all servers.
 pub(super) async fn listen(
     stack: &Arc<Stack>,
     document: &Document,
@@ -68,8 +68,8 @@ pub(super) async fn listen(
     }))
 }
 
-/// What is sent to each server: the client's message, with the resources that
-/// are the server's.
+/// The message for each server: the client's, with only the resources that the server
+/// owns.
 async fn wishes(
     stack: &Arc<Stack>,
     document: &Document,
@@ -98,8 +98,8 @@ async fn wishes(
     Ok(stack.servers.iter().map(wish).collect())
 }
 
-/// The first message of the stream: what all servers agree to tell. One that is
-/// late is heard all the same.
+/// The first message of the stream: the merged acknowledgements. Servers that are late
+/// are followed anyway.
 async fn await_agreement(fan_in: &mut FanIn, count: usize, own: &str, id: &str) -> Bytes {
     let (mut waiting, mut said) = (count, vec![own.to_owned()]);
     let deadline = Instant::now() + PART_TIMEOUT;
@@ -127,8 +127,8 @@ async fn await_agreement(fan_in: &mut FanIn, count: usize, own: &str, id: &str) 
     all.concat().into()
 }
 
-/// Follows one server for as long as there is somebody to hear; `None` when it is
-/// over.
+/// Follows one server as long as the client listens; `None` when the client, the server
+/// or the grant is gone.
 async fn follow_server(
     stack: &Arc<Stack>,
     server: &Arc<ServerState>,
@@ -148,12 +148,13 @@ async fn follow_server(
             }
             pause = FIRST_PAUSE;
             pass_on(stack, follower, answer.into_body()).await?;
-            // What was said until it is heard again is lost.
+            // Notifications are lost until the stream is open again.
             has_failed = true;
         } else {
             follower.send(FollowerEvent::Agreed(None)).await?;
             if answer.status() == StatusCode::NOT_FOUND {
-                // It tells nothing; only what is in force here can change.
+                // The server sends no notifications, so only the configuration can change
+                // what the client sees.
                 return watch(follower, exchange, None).await;
             }
             has_failed = true;
@@ -163,7 +164,7 @@ async fn follow_server(
     }
 }
 
-/// Passes on what one server tells, to its end.
+/// Passes on the notifications of one server, to the end of its stream.
 async fn pass_on(stack: &Stack, follower: &FollowerSender, mut body: ClientBody) -> Option<()> {
     let bounds = stack.gateway.settings.answer_bounds();
     while let Some(Ok(frame)) = body.frame().await {

@@ -1,5 +1,5 @@
-//! Lists of all servers as one: the pages of every server, in the order of the grant, with
-//! names prefixed by the server's.
+//! Lists of all servers merged into one: the pages of every server, in the order of the
+//! grant, with names prefixed by the server's.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{body::ClientBody, call, receive, refusal::Refusal, response, snapshot::ServerState};
 
-/// More pages than any honest list has.
+/// More pages than any legitimate list has.
 const MOST_PAGES: u32 = 200;
 
 /// One kind of list.
@@ -30,15 +30,15 @@ pub(super) struct List {
     naming: Naming,
 }
 
-/// How things of several servers are told apart.
+/// How items of several servers are kept distinct.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Naming {
-    /// By a name that begins with the server's.
+    /// By a name that is prefixed by the server's name.
     Prefixed,
-    /// By a member that is the same everywhere: the first server to have it is
-    /// the one that is asked for it.
+    /// By a member that is not changed. If several servers have the same value, the first
+    /// one owns it.
     Unique(&'static str),
-    /// By ids that are the gateway's own.
+    /// By ids that the gateway has sealed.
     Sealed,
 }
 
@@ -56,7 +56,7 @@ pub(super) static TEMPLATES: List = List {
 pub(super) static TASKS: List =
     List { method: "tasks/list", member: "tasks", naming: Naming::Sealed };
 
-/// What is asked of each server.
+/// The list request to each server.
 #[derive(Debug, Clone)]
 pub(super) struct ListRequest {
     list: &'static List,
@@ -74,13 +74,12 @@ impl ListRequest {
 /// One server's part of a list.
 #[derive(Debug, Default)]
 pub(super) struct Part {
-    /// Each as JSON under the name that clients know it by, with what tells it
-    /// apart.
+    /// The key and the JSON of each item, under the name that clients see.
     pub(super) items: Vec<(String, String)>,
-    /// How long clients may keep it, in milliseconds.
+    /// How long clients may cache it, in milliseconds.
     kept: u64,
     bytes: usize,
-    /// Whether the server has such a list at all.
+    /// Whether the server supports this list at all.
     pub(super) is_there: bool,
 }
 
@@ -101,7 +100,7 @@ pub(super) async fn list(
     Ok(response::result(Some(id), &result))
 }
 
-/// The part of each server.
+/// Fetches the part of each server.
 pub(super) async fn gather(stack: &Arc<Stack>, asked: &ListRequest) -> Parts<Part> {
     let parts = gather_parts(stack, |stack, server| {
         let asked = asked.clone();
@@ -109,7 +108,7 @@ pub(super) async fn gather(stack: &Arc<Stack>, asked: &ListRequest) -> Parts<Par
     })
     .await;
     if matches!(asked.list.naming, Naming::Unique(_)) {
-        // The first server is noted last, so that it is the one that is found.
+        // The first server is noted last, so that it overwrites the others.
         for (server, part) in parts.answered.iter().rev() {
             let grant = Arc::clone(&stack.holder.reference.id);
             let pair = (grant, Arc::clone(&server.link.name));
@@ -126,7 +125,11 @@ fn merge_parts(stack: &Stack, list: &List, mut parts: Parts<Part>) -> String {
     let (mut left, mut kept) = (stack.gateway.settings.answer, u64::MAX);
     for (server, part) in parts.answered {
         let Some(rest) = left.checked_sub(part.bytes) else {
-            tracing::warn!(server = &*server.link.name, list.method, "a list has no room");
+            tracing::warn!(
+                server = &*server.link.name,
+                list.method,
+                "a server's list is left out: the merged list is too long"
+            );
             parts.missing.push(Arc::clone(&server.link.name));
             continue;
         };
@@ -142,7 +145,7 @@ fn merge_parts(stack: &Stack, list: &List, mut parts: Parts<Part>) -> String {
     if !stack.is_modern() {
         return format!(r#"{{"{member}":[{items}]{}}}"#, meta(&parts.missing, None));
     }
-    // What is missing now may be there soon.
+    // A part that is missing now may be available soon.
     let kept = if parts.missing.is_empty() && kept < u64::MAX { kept } else { 0 };
     let meta = meta(&parts.missing, Some(&info()));
     format!(
@@ -150,7 +153,7 @@ fn merge_parts(stack: &Stack, list: &List, mut parts: Parts<Part>) -> String {
     )
 }
 
-/// All pages of one server's list; `None` if they cannot be had.
+/// Fetches all pages of one server's list; `None` if they are unavailable.
 async fn part(stack: &Stack, server: &Arc<ServerState>, asked: &ListRequest) -> Option<Part> {
     let mut part = Part { is_there: true, kept: u64::MAX, ..Part::default() };
     let mut cursor = None;
@@ -183,7 +186,7 @@ async fn part(stack: &Stack, server: &Arc<ServerState>, asked: &ListRequest) -> 
     None
 }
 
-/// One page, asked for as a client of this server alone would.
+/// Fetches one page, as a client of this server alone would.
 async fn page(
     stack: &Stack,
     server: &Arc<ServerState>,
@@ -206,7 +209,7 @@ async fn page(
             exchange.headers.remove(NAME);
         }
         let answer = call::answer(exchange, document).await;
-        // The server has forgotten the session, and nothing was done in it yet.
+        // The server has lost the session, and nothing was done in it yet.
         let is_lost = stack.session.is_some() && answer.status() == StatusCode::NOT_FOUND;
         if !(is_lost && std::mem::take(&mut again)) {
             return member::read_answer(&stack.gateway, answer, &asked.id).await;
@@ -215,7 +218,7 @@ async fn page(
     }
 }
 
-/// A thing under the name that clients know it by, and what tells it apart.
+/// The key of an item, and its JSON under the name that clients see.
 fn name_item(server: &str, naming: Naming, item: Value<'_>) -> Option<(String, String)> {
     match naming {
         Naming::Prefixed => {

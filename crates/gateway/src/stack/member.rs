@@ -1,5 +1,5 @@
 //! Exchanges with one server of a stack, in the session that the client has there. The
-//! session is begun when it is first needed.
+//! session is opened when it is first needed.
 
 use std::sync::Arc;
 
@@ -23,10 +23,10 @@ use crate::{
     identify::Caller, receive, reserve::INITIALIZED, snapshot::ServerState, stream,
 };
 
-/// A exchange to one server; `own` is the name there of what is aimed at.
+/// An exchange with one server; `own` is the target's name at that server.
 ///
-/// A server that does not introduce itself is visited without a session: the
-/// request is judged and recorded, and what comes of it the client is told.
+/// If the server does not answer `initialize`, the request is sent without a session: it
+/// is judged and recorded, and the client gets the result.
 pub(super) async fn open_exchange(
     stack: &Stack,
     server: &Arc<ServerState>,
@@ -47,7 +47,7 @@ pub(super) async fn open_exchange(
     build_exchange(stack, server, headers)
 }
 
-/// A exchange in a session that stands already; `None` if there is none.
+/// An exchange in a session that is already open; `None` if there is none.
 pub(super) async fn resume_exchange(
     stack: &Stack,
     session: &StackSession,
@@ -66,7 +66,7 @@ fn build_exchange(stack: &Stack, server: &Arc<ServerState>, headers: HeaderMap) 
     Exchange::new(Arc::clone(&stack.gateway), caller, Arc::clone(server), headers)
 }
 
-/// Writes what was agreed on with a server into the headers of a message to it.
+/// Adds the agreed session and protocol version to the headers of a message.
 fn add_agreement(headers: &mut HeaderMap, opened: Opened) {
     headers.remove(SESSION);
     headers.insert(REVISION, opened.revision);
@@ -79,7 +79,7 @@ fn is_same(opened: &Opened, server: &ServerState) -> bool {
     opened.link.upgrade().is_some_and(|link| Arc::ptr_eq(&link, &server.link.state))
 }
 
-/// What client and server have agreed on; they are introduced if need be.
+/// The session with a server, opened if necessary.
 async fn open_session(
     stack: &Stack,
     session: &StackSession,
@@ -92,7 +92,7 @@ async fn open_session(
         return Some(opened.clone());
     }
     if place.failed.is_some_and(|failed| failed > begun) {
-        // Somebody else has tried in vain meanwhile.
+        // Another request has tried meanwhile and failed.
         return None;
     }
     let (opened, _) = Box::pin(introduce_client(stack, session, server)).await.unzip();
@@ -101,7 +101,7 @@ async fn open_session(
     opened
 }
 
-/// Introduces the client to a server, and gives what the server says of itself.
+/// Sends the client's `initialize` to a server, and returns the answer.
 pub(super) async fn introduce(
     stack: &Stack,
     session: &StackSession,
@@ -115,7 +115,7 @@ pub(super) async fn introduce(
     said
 }
 
-/// Forgets what was agreed on with a server, which does not know it any more.
+/// Forgets the session with a server that has lost it.
 pub(super) async fn forget(stack: &Stack, server: &ServerState) {
     if let Some(session) = &stack.session {
         session.member(&server.link.name).lock().await.opened = None;
@@ -152,7 +152,7 @@ async fn introduce_client(
     Some((opened, said))
 }
 
-/// Tells every server there is a session with, and waits for none of them long.
+/// Sends a message to every server with an open session, and waits only briefly.
 pub(super) async fn notify_all(stack: &Stack, message: &str) {
     let Some(session) = &stack.session else { return };
     let telling = stack.servers.iter().map(|server| async move {
@@ -164,8 +164,7 @@ pub(super) async fn notify_all(stack: &Stack, message: &str) {
     within_timeout(telling).await;
 }
 
-/// Ends the sessions that a session is made of. Nothing depends on it: one that
-/// nobody uses expires.
+/// Ends the sessions with all servers. Best effort: unused sessions expire anyway.
 pub(super) async fn end_sessions(stack: &Stack, session: &StackSession) {
     let ending = stack.servers.iter().map(|server| async move {
         let exchange = resume_exchange(stack, session, server).await?;
@@ -178,7 +177,7 @@ async fn within_timeout<F: Future>(all: impl Iterator<Item = F>) {
     let _ = tokio::time::timeout(PART_TIMEOUT, futures_util::future::join_all(all)).await;
 }
 
-/// The answer to a request, read whole, whatever came before it.
+/// Reads the answer to a request, skipping messages before it.
 pub(super) async fn read_answer(
     gateway: &Inner,
     answer: http::Response<ClientBody>,

@@ -16,19 +16,19 @@ use tokio::{sync::broadcast, time::Instant};
 
 use crate::{gateway::Inner, grants::Holder, link::LinkState, refusal::Refusal, seal::Purpose};
 
-/// Bytes of all sessions that are kept; the oldest are forgotten.
+/// Bytes of all sessions; the oldest are evicted.
 const MOST_BYTES: usize = 32 << 20;
-/// Sessions of one grant.
+/// The most sessions of one grant.
 const MOST_OF_GRANT: usize = 1000;
-/// What keeping one costs besides its introduction.
+/// The memory that one session needs besides its `initialize` message.
 const OVERHEAD: usize = 4096;
-/// Bytes of the whole memory of whom resources belong to; the oldest are forgotten.
+/// Bytes of the map of resource owners; the oldest entries are evicted.
 const MOST_OWNED: usize = 8 << 20;
-/// A server that was late is not waited for again before this has passed.
+/// How long a server that was late is left out.
 const LATE: Duration = Duration::from_secs(30);
-/// Servers that are known to be late; the oldest are forgotten.
+/// The most servers that are noted as late; the oldest are evicted.
 const MOST_LATE: usize = 10_000;
-/// Arrivals that a stream may not have heard of yet.
+/// Arrivals that a stream may be behind.
 const BEHIND: usize = 64;
 
 /// A grant and one of its servers.
@@ -36,15 +36,15 @@ pub(super) type Pair = (Arc<str>, Arc<str>);
 /// A grant and the URI of a resource.
 type Resource = (Arc<str>, Box<str>);
 
-/// What is kept of all.
+/// The state of all stacks.
 #[derive(Debug)]
 pub(crate) struct Stacks {
     sessions: Mutex<Sessions>,
-    /// Until when a server is not waited for again.
+    /// Until when a server is left out.
     late: Mutex<ExpiringMap<Pair, Instant>>,
-    /// Whom a resource of a grant belongs to.
+    /// The server that owns a resource of a grant.
     owners: Mutex<ExpiringMap<Resource, Arc<str>>>,
-    /// Servers that were missing in something, and have answered since.
+    /// Servers that were left out of an answer and have answered since.
     pub(super) arrivals: broadcast::Sender<Pair>,
 }
 
@@ -63,7 +63,7 @@ fn bounded_map<K: Clone + Eq + Hash, V>(limits: Limits) -> Mutex<ExpiringMap<K, 
     Mutex::new(ExpiringMap::new(limits))
 }
 
-/// Sessions by grant and by our id of each.
+/// Sessions by grant and by our id of the session.
 #[derive(Debug)]
 struct Sessions(ExpiringMap<(Arc<str>, Arc<str>), Arc<StackSession>>);
 
@@ -76,24 +76,24 @@ impl Default for Sessions {
 /// One client's session with all servers of its grant.
 #[derive(Debug)]
 pub(crate) struct StackSession {
-    /// Ours, for records.
+    /// Our id, for records.
     pub(crate) id: Arc<str>,
     pub(super) hello: Hello,
     members: Mutex<HashMap<Arc<str>, Arc<Member>>>,
-    /// The last wish for a log level, for servers that are met later.
+    /// The last `logging/setLevel` message, for servers that are contacted later.
     level: Mutex<Option<Arc<str>>>,
 }
 
-/// How a client has introduced itself.
+/// A client's `initialize`.
 #[derive(Debug)]
 pub(super) struct Hello {
-    /// The message, as servers are sent it.
+    /// The message, as it is sent to servers.
     pub(super) text: String,
     pub(super) id: Id,
     pub(super) revision: Revision,
 }
 
-/// A session's part at one server. Held while the two are introduced.
+/// The session's state at one server. Locked during the handshake.
 pub(super) type Member = tokio::sync::Mutex<MemberState>;
 
 #[derive(Debug, Default)]
@@ -103,11 +103,11 @@ pub(super) struct MemberState {
     pub(super) failed: Option<Instant>,
 }
 
-/// What client and server have agreed on.
+/// The session and protocol version that client and server agreed on.
 #[derive(Debug, Clone)]
 pub(super) struct Opened {
     pub(super) link: Weak<LinkState>,
-    /// The session as a client of that server alone would be told it.
+    /// The session id, as a client of that server alone would get it.
     pub(super) session: Option<HeaderValue>,
     pub(super) revision: HeaderValue,
 }
@@ -140,8 +140,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Stacks {
-    /// The session that `sealed` was handed out for, if it is this grant's and
-    /// still known.
+    /// The session that `sealed` was issued for, if it belongs to this grant and is still
+    /// known.
     pub(super) fn open(
         &self,
         gateway: &Inner,
@@ -155,8 +155,8 @@ impl Stacks {
         session.filter(|_| *key.0 == *holder.id()).ok_or(Refusal::Session)
     }
 
-    /// Keeps a session, and gives the id to hand out for it, and the sessions of
-    /// the same grant that were forgotten to make room.
+    /// Stores a session. Returns the id for the client, and the sessions of the same
+    /// grant that were evicted to make room.
     pub(super) fn keep(
         &self,
         gateway: &Inner,
@@ -168,38 +168,38 @@ impl Stacks {
         Some((HeaderValue::try_from(sealed).ok()?, forgotten))
     }
 
-    /// The session is over.
+    /// Forgets a session that has ended.
     pub(super) fn forget(&self, holder: &Holder, id: &Arc<str>) {
         lock(&self.sessions).0.remove(&(Arc::clone(&holder.reference.id), Arc::clone(id)));
     }
 
-    /// Whether a server has lately kept this grant waiting.
+    /// Whether a server was recently late for this grant.
     pub(super) fn is_late(&self, pair: &Pair) -> bool {
         lock(&self.late).get(pair).is_some_and(|until| Instant::now() < *until)
     }
 
-    /// A server keeps this grant waiting.
+    /// Notes that a server is late for this grant.
     pub(super) fn note_late(&self, pair: Pair) {
         let now = Instant::now();
         lock(&self.late).insert(pair, now + LATE, 0, now.into_std());
     }
 
-    /// A server that may have been late is no longer; with an answer, those who
-    /// missed it are told.
+    /// Notes that a server is no longer late. If it has answered, clients that missed its
+    /// part are notified.
     pub(super) fn note_end(&self, pair: &Pair, has_answered: bool) {
         let was_late = lock(&self.late).remove(pair).is_some();
         if was_late && has_answered {
-            // Nobody may be listening.
+            // There may be no receivers.
             let _ = self.arrivals.send(pair.clone());
         }
     }
 
-    /// The server that a resource, or a template of some, belongs to.
+    /// The server that owns a resource or a resource template.
     pub(super) fn owner(&self, grant: &Arc<str>, uri: &str) -> Option<Arc<str>> {
         lock(&self.owners).get(&(Arc::clone(grant), uri.into())).cloned()
     }
 
-    /// Remembers whom a resource belongs to.
+    /// Remembers which server owns a resource.
     pub(super) fn note_owner(&self, (grant, server): &Pair, uri: &str) {
         let (key, cost) = ((Arc::clone(grant), uri.into()), uri.len() + 128);
         let now = Instant::now().into_std();
@@ -208,8 +208,8 @@ impl Stacks {
 }
 
 impl Sessions {
-    /// Keeps a session. The grant that needs the room loses its oldest ones, which are
-    /// given back; others' are taken only where it has none of its own.
+    /// Stores a session. To make room, the grant's own oldest sessions are evicted and
+    /// returned; sessions of other grants are evicted only if it has none.
     fn keep(&mut self, grant: &Arc<str>, session: &Arc<StackSession>) -> Vec<Arc<StackSession>> {
         let cost = session.cost();
         let mut forgotten = Vec::new();
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_was_late_and_answers_is_announced() {
+    async fn a_late_server_that_answers_is_announced() {
         let stacks = Stacks::default();
         let pair = (Arc::from("alice"), Arc::from("notes"));
         let mut arrivals = stacks.arrivals.subscribe();
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn owners_are_kept_within_bounds() {
+    fn the_map_of_resource_owners_is_bounded() {
         let stacks = Stacks::default();
         let pair = (Arc::from("alice"), Arc::from("notes"));
         stacks.note_owner(&pair, "a:1");

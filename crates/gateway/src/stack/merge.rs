@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use sluice_wire::{edit::quote, json::Value, mcp::META_SERVER};
 
-/// Objects as one: objects and lists within are put together likewise, what is
-/// true in one is true, and of anything else the first is taken.
+/// Merges objects into one. Nested objects and lists are merged too, a boolean is true if
+/// any is true, and of other values the first is taken.
 pub(super) fn merge(objects: &[Value<'_>]) -> String {
     let mut keys = Vec::new();
     for (key, _) in objects.iter().filter_map(|object| object.members()).flatten() {
@@ -41,8 +41,8 @@ fn merge_values(values: &[Value<'_>]) -> String {
     values.first().map_or_else(|| "null".into(), |first| first.raw().to_owned())
 }
 
-/// The `_meta` of an answer: which servers it leaves out, and in the modern era
-/// who answers. Empty if there is nothing to say.
+/// The `_meta` of an answer: the servers that it leaves out, and in the modern era the
+/// server info. Empty if there is neither.
 pub(super) fn meta(missing: &[Arc<str>], info: Option<&str>) -> String {
     let mut members = Vec::new();
     if let Some(info) = info {
@@ -58,7 +58,7 @@ pub(super) fn meta(missing: &[Arc<str>], info: Option<&str>) -> String {
     format!(r#","_meta":{{{}}}"#, members.join(","))
 }
 
-/// Who the gateway is, when it answers for all.
+/// The gateway's own server info, when it answers for all servers.
 pub(super) fn info() -> String {
     let version = env!("CARGO_PKG_VERSION");
     format!(r#"{{"name":"sluicegate","title":"Sluicegate","version":"{version}"}}"#)
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn capabilities_are_put_together() {
+    fn capabilities_are_merged() {
         check(&[], "{}");
         check(
             &[

@@ -1,5 +1,5 @@
-//! Which server owns a resource. URIs are not prefixed, because clients and servers pass
-//! them around in texts, so the owner is found in the servers' lists.
+//! Finds the server that owns a resource. URIs are not prefixed, because clients and
+//! servers pass them around in texts, so the owner is looked up in the servers' lists.
 
 use std::sync::Arc;
 
@@ -16,9 +16,8 @@ use super::{
 };
 use crate::snapshot::ServerState;
 
-/// The server that a resource, or a template of some, belongs to: the first that
-/// lists it, else the first with a template that fits, else the only one that has
-/// resources at all.
+/// The server that owns a resource or a resource template: the first that lists it, else
+/// the first with a matching template, else the only server that has resources.
 pub(super) async fn find_owner(
     stack: &Arc<Stack>,
     params: Option<Value<'_>>,
@@ -30,7 +29,7 @@ pub(super) async fn find_owner(
     if let Some(known) = find_known(stack, uri) {
         return Some(known);
     }
-    // Within a session no two requests may have one id.
+    // Ids must be unique within a session.
     let id = || Id::String(format!("sluicegate-{}", new_id(stack.at)));
     let resources = ListRequest::new(&RESOURCES, id(), meta_only(params));
     let templates = ListRequest::new(&TEMPLATES, id(), meta_only(params));
@@ -52,13 +51,13 @@ pub(super) async fn find_owner(
     only.filter(|_| having.next().is_none() && resources.missing.is_empty())
 }
 
-/// The server that is remembered to have it, if it is still one of the grant's.
+/// The remembered owner, if the grant still includes that server.
 fn find_known(stack: &Stack, uri: &str) -> Option<Arc<ServerState>> {
     let name = stack.gateway.sessions.stacks.owner(&stack.holder.reference.id, uri)?;
     stack.server(&name).cloned()
 }
 
-/// Of a request's parameters what each request has to say.
+/// The `_meta` of a request's parameters, without its progress token.
 fn meta_only(params: Option<Value<'_>>) -> String {
     let progress = |key: &str, _| match key {
         "progressToken" => Fate::Drop,
@@ -72,8 +71,7 @@ fn meta_only(params: Option<Value<'_>>) -> String {
     }
 }
 
-/// Whether a URI can come of a template: what stands outside of braces is in it,
-/// in that order.
+/// Whether a URI matches a template: it contains the text outside the braces, in order.
 fn fits(template: &str, uri: &str) -> bool {
     let mut parts = template.split('{');
     let first = parts.next().unwrap_or_default();
@@ -94,7 +92,7 @@ mod tests {
     use super::fits;
 
     #[test]
-    fn templates_fit_what_can_come_of_them() {
+    fn templates_match_the_uris_they_can_produce() {
         for (template, uri, expected) in [
             ("note:///{id}", "note:///1", true),
             ("note:///{id}", "file:///1", false),

@@ -11,7 +11,7 @@ use crate::snapshot::ServerState;
 /// How long a server may take for its part of an answer.
 pub(super) const PART_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// What came of asking.
+/// The parts of all servers.
 #[derive(Debug)]
 pub(super) struct Parts<T> {
     /// In the grant's order.
@@ -20,10 +20,10 @@ pub(super) struct Parts<T> {
     pub(super) missing: Vec<Arc<str>>,
 }
 
-/// Asks all servers; `None` of one means that its part cannot be had.
+/// Asks all servers; `None` from one means that its part is unavailable.
 ///
-/// A server that is late goes on working at its part, and when it is done
-/// clients with a stream are told to look again. Until then it is not asked.
+/// A late server may finish its part in the background; clients with a stream are then
+/// told to list again. Until then it is not asked again.
 pub(super) async fn gather_parts<T, F>(
     stack: &Arc<Stack>,
     ask: impl Fn(Arc<Stack>, Arc<ServerState>) -> F,

@@ -1,7 +1,6 @@
-//! Routing a message of a stack: to one server, to all of them, or to none.
+//! Routes a message of a stack: to one server, to all of them, or to none.
 //!
-//! A server's name cannot contain `_`, so the first `__` of a tool's name is where the
-//! server's name ends.
+//! A server's name cannot contain `_`, so it ends at the first `__` of a tool's name.
 
 use std::sync::Arc;
 
@@ -25,24 +24,24 @@ use crate::{
     snapshot::ServerState,
 };
 
-/// Between a server's name and what is the server's own.
+/// Separates a server's name from the item's name at that server.
 pub(super) const SEPARATOR: &str = "__";
 
-/// What is to be done with a message.
+/// The destination of a message.
 #[derive(Debug)]
 pub(super) enum StackRoute {
-    /// One server's: the message under the server's own names, if it is not the
-    /// same, and the name that headers repeat.
+    /// To one server. `spliced` is the message under the server's own names, if it
+    /// differs; `own` is the name that headers repeat.
     Here {
         server: Arc<ServerState>,
         spliced: Option<String>,
         own: Option<String>,
     },
-    /// Told to every server there is a session with.
+    /// To every server with an open session.
     Everybody,
-    /// Taken, and nobody need know.
+    /// To no server: it is accepted and dropped.
     Nobody,
-    /// Answered at once.
+    /// To no server: this is the result.
     Result(String),
     Hello,
     Discover,
@@ -51,7 +50,7 @@ pub(super) enum StackRoute {
     Listen,
 }
 
-/// Finds out whom a message is for. What nobody is there for is denied, and
+/// Finds the destination of a message. A request that no server can answer is denied and
 /// recorded.
 pub(super) async fn route<'d>(
     stack: &Arc<Stack>,
@@ -115,7 +114,7 @@ async fn request<'d>(
     }
 }
 
-/// What is asked of all servers.
+/// The destination of a request that has no target.
 fn route_to_all(method: &str) -> Result<StackRoute, Refusal> {
     Ok(match method {
         "initialize" => StackRoute::Hello,
@@ -135,13 +134,13 @@ fn route_to_all(method: &str) -> Result<StackRoute, Refusal> {
     })
 }
 
-/// The server that a name begins with, and the rest, which is the server's own.
+/// Splits a name into its server and the server's own name.
 fn split<'n>(stack: &Stack, name: &'n str) -> Option<(Arc<ServerState>, &'n str)> {
     let (server, own) = name.split_once(SEPARATOR)?;
     Some((Arc::clone(stack.server(server)?), own))
 }
 
-/// The message with the server's own name at a place of its parameters.
+/// Replaces a name in the parameters by the server's own name.
 fn splice(
     document: &Document,
     server: Arc<ServerState>,
@@ -169,20 +168,21 @@ async fn notification(stack: &Stack, method: &str) -> Result<StackRoute, Refusal
         return Err(needs_id(method));
     }
     Ok(match known.name {
-        // Ids of a client's requests are its own, so only the server that has
-        // the request knows the id.
+        // The client chose the id of the request, so only the server that has the request
+        // recognises it.
         "notifications/cancelled" | "notifications/roots/list_changed" => StackRoute::Everybody,
-        // It names a token of one server's, which others may have too.
+        // Another server may have issued the same token, so it is sent only if there is
+        // one server.
         "notifications/progress" if stack.servers.len() == 1 => StackRoute::Everybody,
-        // Each server is told as soon as it has introduced itself.
+        // Each server got its own notification right after `initialize`.
         _ => StackRoute::Nobody,
     })
 }
 
-/// A client's answer to a request of some server, which its id tells. One that
-/// nobody waits for is ignored.
+/// Routes a client's answer to the server whose request it answers, which the id names.
+/// An answer with an unknown id is dropped.
 fn reply(stack: &Stack, id: &Id) -> StackRoute {
-    // Whether it was handed out in this session is seen where it is used.
+    // Whether the id was issued in this session is checked when it is opened.
     let opened = match id {
         Id::String(sealed) => stack.gateway.keys.seal.open::<4>(Purpose::ServerRequest, sealed),
         Id::Integer(_) => None,
@@ -194,7 +194,7 @@ fn reply(stack: &Stack, id: &Id) -> StackRoute {
     }
 }
 
-/// Denies what no server of the grant is there for.
+/// Denies a request for a target that no server of the grant has.
 async fn refuse_unknown(
     stack: &Stack,
     method: &'static str,
@@ -210,7 +210,7 @@ async fn refuse_unknown(
     }
 }
 
-/// Denies a method that no server can be found for.
+/// Denies an unknown method.
 async fn refuse_unknown_method(stack: &Stack, method: &str) -> Refusal {
     let kept = shorten_method(method);
     let message = format!("method `{kept}` is not available");

@@ -22,31 +22,31 @@ use tokio::sync::{broadcast, watch};
 
 use crate::{judge::Outgoing, link::Link, refusal::Refusal, reserve::Permitted, send::mirror};
 
-/// News that a slow client may be behind before it is sent away.
+/// Events that a slow client may be behind before its stream is cut.
 const BEHIND: usize = 64;
 
-/// What the server said.
+/// An event of a subscription.
 #[derive(Debug, Clone)]
 pub(super) enum FeedEvent {
     Notification {
         method: Arc<str>,
         params: Arc<str>,
     },
-    /// The server has ended the subscription in good order.
+    /// The server has ended the subscription properly.
     End,
 }
 
-/// A subscription that lives as long as somebody holds it.
+/// A subscription that lasts as long as it is held.
 #[derive(Debug)]
 pub(super) struct Feed {
     sender: broadcast::Sender<FeedEvent>,
-    /// What the server agreed to, or why not, once it has said.
+    /// The server's acknowledgement or refusal, once it has arrived.
     begun: watch::Receiver<Option<Result<Arc<str>, Refusal>>>,
     is_over: Arc<AtomicBool>,
 }
 
 impl Feed {
-    /// Begins to listen at a server.
+    /// Subscribes at a server.
     pub(super) fn begin(link: &Arc<Link>, bounds: Bounds, wish: &str) -> Arc<Feed> {
         let (sender, _) = broadcast::channel(BEHIND);
         let (begins, begun) = watch::channel(None);
@@ -74,7 +74,7 @@ impl Feed {
         self.sender.subscribe()
     }
 
-    /// What the server agreed to tell.
+    /// Waits for the server's acknowledgement.
     pub(super) async fn wait_acknowledged(&self) -> Result<String, Refusal> {
         let mut begun = self.begun.clone();
         let said = begun.wait_for(Option::is_some).await.map_err(|_| super::bad_subscription())?;
@@ -114,7 +114,7 @@ impl Task {
     }
 
     async fn follow(&self, wish: &str) -> Result<(), Refusal> {
-        // What is heard here is nobody's own.
+        // The subscription is shared, so it belongs to no single caller.
         let caller = || Caller { key: "listeners".into(), bounds: self.bounds };
         let permitted = Permitted::subscribe(wish);
         let sending = self.link.send(Era::Modern, headers(permitted.request()), &permitted, caller);
@@ -155,7 +155,7 @@ impl Task {
         Err(super::bad_subscription())
     }
 
-    /// Takes in the text of one event; whether it was the last.
+    /// Handles the text of one event; returns whether it was the last.
     fn take(&self, text: &str) -> Result<bool, Refusal> {
         let unreadable =
             || if resembles_message(text) { Err(super::bad_subscription()) } else { Ok(false) };
@@ -185,7 +185,7 @@ impl Task {
         if method == "notifications/tools/list_changed" {
             self.link.state.tools.mark_stale();
         }
-        // Nobody may be listening just now.
+        // There may be no receivers at the moment.
         let _ = self.sender.send(FeedEvent::Notification { method: method.into(), params });
     }
 }

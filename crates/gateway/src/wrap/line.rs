@@ -1,4 +1,4 @@
-//! Handling one line of the client as a posted message, with the headers that a client
+//! Handles one line of the client as a posted message, with the headers that a client
 //! over HTTP would have sent.
 
 use std::{
@@ -29,7 +29,7 @@ use crate::{
     refusal::Refusal,
 };
 
-/// What is known of a request before it is dealt with.
+/// A request before it is handled.
 struct Incoming {
     id: Id,
     is_hello: bool,
@@ -38,8 +38,8 @@ struct Incoming {
 }
 
 impl Conversation<'_> {
-    /// Deals with a line. Requests are answered beside it; the first of all is
-    /// waited for, because what comes after it is said in the session that it begins.
+    /// Handles a line. Requests run concurrently; only `initialize` is waited for,
+    /// because later messages belong to the session that it begins.
     pub(super) async fn handle_line(&self, line: Line) {
         let gateway = &self.wrapped.gateway.inner;
         let line = match line {
@@ -86,18 +86,18 @@ impl Conversation<'_> {
                     begin_following(&self.client, exchange);
                 }
             }
-            // What is no request is not answered, whatever becomes of it.
+            // Only requests are answered.
             _ => drop(call::answer(exchange, document).await),
         }
     }
 
-    /// Sees to it that a command which speaks only the legacy era is introduced to
-    /// this client before anything else is asked of it: it hears only once who its
-    /// client is and what it can be asked.
+    /// Initializes a legacy command for this client before any other request. The command
+    /// is initialized only once, so the first request decides which client capabilities
+    /// it sees.
     async fn introduce(&self, method: &str, params: Option<Value<'_>>) -> Result<(), Refusal> {
         let state = &self.wrapped.server.link.state;
-        // A client of both eras that asks for it is told the era of the command,
-        // unless the command is to be taken for a modern one.
+        // A client that asks for discovery learns the command's era, unless the command
+        // is presented as a modern server.
         let is_told_era = method == "server/discover" && state.offer() == Some(Offer::OwnEra);
         if is_told_era || state.only_child_era().await != Some(Era::Legacy) {
             return Ok(());
@@ -107,7 +107,8 @@ impl Conversation<'_> {
             return Ok(());
         }
         state.learn_era(Era::Legacy);
-        // Any request begins the session at the command; a list is nobody's loss.
+        // Any request opens the session at the command; listing the tools has no side
+        // effects.
         let meta = params.and_then(|params| params.get("_meta")).map_or("{}", Value::raw);
         let ask = format!(
             r#"{{"jsonrpc":"2.0","id":0,"method":"tools/list","params":{{"_meta":{meta}}}}}"#
@@ -129,13 +130,13 @@ impl Conversation<'_> {
         };
         let (client, under_way) = (Arc::clone(&self.client), Arc::clone(&self.under_way));
         let Incoming { id, is_hello, is_endless, is_modern } = asked;
-        // An introduction cannot be cancelled.
+        // `initialize` cannot be cancelled.
         let key = (!is_hello).then(|| id.to_json());
         let own = key.clone();
         let (answered, is_answered) = oneshot::channel();
         let (noted, is_noted) = oneshot::channel::<()>();
         let task = tokio::spawn(async move {
-            // It must be known before it can be over.
+            // It must be registered before it can end.
             let _ = is_noted.await;
             let delivery = Delivery {
                 client: &client,
@@ -161,7 +162,7 @@ impl Conversation<'_> {
     }
 }
 
-/// Answers a request as if it was posted.
+/// Answers a request as if it had been posted.
 async fn answer(
     mut exchange: Exchange,
     document: Document,
@@ -208,7 +209,7 @@ fn headers(client: &Client, message: &Message<'_>) -> (HeaderMap, bool) {
     (headers, true)
 }
 
-/// Repeats in headers the arguments that a tool's definition wants there.
+/// Adds the headers that repeat arguments, as the tool's definition asks.
 async fn repeat_arguments(exchange: &mut Exchange, document: &Document) {
     let root = document.root();
     let params = root.get("params").filter(|_| {

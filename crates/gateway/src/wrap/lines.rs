@@ -8,8 +8,8 @@ use tokio::{
     sync::{mpsc, oneshot},
 };
 
-/// Writes messages, which come as events, until there are no more or the client
-/// does not listen.
+/// Writes messages, which arrive as events, until there are no more or the client has
+/// closed its side.
 pub(super) async fn write(
     mut output: impl AsyncWrite + Unpin,
     mut said: mpsc::Receiver<Bytes>,
@@ -33,8 +33,7 @@ pub(super) async fn write(
     }
 }
 
-/// The message in an event; `None` where there is none, as in what only keeps a
-/// stream alive.
+/// The message in an event; `None` if there is none, as in a keep-alive.
 fn line(event: &[u8]) -> Option<String> {
     let mut data = None;
     Decoder::new(event.len()).push(event, |event| data = event.into_message()).ok()?;
@@ -49,7 +48,7 @@ mod tests {
     use sluice_http::sse::Event;
 
     #[test]
-    fn a_message_is_one_line() {
+    fn a_message_is_written_as_one_line() {
         let check = |event: &[u8], expected: Option<&str>| {
             assert_eq!(line(event).as_deref(), expected);
         };

@@ -5,10 +5,10 @@ use std::{collections::HashMap, sync::Arc};
 use super::{Anchor, Hash, START};
 use crate::{digest::hex, log::Entry};
 
-/// Faults that are told one by one; a log with more is beyond that.
+/// The most faults that are reported; a log with more is hopeless anyway.
 const MOST_FAULTS: usize = 1_000;
 
-/// Where a log is not what was written.
+/// A place where a log differs from what was written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     #[error("record {0} is not in the form it was written in")]
@@ -24,7 +24,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// The record it is about.
+    /// The number of the record concerned.
     pub fn sequence(&self) -> i64 {
         let (Fault::Form(sequence)
         | Fault::Changed(sequence)
@@ -35,7 +35,7 @@ impl Fault {
     }
 }
 
-/// What checking a log found.
+/// The result of checking a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verified {
     pub records: u64,
@@ -50,12 +50,12 @@ pub struct Verified {
 pub(crate) struct Verifier {
     /// By writer: the hash of its last record seen.
     last: HashMap<Arc<str>, Hash>,
-    /// Chains that do not begin with their first record: where, whose, and what
-    /// the record before hashes to. Only an anchor can account for those.
+    /// Chains whose first record here is not their beginning: its number, its writer, and
+    /// the hash of its predecessor. Only an anchor can explain these.
     cut: Vec<(i64, Arc<str>, Hash)>,
-    /// The newest one seen.
+    /// The newest anchor seen.
     anchor: Option<Anchor>,
-    /// The end that the log is known to have had, until its record is seen.
+    /// The noted end of the log, until its record is seen.
     end: Option<(i64, Hash)>,
     first: Option<i64>,
     previous: Option<i64>,
@@ -64,16 +64,16 @@ pub(crate) struct Verifier {
 }
 
 impl Verifier {
-    /// A check of a log that is known to have reached `end`: a record's number and hash.
+    /// A check of a log that is known to have reached `end`, a record's number and hash.
     pub(crate) fn new(end: Option<(i64, Hash)>) -> Verifier {
         Verifier { end, ..Verifier::default() }
     }
 
-    /// Checks the record with this number, if it could be read.
+    /// Checks the record with this number; `None` if it could not be read.
     pub(crate) fn check(&mut self, number: i64, entry: Option<&Entry>) {
         self.records += 1;
         self.first.get_or_insert(number);
-        // Numbers have no gaps, so that a whole chain cannot be taken out either.
+        // Numbers have no gaps, so removing a whole chain is noticed too.
         let before = self.previous.replace(number);
         let is_next = before.is_none_or(|last| last + 1 == number);
         // A fault of the record itself is reported below.
@@ -94,7 +94,8 @@ impl Verifier {
         }
     }
 
-    /// Whether the record follows the last one of its chain, as far as is known yet.
+    /// Whether the record follows its predecessor in its chain, as far as it is known
+    /// yet.
     fn follow(&mut self, number: i64, entry: &Entry) -> bool {
         let Entry { writer, prev, hash, .. } = entry;
         if let Some(expected) = self.last.insert(Arc::clone(writer), *hash) {
@@ -106,16 +107,16 @@ impl Verifier {
         true
     }
 
-    /// Notes a fault, unless there are very many.
+    /// Adds a fault, unless there are very many.
     pub(crate) fn report(&mut self, fault: Fault) {
         if self.faults.len() < MOST_FAULTS {
             self.faults.push(fault);
         }
     }
 
-    /// What was found in the newest part of a log, whose beginning is not known.
+    /// The result for the newest part of a log, whose beginning is not checked.
     pub(crate) fn finish_part(mut self) -> Verified {
-        // An end before the first record was pruned, or is not in this part.
+        // If the end is before the first record, it was pruned or is not in this part.
         let end = self.end.map(|(end, _)| end);
         if let Some(end) = end.filter(|end| self.first.is_none_or(|first| first <= *end)) {
             self.report(Fault::CutOff(end));
@@ -124,8 +125,8 @@ impl Verifier {
         Verified { records: self.records, faults: self.faults, pruned_through }
     }
 
-    /// What was found in a whole log: it begins with its first record, or where
-    /// its newest anchor says.
+    /// The result for a whole log. It must begin with its first record, or where its
+    /// newest anchor says.
     pub(crate) fn finish(mut self) -> Verified {
         let anchor = self.anchor.clone().unwrap_or_default();
         let mut missing: Vec<i64> =
@@ -213,18 +214,18 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_record_shows() {
+    fn a_changed_record_is_detected() {
         let mut changed = log();
         changed[4].record.message = Some("rXX".into());
         assert_eq!(faults(&changed), [Fault::Changed(5)]);
-        // Not even a new hash of its own hides it.
+        // A new hash for the changed record does not hide the change.
         let mut chain = Chain::after(&changed[4].writer, changed[4].prev);
         changed[4] = entry(&mut chain, 5, changed[4].record.clone());
         assert_eq!(faults(&changed), [Fault::Missing(7)]);
     }
 
     #[test]
-    fn an_unreadable_record_shows() {
+    fn an_unreadable_record_is_detected() {
         let mut verifier = Verifier::default();
         for entry in log() {
             let number = entry.cursor.0;
@@ -234,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn removed_records_show_also_when_the_rest_is_renumbered() {
+    fn removed_records_are_detected_even_if_the_rest_is_renumbered() {
         let mut cut = log();
         cut.remove(2);
         assert_eq!(faults(&cut), [Fault::Missing(4), Fault::Missing(5)]);
@@ -245,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_cut_short_in_front_is_not_taken_for_a_pruned_one() {
+    fn a_log_without_its_beginning_is_not_mistaken_for_a_pruned_one() {
         assert_eq!(faults(&log()[4..]), [Fault::Missing(5), Fault::Missing(6)]);
         let cut = &pruned(4)[1..];
         assert_eq!(faults(cut), [Fault::Missing(6), Fault::Missing(7)]);
@@ -253,9 +254,9 @@ mod tests {
         assert_eq!(faults(&pruned(4)[..6]), [Fault::Missing(5), Fault::Missing(6)]);
     }
 
-    /// Recorded values of arguments are a caller's own words.
+    /// Recorded argument values are text that the caller chose.
     #[test]
-    fn a_caller_cannot_lay_an_anchor() {
+    fn a_caller_cannot_forge_an_anchor() {
         let forged = r#"{"args.x":{"y":1,"anchor":{"through":2,"chains":{}}}}"#;
         let mut cut = log().split_off(4);
         let record = Record { arg_values: Some(forged.into()), ..record(11) };

@@ -1,4 +1,4 @@
-//! The log in memory.
+//! The log of the in-memory back-end.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -23,9 +23,9 @@ pub(super) struct Records {
     entries: VecDeque<Entry>,
     chain: Chain,
     newest: i64,
-    /// By writer, the last record that was pruned.
+    /// The last pruned record of each writer.
     ends: BTreeMap<Arc<str>, ChainEnd>,
-    /// Bytes of all exported texts.
+    /// Total bytes of the exported texts.
     size: usize,
 }
 
@@ -48,7 +48,7 @@ impl Records {
         self.entries.push_back(Entry { cursor: Cursor(self.newest), record, writer, prev, hash });
     }
 
-    /// Removes records from the front for as long as they may go; how many.
+    /// Removes records from the front as long as the limits require; returns how many.
     fn prune(&mut self, oldest: Timestamp, max_size: usize, now: Timestamp) -> u64 {
         let mut pruned = 0;
         let mut through = 0;
@@ -72,7 +72,7 @@ impl Records {
         let entries = &self.entries;
         self.ends.retain(|writer, _| entries.iter().any(|entry| entry.writer == *writer));
         if !self.ends.contains_key(self.chain.writer()) {
-            // A chain that was pruned to its end is not continued.
+            // A chain of which every record was pruned is not continued.
             self.chain = Chain::begin();
         }
         let ends = self.ends.iter().map(|(writer, end)| (writer.to_string(), end.clone()));
@@ -107,7 +107,8 @@ impl Memory {
     }
 
     pub(crate) fn prune(&self, keep: Duration, max_size: u64) -> Result<u64, StoreError> {
-        // Held calls go below, and must not go without a record of their end.
+        // Expired calls are removed below, but each must have a record of its expiry
+        // first.
         self.expire()?;
         let now = self.clock.now();
         let keep = i64::try_from(keep.as_millis()).unwrap_or(i64::MAX);

@@ -1,4 +1,4 @@
-//! The registry in memory.
+//! The registry of the in-memory back-end.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::{
     server::{AttachedPolicy, PolicyVersion, Server, Source, Transport},
 };
 
-/// What people have set up.
+/// The stored servers, policies and grants.
 #[derive(Default)]
 pub(super) struct Registered {
     epoch: u64,
@@ -66,7 +66,7 @@ impl Memory {
         let record = edit_record(edit, now).about_server(&policy.server);
         let record = record.about_policy(&policy.name, &policy.version);
         let place = (policy.server.clone(), policy.name.clone());
-        // A text that is in force already makes no new version.
+        // Storing the current text again makes no new version.
         let before = state.registered.policies.insert(place, policy.clone());
         if before.as_ref() != Some(&policy) {
             state.registered.versions.push(PolicyVersion { policy, at: now });

@@ -70,7 +70,7 @@ impl Sqlite {
     }
 
     pub(crate) async fn expire(&self) -> Result<u64, StoreError> {
-        // Looked for first, so that nothing is written where nothing is over.
+        // Checked with a read first, so that nothing is written if nothing has expired.
         let now = self.clock.now().as_millis();
         let sql = "SELECT count(*) FROM approvals
             WHERE expires_at <= ?1 AND state IN ('pending', 'approved')";
@@ -127,7 +127,7 @@ fn find(connection: &Connection, id: &str) -> rusqlite::Result<Option<Held>> {
     held.map(|held| with_votes(connection, held)).transpose()
 }
 
-/// The held calls that meet a condition on a moment, the oldest first.
+/// The held calls that meet a condition with a time parameter, the oldest first.
 fn select(connection: &Connection, condition: &str, at: Timestamp) -> rusqlite::Result<Vec<Held>> {
     let sql =
         format!("SELECT {COLUMNS} FROM approvals WHERE {condition} ORDER BY requested_at, id");

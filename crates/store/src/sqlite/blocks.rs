@@ -47,8 +47,8 @@ pub(super) fn summarise(connection: &Connection, newest: i64) -> rusqlite::Resul
     Ok(())
 }
 
-/// Drops the summaries of blocks that are gone, and the facets that no record has
-/// any more. `touched` are facets of records that have just gone.
+/// Deletes the summaries of pruned blocks, and the facets that no record uses any more.
+/// `touched` are the facets of the records that were just pruned.
 pub(super) fn drop_through(
     connection: &Connection,
     through: i64,
@@ -77,14 +77,14 @@ pub(super) fn drop_through(
     Ok(())
 }
 
-/// Whether a chain has a record behind this one.
+/// Whether a chain has a record after this one.
 pub(super) fn chain_continues(
     connection: &Connection,
     chain: i64,
     through: i64,
 ) -> rusqlite::Result<bool> {
     let unsummarised = start_of(find_unsummarised(connection)?).max(through + 1);
-    // The block in which the pruned part ends is looked at record by record.
+    // The block in which pruning stopped is searched record by record.
     let edge = start_of(block_of(through + 1) + 1) - 1;
     let sql = "SELECT EXISTS (SELECT 1 FROM block_chains WHERE chain = ?1 AND block > ?2)
         OR EXISTS (SELECT 1 FROM records WHERE seq BETWEEN ?3 AND ?4 AND chain = ?1)
@@ -93,17 +93,16 @@ pub(super) fn chain_continues(
     connection.prepare_cached(sql)?.query_row(values, |row| row.get(0))
 }
 
-/// Checks that searches find what is there: that the summary of each record's
-/// block covers the record. Of a block whose beginning was pruned, a summary may
-/// cover more than is left.
+/// Checks that searches find every record: the summary of a record's block must cover the
+/// record. If the beginning of a block was pruned, its summary may cover more than is
+/// left.
 #[derive(Debug)]
 pub(super) struct SummaryCheck {
     /// The first block that has no summary.
     next: i64,
-    /// The summary of the block that the last record was in, if it is as it was
-    /// written so far.
+    /// The summary of the current block, as long as it covers all records seen so far.
     current: Option<Summary>,
-    /// That block.
+    /// The current block: the one that the last record was in.
     block: i64,
 }
 
@@ -120,8 +119,8 @@ impl SummaryCheck {
         Ok(SummaryCheck { next: find_unsummarised(connection)?, current: None, block: -1 })
     }
 
-    /// Whether the record in a row of [`super::records::SELECT`] is the first of its
-    /// block that is not covered.
+    /// Whether the record in a row of [`super::records::SELECT`] is the first one of its
+    /// block that the summary does not cover.
     pub(super) fn is_uncovered(
         &mut self,
         connection: &Connection,

@@ -21,37 +21,37 @@ use rusqlite::Connection;
 
 use super::group_commit::GroupCommit;
 
-/// Pages that are brought in even in busy times.
+/// Pages that are checkpointed even under load.
 const MANY: i64 = 4_000;
-/// Pages the write-ahead log may keep when nothing else is to be done.
+/// Pages that may stay in the write-ahead log when the store is idle.
 const SOME: i64 = 1_000;
-/// Pages the write-ahead log may have before it is made to start over.
+/// The size in pages at which the write-ahead log is made to start over.
 const LARGE: i64 = 40_000;
-/// How many more there must be before that is tried again, if a reader was in the way.
+/// How many pages must be added before that is retried, if a reader prevented it.
 const AGAIN: i64 = 10_000;
-/// How long readers are waited for then.
+/// How long to wait for readers then.
 const BUSY_TIMEOUT: Duration = Duration::from_millis(100);
-/// How many quiet moments are used for the same pages.
+/// How many idle periods are used to try to checkpoint the same pages.
 const MOST_TRIES: u32 = 8;
-/// Turns of the store's thread between looks at the size.
+/// Iterations of the store's thread between checks of the size.
 const LOOK_EVERY: u32 = 16;
 
-/// How much there is in the write-ahead log, in pages.
+/// The size of the write-ahead log in pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Size {
     all: i64,
-    /// Pages that are not in the database yet.
+    /// Pages that are not yet copied into the database.
     left: i64,
 }
 
-/// The store's end of the thread that checkpoints.
+/// The handle to the checkpoint thread.
 pub(super) struct Checkpoints {
-    /// Gone when the thread is to end.
+    /// Dropped to end the thread.
     nudge: Option<SyncSender<()>>,
     thread: Option<JoinHandle<()>>,
-    /// Turns since the size was last looked at.
+    /// Iterations since the size was last checked.
     unseen: u32,
-    /// Quiet moments in which a checkpoint did not finish, because of a reader.
+    /// Idle periods in which a reader prevented a complete checkpoint.
     tries: u32,
     /// The size at which the write-ahead log is made to start over.
     restart_at: i64,
@@ -64,7 +64,7 @@ impl Checkpoints {
         connection: Connection,
         commits: Weak<GroupCommit>,
     ) -> io::Result<Checkpoints> {
-        // One nudge may wait, for pages written while a checkpoint runs.
+        // One nudge may be queued, for pages written while a checkpoint runs.
         let (nudge, nudges) = mpsc::sync_channel(1);
         let run = move || run(&connection, &nudges, &commits);
         let thread = thread::Builder::new().name("checkpoints".into()).spawn(run)?;
@@ -75,7 +75,8 @@ impl Checkpoints {
         Checkpoints { nudge: None, thread: None, unseen: 0, tries: 0, restart_at: large, large }
     }
 
-    /// Has the log checkpointed if that is worth it; called with the writer at hand.
+    /// Requests a checkpoint if it is worthwhile; called by the thread that holds the
+    /// writer.
     pub(super) fn keep_up(&mut self, writer: &Connection, is_idle: bool) {
         self.unseen += 1;
         if self.unseen < LOOK_EVERY && !is_idle {
@@ -93,22 +94,22 @@ impl Checkpoints {
             self.restart_at = self.large;
         }
         let beyond = size.all - self.restart_at;
-        // Calls wait for as long as this takes, so it is put off until there is
-        // little left to do, but not for good.
+        // Calls wait while this runs, so it is postponed until little is left to do, but
+        // not for ever.
         if beyond >= 0 && (size.left <= beyond / 2 || beyond >= self.restart_at) {
             return self.restart(writer, size);
         }
         let is_worthwhile = is_idle && size.all >= SOME && self.tries < MOST_TRIES;
         self.tries = if size.all < SOME { 0 } else { self.tries + u32::from(is_idle) };
         if size.left >= MANY || is_worthwhile || beyond >= 0 {
-            // If one waits already, that will do.
+            // If a nudge is already queued, that is enough.
             let _ = self.nudge.as_ref().map(|nudge| nudge.try_send(()));
         }
         Ok(())
     }
 
-    /// Brings in the rest and makes the write-ahead log start over, unless a reader
-    /// takes longer. No process writes meanwhile.
+    /// Completes the checkpoint and makes the write-ahead log start over, unless a reader
+    /// takes too long. No process can write meanwhile.
     fn restart(&mut self, writer: &Connection, before: Size) -> rusqlite::Result<()> {
         writer.busy_timeout(BUSY_TIMEOUT)?;
         let (is_busy, _) = checkpoint(writer, "PRAGMA wal_checkpoint(RESTART)")?;
@@ -149,7 +150,7 @@ fn size(connection: &Connection) -> rusqlite::Result<Size> {
     checkpoint(connection, "PRAGMA wal_checkpoint(NOOP)").map(|(_, size)| size)
 }
 
-/// Whether a reader was in the way, and the size.
+/// Runs a checkpoint; returns whether a reader prevented it, and the size.
 fn checkpoint(connection: &Connection, sql: &str) -> rusqlite::Result<(bool, Size)> {
     connection.prepare_cached(sql)?.query_row([], |row| {
         let all: i64 = row.get(1)?;
@@ -165,7 +166,7 @@ mod tests {
 
     use super::{AGAIN, Checkpoints, size};
 
-    /// A write-ahead log of this many pages is large here.
+    /// The page count that counts as large in these tests.
     const SMALL: i64 = 200;
 
     struct File(PathBuf);
@@ -194,7 +195,7 @@ mod tests {
         }
     }
 
-    /// Writes without a pause; the most pages there ever were.
+    /// Writes without a pause; returns the highest page count.
     fn write(connection: &Connection, checkpoints: &mut Checkpoints) -> i64 {
         let mut most = 0;
         for _ in 0..2_000 {
@@ -206,14 +207,14 @@ mod tests {
     }
 
     #[test]
-    fn the_write_ahead_log_stays_bounded_even_if_nobody_else_checkpoints() {
+    fn the_write_ahead_log_stays_bounded_without_the_checkpoint_thread() {
         let file = File::new("bounded");
         let most = write(&file.connect(), &mut Checkpoints::alone(SMALL));
         assert!((2 * SMALL..2 * SMALL + 100).contains(&most), "{most}");
     }
 
     #[test]
-    fn a_long_lived_reader_is_not_waited_for_again_and_again() {
+    fn a_long_lived_reader_is_not_waited_for_repeatedly() {
         let file = File::new("read");
         let (connection, reader) = (file.connect(), file.connect());
         reader.execute_batch("BEGIN; SELECT * FROM log").unwrap();

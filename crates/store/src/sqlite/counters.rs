@@ -17,7 +17,7 @@ use crate::{
 /// Readings that are kept; past that all are read again.
 const MOST_READINGS: usize = 4_096;
 
-/// What one window of a counter reads.
+/// The sum of one window of a counter.
 #[derive(Debug, Clone, Copy)]
 struct Reading {
     used: Amount,
@@ -41,7 +41,7 @@ pub(super) struct Counters {
     known: HashMap<Slot, Reading>,
     /// Those that the running transaction has changed.
     changed: Vec<Slot>,
-    /// Where amounts are printed.
+    /// A buffer for formatting amounts.
     text: String,
 }
 
@@ -54,8 +54,8 @@ impl Counters {
         now: Timestamp,
     ) -> Result<Result<Vec<Charged>, Reserved>, StoreError> {
         let made: Vec<_> = charges.iter().map(|charge| charge.at(now)).collect();
-        // One charge to a counter may leave no room for the next one, so they
-        // are made one after the other and taken back if one does not fit.
+        // Two charges may be to the same counter, so they are made one after the other
+        // and undone if one does not fit.
         for (index, (charge, charged)) in charges.iter().zip(&made).enumerate() {
             let (reading, changed) = self.find(connection, charged)?;
             if let Some(sum) = charge.fits(reading.used) {
@@ -72,7 +72,7 @@ impl Counters {
         Ok(Ok(made))
     }
 
-    /// Gives charges back to the windows they were made to.
+    /// Returns charges to the windows they were made in.
     pub(super) fn give_back(
         &mut self,
         connection: &Connection,
@@ -108,7 +108,7 @@ impl Counters {
         Ok((reading, &mut self.changed))
     }
 
-    /// Writes what has changed.
+    /// Writes the changed windows.
     pub(super) fn write(&mut self, connection: &Connection) -> rusqlite::Result<()> {
         if self.changed.is_empty() {
             return Ok(());
@@ -142,7 +142,7 @@ impl Counters {
     }
 }
 
-/// Drops windows that ended before a moment.
+/// Deletes windows that ended before this time.
 pub(super) fn drop_ended(connection: &Connection, before: i64) -> rusqlite::Result<()> {
     let sql = "DELETE FROM counters WHERE window_end < ?1";
     connection.prepare_cached(sql)?.execute([before]).map(|_| ())

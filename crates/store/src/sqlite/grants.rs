@@ -126,7 +126,7 @@ fn insert(connection: &Connection, grant: &Grant, hash: &TokenHash) -> rusqlite:
     Ok(())
 }
 
-/// A grant whose row ends with the hash of its token.
+/// Reads a grant from a row that ends with the hash of its token.
 fn read_with_hash(row: &Row<'_>) -> rusqlite::Result<(TokenHash, Grant)> {
     Ok((TokenHash::from_bytes(row.get(8)?), read_grant(row)?))
 }

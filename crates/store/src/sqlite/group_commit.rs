@@ -2,18 +2,17 @@
 //!
 //! All writes wait in one queue. A commit takes the whole queue as one batch and
 //! answers every caller when it is done. Two kinds of thread commit, one at a time:
-//! - The store's thread: whatever waits, as soon as it is free. Only this one waits
+//! - The store's thread commits the queue as soon as it is free. Only this thread waits
 //!   for other processes, syncs, changes the registry and prunes.
-//! - A thread that was given [`commit_on_this_thread`], if the database is free: the
-//!   caller whose write is the first in the queue is the leader, and commits its own
-//!   write and all that wait with it. Handing a commit of some tens of microseconds to
-//!   another thread and back would cost more than the commit. In busy times the leader
-//!   first lets the other tasks of its thread add their writes. All other threads never
-//!   touch the disk.
+//! - A thread that called [`commit_on_this_thread`] commits if the database is free. The
+//!   caller whose write is the first in the queue is the leader: it commits its own write
+//!   and all others in the queue. Handing a commit of some tens of microseconds to another
+//!   thread and back would cost more than the commit. Under load the leader first lets the
+//!   other tasks of its thread add their writes. All other threads never touch the disk.
 //!
-//! A caller never waits for a lock of the database with the thread it runs on. If a
-//! commit fails, nothing of it has happened, and all that had a part in it are told
-//! so; deferred records wait for the next one.
+//! A caller never blocks its thread on a lock of the database. If a commit fails, it has
+//! no effect, and every caller in the batch gets the error; its deferred records are kept
+//! for the next commit.
 
 mod task;
 mod thread;
@@ -32,32 +31,32 @@ use self::task::{Reply, Task, TaskFor};
 use super::{checkpoint::Checkpoints, read::Readers, records::Prepared, writer::Writer};
 use crate::{Health, StoreError, counter::Charge, id::Id, ledger::Reserved};
 
-/// Writes that may wait; past that, more are refused.
+/// Writes that may be queued; above that, they are refused.
 const MOST_WRITES: usize = 16_384;
-/// Deferred records that may wait; past that, more are dropped and counted.
+/// Deferred records that may be queued; above that, they are dropped and counted.
 const MOST_DEFERRED: usize = 100_000;
-/// A commit that begins this soon after the last one could have shared it, so the
-/// leader lets other tasks add their writes first.
+/// If a commit begins this soon after the last one, more writes are likely, so the leader
+/// lets other tasks add theirs first.
 const BUSY: Duration = Duration::from_micros(150);
-/// How often a leader looks whether more writes have come.
+/// How often a leader checks whether more writes have arrived.
 const MOST_YIELDS: usize = 4;
-/// Commits that one caller makes for others before it leaves the rest to the thread.
+/// Commits that one caller makes before it leaves the queue to the store's thread.
 const MOST_ROUNDS: usize = 4;
 
 thread_local! {
     static MAY_COMMIT: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Lets callers on this thread commit what they wait for, instead of leaving it to
-/// the store's thread. That is faster for calls, but if the disk stalls, so does all
-/// that lives on the thread.
+/// Lets callers on this thread commit their own writes instead of leaving them to the
+/// store's thread. That is faster for calls, but if the disk stalls, all tasks on the
+/// thread stall.
 pub fn commit_on_this_thread() {
     MAY_COMMIT.set(true);
 }
 
-/// A record to write, with the charges that must fit for it.
+/// A record to write, with the charges that must fit.
 pub(super) struct Write {
-    /// Of a reservation, which is made once.
+    /// The id of the reservation, if it is one. A reservation is made only once.
     pub(super) id: Option<Id>,
     pub(super) charges: Vec<Charge>,
     pub(super) record: Prepared,
@@ -70,13 +69,13 @@ struct State {
     writes: Vec<Write>,
     tasks: Vec<Box<dyn Task>>,
     deferred: Vec<Prepared>,
-    /// The thread sleeps until it is woken, with no deadline.
+    /// The thread sleeps without a deadline until it is woken.
     is_idle: bool,
-    /// Something is left for the thread to do now.
+    /// The queue is left to the thread, which must commit it now.
     is_handed_over: bool,
-    /// Callers have committed since the thread last looked after the file.
+    /// Callers have committed since the thread last maintained the file.
     is_dirty: bool,
-    /// Several had a part in the last commit, so that waiting for others pays.
+    /// The last commit had several writes, so waiting for others pays.
     was_shared: bool,
     /// When the last write was added.
     last_write: Option<Instant>,
@@ -93,7 +92,7 @@ fn read_clock() -> Instant {
     Instant::now()
 }
 
-/// What the caller of a new write needs to know of the queue.
+/// The state of the queue when a write was added.
 struct Queued {
     /// It is the first in the queue, so its caller leads the commit.
     is_first: bool,
@@ -101,7 +100,7 @@ struct Queued {
     others_may_join: bool,
 }
 
-/// What a commit takes from the queue.
+/// The part of the queue that one commit takes.
 #[derive(Default)]
 struct Batch {
     writes: Vec<Write>,
@@ -109,13 +108,13 @@ struct Batch {
     deferred: Vec<Prepared>,
 }
 
-/// The queue, and the writer that one at a time may use.
+/// The queue, and the writer, which only one thread at a time may use.
 pub(super) struct GroupCommit {
     state: Mutex<State>,
     wake: Condvar,
-    /// Gone when the store has ended.
+    /// `None` when the store has ended.
     writer: Mutex<Option<Writer>>,
-    /// Whether callers may commit: a commit that syncs takes too long for that.
+    /// Whether callers may commit. A commit that syncs takes too long for that.
     callers_commit: bool,
 }
 
@@ -126,7 +125,7 @@ impl fmt::Debug for GroupCommit {
 }
 
 impl GroupCommit {
-    /// Starts the thread; it ends when the queue is closed.
+    /// Starts the store's thread; it ends when the queue is closed.
     pub(super) fn start(
         writer: Writer,
         for_checkpoints: Connection,
@@ -148,7 +147,7 @@ impl GroupCommit {
         Ok(commits)
     }
 
-    /// Writes a record with its charges; answers when that is committed.
+    /// Writes a record with its charges; returns when that is committed.
     pub(super) async fn write(
         &self,
         id: Option<Id>,
@@ -160,7 +159,7 @@ impl GroupCommit {
         if !(self.callers_commit && MAY_COMMIT.get()) {
             self.hand_over();
         } else if queued.is_first {
-            // If the caller goes away before the commit, the thread makes it.
+            // If the caller is cancelled before the commit, the store's thread commits.
             let hand_over = HandOver(self);
             if queued.others_may_join {
                 self.wait_for_others().await;
@@ -184,7 +183,7 @@ impl GroupCommit {
         }
     }
 
-    /// Does a part of the thread's next transaction; answers when that is committed.
+    /// Runs `work` in the thread's next transaction; returns when that is committed.
     pub(super) async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Writer) -> Result<T, StoreError> + Send + 'static,
@@ -194,7 +193,7 @@ impl GroupCommit {
         answer.await.map_err(|_| StoreError::Stopped)?
     }
 
-    /// Writes a record with the next commit, or soon.
+    /// Writes a record with the next commit, or shortly after.
     pub(super) fn defer(&self, record: Prepared) {
         let mut state = self.lock();
         if state.is_closed || state.has_ended || state.deferred.len() >= MOST_DEFERRED {
@@ -210,11 +209,11 @@ impl GroupCommit {
         self.rouse_idle(&mut state);
     }
 
-    /// Has the thread write something small, which starts the write-ahead log over.
+    /// Makes the store's thread do a small write, which starts the write-ahead log over.
     pub(super) fn touch(&self) {
         let (reply, _) = oneshot::channel();
         let work = |writer: &mut Writer| Ok(writer.touch()?);
-        // A store that has ended need not do it.
+        // If the store has ended, it is not needed.
         let _ = self.push_task(Box::new(TaskFor { work, reply }));
     }
 
@@ -233,7 +232,7 @@ impl GroupCommit {
         }
     }
 
-    /// Takes no more, and lets the thread end once all is written.
+    /// Refuses further writes, and lets the thread end once all are committed.
     pub(super) fn close(&self) {
         self.lock().is_closed = true;
         self.wake.notify_one();
@@ -249,7 +248,7 @@ impl GroupCommit {
             }
             state.waiting_for_end.push(end);
         }
-        // Nothing is ever sent: that the other end is dropped says it.
+        // Nothing is ever sent: the wait ends when the sender is dropped.
         let _ = ended.await;
     }
 
@@ -315,7 +314,7 @@ impl GroupCommit {
         self.hand_over();
     }
 
-    /// Commits what waits without waiting for anybody; `false` if it cannot.
+    /// Commits the queue without waiting for a lock; `false` if that is not possible.
     fn commit_at_once(&self, writer: &mut Writer) -> bool {
         if self.lock().failure.is_some() || writer.begin(Duration::ZERO).is_err() {
             return false;
@@ -333,8 +332,8 @@ impl GroupCommit {
         true
     }
 
-    /// Carries a batch out in the transaction that has begun, if it has, and finishes
-    /// the transaction.
+    /// Executes a batch in the current transaction, unless that failed to begin, and
+    /// finishes the transaction.
     fn commit(
         &self,
         writer: &mut Writer,
@@ -347,7 +346,7 @@ impl GroupCommit {
         let mut answers = Vec::with_capacity(tasks.len());
         let mut fate = begun;
         for write in writes {
-            // If the caller has gone away, the call it is for will never leave.
+            // If the caller was cancelled, its call will never be sent.
             if fate.is_ok() && !write.reply.is_closed() {
                 let (reply, found) = writer.write(write);
                 fate = found.as_ref().map(|_| ()).map_err(StoreError::clone);
@@ -372,7 +371,7 @@ impl GroupCommit {
         if fate.is_err() {
             writer.roll_back();
             let mut state = self.lock();
-            // Before the records that came since.
+            // Put back in front of the records that were added since.
             deferred.append(&mut state.deferred);
             state.deferred = deferred;
         }
@@ -392,12 +391,12 @@ impl GroupCommit {
         drop(state);
         match (before, failure) {
             (None, Some(error)) => tracing::error!(%error, "the store fails: calls are refused"),
-            (Some(_), None) => tracing::info!("the store is well again"),
+            (Some(_), None) => tracing::info!("the store has recovered"),
             _ => {}
         }
     }
 
-    /// Ends the store: callers that still wait are told.
+    /// Ends the store; callers that still wait get an error.
     fn end(&self) {
         let mut state = self.lock();
         state.has_ended = true;
@@ -417,12 +416,12 @@ impl GroupCommit {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing is left half done while the lock is held.
+        // The state is never left half updated, so a poisoned lock is still usable.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Leaves to the thread what a caller that goes away has not committed.
+/// Leaves the queue to the store's thread if the caller is cancelled before it commits.
 struct HandOver<'c>(&'c GroupCommit);
 
 impl Drop for HandOver<'_> {

@@ -19,15 +19,17 @@ use crate::{Durability, key::Key};
 
 /// Marks a file as ours: "Slui" in ASCII.
 const APPLICATION: i32 = 0x536c_7569;
-/// Records checked against their chain at start; the rest are checked on demand.
+/// Records checked against their chain when the store opens; the rest are checked on
+/// demand.
 const CHECKED_AT_START: i64 = 1_000;
-/// How long another process may hold the write lock. A caller may wait for the
-/// transaction before its own too, so for twice as long.
+/// How long to wait for another process's write lock. A caller may also wait for the
+/// transaction before its own, so for up to twice as long.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
-/// How often what does not wait by itself is tried again, and after how long.
+/// Retries of an operation for which SQLite does not wait by itself, and the pause
+/// between.
 const MOST_TRIES: u32 = 50;
 const PAUSE: Duration = Duration::from_millis(20);
-/// A text that is sealed when a database is created, to know its key by.
+/// A text that is sealed when a database is created, to recognise its key later.
 const KEY_CHECK: &str = "the key of this database";
 
 /// Why a database cannot be used.
@@ -61,7 +63,7 @@ pub enum OpenError {
     Thread(#[from] io::Error),
 }
 
-/// Opens `path` for writing, creating it if it is not there.
+/// Opens `path` for writing, creating the file if necessary.
 pub(super) fn open(
     path: &Path,
     durability: Durability,
@@ -93,7 +95,7 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// An error of SQLite, in terms of opening the database.
+/// Converts an error of SQLite into one about opening the database.
 fn open_error(path: &Path, error: &rusqlite::Error) -> OpenError {
     let path = display(path);
     match error.sqlite_error_code() {
@@ -106,7 +108,7 @@ fn open_error(path: &Path, error: &rusqlite::Error) -> OpenError {
     }
 }
 
-/// Makes sure the file is there and is its owner's alone.
+/// Makes sure that the file exists and only its owner can access it.
 fn make_private(path: &Path) -> Result<(), OpenError> {
     let failed = |source| OpenError::File { path: display(path), source };
     let created = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path);
@@ -127,7 +129,7 @@ fn check_private(path: &Path) -> Result<(), OpenError> {
     Ok(())
 }
 
-/// Checks that a database is there and ours, and changes nothing of it.
+/// Checks that a database exists and is ours, without changing it.
 pub(super) fn check(path: &Path) -> Result<(), OpenError> {
     check_private(path)?;
     let connection = read::connect(path).map_err(|error| open_error(path, &error))?;
@@ -141,9 +143,9 @@ fn configure(connection: &Connection, durability: Durability) -> rusqlite::Resul
         Durability::Power => "FULL",
     };
     connection.pragma_update(None, "synchronous", synchronous)?;
-    // Checkpoints sync, and have a thread of their own.
+    // Checkpoints sync, so they run on a thread of their own.
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
-    // Nothing but the end of the log and some counters is read again and again.
+    // Only the end of the log and some counters are read repeatedly.
     connection.pragma_update(None, "cache_size", -500)?;
     connection.set_prepared_statement_cache_capacity(64);
     connection.pragma_update(None, "trusted_schema", false)
@@ -163,7 +165,7 @@ fn prepare(connection: &Connection, path: &Path, key: &Key) -> Result<(), OpenEr
     check_key(connection, path, key)
 }
 
-/// Checks that a database is one of ours, and not newer than this.
+/// Checks that a database is ours, and not from a newer version.
 fn recognise(connection: &Connection, path: &Path) -> Result<(), OpenError> {
     let failed = |error| open_error(path, &error);
     let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
@@ -175,8 +177,8 @@ fn recognise(connection: &Connection, path: &Path) -> Result<(), OpenError> {
     }
 }
 
-/// Switches to write-ahead logging. With several processes at it, SQLite may find
-/// it locked without waiting for that to pass.
+/// Switches to write-ahead logging. If several processes do so at once, SQLite reports a
+/// lock without waiting for it.
 fn use_wal(connection: &Connection) -> rusqlite::Result<()> {
     let mut tries = 0;
     loop {
@@ -195,7 +197,7 @@ fn use_wal(connection: &Connection) -> rusqlite::Result<()> {
     }
 }
 
-/// Whether nothing was ever put into the database.
+/// Whether the database is empty and unused.
 fn is_new(connection: &Connection) -> rusqlite::Result<bool> {
     let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
     let tables: i32 =
@@ -204,10 +206,10 @@ fn is_new(connection: &Connection) -> rusqlite::Result<bool> {
 }
 
 fn create(connection: &Connection, key_check: &[u8]) -> rusqlite::Result<()> {
-    // Changing the mode later, with two processes at it, can find the database locked.
+    // Switching later, while another process does the same, could fail with a lock.
     use_wal(connection)?;
     connection.execute_batch("BEGIN IMMEDIATE")?;
-    // Another process may have been quicker.
+    // Another process may have been faster.
     let created = is_new(connection).and_then(|is_new| {
         if is_new {
             connection.execute_batch(&PARTS.concat())?;
@@ -255,9 +257,9 @@ mod tests {
         assert!(matches!(refused, Err(OpenError::ReadOnly { .. })), "{refused:?}");
     }
 
-    /// SQLite syncs each commit if this is 2 (`FULL`), and checkpoints alone if it is 1.
+    /// SQLite syncs each commit if this is 2 (`FULL`), and only checkpoints if it is 1.
     #[test]
-    fn only_what_is_to_survive_a_power_loss_is_synced_with_each_commit() {
+    fn only_power_loss_durability_syncs_each_commit() {
         let path = std::env::temp_dir().join(format!("sluice-durable-{}.db", std::process::id()));
         for (durability, expected) in [(Durability::Process, 1), (Durability::Power, 2)] {
             let connection = Connection::open(&path).unwrap();
@@ -269,9 +271,9 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
     }
 
-    /// Older ones can damage a log that several processes write.
+    /// Older versions of SQLite can damage a log that several processes write.
     #[test]
-    fn the_library_is_new_enough() {
+    fn the_sqlite_library_is_new_enough() {
         assert!(rusqlite::version_number() >= 3_051_003, "{}", rusqlite::version());
     }
 }

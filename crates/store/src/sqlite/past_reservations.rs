@@ -1,8 +1,8 @@
-//! Finding old reservations: those that this process does not remember, because they
-//! were made before it started, by another process, or too long ago. The row of the
-//! decision says what was charged.
+//! Finds old reservations that this process does not remember, because they were made
+//! before it started, by another process, or too long ago. The charges are in the row of
+//! the decision.
 //!
-//! Requests are not indexed, so this scans the log for one day from the request on.
+//! Requests are not indexed, so this scans one day of the log, starting at the request.
 //! The path of a call avoids the scan: see [`Mark`](crate::id::Mark).
 
 use rusqlite::Connection;
@@ -16,16 +16,16 @@ use crate::{
     log::Filter,
 };
 
-/// A charge as a row has it: server, scope, owner and name of the counter, the start
-/// of the window, and the amount.
+/// A charge as it is stored: server, scope, owner and name of the counter, the start of
+/// the window, and the amount.
 type Columns<T> = (T, T, T, T, i64, String);
 
-/// A reservation that is in the log.
+/// A reservation found in the log.
 #[derive(Debug)]
 pub(super) struct Logged {
     pub(super) charges: Vec<Charged>,
-    /// Whether something was recorded of the request after its decision: how it came
-    /// out, or that its charges were given back.
+    /// Whether the request has a record after its decision: its outcome, or the release
+    /// of its charges.
     pub(super) is_settled: bool,
 }
 
@@ -45,7 +45,7 @@ pub(super) fn find(connection: &Connection, id: Id) -> Result<Option<Logged>, St
     Ok(None)
 }
 
-/// What a reservation charged, for the row of its decision.
+/// The charges of a reservation, as the text for the row of its decision.
 pub(super) fn encode<'c>(charges: &'c [Charged]) -> Result<String, StoreError> {
     let columns = |charged: &'c Charged| -> Columns<&'c str> {
         let [server, scope, owner, name] = charged.slot.key.parts();
@@ -57,7 +57,9 @@ pub(super) fn encode<'c>(charges: &'c [Charged]) -> Result<String, StoreError> {
 }
 
 fn decode(text: &str) -> Result<Vec<Charged>, StoreError> {
-    let unreadable = |error: String| StoreError::Failed(format!("what a call charged {error}"));
+    let unreadable = |error: String| {
+        StoreError::Failed(format!("the charges of a call are unreadable: {error}"))
+    };
     let columns: Vec<Columns<String>> =
         serde_json::from_str(text).map_err(|error| unreadable(error.to_string()))?;
     let charged = |(server, scope, owner, name, start, amount): Columns<String>| {
@@ -65,7 +67,7 @@ fn decode(text: &str) -> Result<Vec<Charged>, StoreError> {
         let slot = Slot { key, window_start: Timestamp::from_millis(start) };
         let amount = Amount::exactly(Decimal::read(&amount))
             .map_err(|error| unreadable(error.to_string()))?;
-        // The counter knows when the window ends.
+        // The counter's row says when the window ends.
         Ok(Charged { slot, window_end: 0, amount })
     };
     columns.into_iter().map(charged).collect()

@@ -1,5 +1,4 @@
-//! Policies in the database: every version that was ever put, and which of them
-//! is in force.
+//! Policies in the database: every version that was ever stored, and which one is active.
 
 use rusqlite::{Connection, OptionalExtension as _, Row, params, types::Type};
 use sluice_policy::{Format, Timestamp};
@@ -71,7 +70,7 @@ impl Sqlite {
     }
 }
 
-/// The policies in force, by server and name.
+/// The active policies, by server and name.
 pub(super) fn read_all(connection: &Connection) -> rusqlite::Result<Vec<AttachedPolicy>> {
     let mut statement = connection.prepare(&format!(
         "SELECT {COLUMNS} FROM policies p JOIN policy_versions v ON v.id = p.current ORDER BY 1, 2"
@@ -80,7 +79,7 @@ pub(super) fn read_all(connection: &Connection) -> rusqlite::Result<Vec<Attached
     rows.collect()
 }
 
-/// Takes a policy out of force; the version that was.
+/// Deactivates a policy; returns the version that was active.
 fn detach(connection: &Connection, server: &Name, name: &Name) -> rusqlite::Result<Option<String>> {
     let place = [server.as_str(), name.as_str()];
     let current = "SELECT v.version FROM policies p JOIN policy_versions v ON v.id = p.current
@@ -90,7 +89,7 @@ fn detach(connection: &Connection, server: &Name, name: &Name) -> rusqlite::Resu
     Ok(version)
 }
 
-/// Takes all policies of a server out of force.
+/// Deactivates all policies of a server.
 pub(super) fn detach_all(connection: &Connection, server: &Name) -> rusqlite::Result<()> {
     connection.execute("DELETE FROM policies WHERE server = ?1", [server.as_str()]).map(|_| ())
 }
@@ -102,7 +101,7 @@ fn write_policy(
 ) -> rusqlite::Result<()> {
     let (server, name) = (policy.server.as_str(), policy.name.as_str());
     let format = format_name(policy.format);
-    // A text that is in force already makes no new version.
+    // Storing the current text again makes no new version.
     let current = "SELECT 1 FROM policies p JOIN policy_versions v ON v.id = p.current
         WHERE p.server = ?1 AND p.name = ?2 AND v.text = ?3 AND v.format = ?4";
     let is_same = connection

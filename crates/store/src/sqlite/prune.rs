@@ -20,21 +20,21 @@ use crate::{
     record::{Kind, Record},
 };
 
-/// Records that go in one step.
+/// Records that one step deletes.
 const STEP: usize = 1_000;
 
-/// Which records stay.
+/// The limits for pruning.
 #[derive(Debug, Clone, Copy)]
 struct Bounds {
-    /// Records made before this may go.
+    /// Records older than this are deleted.
     oldest: Timestamp,
     max_size: u64,
-    /// The newest record when pruning began; what comes later stays.
+    /// The newest record when pruning began; later ones are kept.
     newest: i64,
     now: Timestamp,
 }
 
-/// The records of one step.
+/// The records that one step deletes.
 #[derive(Debug, Default)]
 struct Selection {
     through: i64,
@@ -44,7 +44,8 @@ struct Selection {
 
 impl Sqlite {
     pub(crate) async fn prune(&self, keep: Duration, max_size: u64) -> Result<u64, StoreError> {
-        // Held calls go below, and must not go without a record of their end.
+        // Expired calls are deleted below, but each must have a record of its expiry
+        // first.
         self.expire().await?;
         let now = self.clock.now();
         let keep = i64::try_from(keep.as_millis()).unwrap_or(i64::MAX);
@@ -61,7 +62,8 @@ impl Sqlite {
     }
 }
 
-/// Drops held calls that were over by then; the newest record.
+/// Deletes held calls that expired before `oldest`; returns the number of the newest
+/// record.
 fn begin(connection: &Connection, oldest: Timestamp) -> Result<i64, StoreError> {
     let over = "SELECT id FROM approvals WHERE expires_at < ?1";
     let votes = format!("DELETE FROM approval_votes WHERE approval IN ({over})");
@@ -70,12 +72,13 @@ fn begin(connection: &Connection, oldest: Timestamp) -> Result<i64, StoreError> 
     Ok(blocks::find_newest(connection)?)
 }
 
-/// Removes some of the oldest records; how many.
+/// Deletes some of the oldest records; returns how many.
 fn step(writer: &mut Writer, bounds: Bounds) -> Result<u64, StoreError> {
     let Some(selection) = select(writer.connection(), bounds)? else { return Ok(0) };
     let Selection { through, count, facets } = selection;
     let anchor = build_anchor(writer.connection(), through)?;
-    // Written before the others go, because an empty log would count from one again.
+    // Written before the deletion, because the numbering of an empty log would restart at
+    // one.
     writer.leave_behind(through)?;
     writer.append_record(Record {
         message: Some(format!("records up to {through} were pruned")),
@@ -98,7 +101,7 @@ fn count_used_bytes(connection: &Connection) -> rusqlite::Result<u64> {
     )
 }
 
-/// Chooses what goes and notes where its chains end.
+/// Selects the records to delete, and notes where their chains end.
 fn select(connection: &Connection, bounds: Bounds) -> Result<Option<Selection>, StoreError> {
     let is_too_large = count_used_bytes(connection)? > bounds.max_size;
     let mut statement = connection

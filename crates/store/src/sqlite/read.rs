@@ -20,15 +20,15 @@ use crate::{
     log::{Entry, Filter},
 };
 
-/// Reads at a time; more wait.
+/// Concurrent reads; more wait.
 const MOST_READERS: usize = 4;
 const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Connections for reading.
+/// The pool of read connections.
 #[derive(Debug)]
 pub(super) struct Readers {
     path: PathBuf,
-    /// Connections that are not in use; gone when the store has ended.
+    /// Connections that are not in use; `None` when the store has ended.
     idle: Mutex<Option<Vec<Connection>>>,
     permits: Arc<Semaphore>,
 }
@@ -42,8 +42,8 @@ impl Readers {
         }
     }
 
-    /// Reads something at one moment of the database, on a blocking thread. If the
-    /// caller goes away, the read is interrupted, or not begun.
+    /// Runs `work` in a read transaction, on a blocking thread. If the caller is
+    /// cancelled, the read is interrupted or not started.
     pub(super) async fn read<T: Send + 'static>(
         self: &Arc<Readers>,
         work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
@@ -62,7 +62,8 @@ impl Readers {
             let moment = connection.unchecked_transaction()?;
             let found = work(&moment);
             drop(moment);
-            // From here on it cannot be interrupted, and another read may use it.
+            // From here on the read cannot be interrupted, because another one may use
+            // the connection.
             *lock(&state) = ReadState::Over;
             if let Some(idle) = readers.lock().as_mut() {
                 idle.push(connection);
@@ -84,15 +85,15 @@ impl Readers {
     }
 }
 
-/// How far a read has come.
+/// The progress of a read.
 enum ReadState {
     Waiting,
     Running(InterruptHandle),
-    /// It is done, or its caller has gone away.
+    /// It is done, or its caller was cancelled.
     Over,
 }
 
-/// Makes a read one that can be interrupted; `false` if its caller has gone away.
+/// Makes a read interruptible; `false` if its caller was cancelled.
 fn begin_read(state: &Mutex<ReadState>, connection: &Connection) -> bool {
     let mut state = lock(state);
     let is_wanted = matches!(*state, ReadState::Waiting);
@@ -126,7 +127,7 @@ pub(super) fn connect(path: &Path) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// At most `most` records that pass a filter.
+/// At most `most` records that match a filter.
 pub(super) fn search(
     connection: &Connection,
     filter: &Filter,
@@ -143,8 +144,8 @@ pub(super) fn search(
     Ok(found)
 }
 
-/// A filter as SQL. Facets are filtered by one condition on their table, in which
-/// `%` stands for nothing but itself: every value is bound.
+/// A filter as SQL. Facets are filtered by one condition on their table. All values are
+/// bound, so none can act as SQL or as a wildcard.
 struct Search<'f> {
     filter: &'f Filter,
     facets: Option<String>,
@@ -175,7 +176,7 @@ impl<'f> Search<'f> {
         Search { filter, facets, facet_values }
     }
 
-    /// Which parts of the log to read, in order: first and last record of each.
+    /// The ranges of the log to read, in order: first and last record of each.
     fn stretches(&self, connection: &Connection) -> rusqlite::Result<Vec<(i64, i64)>> {
         let (first, last) = self.filter.bounds();
         let (since, until) = self.filter.span();
@@ -203,8 +204,7 @@ impl<'f> Search<'f> {
         Ok(self.join(&summarised, blocks::find_unsummarised(connection)?))
     }
 
-    /// Blocks that follow each other are read in one go; behind them comes what has
-    /// no summary yet.
+    /// Merges adjacent blocks into one range; the records without a summary come last.
     fn join(&self, summarised: &[i64], next: i64) -> Vec<(i64, i64)> {
         let (first, last) = self.filter.bounds();
         let mut stretches: Vec<(i64, i64)> = Vec::new();
@@ -259,7 +259,7 @@ impl<'f> Search<'f> {
         let mut rows = statement.query(rusqlite::params_from_iter(values))?;
         while let Some(row) = rows.next()? {
             let number: i64 = row.get(0)?;
-            // A partial result must not pass for a complete one.
+            // A partial result must not be mistaken for a complete one.
             found.push(records::read_entry(row).map_err(|_| {
                 StoreError::Failed(format!(
                     "record {number} cannot be read\nhint: sluice log verify"
@@ -282,7 +282,7 @@ pub(super) fn verify(connection: &Connection) -> rusqlite::Result<Verified> {
     Ok(verifier.finish())
 }
 
-/// Checks the newest records, and that none is missing behind them.
+/// Checks the newest records, and that none is missing after them.
 pub(super) fn verify_last(connection: &Connection, count: i64) -> rusqlite::Result<Verified> {
     let newest = blocks::find_newest(connection)?;
     Ok(verify_after(connection, newest - count, |_, _| Ok(()))?.finish_part())

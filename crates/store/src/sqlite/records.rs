@@ -1,8 +1,8 @@
-//! Records as rows: one row of `records` each, and one of `facets` for what many
-//! records have in common.
+//! Records as rows: each has one row in `records`, and shares a row in `facets`, a
+//! dictionary of the values that many records have in common.
 //!
-//! The exported text is not stored: it is made again from the columns, and the
-//! row's hash proves that it is the same.
+//! The exported text is not stored: it is rebuilt from the columns, and the row's hash
+//! proves that it is the same.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -18,16 +18,16 @@ use crate::{
     record::{GrantRef, Kind, Outcome, PolicyRef, Record, UpstreamRef, push_keys},
 };
 
-/// Facets whose numbers are kept in memory; past that all are looked up again.
+/// Facets whose numbers are cached; above that, the cache is cleared.
 const MOST_FACETS: usize = 8_192;
 
-/// A record that is ready to be written: its text is made where it comes from, so
-/// that the one who commits has less to do.
+/// A record that is ready to be written. Its caller builds the text, so that the
+/// committing thread has less to do.
 #[derive(Debug)]
 pub(super) struct Prepared {
     pub(super) record: Record,
     text: String,
-    /// Bytes of the text before it is chained.
+    /// The length of the text in bytes before it is chained.
     length: usize,
     arg_keys: Option<String>,
 }
@@ -59,8 +59,8 @@ impl Prepared {
         ]
     }
 
-    /// Links the record to its chain and inserts its row, with what a reservation
-    /// charged; its sequence number.
+    /// Links the record to its chain and inserts its row, with the charges of its
+    /// reservation; returns its sequence number.
     pub(super) fn insert(
         &mut self,
         connection: &Connection,
@@ -70,7 +70,7 @@ impl Prepared {
         charges: Option<&str>,
     ) -> rusqlite::Result<i64> {
         let prev = *chain.last();
-        // A transaction that failed may have chained it before.
+        // A failed transaction may have chained it before.
         self.text.truncate(self.length);
         chain.link(&mut self.text);
         let record = &self.record;
@@ -111,7 +111,7 @@ impl Prepared {
     }
 }
 
-/// The names of a record's arguments, as its facet has them.
+/// The names of a record's arguments, as the facet stores them.
 fn keys_column(record: &Record) -> Option<String> {
     if record.kind != Kind::Decision && record.arg_keys.is_empty() {
         return None;
@@ -121,21 +121,21 @@ fn keys_column(record: &Record) -> Option<String> {
     Some(keys)
 }
 
-/// As records write it.
+/// A number as records write it: capped at the largest integer that SQLite stores.
 fn whole(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// The numbers of facets, as far as they are known.
+/// The cached numbers of facets.
 #[derive(Debug, Default)]
 pub(super) struct Facets {
     known: HashMap<Box<[u8]>, i64>,
-    /// Where keys are put together.
+    /// A buffer for building keys.
     key: Vec<u8>,
 }
 
 impl Facets {
-    /// The number of a record's facet, which is entered if it is new.
+    /// The number of a record's facet, which is inserted if it is new.
     pub(super) fn number(
         &mut self,
         connection: &Connection,
@@ -190,14 +190,14 @@ fn find_or_insert(
     Ok(connection.last_insert_rowid())
 }
 
-/// Notes the end of the log, so that records missing there show too.
+/// Stores where the log ends, so that records missing at the end are detected too.
 pub(super) fn note_end(connection: &Connection, seq: i64, hash: &Hash) -> rusqlite::Result<()> {
     let sql = "REPLACE INTO meta (name, value) VALUES ('end', ?1)";
     connection.prepare_cached(sql)?.execute([format!("{seq} {}", hex(hash))]).map(|_| ())
 }
 
-/// The end of the log that was last noted: a record's number, and its hash. One
-/// that cannot be read is taken for a record that is not there.
+/// The stored end of the log: a record's number and hash. If it is unreadable, it counts
+/// as a missing record.
 pub(super) fn noted_end(connection: &Connection) -> rusqlite::Result<Option<(i64, Hash)>> {
     let sql = "SELECT value FROM meta WHERE name = 'end'";
     let noted = connection.query_row(sql, [], |row| row.get::<_, String>(0)).optional()?;
@@ -216,8 +216,8 @@ pub(super) const SELECT: &str = "SELECT r.seq, r.id, r.at, r.request, r.session,
     f.policy, f.policy_version, f.arg_keys, r.facet, r.chain
     FROM records r LEFT JOIN facets f ON f.id = r.facet LEFT JOIN chains c ON c.id = r.chain";
 
-/// The record in a row of [`SELECT`]; an error if it is not as it was written. A
-/// column that the record's text does not show must not hold anything else either.
+/// Reads the record in a row of [`SELECT`]; an error if it is not as it was written.
+/// Columns that do not appear in the record's text must be as they were written too.
 pub(super) fn read_entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
     let text = |column: usize| row.get::<_, Option<Arc<str>>>(column);
     let at = Timestamp::from_millis(row.get(2)?);
@@ -255,7 +255,7 @@ pub(super) fn read_entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
     Ok(Entry { cursor: Cursor(row.get(0)?), record, writer: row.get(20)?, prev, hash })
 }
 
-/// Two columns that are both there or both not.
+/// Two columns that are either both set or both null.
 fn pair(row: &Row<'_>, first: usize) -> rusqlite::Result<Option<(Arc<str>, Arc<str>)>> {
     match (row.get(first)?, row.get(first + 1)?) {
         (Some(one), Some(other)) => Ok(Some((one, other))),
@@ -286,13 +286,13 @@ fn upstream(row: &Row<'_>) -> rusqlite::Result<Option<UpstreamRef>> {
     }
 }
 
-/// A number that is not negative.
+/// A number that must not be negative.
 fn count(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<u64>> {
     let number = row.get::<_, Option<i64>>(column)?.map(u64::try_from).transpose();
     number.map_err(|error| unreadable(error.into()))
 }
 
-/// A value by its name, which must be one.
+/// Parses a value from its name; an error if the name is unknown.
 fn parse_name<T>(read: impl FnOnce(&str) -> Option<T>, text: &str) -> rusqlite::Result<T> {
     read(text).ok_or_else(|| unreadable(format!("`{text}` is not known").into()))
 }

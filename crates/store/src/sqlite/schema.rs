@@ -1,14 +1,14 @@
 //! The tables, as `docs/reference/data.md` describes them.
 
-/// The layout of all tables. Later ones are reached by migrating forward.
+/// The version of the table layout. Later layouts are reached by migrating forward.
 pub(super) const LAYOUT: i32 = 1;
 
 /// Records that share a summary.
 pub(super) const BLOCK: i64 = 1_024;
 
-/// The log and its dictionary. `records` has no index, so that appending costs
-/// the same at any size; `blocks` and what belongs to it are written once for
-/// each 1,024 records and tell a search which of them to read.
+/// The log and its dictionary. `records` has no index, so that appending costs the same
+/// at any size. `blocks` and its companion tables are written once per 1,024 records and
+/// tell a search which blocks to read.
 const LOG: &str = "
     CREATE TABLE meta (name TEXT PRIMARY KEY, value ANY NOT NULL) STRICT, WITHOUT ROWID;
     CREATE TABLE records (
@@ -92,5 +92,5 @@ const REGISTRY: &str = "
     INSERT INTO meta (name, value) VALUES ('epoch', 0), ('pruned', 0);
 ";
 
-/// Creates all of it in an empty database.
+/// The statements that create all tables in an empty database.
 pub(super) const PARTS: [&str; 3] = [LOG, LEDGER, REGISTRY];

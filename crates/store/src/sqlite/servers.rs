@@ -1,4 +1,4 @@
-//! Servers in the database. What their headers hold is sealed.
+//! Servers in the database. The values of their headers are sealed.
 
 use std::time::Duration;
 
@@ -68,7 +68,7 @@ pub(super) fn read_all(connection: &Connection, key: &Key) -> Result<Vec<Server>
     Ok(servers)
 }
 
-/// What a header's value is bound to. Neither name can hold the character between.
+/// The context that a header's value is bound to. Neither name can contain the separator.
 fn seal_context(server: &Name, header: &str) -> String {
     format!("{server}\0{header}")
 }

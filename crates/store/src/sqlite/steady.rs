@@ -5,18 +5,18 @@
 
 use std::time::Instant;
 
-/// How far the system's clock may run ahead, in milliseconds: clocks drift.
+/// How far the system clock may run ahead, in milliseconds: clocks drift.
 const DRIFT: i64 = 5 * 60 * 1000;
 
-/// What time it is at least since when.
+/// The system clock, limited by the time that has really passed.
 #[derive(Debug, Default)]
 pub(super) struct Steady {
-    /// What the system's clock said when it was first asked.
+    /// The system clock's time at the first call, and when that was.
     begun: Option<(i64, Instant)>,
 }
 
 impl Steady {
-    /// The time by which windows are over, when the system's clock says `wall`.
+    /// The time for expiring windows, when the system clock says `wall`.
     #[expect(clippy::disallowed_methods, reason = "this module's job is to know how time passes")]
     pub(super) fn now(&mut self, wall: i64) -> i64 {
         let (begun, since) = *self.begun.get_or_insert_with(|| (wall, Instant::now()));
@@ -30,7 +30,7 @@ mod tests {
     use super::{DRIFT, Steady};
 
     #[test]
-    fn a_jump_ahead_is_not_followed() {
+    fn a_clock_that_jumps_ahead_is_not_followed() {
         let mut steady = Steady::default();
         assert_eq!(steady.now(1_000_000), 1_000_000);
         let jumped = steady.now(1_000_000 + 100 * DRIFT);

@@ -24,7 +24,7 @@ use crate::{
     record::{Kind, Record},
 };
 
-/// Windows that ended this long ago are forgotten, in milliseconds. Kept for a
+/// Windows that ended this long ago are deleted, in milliseconds. They are kept for a
 /// while because a slow call may still be released.
 const FORGET_AFTER: i64 = 3_600_000;
 
@@ -36,22 +36,22 @@ pub(super) struct Writer {
     facets: Facets,
     counters: Counters,
     open: OpenReservations,
-    /// What becomes of open reservations if the transaction is committed.
+    /// Changes to the open reservations that apply if the transaction is committed.
     staged: Vec<Staged>,
     /// The registry's epoch, if the transaction has changed it.
     epoch: Option<u64>,
-    /// Told of the registry's changes.
+    /// Called with the registry's new epoch.
     announce: Box<dyn Fn(u64) + Send>,
     steady: Steady,
-    /// Ids made before this may belong to reservations that are only in the log.
+    /// Reservations with ids older than this may be known only from the log.
     opened: Mark,
-    /// When ended windows were last forgotten.
+    /// When ended windows were last deleted.
     forgotten: i64,
     /// SQLite's `data_version`, which changes when another connection has written.
     version: Option<i64>,
-    /// Up to where the log is known to be pruned.
+    /// The last record that is known to be pruned.
     pruned: i64,
-    /// The end of the log as it is committed, to go back to.
+    /// The committed end of the log, to return to after a rollback.
     before: LogEnd,
 }
 
@@ -59,7 +59,7 @@ pub(super) struct Writer {
 #[derive(Clone)]
 struct LogEnd {
     chain: Chain,
-    /// The chain's number, once something of it is written.
+    /// The chain's number, once it has a record.
     chain_number: Option<i64>,
     /// The last record of the chain, or zero.
     chained: i64,
@@ -106,7 +106,7 @@ impl Writer {
         &self.clock
     }
 
-    /// Begins a transaction, waiting for other processes for as long as that.
+    /// Begins a transaction, waiting up to `patience` for other processes.
     pub(super) fn begin(&mut self, patience: Duration) -> rusqlite::Result<()> {
         self.connection.busy_timeout(patience)?;
         self.execute("BEGIN IMMEDIATE")?;
@@ -119,7 +119,7 @@ impl Writer {
         caught_up
     }
 
-    /// Reads again what is remembered, if another process has written.
+    /// Refreshes the cached state if another process has written.
     fn catch_up(&mut self) -> rusqlite::Result<()> {
         let sql = "PRAGMA data_version";
         let version = self.connection.prepare_cached(sql)?.query_row([], |row| row.get(0))?;
@@ -134,9 +134,9 @@ impl Writer {
         Ok(())
     }
 
-    /// Takes note that the log was pruned. Facets may be gone. A chain that was pruned
-    /// to its end is not continued: a new one begins, so that anchors need to name only
-    /// chains of which records are left.
+    /// Notes that the log was pruned. Cached facets may be gone. A chain of which every
+    /// record was pruned is not continued: a new one begins, so that anchors need to list
+    /// only chains that still have records.
     fn note_pruned(&mut self, through: i64) {
         if mem::replace(&mut self.pruned, through) != through {
             self.facets.forget();
@@ -154,7 +154,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Makes a write's charges and appends its record; nothing if they do not fit.
+    /// Makes the charges of a write and appends its record; neither if the charges do not
+    /// fit.
     pub(super) fn write(
         &mut self,
         write: Write,
@@ -187,7 +188,7 @@ impl Writer {
         Ok(answer)
     }
 
-    /// The answer to a reservation that was made before.
+    /// The result of a reservation that was made before.
     fn find_reserved(&self, id: Id) -> Result<Option<Reserved>, StoreError> {
         let in_transaction = self.staged.iter().find_map(|staged| match staged {
             Staged::Made(made, charges) if *made == id => Some(Reserved::from_charges(charges)),
@@ -201,8 +202,8 @@ impl Writer {
         Ok(logged.map(|logged| Reserved::from_charges(&logged.charges)))
     }
 
-    /// Gives back what a reservation charged, with the record that says so; whether
-    /// it was open.
+    /// Releases the charges of a reservation and appends its record; returns whether the
+    /// reservation was open.
     pub(super) fn release(&mut self, id: Id, record: Record) -> Result<bool, StoreError> {
         let charged = self.find_open(id)?;
         if let Some(charged) = &charged {
@@ -213,7 +214,7 @@ impl Writer {
         Ok(charged.is_some())
     }
 
-    /// What a reservation charged, if that can be given back.
+    /// The charges of a reservation, if they can be released.
     fn find_open(&self, id: Id) -> Result<Option<Vec<Charged>>, StoreError> {
         let is_settled =
             |staged: &Staged| matches!(staged, Staged::Settled(settled) if *settled == id);
@@ -227,7 +228,7 @@ impl Writer {
         Ok(logged.filter(|logged| !logged.is_settled).map(|logged| logged.charges))
     }
 
-    /// Appends a record to the log, with what a reservation charged.
+    /// Appends a record to the log, with the charges of its reservation.
     fn append(&mut self, record: &mut Prepared, charges: Option<&str>) -> Result<i64, StoreError> {
         let facet = self.facets.number(&self.connection, record)?;
         let chain = self.chain_number()?;
@@ -239,12 +240,12 @@ impl Writer {
         Ok(seq)
     }
 
-    /// Appends a record that nobody waits for.
+    /// Appends a deferred record.
     pub(super) fn append_deferred(&mut self, record: &mut Prepared) -> Result<(), StoreError> {
         self.append(record, None).map(|_| ())
     }
 
-    /// Appends a record of the transaction's own.
+    /// Appends a record that is made within the transaction.
     pub(super) fn append_record(&mut self, record: Record) -> Result<i64, StoreError> {
         self.append(&mut Prepared::new(record), None)
     }
@@ -260,7 +261,7 @@ impl Writer {
         Ok(number)
     }
 
-    /// Counts the registry's epoch up, and appends the record of the change.
+    /// Increments the registry's epoch, and appends the record of the change.
     pub(super) fn change_registry(&mut self, record: Record) -> Result<(), StoreError> {
         let sql = "UPDATE meta SET value = value + 1 WHERE name = 'epoch' RETURNING value";
         let epoch: i64 = self.connection.prepare_cached(sql)?.query_row([], |row| row.get(0))?;
@@ -268,8 +269,8 @@ impl Writer {
         self.append_record(record).map(|_| ())
     }
 
-    /// Commits, with a note of where the log ends. Calls do not wait for that one:
-    /// it is one page more to write.
+    /// Commits, and stores where the log ends. Commits that calls wait for skip this,
+    /// because it writes one more page.
     pub(super) fn commit_with_end(&mut self) -> Result<(), StoreError> {
         self.note_end()?;
         self.commit()
@@ -311,8 +312,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Undoes the transaction: nothing of it is on disk, so nothing of it has
-    /// happened.
+    /// Rolls back: nothing of the transaction is on disk, and its cached state is
+    /// discarded.
     pub(super) fn roll_back(&mut self) {
         let _ = self.connection.execute_batch("ROLLBACK");
         self.log = self.before.clone();
@@ -323,7 +324,7 @@ impl Writer {
         self.forgotten = i64::MIN;
     }
 
-    /// Tries, within a transaction, whether a record could be written.
+    /// Checks, within a transaction, that a record can be written.
     pub(super) fn probe(&mut self) -> Result<(), StoreError> {
         let before = self.log.clone();
         self.execute("SAVEPOINT probe")?;
@@ -335,7 +336,7 @@ impl Writer {
         Ok(self.touch()?)
     }
 
-    /// Writes something small.
+    /// Does a small write.
     pub(super) fn touch(&self) -> rusqlite::Result<()> {
         let sql = "REPLACE INTO meta (name, value) VALUES ('probe', randomblob(8))";
         self.connection.prepare_cached(sql)?.execute([]).map(|_| ())

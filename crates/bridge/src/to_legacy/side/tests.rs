@@ -1,4 +1,4 @@
-//! How long a request of the server waits for a call.
+//! How long a server request waits for a call.
 
 use std::{
     future::poll_fn,
@@ -48,7 +48,7 @@ fn question(id: u32) -> Document {
     Document::parse(text, &Bounds::default()).unwrap()
 }
 
-/// Hands a request to a call that turns to something else before it takes it.
+/// Assigns a request to a call that stops listening before it picks the request up.
 async fn hand_and_take_back(session: &Arc<Session>, ear: &mut Ear, request: Document) {
     let mut listening = pin!(ear.next());
     poll_fn(|context| {
@@ -67,7 +67,7 @@ impl Side {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_that_was_taken_back_is_refused_in_time() {
+async fn a_request_taken_back_from_a_call_still_times_out() {
     let session = session().await;
     let mut ear = Side::listen(&session, true, None);
     hand_and_take_back(&session, &mut ear, question(1)).await;
@@ -76,9 +76,9 @@ async fn a_request_that_was_taken_back_is_refused_in_time() {
     assert_eq!(session.side.waiting(), 0);
 }
 
-/// The time of a request counts from when the server made it.
+/// The timeout of a request counts from its arrival.
 #[tokio::test(start_paused = true)]
-async fn a_request_that_was_taken_back_does_not_wait_for_a_later_one() {
+async fn a_request_taken_back_from_a_call_keeps_its_timeout() {
     let session = session().await;
     let mut ear = Side::listen(&session, true, None);
     {
@@ -91,7 +91,7 @@ async fn a_request_that_was_taken_back_does_not_wait_for_a_later_one() {
         assert!(Side::offer(&session, question(1)));
         tokio::time::sleep(PICKUP_TIMEOUT / 2).await;
         assert!(Side::offer(&session, question(2)));
-        // The task that refuses late requests begins to wait for the second one.
+        // The timeout task now waits for the second request.
         tokio::time::sleep(Duration::from_secs(1)).await;
         assert_eq!(session.side.waiting(), 1);
     }

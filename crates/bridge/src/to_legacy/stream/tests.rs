@@ -5,7 +5,7 @@ use tokio::time::Instant;
 use super::{STREAM_WAIT, Stream};
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_that_is_late_is_waited_for_once() {
+async fn calls_wait_for_a_late_stream_only_once() {
     let stream = Stream::default();
     let since = Instant::now();
     stream.ready().await;

@@ -7,12 +7,12 @@ use crate::StoreError;
 
 pub(super) type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
 
-/// Any other part of a transaction. Only the thread runs these.
+/// Any other part of a transaction. Only the store's thread runs these.
 pub(super) trait Task: Send {
-    /// Does its part; what answers once the transaction's fate is known, and
-    /// whether it went well.
+    /// Runs the task. Returns a closure that answers the caller once the transaction has
+    /// succeeded or failed, and whether the task itself succeeded.
     fn run(self: Box<Self>, writer: &mut Writer) -> (Answer, Result<(), StoreError>);
-    /// What answers that it was not come to.
+    /// A closure that tells the caller that the task was not run.
     fn refuse(self: Box<Self>) -> Answer;
 }
 

@@ -1,5 +1,5 @@
-//! The store's thread: commits whatever callers do not commit themselves, and looks
-//! after the file in between.
+//! The store's thread: commits the writes that callers do not commit themselves, and
+//! maintains the file in between.
 
 use std::{
     mem,
@@ -14,29 +14,29 @@ use crate::{
     sqlite::{checkpoint::Checkpoints, open, read::Readers, writer::Writer},
 };
 
-/// How long deferred records wait for a commit to go along with.
+/// How long deferred records wait for another commit to join.
 const DEFER: Duration = Duration::from_millis(20);
-/// How often a failing store is tried again.
+/// How often a failing store is retried.
 const RETRY: Duration = Duration::from_secs(1);
 
 impl GroupCommit {
     pub(super) fn run_to_end(&self, mut checkpoints: Checkpoints, readers: &Readers) {
-        // A bug must not leave callers waiting: they are told the store has stopped.
+        // A panic must not leave callers waiting: they get an error instead.
         let ran = std::panic::catch_unwind(AssertUnwindSafe(|| self.run_thread(&mut checkpoints)));
         if ran.is_err() {
-            tracing::error!("the store's thread has ended by a fault of its own");
+            tracing::error!("the store's thread panicked");
         }
-        // The writer's connection closes last: that brings in all that is left of
-        // the write-ahead log and removes it.
+        // The writer's connection closes last: that checkpoints the rest of the
+        // write-ahead log and removes the file.
         drop(checkpoints);
         readers.close();
         drop(self.writer.lock().unwrap_or_else(PoisonError::into_inner).take());
         self.end();
     }
 
-    /// The thread: commits what callers do not, and looks after the file.
+    /// The thread's main loop.
     fn run_thread(&self, checkpoints: &mut Checkpoints) {
-        // If this fails, so will the first write, and tell.
+        // If this fails, so will the first write, which reports the error.
         self.with_writer(|writer| drop(writer.touch()));
         loop {
             let (batch, is_last) = self.take();
@@ -46,12 +46,12 @@ impl GroupCommit {
             let ran = self.with_writer(|writer| {
                 if has_work || is_failing {
                     let begun = writer.begin(open::BUSY_TIMEOUT).map_err(StoreError::from);
-                    // Only a write shows whether writing works.
+                    // Only a real write shows whether writing works again.
                     let is_probe = is_failing && !has_work;
                     let probed =
                         begun.and_then(|()| if is_probe { writer.probe() } else { Ok(()) });
                     self.commit(writer, batch, probed, Writer::commit_with_end);
-                    // The file is looked after once more when it is quiet.
+                    // The file is maintained again when the store is idle.
                     self.lock().is_dirty = true;
                 }
                 checkpoints.keep_up(writer.connection(), !has_work);
@@ -62,12 +62,12 @@ impl GroupCommit {
         }
     }
 
-    /// Waits for something to do and takes all of it; whether it is the last.
+    /// Waits for work and takes all of it; returns whether it is the last.
     fn take(&self) -> (Batch, bool) {
         let mut state = self.lock();
         loop {
-            // Writes that are here now may have come while the thread had the writer,
-            // and their callers then left them to it.
+            // These writes may have arrived while this thread held the writer, so their
+            // callers left them to it.
             let has_work = !state.tasks.is_empty() || !state.writes.is_empty();
             if state.is_closed || has_work {
                 break;
@@ -95,8 +95,7 @@ impl GroupCommit {
         (batch, state.is_closed)
     }
 
-    /// Does something with the writer as soon as it is free; `false` if there is
-    /// none any more.
+    /// Runs `work` with the writer as soon as it is free; `false` if the store has ended.
     fn with_writer(&self, work: impl FnOnce(&mut Writer)) -> bool {
         match self.writer.lock() {
             Ok(mut writer) => writer.as_mut().map(work).is_some(),
@@ -105,7 +104,7 @@ impl GroupCommit {
     }
 }
 
-/// Waits to be woken; whether the time ran out.
+/// Waits to be woken; returns whether the time ran out.
 fn wait<'g, T>(
     wake: &Condvar,
     state: MutexGuard<'g, T>,
