@@ -37,7 +37,7 @@ pub(super) async fn serve(router: Router, listener: TcpListener, end: impl Futur
     }
     drop(listener);
     if tokio::time::timeout(SHUTDOWN_TIMEOUT, graceful.shutdown()).await.is_err() {
-        tracing::warn!("some admin requests did not finish in time and were cut");
+        tracing::warn!("some admin requests did not finish in time and were aborted");
     }
 }
 
