@@ -41,13 +41,13 @@ pub(crate) use problem::Problem;
 
 use crate::{auth, failures::Failures, live::Live, ops::Ops};
 
-/// Bytes of a request's body: the longest policy, and some more.
+/// The largest request body in bytes: the longest policy, and some more.
 const LARGEST_BODY: usize = (1 << 20) + (64 << 10);
 
 /// Settings of the admin listener.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Hosts that it may be called by, and origins of pages that may call it.
+    /// Host names under which it may be called, and origins of pages that may call it.
     pub callers: AllowedCallers,
     /// Whether only this machine can connect, so that metrics need no token.
     pub is_loopback: bool,
@@ -73,7 +73,7 @@ impl fmt::Debug for Api {
 }
 
 impl Api {
-    /// The API over a gateway and its store, for holders of the admin token.
+    /// Creates the API over a gateway and its store, for holders of the admin token.
     #[expect(clippy::needless_pass_by_value, reason = "only the token's hash is kept")]
     pub fn new(live: Arc<impl Live>, store: Store, admin_token: Secret, settings: Settings) -> Api {
         Api(Arc::new(Plane {
@@ -104,7 +104,7 @@ impl Api {
         answered.unwrap_or_else(|never| match never {})
     }
 
-    /// The same as a service, for calling it in process.
+    /// Returns the API as a service, for calls in process.
     pub fn router(self) -> Router {
         let Api(plane) = self;
         let authenticated = middleware::from_fn_with_state(Arc::clone(&plane), auth::require_token);
@@ -130,8 +130,8 @@ impl Api {
     }
 }
 
-/// The routes under `/api/v1`. `routes!` takes only handlers that describe
-/// themselves, so that the OpenAPI document has them all.
+/// The routes under `/api/v1`. `routes!` accepts only handlers with an OpenAPI description, so the
+/// OpenAPI document is complete.
 fn build_routes() -> OpenApiRouter<Arc<Plane>> {
     OpenApiRouter::default()
         .routes(routes!(servers::list, servers::add))

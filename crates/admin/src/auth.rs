@@ -17,7 +17,7 @@ use sluice_store::{Actor, TokenHash};
 
 use crate::api::{Plane, Problem};
 
-/// Checks the host the plane is called by, and the page it is called from.
+/// Checks the `Host` and the `Origin` of a request.
 pub(crate) async fn check_names(
     State(plane): State<Arc<Plane>>,
     request: Request,
@@ -32,7 +32,7 @@ pub(crate) async fn check_names(
     Ok(next.run(request).await)
 }
 
-/// Lets only those through who have the admin token.
+/// Requires the admin token.
 pub(crate) async fn require_token(
     State(plane): State<Arc<Plane>>,
     request: Request,
@@ -45,7 +45,7 @@ pub(crate) async fn require_token(
     Ok(next.run(request).await)
 }
 
-/// The same, unless only this machine can connect.
+/// Requires the admin token, unless only this machine can connect.
 pub(crate) async fn require_token_from_afar(
     plane: State<Arc<Plane>>,
     request: Request,
@@ -57,7 +57,7 @@ pub(crate) async fn require_token_from_afar(
     require_token(plane, request, next).await
 }
 
-/// Compares hashes, so that the time it takes says nothing about the token.
+/// Compares hashes, so that the timing reveals nothing about the token.
 fn check_token(admin: &TokenHash, headers: &HeaderMap) -> Result<(), &'static str> {
     let mut values = headers.get_all(header::AUTHORIZATION).iter();
     let value = values.next().ok_or(
@@ -68,7 +68,7 @@ fn check_token(admin: &TokenHash, headers: &HeaderMap) -> Result<(), &'static st
     if TokenHash::of(token) == *admin { Ok(()) } else { Err("this is not the admin token") }
 }
 
-/// Where a request comes from; in process, from this machine.
+/// The address that a request comes from; loopback for calls in process.
 fn source(extensions: &Extensions) -> IpAddr {
     let peer = extensions.get::<ConnectInfo<SocketAddr>>();
     peer.map_or(Ipv4Addr::LOCALHOST.into(), |ConnectInfo(address)| address.ip())

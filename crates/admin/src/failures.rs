@@ -9,7 +9,7 @@ use sluice_store::{Kind, Outcome, Record, Store, new_id};
 
 use crate::clock;
 
-/// How often each address has failed in one minute.
+/// Counts the failures of each address within a minute.
 #[derive(Debug, Default)]
 pub(crate) struct Failures(Mutex<FailedAttempts>);
 

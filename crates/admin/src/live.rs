@@ -1,5 +1,5 @@
-//! What the API needs of the running gateway. The command line implements it
-//! over the gateway's handle, so that this crate need not know the data path.
+//! The interface to the running gateway. The command line implements it over the gateway's handle,
+//! so that this crate need not depend on the data path.
 
 use std::{net::SocketAddr, pin::Pin, sync::Arc};
 
@@ -9,29 +9,28 @@ use sluice_policy::Timestamp;
 use sluice_store::{AttachedPolicy, Grant, Name, Server, TokenHash};
 use utoipa::ToSchema;
 
-/// Something that will be there later.
+/// A boxed future.
 pub type Eventual<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// The running gateway.
 pub trait Live: Send + Sync + 'static {
-    /// What is in force, from the file and from the store.
+    /// The active configuration, from the file and from the store.
     fn in_force(&self) -> Arc<InForce>;
 
-    /// Puts in force what the store holds now, together with the file.
+    /// Applies the current content of the store, together with the file.
     fn take_stored(&self) -> Eventual<'_, Result<(), TakeError>>;
 
-    /// Puts one stored grant in force, or ends what a token was worth.
+    /// Applies one stored grant, or invalidates its token.
     fn set_grant(&self, token: &TokenHash, grant: Option<&Grant>);
 
-    /// What was wrong with the last edit of a file; what was in force before it
-    /// still is.
+    /// The problems of the last reload of a file, if it failed. The previous configuration is still
+    /// active then.
     fn problems(&self) -> Vec<FileProblem>;
 
-    /// The process, and the version of its files that is in force; `None` if no
-    /// gateway runs.
+    /// The process, and the active version of its files; `None` if no gateway runs.
     fn running(&self) -> Option<Running>;
 
-    /// A server's tools, asked for anew if `fresh`, or why they are not to be had.
+    /// The tools of a server, fetched again if `fresh`, or why they cannot be listed.
     fn tools<'a>(
         &'a self,
         server: &'a Name,
@@ -46,25 +45,24 @@ pub trait Live: Send + Sync + 'static {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Running {
     pub started_at: Timestamp,
-    /// Where agents connect to.
+    /// The address of the agent listener.
     pub listen: SocketAddr,
-    /// Where people and commands connect to.
+    /// The address of the admin listener.
     pub admin: SocketAddr,
     pub config: FileVersion,
 }
 
-/// Which content of the configuration's files is in force.
+/// The active version of the configuration's files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileVersion {
-    /// A digest of the content, which is the same for the same content and tells
-    /// nothing of it.
+    /// A keyed digest of the content: equal for equal content, and reveals nothing about it.
     pub version: String,
-    /// When that content was put in force.
+    /// When that content became active.
     pub loaded_at: Timestamp,
-    /// When the files were last read because they had changed; `None` if they have
-    /// not since the start.
+    /// When the files were last reloaded because of a change; `None` if they have not changed since
+    /// the start.
     pub reloaded_at: Option<Timestamp>,
-    /// Whether that was the last content that could be put in force.
+    /// Whether that reload succeeded.
     pub is_reload_ok: bool,
 }
 
@@ -76,7 +74,7 @@ pub struct InForce {
     pub file_grants: Vec<Grant>,
 }
 
-/// Why what the store holds cannot be put in force.
+/// Why the content of the store cannot be applied.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct TakeError(pub String);
@@ -100,7 +98,7 @@ pub struct FileProblem {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tool {
     pub name: String,
-    /// What it can do, and why it is thought so.
+    /// Its classification, with the reasons.
     pub assessment: Assessment,
     /// The definition as the server wrote it: one JSON object.
     pub definition: String,

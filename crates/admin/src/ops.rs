@@ -25,17 +25,17 @@ pub(crate) use self::{
 };
 use crate::live::Live;
 
-/// Everything an administrator can do with one gateway.
+/// The operations of an administrator on one gateway.
 pub(crate) struct Ops {
     live: Arc<dyn Live>,
     store: Store,
     catalog: Shelf,
-    /// One write at a time: what is checked before a write holds until it is made,
-    /// and undoing one cannot undo another.
+    /// Serialises writes: the state that was checked before a write cannot change until the write
+    /// is done, and undoing one write cannot undo another.
     writing: Mutex<()>,
 }
 
-/// Why something was not done.
+/// Why an operation was refused.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Refused {
     #[error("there is no {0}")]

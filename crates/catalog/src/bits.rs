@@ -5,16 +5,16 @@
 
 use sluice_classify::{Finding, FindingKind, Signal, SignalKind};
 
-/// Bits for the count of one kind of finding; a definition has at most 16.
+/// Bits per count of one kind of finding; a definition has at most 16 findings.
 const BITS: u32 = 5;
 const MOST: u32 = (1 << BITS) - 1;
 
-/// Which signals a tool has.
+/// The set of signals of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Signals(u32);
 
 impl Signals {
-    /// The signals of these kinds.
+    /// The set of these signals.
     pub fn of(kinds: impl IntoIterator<Item = SignalKind>) -> Signals {
         Signals(kinds.into_iter().fold(0, |bits, kind| bits | 1 << signal_code(kind)))
     }
@@ -43,7 +43,7 @@ impl From<&[Signal]> for Signals {
     }
 }
 
-/// How many findings of each kind a tool has.
+/// The number of findings of each kind in a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Findings(u32);
 
@@ -52,12 +52,12 @@ impl Findings {
         (self.0 >> (BITS * finding_code(kind))) & MOST
     }
 
-    /// All of them.
+    /// The number of all findings.
     pub fn total(self) -> u32 {
         FindingKind::ALL.into_iter().map(|kind| self.count(kind)).sum()
     }
 
-    /// The kinds of which there are any.
+    /// The kinds with at least one finding.
     pub fn kinds(self) -> impl Iterator<Item = FindingKind> {
         FindingKind::ALL.into_iter().filter(move |kind| self.count(*kind) > 0)
     }
@@ -90,7 +90,7 @@ pub(crate) fn finding_code(kind: FindingKind) -> u32 {
     code(&FindingKind::ALL, &kind)
 }
 
-/// The place of a value in the list of all of its kind.
+/// The index of a value in the list of all values.
 pub(crate) fn code<T: PartialEq>(all: &[T], one: &T) -> u32 {
     let place = all.iter().position(|other| other == one).unwrap_or_default();
     u32::try_from(place).unwrap_or_default()
@@ -103,7 +103,7 @@ mod tests {
     use super::{Findings, Signals};
 
     #[test]
-    fn the_numbers_in_files_keep_their_meaning() {
+    fn the_codes_in_files_keep_their_meaning() {
         let names = |all: &[&str]| all.join(" ");
         assert_eq!(
             names(&SignalKind::ALL.map(SignalKind::name)),
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn sets_and_counts_come_back_from_their_bits() {
+    fn sets_and_counts_are_decoded_from_their_bits() {
         let signals = Signals::of([SignalKind::Url, SignalKind::OpenWorld]);
         assert_eq!(Signals::from_bits(signals.bits()), signals);
         assert_eq!(signals.kinds().collect::<Vec<_>>(), [SignalKind::Url, SignalKind::OpenWorld]);

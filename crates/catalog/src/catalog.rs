@@ -13,8 +13,8 @@ use crate::{
     shipped,
 };
 
-/// The servers and tools that are known: those that ship with the program, and
-/// those the user has imported.
+/// The known servers and tools: those that ship with the program, and those that the user has
+/// imported.
 pub struct Catalog {
     pub(crate) connection: Connection,
     /// Why it is only in memory, if it is.
@@ -50,9 +50,9 @@ pub enum OpenError {
 pub struct CatalogError(#[from] rusqlite::Error);
 
 impl Catalog {
-    /// Opens the catalogue kept in this file, making it if it is not there. Where
-    /// it cannot be written it is read as it is, and where it cannot be made it
-    /// is in memory, with the shipped index only.
+    /// Opens the catalogue in this file, and creates it if it does not exist. If the file is not
+    /// writable, it is opened read-only; if it cannot be created, the catalogue is in memory and
+    /// has the shipped index only.
     pub fn open(path: &Path) -> Result<Catalog, OpenError> {
         match Catalog::open_to_write(path) {
             Err(OpenError::Unwritable(_, why)) => {
@@ -66,7 +66,7 @@ impl Catalog {
         }
     }
 
-    /// The same, or the reason why it cannot be written.
+    /// Opens the catalogue for writing, or returns why it cannot be written.
     pub fn open_to_write(path: &Path) -> Result<Catalog, OpenError> {
         let mut connection = connect(path)?;
         let failed = |error| open_error(path, error);
@@ -96,7 +96,7 @@ impl Catalog {
         Ok(Catalog { unkept, ..catalog })
     }
 
-    /// A catalogue in memory with nothing in it.
+    /// An empty catalogue in memory.
     fn empty() -> rusqlite::Result<Catalog> {
         let mut connection = Connection::open_in_memory()?;
         layout::settle(&connection)?;
@@ -104,8 +104,8 @@ impl Catalog {
         Ok(Catalog { connection, unkept: None })
     }
 
-    /// A file that cannot be written, if it is a catalogue. Nobody changes it
-    /// while it is read: a user who could would be able to write it.
+    /// Opens a catalogue file that is not writable. It can be treated as immutable: a user who
+    /// could change it could also write it.
     fn open_as_it_is(path: &Path) -> Option<Connection> {
         let text = path.to_str()?.replace('%', "%25").replace('?', "%3f").replace('#', "%23");
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
@@ -118,13 +118,13 @@ impl Catalog {
         is_ours.then_some(connection)
     }
 
-    /// Why nothing can be imported, if it cannot.
+    /// Why nothing can be imported, if that is so.
     pub fn unkept(&self) -> Option<&str> {
         self.unkept.as_deref()
     }
 }
 
-/// Connects to a file, which is made for its owner alone if it is not there.
+/// Connects to a file, and creates it with access for its owner only if it does not exist.
 fn connect(path: &Path) -> Result<Connection, OpenError> {
     let unwritable = |error| OpenError::Unwritable(path.to_owned(), error);
     let mut options = std::fs::OpenOptions::new();

@@ -9,7 +9,7 @@ pub fn count_noun(number: impl Display + Copy, noun: &str) -> String {
     format!("{number} {noun}{plural}")
 }
 
-/// A whole number, with its thousands apart.
+/// A whole number with thousands separators.
 pub fn thousands(number: impl Display + Copy) -> String {
     let digits = number.to_string();
     let mut text = String::new();
@@ -27,7 +27,7 @@ mod tests {
     use super::{count_noun, thousands};
 
     #[test]
-    fn numbers_are_written_as_people_do() {
+    fn numbers_are_formatted_for_people() {
         assert_eq!(thousands(0), "0");
         assert_eq!(thousands(999), "999");
         assert_eq!(thousands(1_234_567), "1,234,567");

@@ -3,7 +3,7 @@
 use ring::digest::{Context, SHA256};
 use sluice_wire::json::{Kind, Value};
 
-/// Of a tool's whole definition. How it is spaced does not matter.
+/// The digest of a tool's whole definition, independent of white space.
 pub(crate) fn of_definition(tool: Value<'_>) -> i64 {
     let mut context = Context::new(&SHA256);
     add(tool, &mut context);
@@ -14,7 +14,7 @@ pub(crate) fn of_definition(tool: Value<'_>) -> i64 {
     i64::from_le_bytes(first)
 }
 
-/// Adds a value so that no other value adds the same bytes.
+/// Adds a value in an unambiguous encoding.
 fn add(value: Value<'_>, context: &mut Context) {
     match value.kind() {
         Kind::List => {
@@ -43,7 +43,7 @@ fn add(value: Value<'_>, context: &mut Context) {
     }
 }
 
-/// Of a text, as so many characters that any file system and address takes.
+/// The digest of a text, as `length` characters that are valid in file names and URLs.
 pub(crate) fn of_text(text: &str, length: usize) -> String {
     let digest = ring::digest::digest(&SHA256, text.as_bytes());
     let digits = b"0123456789abcdefghjkmnpqrstvwxyz";
@@ -53,13 +53,13 @@ pub(crate) fn of_text(text: &str, length: usize) -> String {
         .collect()
 }
 
-/// Of a text, as a small number.
+/// The digest of a text, as a small number.
 pub(crate) fn number(text: &str) -> u32 {
     let digest = ring::digest::digest(&SHA256, text.as_bytes());
     digest.as_ref().iter().take(3).fold(0, |number, byte| number << 8 | u32::from(*byte))
 }
 
-/// Of bytes, all of it.
+/// The full digest of some bytes.
 pub(crate) fn of_bytes(bytes: &[u8]) -> Vec<u8> {
     ring::digest::digest(&SHA256, bytes).as_ref().to_vec()
 }
@@ -71,7 +71,7 @@ mod tests {
     use super::of_definition;
 
     #[test]
-    fn spacing_does_not_change_a_definition_and_anything_else_does() {
+    fn the_digest_of_a_definition_ignores_white_space_only() {
         let digest =
             |text: &str| of_definition(Document::parse(text, &Bounds::default()).unwrap().root());
         let first = digest(r#"{"name":"a","x":[1,true]}"#);

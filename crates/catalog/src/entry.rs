@@ -11,7 +11,7 @@ use crate::{
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Server {
     pub(crate) id: i64,
-    /// The first of its tools, which stand one after the other.
+    /// The row id of its first tool; the others follow consecutively.
     pub(crate) first: i64,
     pub slug: String,
     pub name: String,
@@ -22,15 +22,15 @@ pub struct Server {
     pub description: Option<String>,
     /// Its URLs and packages, from the registry's entry; JSON.
     pub about: Option<String>,
-    /// How many tools of each category; `None` where its tools are not known.
+    /// The number of tools of each category; `None` if its tools are unknown.
     pub counts: Option<Counts>,
     pub findings: u32,
 }
 
-/// Whose entry it is.
+/// The origin of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
-    /// Part of the program.
+    /// Shipped with the program.
     Shipped,
     /// Imported by the user.
     Own,
@@ -52,13 +52,13 @@ impl Server {
         self.counts.and_then(Counts::worst)
     }
 
-    /// How many tools it has, where that is known.
+    /// The number of its tools, if known.
     pub fn tools(&self) -> Option<u32> {
         self.counts.map(Counts::total)
     }
 }
 
-/// How many tools there are of each category.
+/// The number of tools of each category.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts(pub(crate) [u32; 6]);
 
@@ -79,7 +79,7 @@ impl Counts {
         self.0.iter().sum()
     }
 
-    /// The worst category of which there are any.
+    /// The worst category that has any tools.
     pub fn worst(self) -> Option<Category> {
         Category::ALL.into_iter().rev().find(|category| self.of(*category) > 0)
     }
@@ -124,7 +124,7 @@ impl Traits {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tool {
     pub name: String,
-    /// What its author says of it, where that is the user's own.
+    /// The author's description; only stored for imported tools.
     pub description: Option<String>,
     pub traits: Traits,
     pub evidence: Vec<Evidence>,

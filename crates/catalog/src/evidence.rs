@@ -13,19 +13,19 @@ use crate::{
     digest,
 };
 
-/// Reasons kept of one tool: the best come first.
+/// The maximum number of reasons stored per tool; the best come first.
 const MOST_REASONS: usize = 4;
-/// Bytes kept of a quotation.
+/// The longest stored quotation, in bytes.
 const LONGEST_QUOTE: usize = 80;
 
-/// One thing that was seen in a definition.
+/// One piece of evidence in a definition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Evidence {
     pub what: Evident,
     pub part: Part,
-    /// What stands there, where it is kept; raw text of others.
+    /// The quoted text, if it was stored; third-party text, not escaped.
     pub quote: String,
-    /// The parameter it belongs to, where that is kept.
+    /// The parameter it belongs to, if that was stored.
     pub parameter: Option<String>,
 }
 
@@ -38,16 +38,16 @@ pub enum Evident {
     Finding(FindingKind),
 }
 
-/// How much of a definition may be kept.
+/// How much of a definition may be stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Keep {
-    /// Everything: it is the user's own.
+    /// Everything: the user has imported it.
     Quotes,
-    /// Names and the names of hints, and nothing that others have written.
+    /// Only names, including those of hints, and no other third-party text.
     Names,
 }
 
-/// Evidence in its kept form, with the phrases it needs.
+/// Evidence in its stored form, with the phrases that it refers to.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct StoredEvidence {
     pub(crate) text: String,

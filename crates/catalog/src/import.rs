@@ -23,7 +23,7 @@ pub use replace::{Before, Change};
 use crate::catalog::{Catalog, CatalogError};
 use pieces::Pieces;
 
-/// Bytes of a line, of an entry of a list, or of a whole file that is one document.
+/// The largest line, list entry, or single document, in bytes.
 pub(crate) const LONGEST_TEXT: usize = 32 << 20;
 
 /// The progress of an import.
@@ -33,11 +33,11 @@ pub struct Imported {
     /// Servers that were not there before.
     pub new: u64,
     pub tools: u64,
-    /// Things that could not be understood and were passed over.
+    /// Entries that could not be parsed and were skipped.
     pub problems: u64,
-    /// Entries of older versions in a registry, which are passed over.
+    /// Older versions of entries in a registry, which were skipped.
     pub older: u64,
-    /// Bytes of the file that have been read, and how many it has.
+    /// Bytes read so far, and the size of the file.
     pub read: u64,
     pub bytes: u64,
 }
@@ -45,15 +45,15 @@ pub struct Imported {
 /// What happens during an import.
 #[derive(Debug)]
 pub enum Event<'e> {
-    /// Something could not be understood.
+    /// An entry could not be parsed.
     Problem(&'e Problem),
-    /// A server is in the catalogue now.
+    /// A server was added or updated.
     Changed(&'e Change),
-    /// How far it is.
+    /// The progress so far.
     Progress(&'e Imported),
 }
 
-/// Something that could not be understood: where, and why.
+/// An entry that could not be parsed: its position, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     pub file: String,
@@ -72,7 +72,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Why an import ended before its end.
+/// Why an import was aborted.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
     #[error("cannot read `{}`", .0.display())]
@@ -82,8 +82,8 @@ pub enum ImportError {
 }
 
 impl Catalog {
-    /// Imports a file. Entries that cannot be parsed are reported and skipped; what
-    /// was there stays, unless a server of the same name comes.
+    /// Imports a file. Entries that cannot be parsed are reported and skipped. Existing servers
+    /// stay, unless the file has one of the same name.
     ///
     /// `name` is the name of a server whose definitions do not contain it.
     pub fn import(
@@ -99,7 +99,7 @@ impl Catalog {
         self.put_pieces(pieces, path, &name, tell)
     }
 
-    /// The same for what can be read only once, which is called `label`.
+    /// Imports a stream that can be read only once; messages call it `label`.
     pub fn import_stream(
         &mut self,
         stream: impl Read + Send + 'static,

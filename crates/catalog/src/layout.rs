@@ -10,18 +10,18 @@ use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 
 /// Marks a file as ours: "Slug" in ASCII.
 pub(crate) const APPLICATION: i32 = 0x536c_7567;
-/// The layout of all tables, and of the words in the index.
+/// The version of the tables' layout, and of the words in the index.
 pub(crate) const VERSION: i32 = 1;
 /// The first row of the shipped index.
 pub(crate) const SHIPPED: i64 = 1 << 40;
-/// How long another process may keep the file to itself.
+/// How long to wait for another process that has locked the file.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
-/// How often what does not wait by itself is tried again, and after how long.
+/// The number of attempts, and the delay between them, for statements that ignore the busy timeout.
 const MOST_TRIES: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Words are parted before they come here (`words`), so the simplest tokenizer
-/// will do: letters and digits of ASCII, and everything that is not ASCII.
+/// `words` splits the text before it is indexed, so the simplest tokenizer will do: ASCII letters
+/// and digits, and all characters beyond ASCII.
 const TABLES: &str = "
     CREATE TABLE meta (name TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID;
     CREATE TABLE phrase (id INTEGER PRIMARY KEY, text TEXT NOT NULL) STRICT;
@@ -44,13 +44,13 @@ const TABLES: &str = "
 
 /// Creates the tables if there are none, and returns the file's previous kind.
 pub(crate) fn prepare(connection: &mut Connection) -> rusqlite::Result<Kind> {
-    // In one transaction, or what another process makes meanwhile is seen by halves.
+    // One transaction, so that a layout that another process is creating is not seen halfway.
     let kind = kind(&*connection.transaction()?)?;
     if kind != Kind::Empty {
         return Ok(kind);
     }
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    // Another process may have been faster.
+    // Another process may have created the tables meanwhile.
     let now = self::kind(&transaction)?;
     if now == Kind::Empty {
         transaction.execute_batch(TABLES)?;
@@ -66,9 +66,9 @@ pub(crate) fn prepare(connection: &mut Connection) -> rusqlite::Result<Kind> {
 pub(crate) enum Kind {
     Empty,
     Ours,
-    /// Of a layout that this program does not know.
+    /// Written by a newer version with another layout.
     Newer,
-    /// Of another program.
+    /// Written by another program.
     Foreign,
 }
 
@@ -85,7 +85,7 @@ pub(crate) fn kind(connection: &Connection) -> rusqlite::Result<Kind> {
     })
 }
 
-/// Bounds on memory and waiting, for every connection.
+/// Sets the memory limits and the busy timeout of every connection.
 pub(crate) fn settle(connection: &Connection) -> rusqlite::Result<()> {
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.set_prepared_statement_cache_capacity(32);
@@ -98,7 +98,7 @@ pub(crate) fn settle_writer(connection: &Connection) -> rusqlite::Result<()> {
         let mode: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
         Ok::<bool, rusqlite::Error>(mode == "wal")
     };
-    // Changing the mode does not wait for others by itself.
+    // Changing the journal mode ignores the busy timeout.
     for _ in 0..MOST_TRIES {
         if is_set()? {
             break;

@@ -1,9 +1,9 @@
 //! The catalogue of known servers and tools, and its full-text search.
 //!
-//! A catalogue is one SQLite file with full-text tables (`layout`). The shipped index
-//! (`shipped`) is loaded into it at first use; an imported server (`import`) replaces
-//! a shipped one of the same name. [`site`] writes it as web pages. Recommended policies
-//! are not made here; the pages are given them.
+//! A catalogue is one SQLite file with full-text tables (`layout`). The shipped index (`shipped`)
+//! is loaded into it at first use; an imported server (`import`) replaces a shipped one of the same
+//! name. [`site`] writes it as web pages. Recommended policies are not built here; the caller
+//! passes them in for the pages.
 //!
 //! This crate is large because definitions can be imported in three formats (`import`),
 //! because the results have a storage format of their own, on disk and as shipped, and

@@ -35,7 +35,7 @@ pub(crate) const SERVER_BY_ID: &str = servers!("WHERE id = ?1");
 /// The prefix of sources whose servers are named after their packages.
 const BY_PACKAGE: &str = "toolsdk-ai/toolsdk-mcp-registry@";
 
-/// Related tools of each kind.
+/// The maximum number of related tools.
 const MOST_RELATED: usize = 5;
 
 /// The result of looking up a name.
@@ -54,7 +54,7 @@ pub struct Stats {
     pub servers: u64,
     /// Servers that the user has imported.
     pub imported: u64,
-    /// Servers whose tools are not known.
+    /// Servers whose tools are unknown.
     pub unknown: u64,
     pub tools: u64,
     /// Tools of each category, the mildest first.
@@ -62,12 +62,12 @@ pub struct Stats {
     pub signals: Vec<(SignalKind, u64)>,
     /// Tools with signs of poisoning.
     pub with_findings: u64,
-    /// Servers by where their definitions came from, the most first.
+    /// The number of servers of each source, the largest first.
     pub sources: Vec<(String, u64)>,
 }
 
 impl Catalog {
-    /// The server of this name, or of this slug.
+    /// The server with this name or slug.
     pub fn server(&self, name: &str) -> Result<Option<Server>, CatalogError> {
         for by in [
             servers!("WHERE name = ?1"),
@@ -82,8 +82,8 @@ impl Catalog {
         Ok(None)
     }
 
-    /// The server that a package of a registry (`npm`, `pypi`) is, where its
-    /// definitions came from that package or are listed by its very name.
+    /// The server of a package in a registry (`npm`, `pypi`): its definitions came from that
+    /// package, or it is listed under the package's exact name.
     pub fn server_of_package(
         &self,
         registry: &str,
@@ -94,7 +94,7 @@ impl Catalog {
         ))?;
         let from = format!("{registry}:{name}@");
         let server = by_source.query_row([&from], read_server).optional()?;
-        // Of the names listed there, only those with a scope say of which registry they are.
+        // In that list, only names with a scope are certain to be npm packages.
         if server.is_some() || registry != "npm" || !name.starts_with('@') {
             return Ok(server);
         }
@@ -104,13 +104,13 @@ impl Catalog {
         Ok(by_name.query_row([name, BY_PACKAGE], read_server).optional()?)
     }
 
-    /// The server of this slug.
+    /// The server with this slug.
     pub fn server_by_slug(&self, slug: &str) -> Result<Option<Server>, CatalogError> {
         let mut statement = self.connection.prepare_cached(servers!("WHERE slug = ?1"))?;
         Ok(statement.query_row([slug], read_server).optional()?)
     }
 
-    /// Servers in the order of their slugs, those after this one.
+    /// Servers after this slug, in the order of their slugs.
     pub fn servers(&self, after: &str, most: u32) -> Result<Vec<Server>, CatalogError> {
         let mut statement =
             self.connection.prepare_cached(servers!("WHERE slug > ?1 ORDER BY slug LIMIT ?2"))?;
@@ -136,7 +136,7 @@ impl Catalog {
         Ok(statement.query_row(span, |row| self.read_tool(row)).optional()?)
     }
 
-    /// What `SERVER` or `SERVER/TOOL` means, where both may have slashes.
+    /// Looks up `SERVER` or `SERVER/TOOL`; both names may contain slashes.
     pub fn take(&self, text: &str) -> Result<Taken, CatalogError> {
         if let Some(server) = self.server(text)? {
             return Ok(Taken::Server(server));
@@ -154,12 +154,12 @@ impl Catalog {
         Ok(without_tool.map_or(Taken::Nothing, |(server, tool)| Taken::NoTool(server, tool)))
     }
 
-    /// Tools of other servers that have the same name.
+    /// Tools with the same name on other servers.
     pub fn namesakes(&self, server: &Server, tool: &str) -> Result<Vec<Hit>, CatalogError> {
         Ok(elsewhere(server, self.tools_named(&words::of(tool), MOST_RELATED + 8)?))
     }
 
-    /// Tools of the same name on other servers, or else those with the same words.
+    /// Tools with the same name on other servers, or else with the same words.
     pub fn related_tools(&self, server: &Server, tool: &Tool) -> Result<Vec<Hit>, CatalogError> {
         let same = self.namesakes(server, &tool.name)?;
         if !same.is_empty() {
@@ -221,13 +221,13 @@ impl Catalog {
     }
 }
 
-/// Those of other servers, as many as are named.
+/// The hits on other servers, up to the maximum.
 fn elsewhere(server: &Server, hits: Vec<Hit>) -> Vec<Hit> {
     hits.into_iter().filter(|hit| hit.server_id != server.id).take(MOST_RELATED).collect()
 }
 
 impl Server {
-    /// The row after its last tool.
+    /// The row id after its last tool.
     pub(crate) fn end(&self) -> i64 {
         self.first + i64::from(self.tools().unwrap_or_default())
     }

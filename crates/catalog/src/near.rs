@@ -6,16 +6,16 @@ use crate::{
     search::Query,
 };
 
-/// How many are named.
+/// The number of suggestions.
 const MOST: usize = 3;
-/// How alike two names must be to be taken for each other, up to 1.
+/// The similarity, from 0 to 1, from which a name is suggested.
 const ALIKE: f64 = 0.82;
 
 impl Catalog {
-    /// Servers with a name near to this one.
+    /// Servers with a similar name.
     pub fn near_servers(&self, name: &str) -> Result<Vec<String>, CatalogError> {
         if !name.contains(char::is_alphanumeric) {
-            // Nothing is looked for, so that everything would be found.
+            // An empty query would match everything.
             return Ok(Vec::new());
         }
         let query = Query { words: name.to_owned(), limit: MOST, ..Query::default() };
@@ -28,7 +28,7 @@ impl Catalog {
         Ok(nearest(name, names.collect::<rusqlite::Result<Vec<String>>>()?))
     }
 
-    /// Tools of a server with a name near to this one.
+    /// Tools of a server with a similar name.
     pub fn near_tools(&self, server: &Server, name: &str) -> Result<Vec<String>, CatalogError> {
         let names = self.tools(server)?.into_iter().map(|tool| tool.name);
         Ok(nearest(name, names))
@@ -45,8 +45,7 @@ fn nearest(name: &str, names: impl IntoIterator<Item = String>) -> Vec<String> {
     near.into_iter().take(MOST).map(|(_, name)| name).collect()
 }
 
-/// A name in the form in which it is compared; long ones are cut, because
-/// comparing takes time by the square.
+/// Normalises a name for comparison. Long names are cut, because comparing takes quadratic time.
 fn plain(name: &str) -> String {
     name.chars().take(64).flat_map(char::to_lowercase).collect()
 }

@@ -13,20 +13,19 @@ use crate::{
     words,
 };
 
-/// Servers could not be removed; all are as they were.
+/// Servers could not be removed; nothing was changed.
 #[derive(Debug, thiserror::Error)]
 #[error("the servers cannot be removed")]
 pub struct RemoveError(#[from] ShippedError);
 
 impl Catalog {
-    /// Removes servers that were imported. Those that are shipped under the same
-    /// names are back after it.
+    /// Removes imported servers. Shipped servers of the same names become visible again.
     pub fn remove(&mut self, servers: &[Server]) -> Result<(), RemoveError> {
         let mut removed = || {
             let transaction =
                 self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             for one in servers {
-                // By the name: another process may have imported it again.
+                // Looked up by name, because another process may have imported it again.
                 let id = "SELECT id FROM server WHERE name = ?1 AND own = 1";
                 let id = transaction.query_row(id, [&one.name], |row| row.get(0)).optional()?;
                 id.map_or(Ok(()), |id| server(&transaction, id))?;
@@ -39,7 +38,7 @@ impl Catalog {
     }
 }
 
-/// Takes a server out, with its tools.
+/// Removes a server with its tools.
 pub(crate) fn server(connection: &Connection, id: i64) -> rusqlite::Result<()> {
     let mut statement = connection.prepare_cached(look::SERVER_BY_ID)?;
     let server = statement.query_row([id], look::read_server)?;

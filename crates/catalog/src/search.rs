@@ -17,45 +17,45 @@ use crate::{
     words,
 };
 
-/// Tools that are ranked.
+/// The number of tools that are ranked.
 const CANDIDATES: usize = 500;
-/// Servers that are ranked.
+/// The number of servers that are ranked.
 const SERVER_CANDIDATES: usize = 300;
-/// Tools of the very name that was asked for.
+/// The maximum number of tools whose whole name matches.
 const MOST_NAMED: usize = 100;
-/// Words of a query; more make it neither clearer nor slower to answer.
+/// The maximum number of words in a query; more would not make it clearer.
 const MOST_WORDS: usize = 16;
-/// Results in one answer.
+/// The maximum number of results in one answer.
 const MOST_RESULTS: usize = 500;
 
 /// A search query. All conditions must match.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Query {
-    /// Any text; its words are taken out of it.
+    /// Any text; it is split into words.
     pub words: String,
-    /// One of these categories, if there are any.
+    /// One of these categories, if any are given.
     pub categories: Vec<Category>,
-    /// One of these risks, if there are any.
+    /// One of these risks, if any are given.
     pub risks: Vec<Risk>,
     pub signals: Vec<SignalKind>,
-    /// Results to pass over.
+    /// The number of results to skip.
     pub offset: usize,
-    /// Results at most, of servers and of tools each.
+    /// The maximum number of servers, and of tools.
     pub limit: usize,
 }
 
 /// The matches, the best first.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SearchResults {
-    /// Servers with the words in their name or description; none where the query
-    /// is about categories, risks or signals, which are traits of tools.
+    /// Servers with the words in their name or description. Empty if the query has categories,
+    /// risks or signals, which only tools have.
     pub servers: Vec<Server>,
     pub tools: Vec<Hit>,
-    /// Whether more servers or tools fit than are named.
+    /// Whether there are more matches than are returned.
     pub more: bool,
 }
 
-/// A tool that was found.
+/// A matching tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hit {
     pub(crate) id: i64,
@@ -81,7 +81,7 @@ impl Query {
         !(self.categories.is_empty() && self.risks.is_empty() && self.signals.is_empty())
     }
 
-    /// Marks that the index must match besides the words.
+    /// Index words for categories and signals that must match too.
     fn marks(&self) -> Vec<String> {
         let mut marks = Vec::new();
         if !(self.categories.is_empty() && self.risks.is_empty()) {
@@ -98,7 +98,7 @@ impl Query {
 }
 
 impl Catalog {
-    /// What fits a query.
+    /// Runs a query.
     pub fn search(&self, query: &Query) -> Result<SearchResults, CatalogError> {
         let mut asked = words::of(&query.words);
         asked.truncate(MOST_WORDS);
@@ -107,7 +107,7 @@ impl Catalog {
         }
         let nothing_asked = asked.is_empty() && !query.words.trim().is_empty();
         if nothing_asked {
-            // A text without any letter or digit is in no name.
+            // A text without letters and digits matches no name.
             return Ok(SearchResults::default());
         }
         let mut tools = self.with_words(&asked, &query.marks(), CANDIDATES)?;
@@ -128,7 +128,7 @@ impl Catalog {
         })
     }
 
-    /// The first tools that have all words and marks.
+    /// The first tools that match all words and marks.
     pub(crate) fn with_words(
         &self,
         words: &[String],
@@ -146,7 +146,7 @@ impl Catalog {
         self.hits(&rest, &[asked])
     }
 
-    /// Tools with exactly these words in their name, however they are joined.
+    /// Tools whose name consists of exactly these words, however they are joined.
     pub(crate) fn tools_named(
         &self,
         words: &[String],
@@ -202,8 +202,8 @@ fn hit(row: &Row<'_>) -> rusqlite::Result<Hit> {
     })
 }
 
-/// The full-text query. Words have only letters and digits, so that it contains no
-/// quotation mark and no operator.
+/// The full-text query. Words consist of letters and digits, so they contain no quotation mark and
+/// no operator.
 fn index_query(words: &[String], marks: &[String]) -> String {
     let mut asked = String::new();
     for word in words {
@@ -216,7 +216,7 @@ fn index_query(words: &[String], marks: &[String]) -> String {
     asked
 }
 
-/// Puts the best first, each tool once.
+/// Sorts the best first, and removes duplicates.
 fn rank(tools: &mut Vec<Hit>, words: &[String]) {
     tools.sort_by_cached_key(|hit| {
         let closeness = closeness(&hit.tool, words);
@@ -225,7 +225,8 @@ fn rank(tools: &mut Vec<Hit>, words: &[String]) {
     tools.dedup_by_key(|hit| hit.id);
 }
 
-/// How close a name is to the words, in thousandths: what part of each is in the other.
+/// The similarity of a name to the words, in thousandths: the share of each that is contained in
+/// the other.
 fn closeness(name: &str, words: &[String]) -> usize {
     let own = words::of(name);
     let is_in = |word: &&String| own.iter().any(|other| other == *word);

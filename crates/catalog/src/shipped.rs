@@ -1,9 +1,8 @@
 //! The shipped index, `catalog/index.bin`, and loading it into a catalogue.
 //!
-//! The file is a digest of 32 bytes, then JSON lines compressed with zlib: a header,
-//! a line of phrases, a line of sources, then for each server `[slug, name, source]`
-//! in a list of its own and a line for each of its tools. `build` writes it. Of
-//! third-party text it contains names only.
+//! The file is a digest of 32 bytes, then JSON lines compressed with zlib: a header, a line of
+//! phrases, a line of sources, then for each server a line `[slug, name, source]` and a line for
+//! each of its tools. `build` writes it. The only third-party text in it are names.
 
 mod build;
 
@@ -21,9 +20,9 @@ use crate::{
 
 pub use build::{BuildError, build};
 
-/// The index as it was built.
+/// The shipped index.
 static INDEX: &[u8] = include_bytes!("../../../catalog/index.bin");
-/// Bytes of the digest before the packed lines.
+/// The length of the digest before the compressed lines.
 const STAMP: usize = 32;
 /// The largest size of the lines in bytes.
 const MOST_BYTES: usize = 64 << 20;
@@ -39,8 +38,8 @@ pub enum ShippedError {
     Store(#[from] rusqlite::Error),
 }
 
-/// Loads the shipped index into a catalogue, unless it is there already. Replaces an
-/// older shipped index, and keeps imported servers.
+/// Loads the shipped index into a catalogue, unless it is already there. It replaces an older
+/// shipped index, and keeps imported servers.
 pub(crate) fn put(connection: &mut Connection) -> Result<(), ShippedError> {
     let stamp = INDEX.get(..STAMP).ok_or(ShippedError::Content)?;
     if is_there(connection, stamp)? {
@@ -48,7 +47,7 @@ pub(crate) fn put(connection: &mut Connection) -> Result<(), ShippedError> {
     }
     let lines = lines()?;
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    // Another process may have been faster.
+    // Another process may have loaded it meanwhile.
     if !is_there(&transaction, stamp)? {
         remove::remove_shipped(&transaction)?;
         put_lines(&transaction, &lines)?;
@@ -59,7 +58,7 @@ pub(crate) fn put(connection: &mut Connection) -> Result<(), ShippedError> {
     Ok(())
 }
 
-/// Puts those servers in that are shipped and not there.
+/// Adds the shipped servers that are missing.
 pub(crate) fn put_missing(connection: &Connection) -> Result<(), ShippedError> {
     put_lines(connection, &lines()?)
 }
@@ -119,7 +118,7 @@ fn put_lines(connection: &Connection, lines: &str) -> Result<(), ShippedError> {
     Ok(())
 }
 
-/// Puts one server in, unless the user has imported one of this name.
+/// Adds one server, unless the user has imported one of this name.
 fn put_server(
     connection: &Connection,
     writer: &mut Writer<'_>,
@@ -197,7 +196,7 @@ mod tests {
     use crate::{Catalog, Query, Standing};
 
     #[test]
-    fn a_newer_index_takes_the_place_of_the_older_and_leaves_imports() {
+    fn a_newer_index_replaces_the_older_and_keeps_imports() {
         let folder = Folder::new().unwrap();
         let mut catalog = Catalog::open_to_write(&folder.join("catalog.db")).unwrap();
         let replaced = catalog.servers("", 1).unwrap().remove(0).name;
@@ -209,14 +208,14 @@ mod tests {
         std::fs::write(&file, lines).unwrap();
         catalog.import(&file, None, &mut |_| {}).unwrap();
         let before = catalog.stats().unwrap();
-        // As if the index had come from another version of the program.
+        // As if another version of the program had loaded the index.
         let older = "UPDATE meta SET value = x'00' WHERE name = 'shipped'";
         catalog.connection.execute(older, []).unwrap();
         put(&mut catalog.connection).unwrap();
         assert_eq!(catalog.stats().unwrap(), before);
         let server = catalog.server(&replaced).unwrap().unwrap();
         assert_eq!((server.standing, server.tools()), (Standing::Own, Some(1)));
-        // The index has each tool once.
+        // The index contains each tool once.
         let query = Query { words: "wombat".into(), limit: 10, ..Query::default() };
         assert_eq!(catalog.search(&query).unwrap().tools.len(), 2);
         let indexed = "SELECT count(*) FROM tool_words('\u{e000} OR \u{e001} OR \u{e002} OR \u{e003} OR \u{e004} OR \u{e005}')";

@@ -19,7 +19,7 @@ use crate::{Catalog, CatalogError, Server, Slugs, Tool};
 use folder::Folder;
 pub use folder::FolderError;
 
-/// Servers that are read at once.
+/// The number of servers read at once.
 const AT_ONCE: u32 = 200;
 
 /// Why a site was not written.
@@ -33,27 +33,27 @@ pub enum SiteError {
     Catalog(#[from] CatalogError),
 }
 
-/// How much was written.
+/// The number of servers and tools written so far.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Written {
     pub servers: u64,
     pub tools: u64,
 }
 
-/// How the policies are made that the pages recommend. They are passed in, because the
+/// Functions that build the recommended policies of the pages. They are passed in, because the
 /// catalogue does not know policies.
 #[derive(Debug, Clone, Copy)]
 pub struct Recommend {
-    /// The policy to start from, for these tools.
+    /// Builds a starting policy for these tools.
     pub policy: fn(&[&Tool]) -> Recommended,
-    /// The entry of one tool in a policy.
+    /// Builds the policy entry of one tool.
     pub entry: fn(&Tool) -> Recommended,
 }
 
 /// A recommended policy, or an entry of one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recommended {
-    /// As JSON text, for people to read.
+    /// JSON text, formatted for people.
     pub text: String,
     /// Its effect in words, line by line.
     pub effect: Vec<String>,
@@ -70,7 +70,7 @@ struct Paged {
 #[derive(Debug)]
 struct Site<'c> {
     catalog: &'c Catalog,
-    /// The only server it is about, if it is not about all.
+    /// The only server to write, or `None` for all.
     only: Option<&'c Server>,
     folder: Folder,
     recommend: Recommend,
@@ -84,7 +84,7 @@ pub fn write(
     recommend: Recommend,
     mut progress: impl FnMut(Written),
 ) -> Result<Written, SiteError> {
-    // Emptying a folder takes its time too.
+    // Emptying a folder takes a while too.
     progress(Written::default());
     let site = Site { catalog, only, folder: Folder::prepare(folder)?, recommend };
     site.folder.write("style.css", include_str!("../assets/site/style.css"))?;
@@ -113,7 +113,7 @@ pub fn write(
 }
 
 impl Site<'_> {
-    /// The next servers, after the one of this slug.
+    /// The next servers, after this slug.
     fn servers(&self, after: &str) -> Result<Vec<Server>, CatalogError> {
         match self.only {
             Some(server) if after.is_empty() => Ok(vec![server.clone()]),
@@ -128,7 +128,7 @@ impl Site<'_> {
         self.folder
             .write(&format!("{own}/index.html"), &server::page(server, tools, self.recommend))?;
         for paged in tools {
-            // Other servers are named only where they have pages.
+            // Other servers are linked only if they have pages.
             let elsewhere = match self.only {
                 Some(_) => Vec::new(),
                 None => self.catalog.namesakes(server, &paged.tool.name)?,

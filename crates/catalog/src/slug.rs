@@ -8,14 +8,14 @@ use std::collections::HashSet;
 
 use crate::digest;
 
-/// Characters of a slug, without those of a digest.
+/// The longest slug, without a digest.
 const LONGEST: usize = 60;
-/// Characters of a digest that tell slugs apart.
+/// Characters of the digest that make a slug unique.
 const DIGEST: usize = 6;
 /// Names that some file systems reserve for devices, and names that the site uses.
 const RESERVED: [&str; 8] = ["con", "prn", "aux", "nul", "index", "servers", "attacks", "search"];
 
-/// The slug of a name, if no other has it. It is never empty.
+/// The default slug of a name. It is never empty.
 pub fn slug(name: &str) -> String {
     let mut slug = String::new();
     let mut is_cut = false;
@@ -41,18 +41,18 @@ fn is_reserved(slug: &str) -> bool {
     RESERVED.contains(&slug) || is_port("com") || is_port("lpt")
 }
 
-/// The slug with some of the name's digest.
+/// The slug with a part of the name's digest.
 fn told_apart(slug: &str, name: &str) -> String {
     let digest = digest::of_text(name, DIGEST);
     if slug.is_empty() { format!("x-{digest}") } else { format!("{slug}-{digest}") }
 }
 
-/// Slugs that are taken, to give out others.
+/// The set of slugs in use, from which new ones are derived.
 #[derive(Debug, Default)]
 pub struct Slugs(HashSet<String>);
 
 impl Slugs {
-    /// A slug for a name, which nobody else gets.
+    /// Reserves a unique slug for a name.
     pub fn take(&mut self, name: &str) -> String {
         let taken = free(name, |slug| self.0.contains(slug));
         self.0.insert(taken.clone());
@@ -60,7 +60,7 @@ impl Slugs {
     }
 }
 
-/// The first slug for a name that is not taken.
+/// The first free slug for a name.
 pub(crate) fn free(name: &str, mut is_taken: impl FnMut(&str) -> bool) -> String {
     let plain = slug(name);
     if !is_taken(&plain) {
@@ -70,7 +70,7 @@ pub(crate) fn free(name: &str, mut is_taken: impl FnMut(&str) -> bool) -> String
     if !is_taken(&apart) {
         return apart;
     }
-    // Two names with one slug and one digest: somebody has tried hard.
+    // Two names with the same slug and digest only occur if somebody constructs them.
     let numbered = (2_u32..).map(|number| format!("{apart}-{number}"));
     numbered.into_iter().find(|slug| !is_taken(slug)).unwrap_or(apart)
 }
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_names_have_safe_slugs_of_their_own() {
+    fn hostile_names_have_safe_and_unique_slugs() {
         let long = "a".repeat(5_000);
         let [one, other] = ["a", "b"].map(|end| "very-long-".repeat(20) + end);
         let names = [

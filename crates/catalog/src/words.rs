@@ -12,12 +12,12 @@ use sluice_classify::{Category, SignalKind};
 
 use crate::bits::{Signals, code, signal_code};
 
-/// Bytes of a description that are searched.
+/// Bytes of a description that are indexed.
 const SEARCHED: usize = 600;
-/// Bytes of a word.
+/// The longest word, in bytes.
 const LONGEST_WORD: usize = 60;
 
-/// Begins the word that stands for a tool's whole name.
+/// The prefix of the index word for a tool's whole name.
 const WHOLE_NAME: char = '\u{e200}';
 
 /// Adds the words of a text.
@@ -28,9 +28,9 @@ pub(crate) fn add(text: &str, out: &mut String) {
     });
 }
 
-/// Calls with each word of a text: runs of letters and digits in lower case,
-/// parted where a capital follows a small letter; each sign of a script that
-/// writes without blanks is a word.
+/// Calls `with` for each word of a text: runs of letters and digits in lower case, also split
+/// before a capital that follows a lower-case letter. In scripts without blanks between words, each
+/// character is a word.
 fn for_each(text: &str, mut with: impl FnMut(&str)) {
     let mut word = String::new();
     let mut previous_small = false;
@@ -70,7 +70,7 @@ pub(crate) fn of(text: &str) -> Vec<String> {
 }
 
 fn is_of_word(character: char) -> bool {
-    // Private characters are ours: they mark traits.
+    // Characters of the private use area are reserved for our marks.
     character.is_alphanumeric() && !('\u{e000}'..='\u{f8ff}').contains(&character)
 }
 
@@ -105,8 +105,7 @@ pub(crate) fn of_tool(
     text
 }
 
-/// The word that stands for a whole name with exactly these words, however they
-/// are joined in it.
+/// The index word for a whole name that consists of exactly these words, however they are joined.
 pub(crate) fn whole_name(words: &[String]) -> String {
     format!("{WHOLE_NAME}{}", words.concat())
 }
@@ -123,12 +122,12 @@ fn beginning(text: &str) -> &str {
     text.get(..text.floor_char_boundary(SEARCHED)).unwrap_or_default()
 }
 
-/// The word that stands for a category in the index.
+/// The index word of a category.
 pub(crate) fn category_mark(category: Category) -> char {
     mark(0, code(&Category::ALL, &category))
 }
 
-/// The word that stands for a signal.
+/// The index word of a signal.
 pub(crate) fn signal_mark(kind: SignalKind) -> char {
     mark(1, signal_code(kind))
 }
@@ -142,7 +141,7 @@ mod tests {
     use super::of;
 
     #[test]
-    fn names_are_parted_into_words() {
+    fn names_are_split_into_words() {
         for (name, expected) in [
             ("createPullRequest", "create pull request"),
             ("get_S3-object.v2", "get s3 object v2"),

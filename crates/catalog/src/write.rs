@@ -10,7 +10,7 @@ use crate::{
     slug, words,
 };
 
-/// A server that is to be put in.
+/// A server to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NewServer {
     pub(crate) name: String,
@@ -18,11 +18,11 @@ pub(crate) struct NewServer {
     pub(crate) version: Option<String>,
     pub(crate) description: Option<String>,
     pub(crate) about: Option<String>,
-    /// `None` where they are not known.
+    /// `None` if its tools are unknown.
     pub(crate) tools: Option<Vec<NewTool>>,
 }
 
-/// A tool that is to be put in.
+/// A tool to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NewTool {
     pub(crate) name: String,
@@ -34,7 +34,7 @@ pub(crate) struct NewTool {
     pub(crate) words: String,
 }
 
-/// Puts servers in, within a transaction of the caller's.
+/// Writes servers within the caller's transaction.
 #[derive(Debug)]
 pub(crate) struct Writer<'c> {
     connection: &'c Connection,
@@ -62,7 +62,7 @@ impl<'c> Writer<'c> {
         Ok(Writer { connection, standing, next_server, next_tool })
     }
 
-    /// Puts a server in, under a slug that is free. The name must be.
+    /// Writes a server under a free slug. Its name must not exist yet.
     pub(crate) fn put(&mut self, server: &NewServer, slug: Option<&str>) -> rusqlite::Result<()> {
         let slug = match slug {
             Some(slug) => slug.to_owned(),
@@ -148,7 +148,7 @@ impl<'c> Writer<'c> {
         failed.map_or(Ok(slug), Err)
     }
 
-    /// Keeps phrases that evidence refers to.
+    /// Stores the phrases that evidence refers to.
     pub(crate) fn put_phrases(
         &self,
         phrases: impl IntoIterator<Item = (u32, String)>,

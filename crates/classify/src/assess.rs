@@ -14,9 +14,9 @@ use crate::{
     signal::{self, Signal},
 };
 
-/// Reasons that are kept: more would not be read.
+/// The maximum number of reasons; nobody reads more.
 const MOST_REASONS: usize = 8;
-/// Bytes of a quotation that are kept.
+/// The longest quotation, in bytes.
 const LONGEST_QUOTE: usize = 200;
 /// The confidence of a tool without any evidence.
 const NOTHING_KNOWN: u8 = 35;
@@ -34,7 +34,7 @@ pub struct Assessment {
 }
 
 impl Assessment {
-    /// The same tool in the category that a built-in server declares for it.
+    /// Replaces the category by the one that a built-in server declares.
     #[must_use]
     pub fn with_declared_category(self, category: Category) -> Assessment {
         let quote = "sluicegate/category".to_owned();
@@ -50,7 +50,7 @@ impl Assessment {
     }
 }
 
-/// How sure a category is: the share of such tools for which it is right.
+/// The confidence in a category: the share of such tools for which it is right.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Confidence(u8);
 
@@ -83,7 +83,7 @@ pub fn classify<'d>(definition: &Definition<'d>, siblings: &Siblings<'d>) -> Ass
     }
 }
 
-/// A rule that applies, with the place it stands on.
+/// A rule that applies, with the location of its evidence.
 #[derive(Debug)]
 struct Hit<'d> {
     rule: &'static Rule,
@@ -95,8 +95,8 @@ fn hits<'d>(facts: &Facts<'d>) -> Vec<Hit<'d>> {
     applying.map(|(rule, fact)| Hit { rule, place: facts.place(fact) }).collect()
 }
 
-/// The best rule's confidence; more where rules on other places agree, less
-/// where there is no description or other evidence speaks against it.
+/// The best rule's confidence. It is raised if rules at other locations agree, and lowered if there
+/// is no description or other evidence contradicts it.
 fn confidence(category: Category, hits: &[Hit<'_>], has_description: bool) -> Confidence {
     let (agreeing, others): (Vec<&Hit<'_>>, Vec<&Hit<'_>>) =
         hits.iter().partition(|hit| hit.rule.category == category);
@@ -124,7 +124,7 @@ fn reasons(category: Category, hits: &[Hit<'_>]) -> Vec<Reason> {
     let mut found: Vec<Reason> = Vec::new();
     for Hit { rule, place } in ordered {
         let Some(place) = place else { continue };
-        // Several rules may say the same of one part; to a reader that is one reason.
+        // Several rules may have the same text for one part, which is one reason to a reader.
         let says_the_same = |reason: &Reason| {
             (reason.category, reason.text, reason.at.part) == (rule.category, rule.text, place.part)
         };
@@ -148,7 +148,7 @@ impl From<Location<'_>> for Spot {
     }
 }
 
-/// A text, or as much of it as is kept.
+/// A text, truncated to the maximum length.
 fn beginning(text: &str) -> String {
     text.get(..text.floor_char_boundary(LONGEST_QUOTE)).unwrap_or_default().to_owned()
 }

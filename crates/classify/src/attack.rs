@@ -17,9 +17,9 @@ pub struct Attack {
     pub title: String,
     /// What happens, in our words.
     pub text: String,
-    /// What holds it here.
+    /// What stops it in Sluicegate.
     pub stops: String,
-    /// Where it was seen.
+    /// Known incidents.
     pub incidents: Vec<String>,
     pub cves: Vec<String>,
     /// Ids of the OWASP MCP Top 10.
@@ -31,12 +31,12 @@ pub struct Attack {
     bears_on: BearsOn,
 }
 
-/// Which tools a pattern bears on.
+/// The tools that a pattern applies to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct BearsOn {
     any: bool,
     categories: Vec<Category>,
-    /// Where there are any, a tool must have one of them.
+    /// If any are given, a tool must have one of them.
     signals: Vec<SignalKind>,
     findings: Vec<FindingKind>,
 }
@@ -49,20 +49,19 @@ pub fn attacks() -> &'static [Attack] {
 }
 
 impl Attack {
-    /// Whether it bears on every tool there is.
+    /// Whether it applies to every tool.
     pub fn is_general(&self) -> bool {
         self.bears_on.any
     }
 
-    /// The patterns that fit a tool: those of its findings first, those that fit
-    /// every tool last.
+    /// The patterns that fit a tool: those for its findings first, those that fit every tool last.
     pub fn fitting(assessment: &Assessment) -> Vec<&'static Attack> {
         let signals: Vec<SignalKind> = assessment.signals.iter().map(|one| one.kind).collect();
         let findings: Vec<FindingKind> = assessment.findings.iter().map(|one| one.kind).collect();
         Attack::bearing_on(assessment.category, &signals, &findings)
     }
 
-    /// The same for a tool of which only these traits are known.
+    /// The patterns for a tool of which only these properties are known.
     pub fn bearing_on(
         category: Category,
         signals: &[SignalKind],
@@ -76,7 +75,7 @@ impl Attack {
     }
 }
 
-/// The patterns that match a tool, the closest first.
+/// How closely a pattern matches a tool, the closest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Closeness {
     Finding,
@@ -107,7 +106,7 @@ impl BearsOn {
     }
 }
 
-/// The file as it is written.
+/// The structure of the file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
@@ -138,7 +137,7 @@ struct Written {
     safe_mcp: Vec<String>,
 }
 
-/// Reads the file; `None` if any of it cannot be understood, which a test rules out.
+/// Parses the file; `None` if any of it is invalid, which a test rules out.
 fn read(text: &str) -> Option<Vec<Attack>> {
     let file: File = toml::from_str(text).ok()?;
     file.pattern.into_iter().map(Written::resolve).collect()
@@ -178,7 +177,7 @@ mod tests {
     use super::{attacks, read};
 
     #[test]
-    fn every_pattern_is_understood_and_bears_on_something() {
+    fn every_attack_pattern_is_valid_and_applies_to_some_tool() {
         assert!(attacks().len() >= 30);
         let ids: BTreeSet<&str> = attacks().iter().map(|attack| attack.id.as_str()).collect();
         assert_eq!(ids.len(), attacks().len(), "each id once");
@@ -205,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_with_an_unknown_word_is_refused() {
+    fn an_attack_file_with_an_unknown_word_is_refused() {
         let pattern = |category: &str| {
             format!(
                 "[[pattern]]\nid = 'a'\ntitle = 'a'\ntext = 'a'\nstops = 'a'\n\

@@ -5,11 +5,11 @@ use std::fmt;
 /// What a tool can do, from harmless to most dangerous.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Category {
-    /// Fetches, without side effect.
+    /// Reads, without side effects.
     Read,
     /// None of the others.
     Other,
-    /// Creates or changes what can be undone.
+    /// Creates or changes something that can be undone.
     Write,
     /// Runs code, or starts something whose effect depends on the arguments.
     Execute,
@@ -30,7 +30,7 @@ impl Category {
         Category::Financial,
     ];
 
-    /// The lower-case name, as it stands in policies after `@`.
+    /// The lower-case name, which policies use after `@`.
     pub fn name(self) -> &'static str {
         match self {
             Category::Read => "read",
@@ -42,7 +42,7 @@ impl Category {
         }
     }
 
-    /// The name as a heading, as reports write it.
+    /// The name in title case, for reports.
     pub fn title(self) -> &'static str {
         match self {
             Category::Read => "Read",
@@ -54,7 +54,7 @@ impl Category {
         }
     }
 
-    /// The category of that name.
+    /// The category with this name.
     pub fn from_name(name: &str) -> Option<Category> {
         Category::ALL.into_iter().find(|category| category.name() == name)
     }

@@ -2,10 +2,10 @@
 
 use sluice_wire::json::Value;
 
-/// Schemas looked at in one definition: more than honest ones have, and few
-/// enough that a hostile one costs no more than they do.
+/// The maximum number of schemas examined in one definition: more than real ones have, and few
+/// enough that a hostile one costs no more.
 const MOST_SCHEMAS: usize = 512;
-/// Schemas within schemas.
+/// The deepest nesting of schemas that is examined.
 const DEEPEST: usize = 6;
 
 /// The definition of a tool.
@@ -38,7 +38,7 @@ impl<'d> Definition<'d> {
         self.annotations?.get(name)?.as_bool()
     }
 
-    /// The parameters, those within objects and lists included, within bounds.
+    /// The parameters, including nested ones, within bounds.
     pub(crate) fn parameters(&self) -> Vec<Parameter<'d>> {
         let mut found = Vec::new();
         if let Some(schema) = self.input_schema {
@@ -61,18 +61,18 @@ impl<'d> Parameter<'d> {
         self.schema.get("description")?.as_str()
     }
 
-    /// Whether any text is taken: a string without a list of allowed values.
+    /// Whether it accepts any text: a string without a list of allowed values.
     pub(crate) fn is_free_text(&self) -> bool {
         let kind = self.schema.get("type").and_then(Value::as_str);
         kind.is_none_or(|kind| kind == "string") && self.values().next().is_none()
     }
 
-    /// Whether it takes a list.
+    /// Whether it accepts a list.
     pub(crate) fn is_list(&self) -> bool {
         self.schema.get("type").and_then(Value::as_str) == Some("array")
     }
 
-    /// The values it may take, where its schema or its elements' names them.
+    /// The allowed values, if its schema or that of its elements lists them.
     pub(crate) fn values(&self) -> impl Iterator<Item = &'d str> + use<'d> {
         let own = self.schema.get("enum");
         let of_items = self.schema.get("items").and_then(|items| items.get("enum"));
@@ -88,7 +88,7 @@ impl<'d> Parameter<'d> {
 }
 
 impl<'d> Parameter<'d> {
-    /// Texts it offers to be sent as they are: its default, a constant, examples.
+    /// The values that the schema suggests: the default, a constant, examples.
     pub(crate) fn sample_values(&self) -> impl Iterator<Item = &'d str> + use<'d> {
         let examples = self.schema.get("examples").and_then(Value::items).into_iter().flatten();
         let single = ["default", "const"].into_iter();
@@ -98,7 +98,7 @@ impl<'d> Parameter<'d> {
     }
 }
 
-/// Adds the properties of a schema and of the schemas within it.
+/// Adds the properties of a schema and of its nested schemas.
 fn collect<'d>(schema: Value<'d>, depth: usize, left: &mut usize, found: &mut Vec<Parameter<'d>>) {
     let Some(depth) = depth.checked_sub(1) else { return };
     let properties = schema.get("properties").and_then(Value::members).into_iter().flatten();

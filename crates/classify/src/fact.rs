@@ -2,12 +2,12 @@
 
 use crate::{lexicon::LEXICON, reason::Part};
 
-/// Where in a definition something was seen.
+/// The position of a word in a definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Position {
     /// The verb of the name.
     Lead,
-    /// The verb of the name, where it may as well be a noun.
+    /// The verb of the name, if it may also be a noun.
     Maybe,
     /// Further verbs of the name, joined by `and` or `or`.
     And,
@@ -82,32 +82,32 @@ impl Classes {
         self.0 == 0
     }
 
-    /// The classes of both.
+    /// The union of both sets.
     pub(crate) fn with(self, other: Classes) -> Classes {
         Classes(self.0 | other.0)
     }
 }
 
-/// That something of a class was seen in a position.
+/// A class of words that occurs in a position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Fact {
     pub(crate) position: Position,
     pub(crate) class: Class,
 }
 
-/// A place in a definition.
+/// A location in a definition.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Location<'d> {
     pub(crate) part: Part,
-    /// The parameter, where the part is one or belongs to one.
+    /// The parameter, if the part is one or belongs to one.
     pub(crate) parameter: &'d str,
-    /// The text that `start` and `end` count in.
+    /// The text to which `start` and `end` refer.
     pub(crate) text: &'d str,
     pub(crate) start: u32,
     pub(crate) end: u32,
 }
 
-/// Everything seen in one definition.
+/// All facts about one definition.
 #[derive(Debug, Default)]
 pub(crate) struct Facts<'d> {
     seen: [Classes; Position::ALL.len()],
@@ -126,7 +126,7 @@ impl<'d> Facts<'d> {
         }
     }
 
-    /// Adds the class of this name, seen at a place.
+    /// Adds the class with this name, found at a location.
     pub(crate) fn add_class(&mut self, position: Position, class: &str, place: Location<'d>) {
         if let Some(class) = LEXICON.class(class) {
             let mut classes = Classes::default();
@@ -135,7 +135,7 @@ impl<'d> Facts<'d> {
         }
     }
 
-    /// All classes seen in a position.
+    /// All classes found in a position.
     pub(crate) fn classes(&self, position: Position) -> Classes {
         self.seen.get(position as usize).copied().unwrap_or_default()
     }
@@ -144,7 +144,7 @@ impl<'d> Facts<'d> {
         self.classes(fact.position).has(fact.class)
     }
 
-    /// Where a fact was first seen.
+    /// The first location of a fact.
     pub(crate) fn place(&self, fact: Fact) -> Option<Location<'d>> {
         let found = self
             .places

@@ -20,12 +20,12 @@ use crate::{
 pub use characters::is_unseen;
 pub(crate) use look_alike::skeleton;
 
-/// Bytes beyond which a description is oversized.
+/// The length in bytes from which a description is oversized.
 const OVERSIZED: usize = 10_000;
-/// Findings that are kept of one definition.
+/// The maximum number of findings in one definition.
 const MOST_FINDINGS: usize = 16;
 
-/// A sign of poisoning, with its place.
+/// A sign of poisoning, with its location.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     pub kind: FindingKind,
@@ -39,11 +39,11 @@ pub struct Finding {
 pub enum FindingKind {
     /// Text addressed to the model.
     Instruction,
-    /// Characters that cannot be seen or that change the order of others.
+    /// Characters that are invisible or reorder others.
     HiddenCharacters,
     /// Instructions about other tools.
     OtherTools,
-    /// Secrets or private context are asked for.
+    /// Requests for secrets or private context.
     Secrets,
     /// The name looks like another tool's.
     LookAlike,
@@ -74,7 +74,7 @@ impl FindingKind {
         }
     }
 
-    /// The kind of that name.
+    /// The kind with this name.
     pub fn from_name(name: &str) -> Option<FindingKind> {
         FindingKind::ALL.into_iter().find(|kind| kind.name() == name)
     }
@@ -121,7 +121,7 @@ static PHRASES: LazyLock<Phrases> = LazyLock::new(|| {
     Phrases { automaton: automaton.ok(), kinds }
 });
 
-/// Phrases parted by ` | `; a bar without spaces belongs to a phrase.
+/// Phrases separated by ` | `; a bar without spaces is part of a phrase.
 fn split_phrases(phrases: &str) -> impl Iterator<Item = &str> {
     phrases.split(" | ").map(str::trim).filter(|phrase| !phrase.is_empty())
 }
@@ -152,8 +152,8 @@ pub(crate) fn find(
     found
 }
 
-/// The findings in a server's `instructions`. Such a text is
-/// addressed to the model and speaks of tools; that alone is nothing to find.
+/// The findings in a server's `instructions`. Such a text addresses the model and mentions tools,
+/// so that alone is no finding.
 pub fn findings_in_instructions(text: &str) -> Vec<Finding> {
     let mut found = Vec::new();
     look(Part::Instructions, "", text, &mut found);
@@ -163,7 +163,7 @@ pub fn findings_in_instructions(text: &str) -> Vec<Finding> {
     found
 }
 
-/// Looks at one text of a definition; each kind is found in it once.
+/// Checks one text of a definition; each kind is reported once per text.
 fn look<'d>(part: Part, parameter: &'d str, text: &'d str, found: &mut Vec<Finding>) {
     if text.is_empty() || found.len() >= MOST_FINDINGS {
         return;
@@ -198,7 +198,7 @@ mod tests {
     use super::{FindingKind, PHRASES, findings_in_instructions};
 
     #[test]
-    fn instructions_may_speak_to_the_model_and_of_tools_and_still_not_deceive() {
+    fn server_instructions_may_address_the_model_and_mention_tools() {
         let check = |text: &str, expected: &[FindingKind]| {
             let kinds: Vec<_> =
                 findings_in_instructions(text).iter().map(|finding| finding.kind).collect();
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn every_phrase_is_looked_for() {
+    fn every_poison_phrase_is_found() {
         let automaton = PHRASES.automaton.as_ref().unwrap();
         assert_eq!(automaton.patterns_len(), PHRASES.kinds.len());
         let lines = include_str!("data/poison.txt").lines();

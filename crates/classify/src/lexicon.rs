@@ -10,26 +10,26 @@ use aho_corasick::{AhoCorasick, MatchKind};
 
 use crate::fact::{Class, Classes, Fact, Position};
 
-/// All that the lexicon knows.
+/// The whole lexicon.
 pub(crate) static LEXICON: LazyLock<Lexicon> =
     LazyLock::new(|| Lexicon::read(include_str!("data/lexicon.txt")));
 
-/// A table of words. The words are ours, so nobody can choose them to collide.
+/// A hash table of words. The words are ours, so nobody can choose them to collide.
 type Table<T> = HashMap<&'static str, T, BuildHasherDefault<Fnv>>;
 
 #[derive(Debug)]
 pub(crate) struct Lexicon {
     words: Table<Meaning>,
     parameters: Table<Classes>,
-    /// Ends of words, where the whole is not known.
+    /// Suffixes, for words that are not listed.
     endings: Vec<(&'static str, Class)>,
     /// `None` only if the automaton could not be built, which a test rules out.
     phrases: Option<AhoCorasick>,
-    /// What each phrase says, in the order of `phrases`.
+    /// The fact that each phrase stands for, in the order of `phrases`.
     phrase_facts: Vec<Fact>,
     /// The names of classes, in the order of their numbers.
     classes: Vec<&'static str>,
-    /// Lines that could not be read; none, which a test holds.
+    /// Lines that could not be parsed; a test checks that there are none.
     #[cfg(test)]
     wrong: Vec<&'static str>,
 }
@@ -39,9 +39,9 @@ pub(crate) struct Lexicon {
 pub(crate) struct Meaning {
     pub(crate) verb: Classes,
     pub(crate) noun: Classes,
-    /// The verb is as often a noun.
+    /// Whether the verb is just as often a noun.
     pub(crate) is_weak: bool,
-    /// The word stands before verbs and says nothing.
+    /// Whether the word precedes verbs and carries no meaning.
     pub(crate) is_skipped: bool,
 }
 
@@ -64,7 +64,7 @@ impl Lexicon {
         self.parameters.get(word).copied()
     }
 
-    /// The phrases in a text with their places.
+    /// The phrases in a text with their positions.
     pub(crate) fn phrases<'t>(
         &'t self,
         text: &'t str,
@@ -76,7 +76,7 @@ impl Lexicon {
         })
     }
 
-    /// The class of that name.
+    /// The class with this name.
     pub(crate) fn class(&self, name: &str) -> Option<Class> {
         let number = self.classes.iter().position(|known| *known == name)?;
         Class::from_number(number)
@@ -174,7 +174,7 @@ impl Reading {
     }
 }
 
-/// FNV-1a: short words are hashed faster than by the default hasher.
+/// FNV-1a hashes short words faster than the default hasher.
 #[derive(Debug)]
 struct Fnv(u64);
 
@@ -201,13 +201,13 @@ mod tests {
     use super::LEXICON;
 
     #[test]
-    fn every_line_is_understood() {
+    fn every_line_of_the_lexicon_is_valid() {
         assert!(LEXICON.wrong.is_empty(), "{:#?}", LEXICON.wrong);
         assert!(LEXICON.phrases.is_some());
     }
 
     #[test]
-    fn words_are_as_the_splitter_gives_them() {
+    fn words_of_the_lexicon_are_in_the_splitters_form() {
         for word in LEXICON.words.keys().chain(LEXICON.parameters.keys()) {
             assert!(word.chars().all(char::is_alphanumeric), "`{word}` can never be found");
             assert_eq!(*word, word.to_lowercase());

@@ -14,13 +14,13 @@ use crate::{
 
 pub(crate) use name::Lead;
 
-/// Bytes of a description in which phrases count as evidence for a category;
-/// what comes later is rarely about what the tool does.
+/// Bytes of a description in which phrases count as evidence for a category; later text rarely
+/// describes what the tool does.
 const TELLING: usize = 4096;
-/// Bytes at a description's beginning in which a text without spaces has its verb.
+/// Bytes at the start of a description in which the verb is looked for, if the text has no spaces.
 const OPENING: usize = 240;
 
-/// What a definition says, and what surrounds it.
+/// Collects the facts of a definition and its context.
 pub(crate) fn observe<'d>(
     definition: &Definition<'d>,
     parameters: &[Parameter<'d>],
@@ -103,8 +103,8 @@ fn observe_parameter<'d>(parameter: Parameter<'d>, facts: &mut Facts<'d>) {
     }
 }
 
-/// A method that changes something, where all values are methods of HTTP: what
-/// such a tool does is up to the server it reaches.
+/// The most dangerous method, if all values are HTTP methods and one of them changes something:
+/// what such a tool does depends on the server that it calls.
 fn http_method(parameter: Parameter<'_>) -> Option<&str> {
     let methods = ["get", "head", "options", "post", "put", "patch", "delete"];
     let number = |value: &str| methods.iter().position(|name| name.eq_ignore_ascii_case(value));

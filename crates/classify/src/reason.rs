@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::Category;
 
-/// A part of a tool's definition, or of what surrounds it.
+/// A part of a tool's definition, or of its context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Part {
     Name,
@@ -14,11 +14,11 @@ pub enum Part {
     Parameter,
     /// A parameter's description.
     ParameterDescription,
-    /// A value that a parameter may take.
+    /// An allowed value of a parameter.
     EnumValue,
     /// A parameter's default, constant or example.
     Offered,
-    /// An annotation of the author's.
+    /// An annotation by the author.
     Hint,
     /// The other tools of the server.
     Siblings,
@@ -78,11 +78,11 @@ pub struct Reason {
     pub at: Spot,
 }
 
-/// A place in a definition, with what stands there.
+/// A location in a definition, with a quotation.
 ///
-/// `start..end` are bytes of the part's text with escapes decoded: the name, the
-/// description, a parameter's name or description, an enum's value. Texts are
-/// kept up to 200 bytes, so that a definition cannot be repeated many times over.
+/// `start..end` are byte offsets in the part's text with escapes decoded: the name, the
+/// description, a parameter's name or description, an enum's value. Quotations are cut at 200
+/// bytes, so that a definition cannot be repeated many times over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spot {
     pub part: Part,
@@ -90,6 +90,6 @@ pub struct Spot {
     pub parameter: Option<String>,
     pub start: usize,
     pub end: usize,
-    /// What stands there; raw text of others, which a terminal must not see.
+    /// The quoted text; untrusted, so it must be escaped for a terminal.
     pub quote: String,
 }

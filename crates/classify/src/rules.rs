@@ -18,14 +18,14 @@ pub(crate) static RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
 #[derive(Debug)]
 pub(crate) struct Rule {
     pub(crate) category: Category,
-    /// How often it is right where it applies, in percent.
+    /// The share of tools for which it is right, in percent.
     pub(crate) confidence: u8,
     conditions: Vec<Condition>,
     /// The reason in words, for people.
     pub(crate) text: &'static str,
 }
 
-/// One of these facts, or none of them, must have been seen.
+/// A condition: one of these facts must be present, or none of them.
 #[derive(Debug)]
 struct Condition {
     facts: Vec<Fact>,
@@ -33,7 +33,7 @@ struct Condition {
 }
 
 impl Rule {
-    /// The fact that a rule which applies stands on.
+    /// The fact that supports the rule, if it applies.
     pub(crate) fn applies(&self, facts: &Facts<'_>) -> Option<Fact> {
         let holds = |condition: &Condition| {
             condition.facts.iter().any(|fact| facts.has(*fact)) == condition.is_wanted
@@ -45,7 +45,7 @@ impl Rule {
         first.facts.iter().copied().find(|fact| facts.has(*fact))
     }
 
-    /// Reads `category confidence condition… -- text`.
+    /// Parses `category confidence condition… -- text`.
     fn read(line: &'static str) -> Option<Rule> {
         let (head, text) = line.split_once(" -- ")?;
         let mut words = head.split_whitespace();
@@ -57,7 +57,7 @@ impl Rule {
 }
 
 impl Condition {
-    /// Reads `position.class|position.class`, after a `!` if unwanted.
+    /// Parses `position.class|position.class`, with a leading `!` to negate it.
     fn read(word: &str) -> Option<Condition> {
         let (is_wanted, facts) = match word.strip_prefix('!') {
             Some(facts) => (false, facts),
@@ -83,7 +83,7 @@ mod tests {
     use super::{RULES, Rule, lines};
 
     #[test]
-    fn every_rule_is_understood() {
+    fn every_rule_is_valid() {
         for line in lines(include_str!("data/rules.txt")) {
             let rule = Rule::read(line);
             let rule = rule.unwrap_or_else(|| panic!("not understood: {line}"));

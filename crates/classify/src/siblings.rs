@@ -13,17 +13,17 @@ use crate::{
 /// How many tools of a server are examined for its conventions.
 const MOST_TOOLS: usize = 1000;
 
-/// The tools of one server, looked at once for all of them.
+/// The tools of one server, examined once for all of them.
 #[derive(Debug, Clone, Default)]
 pub struct Siblings<'d> {
     server: &'d str,
-    /// The tools' names by what they look like, sorted.
+    /// The skeletons of the tools' names, sorted.
     looks: Vec<(String, &'d str)>,
     mostly_read: bool,
 }
 
 impl<'d> Siblings<'d> {
-    /// The tools of the server of this name; empty where it is not known.
+    /// The tools of the server with this name, which is empty if unknown.
     pub fn new(server: &'d str, tools: &[Definition<'d>]) -> Siblings<'d> {
         let names: Vec<&str> = tools.iter().take(MOST_TOOLS).map(|tool| tool.name).collect();
         let mut looks: Vec<(String, &str)> =

@@ -11,7 +11,7 @@ use crate::{
     words::{self, place},
 };
 
-/// A trait that makes a tool more useful to an attacker.
+/// A property that makes a tool more useful to an attacker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Signal {
     pub kind: SignalKind,
@@ -23,15 +23,15 @@ pub struct Signal {
 pub enum SignalKind {
     /// Takes code, a command or a query as free text.
     FreeFormCode,
-    /// Takes an address that it may reach.
+    /// Takes an address that it may connect to.
     Url,
     /// Takes a path in a file system.
     FilePath,
     /// Takes or handles passwords, keys or tokens.
     Credentials,
-    /// Acts on many things at once.
+    /// Acts on many objects at once.
     Bulk,
-    /// Changes rights, members or settings of a whole system.
+    /// Changes permissions, members or settings of a whole system.
     Admin,
     /// Reaches beyond its own server.
     OpenWorld,
@@ -62,7 +62,7 @@ impl SignalKind {
         }
     }
 
-    /// The kind of that name.
+    /// The kind with this name.
     pub fn from_name(name: &str) -> Option<SignalKind> {
         SignalKind::ALL.into_iter().find(|kind| kind.name() == name)
     }
@@ -74,7 +74,7 @@ impl fmt::Display for SignalKind {
     }
 }
 
-/// The signals of a definition, each kind once, at the first place it shows.
+/// The signals of a definition, each kind once, at its first location.
 pub(crate) fn find(
     definition: &Definition<'_>,
     parameters: &[Parameter<'_>],
@@ -87,7 +87,7 @@ pub(crate) fn find(
             add(&mut found, kind, at);
         }
     }
-    // Reading many things, or about rights, is not yet a danger.
+    // Reading many objects, or reading permissions, is not yet a danger.
     if category >= Category::Write {
         for (kind, class) in [(SignalKind::Bulk, "bulk"), (SignalKind::Admin, "admin")] {
             if let Some(at) = find_class(facts, &[Position::Name, Position::Param], class) {
@@ -108,7 +108,7 @@ fn add(found: &mut Vec<Signal>, kind: SignalKind, at: Location<'_>) {
     }
 }
 
-/// The signal in a parameter's name.
+/// The signal that a parameter's name indicates.
 fn of_parameter<'d>(
     parameter: &Parameter<'d>,
     facts: &Facts<'d>,
@@ -147,19 +147,19 @@ fn of_parameter<'d>(
     None
 }
 
-/// Whether a token only says where a list goes on, or counts words.
+/// Whether a `token` is a page token or counts words, and so is no credential.
 fn is_place_in_list(parameter: &str) -> bool {
     let counting = ["page", "next", "continuation", "cursor", "sync", "max", "limit", "count"];
     words::of_name(parameter).any(|word| counting.contains(&word.as_str()))
 }
 
-/// Where words of a class stand, in the first of these positions that has any.
+/// The location of a word of this class, in the first of these positions that has one.
 fn find_class<'d>(facts: &Facts<'d>, positions: &[Position], class: &str) -> Option<Location<'d>> {
     let class = LEXICON.class(class)?;
     positions.iter().find_map(|position| facts.place(Fact { position: *position, class }))
 }
 
-/// What says that a tool reaches beyond its server.
+/// The evidence that a tool reaches beyond its server.
 fn reach<'d>(definition: &Definition<'d>, facts: &Facts<'d>) -> Option<Location<'d>> {
     if definition.hint("openWorldHint") == Some(true) {
         let text = "openWorldHint";

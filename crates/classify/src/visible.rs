@@ -1,10 +1,10 @@
-//! Text from anywhere, made harmless to show.
+//! Escapes untrusted text for display.
 
 use std::fmt::Write as _;
 
 use crate::finding::is_unseen;
 
-/// `text` with what could steer a terminal, or fake a line, made visible.
+/// Escapes the characters of `text` that could control a terminal or fake a line.
 pub fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for character in text.chars() {
@@ -18,8 +18,7 @@ pub fn visible(text: &str) -> String {
     shown
 }
 
-/// Control characters, those that reorder text on a screen, and those that take
-/// no place on it, so that nobody would see them.
+/// Whether a character is a control character, reorders text on a screen, or is invisible.
 pub fn steers(character: char) -> bool {
     character.is_control() || matches!(character, '\u{2028}' | '\u{2029}') || is_unseen(character)
 }
@@ -29,7 +28,7 @@ mod tests {
     use super::visible;
 
     #[test]
-    fn what_steers_a_terminal_is_shown_instead() {
+    fn control_characters_are_escaped() {
         assert_eq!(visible("a\u{1b}[31mb\nc"), "a\\u{1b}[31mb\\u{a}c");
         assert_eq!(visible("x\u{202e}y"), "x\\u{202e}y");
         assert_eq!(visible("a\u{200b}b\u{e0041}"), "a\\u{200b}b\\u{e0041}");

@@ -3,12 +3,12 @@
 //! Words are folded to lower case in a fixed buffer, so that scanning a text
 //! allocates nothing; a word too long for the buffer cannot be in the lexicon.
 
-/// Bytes of the longest word that is looked at.
+/// The longest word that is looked up, in bytes.
 const LONGEST: usize = 32;
-/// Words of a name that are looked at.
+/// The maximum number of words examined in a name.
 const MOST_IN_NAME: usize = 24;
 
-/// A word, folded, with its place in the text it came from.
+/// A word, folded to lower case, with its position in the text.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Word {
     bytes: [u8; LONGEST],
@@ -23,7 +23,7 @@ impl Word {
         std::str::from_utf8(bytes).unwrap_or_default()
     }
 
-    /// The text folded; empty if it is too long to be known.
+    /// Folds a word; empty if it is too long to be in the lexicon.
     fn fold(text: &str, start: usize) -> Word {
         let mut word = Word {
             bytes: [0; LONGEST],
@@ -46,13 +46,13 @@ impl Word {
     }
 }
 
-/// A byte's place. Texts are bounded by the reader of JSON, far below 4 GiB.
+/// A byte offset. The JSON parser limits texts to far below 4 GiB.
 pub(crate) fn place(at: usize) -> u32 {
     u32::try_from(at).unwrap_or(u32::MAX)
 }
 
-/// The words of an identifier: parted by anything that is no letter or digit,
-/// and where upper case begins (`getHTTPLog` is get, http, log).
+/// The words of an identifier, split at characters that are neither letters nor digits, and where
+/// upper case begins (`getHTTPLog` is get, http, log).
 pub(crate) fn of_name(name: &str) -> impl Iterator<Item = Word> + '_ {
     let mut rest = name.char_indices().peekable();
     let mut after_rest = name.chars();
@@ -83,11 +83,11 @@ pub(crate) fn of_name(name: &str) -> impl Iterator<Item = Word> + '_ {
     .take(MOST_IN_NAME)
 }
 
-/// What stands between a word of a sentence and the one before it.
+/// The separator between a word of a sentence and the previous one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Gap {
     Space,
-    /// A comma or a slash: the words on both sides are of one kind.
+    /// A comma or a slash: the words on both sides are of the same kind.
     Enumeration,
     /// A colon after a heading, as in `WORKFLOW: …`.
     Colon,
@@ -126,8 +126,8 @@ pub(crate) fn of_sentence(text: &str, most: usize) -> impl Iterator<Item = (Gap,
     .take(most)
 }
 
-/// Calls `look` with each form that `word` may be of, until one is known: as it
-/// stands, then without the endings of English verbs and plurals.
+/// Calls `look` with each possible stem of `word` until one is known: the word itself, then without
+/// the endings of English verbs and plurals.
 pub(crate) fn stems<T>(word: &str, mut look: impl FnMut(&str) -> Option<T>) -> Option<T> {
     if let Some(found) = look(word) {
         return Some(found);
@@ -144,7 +144,7 @@ pub(crate) fn stems<T>(word: &str, mut look: impl FnMut(&str) -> Option<T>) -> O
     word.strip_suffix('s').and_then(look)
 }
 
-/// A stem that lost its `e`, or has its last letter twice, is the word it comes from.
+/// Tries a stem as it is, with an `e`, and without a doubled last letter.
 pub(crate) fn bare_or_with_e<T>(stem: &str, mut look: impl FnMut(&str) -> Option<T>) -> Option<T> {
     if stem.len() < 2 {
         return None;
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn names_part_at_signs_and_at_upper_case() {
+    fn names_are_split_at_signs_and_at_upper_case() {
         check_name("delete_repo", &["delete", "repo"]);
         check_name("getHTTPLog", &["get", "http", "log"]);
         check_name("github.delete-Issue/2", &["github", "delete", "issue", "2"]);
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn words_know_their_place() {
+    fn words_have_their_position() {
         let places: Vec<(u32, u32)> = of_name("_ñoDrop_x").map(|w| (w.start, w.end)).collect();
         assert_eq!(places, [(1, 4), (4, 8), (9, 10)]);
     }
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn endings_are_taken_off() {
+    fn endings_of_words_are_removed() {
         for (word, stem) in [
             ("creating", "create"),
             ("running", "run"),

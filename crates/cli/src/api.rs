@@ -23,28 +23,28 @@ use crate::{
     output::{Done, complain},
 };
 
-/// A gateway to ask things of.
+/// A gateway that a command talks to.
 pub(crate) struct Gateway {
     source: Source,
     directory: PathBuf,
     runtime: tokio::runtime::Runtime,
 }
 
-/// Who answers.
+/// The process that answers requests.
 enum Source {
     Running(Running),
-    /// Nobody runs, but there is a log.
+    /// No gateway is running, but the data directory holds a log.
     Resting(Resting),
 }
 
-/// Something to ask.
+/// One API request.
 #[derive(Debug)]
 pub(crate) struct Question<'q> {
     pub(crate) method: Method,
-    /// What comes after `/api/v1`, part by part.
+    /// The path after `/api/v1`, one element per segment.
     pub(crate) path: &'q [&'q str],
     pub(crate) query: &'q [(&'q str, String)],
-    /// Its media type, and itself.
+    /// The media type and the bytes of the body.
     pub(crate) body: Option<(&'static str, Bytes)>,
 }
 
@@ -66,8 +66,8 @@ impl<'q> Question<'q> {
     }
 }
 
-/// Finds the gateway and does something with it. What it refuses is told, and
-/// need not be wrong use.
+/// Finds the gateway and runs `work` with it. A refusal by the API is printed, and does not always
+/// count as misuse of the command.
 pub(crate) fn with_gateway(
     data: Option<PathBuf>,
     work: impl FnOnce(&Gateway) -> anyhow::Result<Done>,
@@ -75,7 +75,7 @@ pub(crate) fn with_gateway(
     with(Gateway::find(data, false), work)
 }
 
-/// The same for what can be told also if no gateway runs: what is in the log.
+/// Like [`with_gateway`], but reads the log directly if no gateway is running.
 pub(crate) fn with_log(
     data: Option<PathBuf>,
     work: impl FnOnce(&Gateway) -> anyhow::Result<Done>,
@@ -110,7 +110,7 @@ impl Gateway {
         let environment = Environment::of_process();
         let overrides = Overrides { data, ..Overrides::default() };
         let directory = match sluice_config::data_directory(&overrides, &environment) {
-            // Another machine's gateway has its directory there.
+            // `SLUICE_URL` names a gateway on another machine, so no local directory is needed.
             Err(_) if environment.setting("SLUICE_URL").is_some() => PathBuf::new(),
             found => found?,
         };
@@ -125,13 +125,13 @@ impl Gateway {
         Ok(Gateway { source, directory, runtime })
     }
 
-    /// Where agents reach this gateway, if it runs on this machine's directory.
+    /// The agents' URL of this gateway, if it runs on this machine's data directory.
     pub(crate) fn agents_url(&self) -> Option<String> {
         let is_elsewhere = Environment::of_process().setting("SLUICE_URL").is_some();
         if is_elsewhere { None } else { agents_url(&self.directory).ok() }
     }
 
-    /// Asks, and reads the answer as JSON; nothing is `null`.
+    /// Sends a request and reads the answer as JSON; an empty answer is `null`.
     pub(crate) fn ask(&self, question: Question<'_>) -> anyhow::Result<Value> {
         self.runtime.block_on(async {
             let body = self.send(question).await?.into_body().collect().await;
@@ -143,7 +143,7 @@ impl Gateway {
         })
     }
 
-    /// Asks, and hands the answer on as it arrives, for as long as `take` wants more.
+    /// Sends a request and passes the answer to `take` as it arrives, until `take` has enough.
     pub(crate) fn stream(
         &self,
         question: Question<'_>,
@@ -163,7 +163,7 @@ impl Gateway {
         })
     }
 
-    /// Lets some time pass.
+    /// Sleeps.
     pub(crate) fn pause(&self, span: std::time::Duration) {
         self.runtime.block_on(async { tokio::time::sleep(span).await });
     }
@@ -185,7 +185,7 @@ impl Gateway {
     }
 }
 
-/// Asks a running gateway.
+/// Sends a request to a running gateway.
 async fn ask_running(
     running: &Running,
     question: Question<'_>,
@@ -199,7 +199,7 @@ async fn ask_running(
     answer.with_context(|| format!("cannot reach the gateway at `{}`", running.url))
 }
 
-/// The request that asks something.
+/// Builds the HTTP request.
 fn build_request(question: Question<'_>, begun: Builder) -> anyhow::Result<Request<Bytes>> {
     let request = begun.method(question.method);
     let (request, body) = match question.body {
@@ -218,7 +218,7 @@ fn api_error(status: StatusCode, text: &[u8]) -> anyhow::Error {
     }
 }
 
-/// The user says which gateway to call: no address is out of reach.
+/// Every address is allowed: the user decides which gateway to call.
 fn anywhere() -> Reach {
     let allowed = ["0.0.0.0/0", "::/0"].into_iter().filter_map(|range| range.parse().ok());
     Reach { allowed: allowed.collect(), loopback: true }
@@ -250,7 +250,7 @@ mod tests {
     use super::{Question, address};
 
     #[test]
-    fn parts_of_a_path_stay_parts() {
+    fn path_segments_are_escaped() {
         let query = [("grant", "a&b".to_owned())];
         let question = Question { query: &query, ..Question::get(&["grants", "../x?y"]) };
         let url = address("http://127.0.0.1:8788", &question).unwrap();

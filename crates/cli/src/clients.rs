@@ -6,12 +6,12 @@ use sluice_stack::{Access, Client, SetUp};
 
 use crate::output::{FAINT, STRONG};
 
-/// What to do, client by client, for people to read.
+/// The configuration steps for each client, for people to read.
 pub(crate) fn for_all_clients(access: &Access<'_>) -> String {
     let mut text = format!("{STRONG}For an MCP client:{STRONG:#}\n");
     for SetUp { client, file, text: content } in access.set_ups() {
         let place = match (client, file) {
-            // What several clients read is also what most others do.
+            // Most other clients use the same format as the shared project file.
             (Client::Project, _) => "any other, in its JSON configuration".to_owned(),
             (_, Some(file)) => format!("{client}, in {file}"),
             (_, None) => client.to_string(),

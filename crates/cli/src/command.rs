@@ -81,7 +81,7 @@ enum Command {
     Supervise(supervise::Supervise),
 }
 
-/// Does what the arguments ask for.
+/// Runs the command that the arguments name.
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<Done> {
     match arguments.command {
         Command::Up(up) => up.run(arguments.data),
@@ -103,9 +103,9 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<Done> {
     }
 }
 
-/// Says what is wrong with the arguments, or shows the help that was asked for.
+/// Prints the argument errors, or the help text if it was requested.
 pub(crate) fn misread(error: &clap::Error) -> ExitCode {
-    // Nothing is left to do if even this cannot be written.
+    // If this cannot be written, there is nothing left to try.
     let _ = error.print();
     let takes_command = std::env::args().skip(1).any(|word| word == "scan" || word == "wrap");
     if takes_command && is_stray_word(error) {
@@ -116,7 +116,7 @@ pub(crate) fn misread(error: &clap::Error) -> ExitCode {
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
 }
 
-/// Whether a word is too many that is no option.
+/// Whether the error is an extra word that is not an option.
 fn is_stray_word(error: &clap::Error) -> bool {
     let word = error.get(ContextKind::InvalidArg);
     error.kind() == ErrorKind::UnknownArgument

@@ -23,13 +23,13 @@ use sluice_store::{Name, Secret};
 
 pub(crate) use running::{Running, admin_url, agents_url};
 
-/// A data directory that is there and private.
+/// A data directory that exists and is private.
 #[derive(Debug, Clone)]
 pub(crate) struct DataDirectory {
     path: PathBuf,
 }
 
-/// Keeps other gateways off the directory for as long as it lives.
+/// Keeps other gateways from using the directory until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Lock {
     _file: File,
@@ -68,7 +68,7 @@ fn user(pid: Option<u32>) -> String {
 }
 
 impl DataDirectory {
-    /// Opens the directory, making it if it is not there.
+    /// Opens the directory; creates it if it does not exist.
     pub(crate) fn open(path: &Path) -> Result<DataDirectory, DataError> {
         make_private(path)?;
         Ok(DataDirectory { path: path.to_owned() })
@@ -78,7 +78,7 @@ impl DataDirectory {
         &self.path
     }
 
-    /// Takes the directory for one gateway.
+    /// Locks the directory for one gateway.
     pub(crate) fn lock(&self) -> Result<Lock, DataError> {
         let path = self.path.join("lock");
         let mut options = OpenOptions::new();
@@ -97,8 +97,8 @@ impl DataDirectory {
         }
     }
 
-    /// The token for the admin listener: the environment's, else the one kept
-    /// here, which is made if there is none.
+    /// The token for the admin listener: from the environment, else from the directory. It is
+    /// created if there is none.
     pub(crate) fn admin_token(&self, environment: &Environment) -> Result<Secret, DataError> {
         match secret::of_environment(environment)? {
             Some(token) => Ok(token),
@@ -106,40 +106,39 @@ impl DataDirectory {
         }
     }
 
-    /// The folder of servers that a command on this machine adds, made if there
-    /// is none.
+    /// The folder of servers that commands on this machine add; created if it does not exist.
     pub(crate) fn servers(&self) -> Result<PathBuf, DataError> {
         let folder = servers_folder(&self.path);
         make_private(&folder)?;
         Ok(folder)
     }
 
-    /// Keeps what is said of a server in that folder.
+    /// Writes a server's file to that folder.
     pub(crate) fn put_server(&self, name: &Name, text: &str) -> Result<(), DataError> {
         self.servers()?;
         secret::write(&server_file(&self.path, name), text.trim_end())
     }
 
-    /// The folder of what is kept about clients' own files, made if there is none.
+    /// The folder for state about clients' own files; created if it does not exist.
     pub(crate) fn stack(&self) -> Result<PathBuf, DataError> {
         let folder = self.path.join("stack");
         make_private(&folder)?;
         Ok(folder)
     }
 
-    /// A private folder below that one, made if there is none.
+    /// A private subfolder of the `stack` folder; created if it does not exist.
     pub(crate) fn stack_folder(&self, name: &str) -> Result<PathBuf, DataError> {
         let folder = self.stack()?.join(name);
         make_private(&folder)?;
         Ok(folder)
     }
 
-    /// The token of the demo's grant, made if there is none.
+    /// The token of the demo's grant; created if there is none.
     pub(crate) fn demo_token(&self) -> Result<Secret, DataError> {
         secret::kept_token(&self.path.join("demo-token"), "sg_")
     }
 
-    /// The key from which all others are derived, made if there is none.
+    /// The key from which all others are derived; created if there is none.
     pub(crate) fn master_key(&self) -> Result<[u8; 32], DataError> {
         let keys = self.path.join("keys");
         make_private(&keys)?;
@@ -152,24 +151,24 @@ pub(crate) fn write_private(path: &Path, text: &str) -> Result<(), DataError> {
     secret::write(path, text.trim_end())
 }
 
-/// Where the catalogue is kept.
+/// The path of the catalogue.
 pub(crate) fn catalog_file(data: &Path) -> PathBuf {
     data.join("catalog.db")
 }
 
-/// Makes a directory that only its owner can enter, or checks that it is one.
+/// Creates a directory that only its owner can enter, or checks an existing one.
 fn make_private(path: &Path) -> Result<(), DataError> {
     match path.metadata() {
         Ok(metadata) if !metadata.is_dir() => Err(DataError::NoDirectory(path.to_owned())),
         Ok(metadata) => Ok(private::check_metadata(path, &metadata, 0o700)?),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            // Those above are made as any other directory would be.
+            // Parent directories get the default mode.
             if let Some(parent) = path.parent() {
                 std::fs::create_dir_all(parent)
                     .map_err(|error| DataError::Create(path.to_owned(), error))?;
             }
             match DirBuilder::new().mode(0o700).create(path) {
-                // Another process was faster.
+                // Another process has just created it.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => make_private(path),
                 made => made.map_err(|error| DataError::Create(path.to_owned(), error)),
             }

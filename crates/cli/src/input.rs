@@ -12,8 +12,8 @@ use sluice_wire::json::{Bounds, Document};
 
 use crate::output::{remark, visible};
 
-/// Bytes of a list of tools. It is larger than a call, and comes from the
-/// user's own disk.
+/// The largest list of tools, in bytes. It is larger than a call, and comes from the user's own
+/// disk.
 const MOST_TOOLS: u64 = 64 << 20;
 
 /// Reads a policy's file, or standard input for `-`.
@@ -21,7 +21,7 @@ pub(crate) fn read_source(name: &str) -> anyhow::Result<Source> {
     Ok(Source { name: name.to_owned(), text: read(name, MOST_POLICY)? })
 }
 
-/// Reads a file, or standard input for `-`, up to so many bytes.
+/// Reads a file, or standard input for `-`, up to `most` bytes.
 pub(crate) fn read(name: &str, most: u64) -> anyhow::Result<Vec<u8>> {
     let mut text = Vec::new();
     let read = if name == "-" {
@@ -33,7 +33,7 @@ pub(crate) fn read(name: &str, most: u64) -> anyhow::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// Reads a `tools/list` answer.
+/// Reads a saved `tools/list` result.
 pub(crate) fn tools(name: &str) -> anyhow::Result<Vec<ToolFacts>> {
     let text = read(name, MOST_TOOLS)?;
     let bounds = Bounds { bytes: 64 << 20, members: 1 << 20, nodes: 16 << 20, ..Bounds::default() };

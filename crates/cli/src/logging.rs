@@ -16,20 +16,20 @@ pub(crate) enum LogFormat {
     Json,
 }
 
-/// Starts logging what operators care for.
+/// Starts logging at the default level.
 pub(crate) fn start(format: LogFormat, environment: &Environment) {
     start_at("info", format, environment);
 }
 
-/// Starts logging from `level` on; `SLUICE_LOG` says how much, as `info` or `sluice_gateway=debug`.
+/// Starts logging at `level`; `SLUICE_LOG` overrides it, as `info` or `sluice_gateway=debug`.
 pub(crate) fn start_at(level: &str, format: LogFormat, environment: &Environment) {
     let wanted =
         environment.setting("SLUICE_LOG").and_then(std::ffi::OsStr::to_str).unwrap_or(level);
     let filter = EnvFilter::try_new(wanted).unwrap_or_else(|_| EnvFilter::new(level));
     let builder = fmt().with_env_filter(filter).with_writer(io::stderr);
-    // Only one log can be started in a process, and nobody else starts one.
+    // This fails only if logging was started before, and nothing else starts it.
     let _ = match format {
-        // Colours would need one more dependency, whose lack is a panic in debug builds.
+        // Without the dependency for colours, enabling them panics in debug builds.
         LogFormat::Text => builder.with_ansi(false).with_target(false).try_init(),
         LogFormat::Json => builder.json().flatten_event(true).try_init(),
     };

@@ -1,9 +1,8 @@
 //! `sluice`: the command line. Parses arguments, calls the other crates, and turns results
 //! into text and an exit code.
 //!
-//! This crate is large because there are sixteen commands, each with its arguments, its
-//! tables and its JSON; what they do is in other crates, except for the wiring of `up` and
-//! `wrap`.
+//! This crate is large because there are sixteen commands, each with its arguments, its tables and
+//! its JSON. Other crates do the work, except for the wiring of `up` and `wrap`.
 
 mod api;
 mod clients;

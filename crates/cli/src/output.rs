@@ -30,18 +30,18 @@ pub(crate) const FAINT: Style = Style::new().dimmed();
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Done {
-    /// It did what was asked.
+    /// The command succeeded.
     Well,
-    /// It was refused, or found problems.
+    /// The command was refused, or found problems.
     WithProblems,
-    /// It was called wrongly, or could not read its input.
+    /// The command was used incorrectly, or could not read its input.
     Misused,
-    /// It ended as another program did, whose exit code this is.
+    /// The command passes on the exit code of another program.
     As(u8),
 }
 
 impl Done {
-    /// Well, unless there are problems.
+    /// `Well`, unless there are problems.
     pub(crate) fn well_if(well: bool) -> Done {
         if well { Done::Well } else { Done::WithProblems }
     }
@@ -58,7 +58,7 @@ impl From<Done> for ExitCode {
     }
 }
 
-/// Writes data to standard output; colours go away where they are not wanted.
+/// Writes data to standard output, without colours if the output does not support them.
 pub(crate) fn print(text: &str) -> io::Result<()> {
     unless_closed(anstream::stdout().write_all(text.as_bytes()))
 }
@@ -71,31 +71,30 @@ pub(crate) fn print_json(data: &impl Serialize) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The same for JSON that is text already, such as a policy; whether anybody reads
-/// it still.
+/// Writes JSON that is already text, such as a policy; returns whether the reader is still there.
 pub(crate) fn print_json_text(text: &str) -> io::Result<bool> {
     print_bytes(json::escape_controls(text).as_bytes())
 }
 
-/// Writes a text that comes from outside: to a terminal harmlessly, else exactly.
+/// Writes untrusted text: escaped on a terminal, unchanged elsewhere.
 pub(crate) fn print_text(text: &str) -> io::Result<()> {
     if !io::stdout().is_terminal() {
         return print_bytes(text.as_bytes()).map(|_| ());
     }
     let lines = text.lines().map(|line| {
-        // Tabs are what they seem.
+        // Tabs are harmless.
         let parts: Vec<_> = line.split('\t').map(visible).collect();
         parts.join("\t") + "\n"
     });
     print(&lines.collect::<String>())
 }
 
-/// Writes a part of something that goes on; whether anybody reads it still.
+/// Writes a part of a longer output; returns whether the reader is still there.
 pub(crate) fn print_part(text: &str) -> io::Result<bool> {
     is_read(&mut anstream::stdout(), text.as_bytes())
 }
 
-/// The same for data that no byte may be changed of.
+/// Like `print_part`, for bytes that must not be changed.
 pub(crate) fn print_bytes(bytes: &[u8]) -> io::Result<bool> {
     is_read(&mut io::stdout(), bytes)
 }
@@ -108,12 +107,12 @@ fn is_read(out: &mut impl io::Write, bytes: &[u8]) -> io::Result<bool> {
     }
 }
 
-/// Writes what is not data to standard error.
+/// Writes a message to standard error.
 pub(crate) fn remark(text: &str) -> io::Result<()> {
     unless_closed(anstream::stderr().write_all(text.as_bytes()))
 }
 
-/// A reader that has seen enough is no failure, and does not change the verdict.
+/// A reader that stops early is no failure, and does not change the exit code.
 fn unless_closed(written: io::Result<()>) -> io::Result<()> {
     match written {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
@@ -121,12 +120,12 @@ fn unless_closed(written: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// Says why a command could not be done.
+/// Prints why a command failed.
 pub(crate) fn complain(error: &anyhow::Error) {
     let causes: Vec<_> = error.chain().map(ToString::to_string).collect();
-    // A hint stands on a line of its own.
+    // A hint gets its own line.
     let lines: Vec<_> = causes.join(": ").lines().map(visible).collect();
     let text = lines.join("\n");
-    // Nothing is left to do if even this cannot be written.
+    // If this cannot be written, there is nothing left to try.
     let _ = remark(&format!("{BAD}error{BAD:#}: {text}\n"));
 }

@@ -6,10 +6,10 @@ use sluice_pharo::Options;
 use crate::output::visible;
 use sluice_config::Environment;
 
-/// The image in which Pharo's own server reads its port from the same variable.
+/// The variable from which Pharo's own server in the image reads its port.
 const PORT: &str = "PHARO_SIS_PORT";
 
-/// The options that hold where nothing else is said.
+/// The options that apply unless others are given.
 pub(crate) fn defaults(environment: &Environment) -> anyhow::Result<Options> {
     let mut options = Options::default();
     if let Some(text) = environment.setting(PORT) {

@@ -1,5 +1,5 @@
-//! `sluice scan` on paper: the scan of a server as a page, as JSON and as Markdown, with
-//! the commands that restrict it. The crate `scan` connects and classifies.
+//! Prints a scan as a page, as JSON and as Markdown, with the commands that restrict the server.
+//! The crate `scan` connects and classifies.
 
 mod explain;
 mod hold;
@@ -28,21 +28,21 @@ pub(crate) use self::{
     page::{Manner, page},
 };
 
-/// What is to be asked.
+/// The server to scan.
 pub(crate) struct Target {
     pub(crate) place: Place,
-    /// Variables that a command is given besides those of this process.
+    /// Additional environment variables for a command.
     pub(crate) env: Vec<(String, String)>,
     pub(crate) timeout: Duration,
-    /// What is said to be waited for, on a terminal.
+    /// The text of the progress line on a terminal.
     pub(crate) waiting: Option<String>,
 }
 
-/// Why there is no answer, for people, with what the server wrote and what to do.
+/// Why a scan failed, for people, with the server's error output and a hint.
 #[derive(Debug, thiserror::Error)]
 #[error("{text}")]
 pub(crate) struct AskError {
-    /// `None` if it could not even be tried.
+    /// `None` if the server could not be started or connected to.
     pub(crate) trouble: Option<Trouble>,
     text: String,
 }
@@ -53,7 +53,7 @@ impl From<anyhow::Error> for AskError {
     }
 }
 
-/// Asks the server, within its time.
+/// Scans the server, within its time limit.
 pub(crate) async fn ask(
     target: &Target,
     environment: &Environment,
@@ -81,7 +81,7 @@ fn open_place(target: &Target, environment: &Environment) -> anyhow::Result<slui
             sluice_scan::Place::Url { server: open_url(url)?, headers: build_headers(headers)? }
         }
         Place::Command(command) => {
-            // The user would otherwise have started the command with the same environment.
+            // The user would have started the command with the same environment.
             let inherited = environment.for_wrapped();
             let launch = Launch { environment: inherited, ..up::launch(environment)? };
             let program = Program { command: command.clone(), env: target.env.clone() };
@@ -90,17 +90,17 @@ fn open_place(target: &Target, environment: &Environment) -> anyhow::Result<slui
     })
 }
 
-/// A server anywhere: this goes where the user says.
+/// Opens a URL. Every address is allowed: the user chose this one.
 fn open_url(url: &str) -> anyhow::Result<HttpUpstream> {
     let reach = Reach { allowed: vec!["0.0.0.0/0".parse()?, "::/0".parse()?], loopback: true };
     let shown = Guarded::url(url);
-    // The URL may hold a secret, which the error would repeat.
+    // The URL may hold a secret, so the error is not passed on.
     HttpUpstream::new(url, reach).ok().with_context(|| {
         format!("`{}` is no URL of a server: it must be `http://` or `https://`, a host and a path, without a user", shown.as_masked())
     })
 }
 
-/// Headers as they are sent. None of their values is in any message.
+/// Builds the headers. Error messages never contain their values.
 fn build_headers(headers: &[(String, Secret)]) -> anyhow::Result<HeaderMap> {
     let mut sent = HeaderMap::new();
     for (name, value) in headers {
@@ -114,7 +114,7 @@ fn build_headers(headers: &[(String, Secret)]) -> anyhow::Result<HeaderMap> {
     Ok(sent)
 }
 
-/// A note about tools that were passed over, if any were.
+/// A note about skipped tools, if there are any.
 fn note_passed_over(scan: &Scan) -> Option<String> {
     let tools = count_noun(scan.nameless, "tool");
     (scan.nameless > 0).then(|| format!("Passed over: {tools} without a name."))

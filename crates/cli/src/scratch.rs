@@ -6,7 +6,7 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering},
 };
 
-/// An empty folder that goes away with the test.
+/// An empty folder that is removed after the test.
 pub(crate) struct Scratch(PathBuf);
 
 impl Scratch {

@@ -18,7 +18,7 @@ use tokio::{
 pub(crate) type Input = Box<dyn AsyncRead + Send + Unpin>;
 pub(crate) type Output = Box<dyn AsyncWrite + Send + Unpin>;
 
-/// Standard input. Within a runtime only.
+/// Standard input. It must be called inside a runtime.
 pub(crate) fn input() -> io::Result<Input> {
     Ok(match Kind::of(io::stdin())? {
         Kind::Pipe(file) => Box::new(pipe::Receiver::from_file(file)?),
@@ -27,7 +27,7 @@ pub(crate) fn input() -> io::Result<Input> {
     })
 }
 
-/// Standard output. Within a runtime only.
+/// Standard output. It must be called inside a runtime.
 pub(crate) fn output() -> io::Result<Output> {
     Ok(match Kind::of(io::stdout())? {
         Kind::Pipe(file) => Box::new(pipe::Sender::from_file(file)?),
@@ -36,11 +36,11 @@ pub(crate) fn output() -> io::Result<Output> {
     })
 }
 
-/// What a stream is behind its descriptor.
+/// The kind of stream behind a descriptor.
 enum Kind {
     Pipe(File),
     Socket(UnixStream),
-    /// A file or a terminal, for which there are threads.
+    /// A file or a terminal, which needs a thread.
     Other,
 }
 
@@ -55,7 +55,7 @@ impl Kind {
             return Ok(Kind::Other);
         }
         let socket = StdUnixStream::from(OwnedFd::from(file));
-        // One of another family, as a network service may be given.
+        // This is not a Unix socket; a network service may get one of another family.
         if socket.local_addr().is_err() {
             return Ok(Kind::Other);
         }

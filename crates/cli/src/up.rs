@@ -25,9 +25,9 @@ use tokio::{net::TcpListener, sync::watch, task::JoinSet};
 use crate::{clock, data::DataDirectory};
 use live::{LiveGateway, Process};
 
-/// How often held calls are looked for whose time is over.
+/// How often expired held calls are looked for.
 const EXPIRE_EVERY: Duration = Duration::from_secs(10);
-/// How long after the registry could not be read it is tried again.
+/// The delay before another attempt, if the registry could not be read.
 const RETRY: Duration = Duration::from_secs(5);
 /// How often old records are looked for.
 const PRUNE_EVERY: Duration = Duration::from_mins(10);
@@ -40,7 +40,7 @@ pub(crate) struct GatewayStart {
     pub(crate) demo: bool,
 }
 
-/// Runs a gateway until it is told to end.
+/// Runs a gateway until it receives a signal to stop.
 pub(crate) async fn run(start: GatewayStart) -> anyhow::Result<()> {
     let GatewayStart { config, overrides, environment, demo } = start;
     let data = DataDirectory::open(&config.data)?;
@@ -86,7 +86,7 @@ pub(crate) async fn run(start: GatewayStart) -> anyhow::Result<()> {
     let listening = listeners::serve_agents(agents, gateway, tls, until(ended))?;
     tokio::spawn(async move {
         told_to_end().await;
-        tracing::info!("ending: calls that are under way may finish");
+        tracing::info!("shutting down: calls in flight may finish");
         ending.send_replace(true);
     });
     listening.finish().await;
@@ -118,9 +118,9 @@ fn keep_up(live: &Arc<LiveGateway>, store: &Store, audit: &Audit, epoch: u64) ->
     upkeep
 }
 
-/// Waits until the gateway is to end.
+/// Waits until the gateway is to stop.
 async fn until(mut ended: watch::Receiver<bool>) {
-    // If nobody can say so any more, it is the end as well.
+    // An error means that the sender is gone, which also ends the wait.
     let _ = ended.wait_for(|ended| *ended).await;
 }
 
@@ -150,7 +150,7 @@ async fn bind(address: SocketAddr, flag: &str) -> anyhow::Result<TcpListener> {
     })
 }
 
-/// Hosts that a listener of this machine is called by, and pages that may call it.
+/// The host names under which this listener may be called, and the origins that may call it.
 fn allowed_callers(address: SocketAddr, config: &Config) -> anyhow::Result<AllowedCallers> {
     let mut hosts: Vec<_> = ["localhost", "127.0.0.1", "::1"].map(str::to_owned).to_vec();
     hosts.push(address.ip().to_string());
@@ -205,8 +205,8 @@ fn api_settings(config: &Config, admin: SocketAddr) -> anyhow::Result<sluice_adm
     })
 }
 
-/// Commands are started by this program itself, which watches over them even if
-/// the gateway is killed.
+/// This program itself starts the commands of servers, and stops them even if the gateway is
+/// killed.
 pub(crate) fn launch(environment: &Environment) -> io::Result<Launch> {
     let program = std::env::current_exe()?;
     let supervisor = Supervisor { program, arguments: vec!["supervise".into()] };
@@ -214,7 +214,7 @@ pub(crate) fn launch(environment: &Environment) -> io::Result<Launch> {
     Ok(Launch { supervisor: Some(supervisor), environment, ..Launch::default() })
 }
 
-/// Says which variables commands may miss, because they are not given them.
+/// Warns about variables that commands do not inherit.
 fn warn_of_withheld(config: &Config, environment: &Environment) {
     let is_command = |server: &Server| matches!(server.transport, Transport::Command { .. });
     if !config.servers.iter().any(is_command) {
@@ -223,12 +223,12 @@ fn warn_of_withheld(config: &Config, environment: &Environment) {
     for variable in environment.list_withheld() {
         tracing::warn!(
             variable,
-            "it holds a credential, so commands are not given it; name it in the `env` of a server that needs it: `env = {{ {variable} = \"env:{variable}\" }}`"
+            "commands do not inherit this variable, because it holds a credential; name it in the `env` of a server that needs it: `env = {{ {variable} = \"env:{variable}\" }}`"
         );
     }
 }
 
-/// The servers of our own.
+/// The built-in servers.
 fn builtins() -> Builtins {
     Builtins::from([
         ("demo", demo::server as sluice_gateway::MakeBuiltin),
@@ -236,7 +236,7 @@ fn builtins() -> Builtins {
     ])
 }
 
-/// Removes old records, now and then.
+/// Removes old records periodically.
 async fn prune(store: Store, keep: Duration, most: u64) {
     loop {
         if let Err(error) = store.prune(keep, most).await {
@@ -246,7 +246,7 @@ async fn prune(store: Store, keep: Duration, most: u64) {
     }
 }
 
-/// Ends held calls whose time is over.
+/// Expires held calls whose time is over.
 async fn expire(store: Store) {
     loop {
         if let Err(error) = store.expire().await {
@@ -256,32 +256,32 @@ async fn expire(store: Store) {
     }
 }
 
-/// Puts in force what other processes change in the registry.
+/// Applies changes that other processes make to the registry.
 async fn follow_registry(live: Arc<LiveGateway>, mut changes: Changes) {
     loop {
         match changes.next().await {
-            // What this process changes, it puts in force itself.
+            // This process applies its own changes itself.
             Ok(change) if !change.is_foreign => {}
             Ok(_) => {
                 if let Err(error) = live.take_stored().await {
-                    tracing::error!(%error, "what another process has stored cannot be used");
+                    tracing::error!(%error, "changes that another process stored cannot be applied");
                 }
             }
             Err(error) => {
-                tracing::warn!(%error, "the registry cannot be read: it may have changed");
+                tracing::warn!(%error, "the registry cannot be read: the active configuration may be out of date");
                 tokio::time::sleep(RETRY).await;
             }
         }
     }
 }
 
-/// Lets this process have as many files and connections as the system allows.
+/// Raises the limit of open files to the maximum that the system allows.
 pub(crate) fn raise_descriptors() {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
     if let Err(error) = setrlimit(Resource::Nofile, limit) {
-        tracing::warn!(%error, "the number of open files could not be raised");
+        tracing::warn!(%error, "the limit of open files could not be raised");
     }
 }
 

@@ -23,7 +23,7 @@ use crate::{
     up,
 };
 
-/// Networks of one's own.
+/// Private networks.
 const PRIVATE: [&str; 4] = ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7"];
 
 /// What a wrap is started with.
@@ -36,29 +36,29 @@ pub(crate) struct WrapStart {
     pub(crate) environment: Environment,
 }
 
-/// Where the server is.
+/// The location of the server.
 pub(crate) enum Place {
     Command(Vec<String>),
     Url { url: String, headers: Vec<(String, Secret)> },
 }
 
-/// Why it is to end.
+/// Why the wrap stops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reason {
     /// The command has ended.
     Exited(Option<ExitStatus>),
-    /// A signal of this number has come.
+    /// This signal was received.
     Told(u8),
 }
 
-/// Runs until the client, the command or a signal ends it.
+/// Runs until the client closes its input, the command exits, or a signal arrives.
 pub(crate) async fn run(start: WrapStart) -> anyhow::Result<Done> {
     let WrapStart { name, place, bridge, source, data, environment } = start;
     let data = DataDirectory::open(&data)?;
     let key = Key::from_bytes(data.master_key()?);
     let name = name.map_or_else(|| name::of(&place), Ok)?;
     let policy = policy(&name, source)?;
-    // The command starts up while the store is opened. Nothing is sent to it before.
+    // The command starts up while the store is opened. Nothing is sent to it until then.
     let (upstream, child) = open_upstream(&place, &name, &environment)?;
     let durability = Audit::default().durability;
     let store = Store::open(StoreConfig {
@@ -67,7 +67,7 @@ pub(crate) async fn run(start: WrapStart) -> anyhow::Result<Done> {
         key: key.clone(),
         clock: Clock::System,
     })?;
-    // Nothing but this client's calls lives on this thread.
+    // This thread runs nothing but this client's calls.
     sluice_store::commit_on_this_thread();
     let people = data::admin_url(data.path());
     let gateway = Gateway::new(settings(people, key), store.clone(), Builtins::new())
@@ -79,7 +79,7 @@ pub(crate) async fn run(start: WrapStart) -> anyhow::Result<Done> {
     done
 }
 
-/// Has the client and the server speak, and says how it ended.
+/// Connects the client and the server, and returns how the session ended.
 async fn converse(wrapped: &Wrapped, child: Option<&OnlyChild>) -> anyhow::Result<Done> {
     let mut reason = None;
     let stop = async {
@@ -124,13 +124,13 @@ async fn wait_for_stop(child: Option<&OnlyChild>) -> Reason {
     Reason::Told(number.unwrap_or_default())
 }
 
-/// The exit code as the supervisor gave it.
+/// The exit code that the supervisor reported.
 fn code(status: Option<ExitStatus>) -> u8 {
     let code = status.and_then(|status| status.code());
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
 }
 
-/// Starts the command, or says how the URL is reached.
+/// Starts the command, or prepares the connection to the URL.
 fn open_upstream(
     place: &Place,
     name: &Name,
@@ -183,7 +183,7 @@ fn policy(server: &Name, source: Source) -> anyhow::Result<AttachedPolicy> {
 fn settings(people: String, key: Key) -> Settings {
     let limits = Limits::default();
     Settings {
-        // Its one client speaks over lines.
+        // The only client uses stdio.
         callers: AllowedCallers::default(),
         is_loopback: false,
         bounds: up::bounds(&limits),

@@ -68,7 +68,7 @@ fn start(value: &DeValue<'_>) -> Parsed<Start> {
     word(value, &[Start::Use, Start::Up], Start::name)
 }
 
-/// One of a few words.
+/// Reads one of a fixed set of words.
 fn word<T: Copy>(value: &DeValue<'_>, all: &[T], name: fn(T) -> &'static str) -> Parsed<T> {
     let names: Vec<_> = all.iter().map(|one| name(*one)).collect();
     let expected = format!("one of `{}`", names.join("`, `"));

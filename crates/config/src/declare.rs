@@ -3,7 +3,7 @@
 use http::{HeaderName, HeaderValue};
 use url::Url;
 
-/// Headers that the gateway makes itself for every request.
+/// Headers that the gateway sets itself on every request.
 const OWN_HEADERS: &[&str] = &[
     "accept",
     "accept-encoding",
@@ -24,8 +24,7 @@ const OWN_HEADERS: &[&str] = &[
     "upgrade",
 ];
 
-/// Where a server is. Nothing of it is shown when it is refused, since
-/// passwords are written into such places.
+/// Parses a server's URL. Errors do not quote it, because it may contain a password.
 pub fn server_url(text: &str) -> Result<Url, &'static str> {
     let url =
         Url::parse(text).map_err(|_| "must be a URL such as `https://mcp.example.com/mcp`")?;
@@ -41,7 +40,7 @@ pub fn server_url(text: &str) -> Result<Url, &'static str> {
     Ok(url)
 }
 
-/// A header to send to a server, by its name.
+/// Parses the name of a header to send to a server.
 pub fn header_name(text: &str) -> Result<HeaderName, String> {
     let name = HeaderName::try_from(text).map_err(|_| format!("`{text}` is no header's name"))?;
     if OWN_HEADERS.contains(&name.as_str()) || name.as_str().starts_with("mcp-") {
@@ -50,7 +49,7 @@ pub fn header_name(text: &str) -> Result<HeaderName, String> {
     Ok(name)
 }
 
-/// Checks what a header is to hold, which is not shown.
+/// Checks the value of a header. Errors do not quote it.
 pub fn check_header_value(name: &HeaderName, text: &str) -> Result<(), String> {
     if text.is_empty() {
         return Err(format!("the value for header `{name}` is empty"));
@@ -61,7 +60,7 @@ pub fn check_header_value(name: &HeaderName, text: &str) -> Result<(), String> {
     }
 }
 
-/// The name of an environment variable.
+/// Checks the name of an environment variable.
 pub fn variable_name(text: &str) -> Result<(), String> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     let is_name = text.bytes().all(is_plain)
@@ -74,7 +73,7 @@ mod tests {
     use super::{check_header_value, header_name, server_url};
 
     #[test]
-    fn server_urls_hold_nothing_but_the_place() {
+    fn server_urls_have_no_credentials_or_fragment() {
         for good in ["https://mcp.example.com/mcp", "http://127.0.0.1:9000/", "https://a/?b=c"] {
             assert!(server_url(good).is_ok(), "{good}");
         }
@@ -84,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_are_a_servers_own() {
+    fn own_headers_of_the_gateway_and_invalid_ones_are_refused() {
         assert!(header_name("Authorization").is_ok());
         for wrong in ["Host", "MCP-Session-Id", "a b", ""] {
             assert!(header_name(wrong).is_err(), "{wrong}");

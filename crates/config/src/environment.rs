@@ -28,7 +28,7 @@ const FOR_COMMANDS: [&str; 45] = [
     "XDG_DATA_HOME",
     "XDG_RUNTIME_DIR",
     "XDG_STATE_HOME",
-    // Whom it trusts.
+    // Trusted certificates.
     "CURL_CA_BUNDLE",
     "NODE_EXTRA_CA_CERTS",
     "NODE_USE_SYSTEM_CA",
@@ -38,7 +38,7 @@ const FOR_COMMANDS: [&str; 45] = [
     // Hosts that are reached without a proxy.
     "NO_PROXY",
     "no_proxy",
-    // Where `npx`, `uvx` and `pipx` keep what they download, and their settings.
+    // Caches and settings of `npx`, `uvx` and `pipx`.
     "NPM_CONFIG_CACHE",
     "NPM_CONFIG_CAFILE",
     "NPM_CONFIG_GLOBALCONFIG",
@@ -61,8 +61,8 @@ const FOR_COMMANDS: [&str; 45] = [
     "VOLTA_HOME",
 ];
 
-/// Addresses of proxies and registries. Some people write a user and a password into
-/// them: those are not passed.
+/// Addresses of proxies and registries. A value that contains a user name or password is not passed
+/// on.
 const ADDRESSES: [&str; 16] = [
     "ALL_PROXY",
     "HTTPS_PROXY",
@@ -82,11 +82,11 @@ const ADDRESSES: [&str; 16] = [
     "UV_INDEX_URL",
 ];
 
-/// The variables a process was started with. They may hold secrets, so that
-/// there is no way to print them all.
+/// The variables that a process was started with. They may hold secrets, so there is no way to
+/// print them all.
 pub struct Environment {
     all: BTreeMap<OsString, OsString>,
-    /// Names that `env:NAME` has been used with: their values are secrets of ours.
+    /// Names used in `env:NAME`: their values are our secrets.
     secret: Mutex<BTreeSet<String>>,
 }
 
@@ -118,9 +118,8 @@ impl Environment {
         self.secret.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What a command that is started here may know of it: where programs and files
-    /// are, who the user is, in which language, whom it trusts and how it reaches the
-    /// network. Nothing that could be a secret.
+    /// The variables that a command started by the gateway inherits: paths, user, locale,
+    /// certificates and network settings, but nothing that could be a secret.
     pub fn for_children(&self) -> Vec<(OsString, OsString)> {
         self.select(|name, value| match find_listed(name) {
             Some(Listed::Plain) => true,
@@ -129,7 +128,7 @@ impl Environment {
         })
     }
 
-    /// Variables that a command is not given because their values hold a credential.
+    /// Variables that commands do not inherit because their values hold a credential.
     pub fn list_withheld(&self) -> Vec<String> {
         let withheld = |name: &OsStr, value: &OsStr| {
             matches!(find_listed(name), Some(Listed::Address)) && has_credential(value)
@@ -138,14 +137,14 @@ impl Environment {
         withheld.map(|(name, _)| name.display().to_string()).collect()
     }
 
-    /// What a command may know of it that its client meant to start: everything
-    /// that the client has set, except what is addressed to us.
+    /// The variables that a wrapped command inherits: everything that the client has set, except
+    /// our own settings.
     pub fn for_wrapped(&self) -> Vec<(OsString, OsString)> {
         self.select(|name, _| !name.as_encoded_bytes().starts_with(b"SLUICE_"))
     }
 
-    /// Values that a wrapped command knows and messages about it must not repeat: those
-    /// of all variables that are not known to be harmless, unless they name a file.
+    /// Values that messages about a wrapped command must not repeat: those of all variables that
+    /// are not known to be harmless, unless the value names a file.
     pub fn secret_values(&self) -> Vec<String> {
         let harmless = ["PWD", "OLDPWD", "SHLVL", "_"];
         let is_secret = |name: &OsStr, value: &OsStr| {
@@ -167,7 +166,7 @@ impl Environment {
         passed.map(|(name, value)| (name.clone(), value.clone())).collect()
     }
 
-    /// A setting of ours: a variable that is empty counts as not set.
+    /// One of our own settings; an empty variable counts as unset.
     pub fn setting(&self, name: &str) -> Option<&OsStr> {
         self.get(name).filter(|value| !value.is_empty())
     }
@@ -178,17 +177,17 @@ impl Environment {
     }
 }
 
-/// How a variable is passed that commands may know.
+/// How a variable on the list is passed to commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Listed {
     Plain,
-    /// Unless its value holds a credential.
+    /// Passed unless its value holds a credential.
     Address,
 }
 
 fn find_listed(name: &OsStr) -> Option<Listed> {
     let name = name.to_str()?;
-    // npm takes its settings in either case.
+    // npm accepts its settings in either case.
     let is_npm = |known: &str| known.starts_with("NPM_") && known.eq_ignore_ascii_case(name);
     let is_in = |list: &[&str]| list.iter().any(|known| *known == name || is_npm(known));
     match () {
@@ -198,9 +197,9 @@ fn find_listed(name: &OsStr) -> Option<Listed> {
     }
 }
 
-/// Whether an address, or one of several, names a user before its host.
+/// Whether an address, or one of several, contains user information.
 fn has_credential(value: &OsStr) -> bool {
-    // What cannot be read may hold one.
+    // A value that is not UTF-8 may hold one.
     let Some(value) = value.to_str() else { return true };
     value.split_whitespace().any(|one| {
         let rest = one.split_once("://").map_or(one, |(_, rest)| rest);
@@ -208,7 +207,7 @@ fn has_credential(value: &OsStr) -> bool {
     })
 }
 
-/// Variables given one by one, in place of those of the process.
+/// An explicit set of variables, instead of those of the process.
 impl<const N: usize> From<[(&str, &str); N]> for Environment {
     fn from(variables: [(&str, &str); N]) -> Environment {
         let all = variables.map(|(name, value)| (name.into(), value.into())).into();
@@ -225,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_are_given_what_is_listed_and_nothing_else() {
+    fn commands_inherit_only_listed_variables() {
         let environment = Environment::from([
             ("PATH", "/bin"),
             ("LC_ALL", "C"),
@@ -266,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_configuration_names_as_a_secret_is_not_passed() {
+    fn commands_do_not_inherit_variables_used_as_secrets() {
         let environment = Environment::from([("UV_INDEX_URL", "https://x"), ("TZ", "UTC")]);
         assert!(environment.secret("UV_INDEX_URL").is_some());
         assert_eq!(names(environment.for_children()), ["TZ"]);

@@ -15,10 +15,10 @@ use super::{
 };
 use crate::{Source, private};
 
-/// Bytes of one file.
+/// The largest file, in bytes.
 const LONGEST: u64 = 1 << 20;
 
-/// Why the folder or a file of it cannot be used.
+/// Why the folder or one of its files cannot be used.
 #[derive(Debug, thiserror::Error)]
 enum UseError {
     #[error(transparent)]
@@ -27,7 +27,7 @@ enum UseError {
     Read(#[from] io::Error),
 }
 
-/// Where servers are kept that a command on this machine has added.
+/// The folder of servers that commands on this machine have added.
 pub fn servers_folder(data: &Path) -> PathBuf {
     data.join("servers.d")
 }
@@ -37,15 +37,14 @@ pub fn server_file(data: &Path, name: &Name) -> PathBuf {
     servers_folder(data).join(format!("{name}.toml"))
 }
 
-/// The servers of the folder. What is wrong with one is put down as a problem
-/// of its file.
+/// Reads the servers of the folder. Errors in a server are reported for its file.
 pub(super) fn read(
     data: &Path,
     declared: &[DeclaredServer],
     loader: &mut Loader<'_>,
 ) -> Vec<DeclaredServer> {
     let folder = servers_folder(data);
-    // A file that comes or goes is a change of the configuration.
+    // Adding or removing a file changes the configuration.
     loader.note(&folder);
     let paths = match paths(&folder) {
         Ok(paths) => paths,
@@ -114,11 +113,11 @@ fn one(
     for problems in own.findings.into_files(source) {
         loader.findings.add_file(problems);
     }
-    // A policy that it names is looked for when it is in force: it may be a stored one.
+    // The policy may be a stored one, so its name is checked when the configuration is applied.
     read.map(|read| DeclaredServer { anonymous_policy: None, ..read })
 }
 
-/// Puts down that a file cannot be used at all.
+/// Reports that a file cannot be used at all.
 fn refuse(path: &Path, message: &str, loader: &mut Loader<'_>) {
     let mut own = Loader::new(Path::new(""), loader.environment);
     match message.split_once("\nhint: ") {

@@ -10,10 +10,10 @@ use super::{
     loader::Loader, policy::server_list, secret, section::Section, server::policy_name, value,
 };
 
-/// Characters of a token: fewer could be guessed.
+/// The minimum length of a token; shorter ones could be guessed.
 const SHORTEST_TOKEN: usize = 16;
 
-/// The grants that the file declares, each with its token's hash.
+/// Reads the grants that the file declares, each with its token's hash.
 pub(super) fn read(
     root: &Section<'_>,
     servers: &[Name],
@@ -83,7 +83,7 @@ fn token_hash(section: &Section<'_>, loader: &mut Loader<'_>) -> Option<Spanned<
             if let Some(hash) = hash {
                 return Some(Spanned::new(value.span(), hash));
             }
-            // Someone may have put the token itself there.
+            // The value may be the token itself, so it is masked.
             loader.findings.hide(value.span());
             let message = format!(
                 "`{}` must be the SHA-256 of the whole token, as 64 lower-case hexadecimal digits",

@@ -48,15 +48,15 @@ pub use watched::{WatchedFile, digest};
 
 use self::{loader::Loader, section::Section, settings::Settings};
 
-/// The file that is read when none is named.
+/// The default configuration file.
 const DEFAULT_FILE: &str = "sluice.toml";
-/// Bytes of the file: enough for some hundred thousand grants.
+/// The largest file in bytes: enough for some hundred thousand grants.
 const LONGEST_FILE: u64 = 64 << 20;
 
-/// What the command line says of the configuration; it wins over the file.
+/// The settings on the command line; they take precedence over the file.
 #[derive(Debug, Clone, Default)]
 pub struct Overrides {
-    /// The configuration file; `sluice.toml`, if there is one.
+    /// The configuration file; by default `sluice.toml`, if it exists.
     pub config: Option<PathBuf>,
     /// Address of the agent listener.
     pub listen: Option<SocketAddr>,
@@ -74,13 +74,13 @@ pub fn parse_address(text: &str) -> Result<SocketAddr, String> {
     })
 }
 
-/// A whole and valid configuration.
+/// A complete and valid configuration.
 #[derive(Debug, Clone)]
 pub struct Config {
     pub listen: SocketAddr,
     pub admin: SocketAddr,
     pub data: PathBuf,
-    /// Hosts, some with a port, besides the listeners' own.
+    /// Host names, some with a port, besides the listeners' own.
     pub allowed_hosts: Vec<String>,
     pub allowed_origins: Vec<String>,
     pub tls: Option<Tls>,
@@ -90,12 +90,11 @@ pub struct Config {
     pub servers: Vec<Server>,
     pub policies: Vec<AttachedPolicy>,
     pub grants: Vec<(TokenHash, Grant)>,
-    /// Every file that was read or looked for: a change in one of them is a
-    /// change of the configuration.
+    /// Every file that was read or looked for: a change to one of them changes the configuration.
     pub files: Vec<WatchedFile>,
 }
 
-/// Why there is no configuration.
+/// Why the configuration could not be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     #[error("cannot read configuration file `{}`", .0.display())]
@@ -118,8 +117,8 @@ impl Config {
         Config::read(overrides, environment).0
     }
 
-    /// The same, with every file that was looked at: a change in one of them may
-    /// make a configuration of what is none.
+    /// Like [`load`], and returns every file that was looked at, even on failure: a change to one
+    /// of them may fix the configuration.
     pub fn read(
         overrides: &Overrides,
         environment: &Environment,
@@ -144,8 +143,8 @@ impl Config {
     }
 }
 
-/// The data directory alone, for commands that only need to find a running
-/// gateway: the rest of the file may be about secrets they do not have.
+/// Reads only the data directory, for commands that only need to find a running gateway: the rest
+/// of the file may need secrets that they do not have.
 pub fn data_directory(
     overrides: &Overrides,
     environment: &Environment,
@@ -164,7 +163,7 @@ pub fn data_directory(
     Err(LoadError::Problems(loader.findings.into_files(source)))
 }
 
-/// The file's path and text; nothing if it is the default one and not there.
+/// The file's path and text; the text is empty if the default file does not exist.
 fn file_text(overrides: &Overrides) -> Result<(PathBuf, Vec<u8>), LoadError> {
     let path = overrides.config.clone().unwrap_or_else(|| DEFAULT_FILE.into());
     match loader::read(&path, LONGEST_FILE + 1) {
@@ -180,7 +179,7 @@ fn file_text(overrides: &Overrides) -> Result<(PathBuf, Vec<u8>), LoadError> {
     }
 }
 
-/// What the file says, not yet overlaid.
+/// The contents of the file, before overrides.
 struct Read {
     settings: Settings,
     servers: Vec<Server>,
@@ -204,7 +203,7 @@ fn read_all(root: &Section<'_>, overrides: &Overrides, loader: &mut Loader<'_>) 
 }
 
 impl Read {
-    /// The flags, then the environment, then the file, then the defaults.
+    /// Merges the flags, the environment, the file and the defaults, in this order of precedence.
     fn overlaid(
         self,
         overrides: &Overrides,
@@ -238,7 +237,7 @@ impl Read {
     }
 }
 
-/// The data directory, wherever it is named first.
+/// The data directory, from the first source that names it.
 fn data_path(
     overrides: &Overrides,
     environment: &Environment,
@@ -248,8 +247,8 @@ fn data_path(
     named.or_else(|| of_file.cloned()).or_else(|| home_data(environment))
 }
 
-/// Where users' programs keep their data. A relative `XDG_DATA_HOME` is to be
-/// passed over, as its specification says.
+/// The default folder for users' data. A relative `XDG_DATA_HOME` is ignored, as its specification
+/// demands.
 fn home_data(environment: &Environment) -> Option<PathBuf> {
     let absolute = |name| environment.path(name).filter(|path| path.is_absolute());
     absolute("XDG_DATA_HOME")

@@ -15,7 +15,7 @@ pub(super) struct Loader<'l> {
     folder: &'l Path,
     pub(super) environment: &'l Environment,
     pub(super) findings: Findings,
-    /// Every file whose content matters, also those that are missing.
+    /// Every file whose content matters, including missing ones.
     pub(super) files: Vec<WatchedFile>,
 }
 
@@ -24,7 +24,7 @@ impl<'l> Loader<'l> {
         Loader { folder, environment, findings: Findings::default(), files: Vec::new() }
     }
 
-    /// A path as the file writes it, from the file's own folder.
+    /// Resolves a path relative to the folder of the configuration file.
     pub(super) fn path(&self, written: &str) -> PathBuf {
         self.folder.join(written)
     }
@@ -35,7 +35,7 @@ impl<'l> Loader<'l> {
         read(path, most)
     }
 
-    /// Notes that the content of a file matters, before it is read.
+    /// Notes that the content of a file matters. It is called before the file is read.
     pub(super) fn note(&mut self, path: &Path) {
         if !self.files.iter().any(|known| known.path == path) {
             self.files.push(WatchedFile::note(path));
@@ -43,7 +43,7 @@ impl<'l> Loader<'l> {
     }
 }
 
-/// Reads a file's first `most` bytes. Pipes and devices are not waited for.
+/// Reads a file's first `most` bytes. It does not block on pipes and devices.
 pub(super) fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     if !path.metadata()?.is_file() {
         return Err(io::Error::other("it is no regular file"));

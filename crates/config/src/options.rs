@@ -1,9 +1,10 @@
-//! Options of built-in servers: TOML in the file, JSON inside, TOML when shown.
+//! Options of built-in servers: TOML in the file, JSON inside, TOML in the output of `sluice
+//! config`.
 
 use serde_json::{Number, Value};
 use toml::de::DeValue;
 
-/// The value in JSON; `None` for what JSON has no way to write.
+/// Converts a value to JSON; `None` if JSON cannot represent it.
 pub(super) fn json(value: &DeValue<'_>) -> Option<Value> {
     Some(match value {
         DeValue::String(text) => Value::String(text.as_ref().to_owned()),
@@ -25,8 +26,8 @@ pub(super) fn json(value: &DeValue<'_>) -> Option<Value> {
     })
 }
 
-/// Such a value in TOML again. Numbers are taken apart by hand, because
-/// `serde_json` hands those of any precision on in a form of its own.
+/// Converts such a value back to TOML. Numbers are converted by hand, because `serde_json`
+/// serialises those of arbitrary precision in its own form.
 pub(super) fn toml(value: &Value) -> Option<toml::Value> {
     Some(match value {
         Value::Null => return None,

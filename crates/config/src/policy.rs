@@ -12,16 +12,16 @@ use super::{
 };
 use crate::{MOST_POLICY, Source};
 
-/// What the file says of policies.
+/// The policies that the file declares.
 #[derive(Default)]
 pub(super) struct DeclaredPolicies {
-    /// Those that compile, one for each server they are for.
+    /// The policies that compile, once for each of their servers.
     pub(super) attached: Vec<AttachedPolicy>,
-    /// All of them, each after its server.
+    /// The names of all policies, as pairs of server and policy.
     pub(super) names: Vec<(Name, Name)>,
 }
 
-/// The policies that the file declares.
+/// Reads the policies that the file declares.
 pub(super) fn read(
     root: &Section<'_>,
     servers: &[Name],
@@ -40,7 +40,7 @@ pub(super) fn read(
     declared
 }
 
-/// A policy with one file for all its servers.
+/// Reads a policy with one file for all its servers.
 fn read_file(
     name: &Name,
     section: &Section<'_>,
@@ -56,7 +56,7 @@ fn read_file(
     }
 }
 
-/// A policy with a file for each of its servers.
+/// Reads a policy with a file for each of its servers.
 fn read_files(
     name: &Name,
     section: &Section<'_>,
@@ -102,7 +102,7 @@ impl DeclaredPolicies {
     }
 }
 
-/// The servers a policy is for, in either spelling.
+/// Reads the servers of a policy, in either spelling.
 fn servers_of(section: &Section<'_>, names: &[Name], loader: &mut Loader<'_>) -> Vec<Name> {
     let findings = &mut loader.findings;
     match (section.has("server"), section.has("servers")) {
@@ -119,7 +119,7 @@ fn servers_of(section: &Section<'_>, names: &[Name], loader: &mut Loader<'_>) ->
     }
 }
 
-/// The list `servers` of a policy or a grant.
+/// Reads the list `servers` of a policy or a grant.
 pub(super) fn server_list(
     section: &Section<'_>,
     names: &[Name],
@@ -140,7 +140,7 @@ fn server_name(value: &DeValue<'_>) -> Parsed<Name> {
     value.as_str().and_then(|text| Name::new(text).ok()).ok_or_else(|| "a server's name".into())
 }
 
-/// Those that are declared, each once.
+/// The names that are declared, without duplicates.
 fn known_servers(list: Vec<Spanned<Name>>, names: &[Name], loader: &mut Loader<'_>) -> Vec<Name> {
     let mut found = Vec::new();
     for server in list {
@@ -161,8 +161,7 @@ fn known_servers(list: Vec<Spanned<Name>>, names: &[Name], loader: &mut Loader<'
     found
 }
 
-/// The text of the policy whose file a key names, if it compiles and its own tests
-/// pass.
+/// Reads the policy file that a key names, if it compiles and passes its own tests.
 fn policy(section: &Section<'_>, key: &str, loader: &mut Loader<'_>) -> Option<(String, Format)> {
     let file = section.read(key, value::text, &mut loader.findings)?;
     let path = loader.path(file.get_ref());

@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Why a file or directory is not taken for its user's alone.
+/// Why a file or directory does not count as private.
 #[derive(Debug, thiserror::Error)]
 pub enum AccessError {
     #[error("cannot read `{}`", .0.display())]
@@ -18,7 +18,7 @@ pub enum AccessError {
     Owner { path: PathBuf, owner: u32, user: u32 },
 }
 
-/// Checks that a file or directory is its user's alone.
+/// Checks that a file or directory is private to the current user.
 pub fn check(path: &Path) -> Result<(), AccessError> {
     let metadata = path.metadata().map_err(|error| AccessError::Read(path.to_owned(), error))?;
     check_metadata(path, &metadata, if metadata.is_dir() { 0o700 } else { 0o600 })

@@ -7,20 +7,20 @@ use sluice_policy::Problem;
 
 use crate::Source;
 
-/// Everything wrong with one file.
+/// All problems in one file.
 #[derive(Debug)]
 pub struct FileProblems {
-    /// The file as it may be shown: secrets are starred out.
+    /// The file's text for display, with secrets masked.
     pub source: Source,
     pub problems: Vec<Problem>,
 }
 
-/// Problems as they are found, and the secrets met on the way.
+/// Collects problems, and the positions of secrets.
 #[derive(Default)]
 pub(super) struct Findings {
     found: Vec<(Range<usize>, String, Option<String>)>,
     hidden: Vec<Range<usize>>,
-    /// Files that the configuration names, with problems of their own.
+    /// Problems in other files that the configuration names.
     others: Vec<FileProblems>,
 }
 
@@ -38,25 +38,25 @@ impl Findings {
         self.found.push((span, message.into(), Some(hint.into())));
     }
 
-    /// Keeps a part of the file from being shown.
+    /// Masks a part of the file.
     pub(super) fn hide(&mut self, span: Range<usize>) {
         self.hidden.push(span);
     }
 
-    /// Takes over the problems of another file, once if it is named twice.
+    /// Adds the problems of another file, only once if it is named twice.
     pub(super) fn add_file(&mut self, file: FileProblems) {
         if self.others.iter().all(|known| known.source.name != file.source.name) {
             self.others.push(file);
         }
     }
 
-    /// Forgets what is wrong, not what is secret.
+    /// Forgets the problems, but still masks the secrets.
     pub(super) fn forget_problems(&mut self) {
         self.found.clear();
         self.others.clear();
     }
 
-    /// How many problems of the file itself there are so far.
+    /// The number of problems in the file itself so far.
     pub(super) fn count(&self) -> usize {
         self.found.len()
     }
@@ -65,7 +65,7 @@ impl Findings {
         self.found.is_empty() && self.others.is_empty()
     }
 
-    /// The problems of `source` in order of place, then those of other files.
+    /// The problems of `source` by position, then those of other files.
     pub(super) fn into_files(mut self, source: Source) -> Vec<FileProblems> {
         self.found.sort_by_key(|(span, ..)| span.start);
         let problems: Vec<_> = self
@@ -82,7 +82,7 @@ impl Findings {
     }
 }
 
-/// The text with its secrets starred out, line breaks kept.
+/// Replaces secrets in the text by asterisks; line breaks stay.
 fn mask_spans(mut text: Vec<u8>, hidden: &[Range<usize>]) -> Vec<u8> {
     for span in hidden {
         let part = text.get_mut(span.clone()).unwrap_or_default();
@@ -97,7 +97,7 @@ mod tests {
     use crate::Source;
 
     #[test]
-    fn problems_come_in_order_and_secrets_do_not_come_at_all() {
+    fn problems_are_sorted_and_secrets_are_masked() {
         let mut findings = Findings::default();
         findings.add(9..14, "second");
         findings.add_with_hint(0..1, "first", "do it");

@@ -8,13 +8,12 @@ use toml::{Spanned, de::DeValue};
 use super::loader::Loader;
 use crate::Environment;
 
-/// What stands before a token in a header.
+/// The prefix of a token in a header.
 const BEARER: &str = "Bearer ";
-/// Bytes of a file that holds a secret.
+/// The largest file with a secret, in bytes.
 const LONGEST_SECRET: u64 = 64 << 10;
 
-/// Resolves the secret at `path`. Neither it nor the text that led to it is in
-/// any message.
+/// Resolves the secret at `path`. Messages contain neither the secret nor the text that names it.
 pub(super) fn resolve(
     path: &str,
     value: &Spanned<DeValue<'_>>,
@@ -43,8 +42,8 @@ pub(super) fn resolve(
     None
 }
 
-/// A secret given on the command line, in the same three ways; what is named may
-/// be a token that `Bearer` stands before.
+/// Reads a secret given on the command line, in the same three ways; `Bearer ` may precede the
+/// reference.
 pub fn read_argument(text: &str, environment: &Environment) -> Result<Secret, String> {
     let mut loader = Loader::new(Path::new(""), environment);
     let scheme = if text.starts_with(BEARER) { BEARER } else { "" };

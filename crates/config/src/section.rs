@@ -13,16 +13,16 @@ use toml::{
 
 use super::{problem::Findings, value::Parsed};
 
-/// A table and the keys that lead to it.
+/// A table, and its path in the file.
 pub(super) struct Section<'t> {
     /// Such as `servers.pharo`; empty for the file as a whole.
     path: String,
-    /// Where it is named.
+    /// The position of its name.
     pub(super) span: Range<usize>,
     table: &'t DeTable<'t>,
 }
 
-/// A key's place in the file and what stands there.
+/// A key's position in the file, and its value.
 pub(super) type Entry<'t> = (Range<usize>, &'t Spanned<DeValue<'t>>);
 
 impl<'t> Section<'t> {
@@ -31,8 +31,8 @@ impl<'t> Section<'t> {
         Section { path: String::new(), span: 0..0, table }
     }
 
-    /// Puts down every key that is none of `known`. What an unknown key holds is
-    /// not shown: it may be a misspelt secret.
+    /// Reports every key that is not in `known`. The value of an unknown key is masked: the key may
+    /// be a misspelt secret.
     pub(super) fn check_keys(&self, known: &[&str], findings: &mut Findings) {
         for (key, value) in self.table {
             let name: &str = key.get_ref();
@@ -49,7 +49,7 @@ impl<'t> Section<'t> {
         }
     }
 
-    /// A key of this section as it is written from the top of the file.
+    /// The full path of a key, from the top of the file.
     pub(super) fn path_to(&self, key: &str) -> String {
         if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
     }
@@ -58,29 +58,29 @@ impl<'t> Section<'t> {
         self.table.contains_key(key)
     }
 
-    /// What a key holds, with the key's own place.
+    /// The value of a key, with the key's position.
     pub(super) fn entry(&self, key: &str) -> Option<Entry<'t>> {
         let (key, value) = self.table.get_key_value(key)?;
         Some((key.span(), value))
     }
 
-    /// Every key with what it holds.
+    /// All keys with their values.
     pub(super) fn entries(&self) -> impl Iterator<Item = (&'t str, Entry<'t>)> {
         self.table.iter().map(|(key, value)| (key.get_ref().as_ref(), (key.span(), value)))
     }
 
-    /// Puts down a key that must be there and is not.
+    /// Reports a required key that is missing.
     pub(super) fn require(&self, key: &str, findings: &mut Findings) {
         if !self.has(key) {
             findings.add(self.span.clone(), format!("`{}` is missing", self.path_to(key)));
         }
     }
 
-    /// Puts down keys that this version knows of and does not have.
+    /// Reports keys that are recognised but not supported by this version.
     pub(super) fn refuse(&self, keys: &[&str], why: &str, findings: &mut Findings) {
         for key in keys {
             if let Some((span, value)) = self.entry(key) {
-                // What is not read may hold a secret, such as a database's password.
+                // The value is not parsed and may hold a secret, such as a database password.
                 findings.hide(value.span());
                 let message = format!("`{}` is not in this version", self.path_to(key));
                 findings.add_with_hint(span, message, why);
@@ -99,7 +99,7 @@ impl<'t> Section<'t> {
         parse_value(&self.path_to(key), value, &parse, findings)
     }
 
-    /// Reads every value of a list, which is empty if there is none.
+    /// Reads every value of a list; a missing list is empty.
     pub(super) fn list<T>(
         &self,
         key: &str,
@@ -119,7 +119,7 @@ impl<'t> Section<'t> {
             .collect()
     }
 
-    /// The table that a key holds.
+    /// The table at a key.
     pub(super) fn table(&self, key: &str, findings: &mut Findings) -> Option<Section<'t>> {
         let (span, value) = self.entry(key)?;
         let path = self.path_to(key);
@@ -174,7 +174,7 @@ fn parse_value<T>(
     None
 }
 
-/// A value as a message shows it.
+/// Formats a value for a message.
 fn display_value(value: &DeValue<'_>) -> String {
     match value {
         DeValue::String(text) => format!("`{}`", text.chars().take(100).collect::<String>()),
@@ -194,7 +194,7 @@ fn kind(value: &DeValue<'_>) -> &'static str {
     }
 }
 
-/// The one of `known` that `word` was probably meant to be.
+/// The word in `known` that is most similar to `word`, if any is close.
 pub(super) fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
     let plain = word.to_lowercase().replace('-', "_");
     let distance = |name: &&str| strsim::damerau_levenshtein(&plain, name);

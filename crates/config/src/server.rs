@@ -28,31 +28,31 @@ const KEYS: &[&str] = &[
     "bridge",
     "pin",
 ];
-/// Reads how a server of some kind is reached.
+/// Reads the transport of one kind of server.
 type Read = fn(&Section<'_>, &mut Loader<'_>) -> Option<Transport>;
 
-/// The kinds of servers: the key that makes one, the keys that only it has, and
-/// what reads it.
+/// The kinds of servers: the key that selects the kind, the keys that only this kind has, and its
+/// reader.
 const KINDS: &[(&str, &[&str], Read)] = &[
     ("url", &["headers"], http),
     ("builtin", &["options"], builtin),
     ("command", &["env", "instances", "start"], command::read),
 ];
 
-/// Servers that are part of this program.
+/// The built-in servers.
 const BUILT_IN: &[&str] = &["demo", "pharo"];
 pub const TIMEOUT: Duration = Duration::from_mins(1);
 
-/// What the file says of a server, which may be wrong.
+/// A server declaration, which may have problems.
 pub(super) struct DeclaredServer {
     pub(super) name: Name,
-    /// `None` if something is wrong with it, which has been said.
+    /// `None` if the declaration has problems, which were reported.
     pub(super) server: Option<Server>,
-    /// Where the file names the policy for callers without a token.
+    /// The policy for callers without a token, with its position.
     pub(super) anonymous_policy: Option<Spanned<Name>>,
 }
 
-/// The servers that the file declares.
+/// Reads the servers that the file declares.
 pub(super) fn read(root: &Section<'_>, loader: &mut Loader<'_>) -> Vec<DeclaredServer> {
     let sections = root.named_sections("servers", &mut loader.findings);
     sections
@@ -61,7 +61,7 @@ pub(super) fn read(root: &Section<'_>, loader: &mut Loader<'_>) -> Vec<DeclaredS
         .collect()
 }
 
-/// What a section says of the server of this name.
+/// Reads the section of one server.
 pub(super) fn read_section(
     name: Name,
     section: &Section<'_>,
@@ -84,8 +84,8 @@ pub(super) fn read_section(
     DeclaredServer { name, server, anonymous_policy }
 }
 
-/// Puts down policies for callers without a token that are not there.
-/// `policies` are the declared ones, each after its server.
+/// Reports missing policies for callers without a token. `policies` are the declared ones, as pairs
+/// of server and policy.
 pub(super) fn check_anonymous(
     servers: &[DeclaredServer],
     policies: &[(Name, Name)],
@@ -102,12 +102,12 @@ pub(super) fn check_anonymous(
     }
 }
 
-/// A policy's name.
+/// Reads the name of a policy.
 pub(super) fn policy_name(value: &toml::de::DeValue<'_>) -> value::Parsed<Name> {
     value.as_str().and_then(|text| Name::new(text).ok()).ok_or_else(|| "a policy's name".into())
 }
 
-/// What a server of the legacy era is said to be.
+/// Reads the era in which a legacy server is presented.
 fn bridge(value: &toml::de::DeValue<'_>) -> value::Parsed<Bridge> {
     match value.as_str() {
         Some("modern") => Ok(Bridge::Modern),
@@ -140,7 +140,7 @@ fn transport(section: &Section<'_>, loader: &mut Loader<'_>) -> Option<Transport
     }
 }
 
-/// Refuses a key that belongs to another kind of server.
+/// Reports a key that belongs to another kind of server.
 fn refuse_with(section: &Section<'_>, key: &str, owner: &str, loader: &mut Loader<'_>) {
     if let Some((span, value)) = section.entry(key) {
         loader.findings.hide(value.span());
@@ -167,7 +167,7 @@ fn builtin(section: &Section<'_>, loader: &mut Loader<'_>) -> Option<Transport> 
     None
 }
 
-/// A table of options as one JSON object.
+/// Converts a table of options to one JSON object.
 fn json(options: &Section<'_>, findings: &mut super::problem::Findings) -> Option<String> {
     let mut members = serde_json::Map::new();
     for (key, (_, value)) in options.entries() {

@@ -12,24 +12,24 @@ use super::{
     value::{self, network},
 };
 
-/// A size that is not a mistake. Bodies and answers are held in memory.
+/// The largest size that is accepted; bodies and answers are held in memory.
 const LARGEST_BODY: u64 = 1 << 30;
-/// JSON libraries that clients and servers use stop here.
+/// The deepest nesting; the JSON libraries of clients and servers stop here.
 const DEEPEST: u64 = 128;
 const MOST_NODES: u64 = 100_000_000;
 
-/// What the gateway takes in before it refuses.
+/// The limits of messages; larger ones are refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of a request's body.
+    /// The largest request body, in bytes.
     pub body: u64,
-    /// Bytes of an answer that must be read whole.
+    /// The largest answer that must be buffered, in bytes.
     pub answer: u64,
-    /// Containers within containers.
+    /// The deepest nesting of containers.
     pub depth: u64,
-    /// Values in one message.
+    /// The maximum number of values in one message.
     pub nodes: u64,
-    /// Bytes of one string.
+    /// The longest string, in bytes.
     pub string: u64,
 }
 
@@ -39,14 +39,14 @@ impl Default for Limits {
     }
 }
 
-/// How the audit log is kept.
+/// Settings of the audit log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Audit {
     pub durability: Durability,
     pub keep: Duration,
-    /// Bytes.
+    /// The maximum size, in bytes.
     pub max_size: u64,
-    /// Paths of arguments whose values are recorded; no others are.
+    /// Paths of the arguments whose values are recorded; other values are not.
     pub values: Vec<String>,
 }
 
@@ -61,14 +61,14 @@ impl Default for Audit {
     }
 }
 
-/// Files for TLS to clients. They can be read; what they hold is not looked at here.
+/// Files for TLS to clients. They are readable; their content is not checked here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tls {
     pub cert: PathBuf,
     pub key: PathBuf,
 }
 
-/// What the file says of the gateway; what it leaves out is `None` or empty.
+/// The file's settings for the gateway; missing ones are `None` or empty.
 #[derive(Default)]
 pub(super) struct Settings {
     pub(super) listen: Option<SocketAddr>,
@@ -125,7 +125,7 @@ impl Settings {
     }
 }
 
-/// The data directory, from the file's own folder.
+/// Reads the data directory, relative to the file's folder.
 pub(super) fn data(root: &Section<'_>, loader: &mut Loader<'_>) -> Option<PathBuf> {
     let data = root.read("data", value::text, &mut loader.findings)?;
     Some(loader.path(data.get_ref()))
@@ -159,7 +159,7 @@ fn tls(root: &Section<'_>, loader: &mut Loader<'_>) -> Option<Tls> {
     Some(Tls { cert: cert?, key: key? })
 }
 
-/// The file that a key names.
+/// Reads the path of a file, which must be readable.
 fn readable(section: &Section<'_>, key: &str, loader: &mut Loader<'_>) -> Option<PathBuf> {
     section.require(key, &mut loader.findings);
     let written = section.read(key, value::text, &mut loader.findings)?;
@@ -199,7 +199,7 @@ fn audit(root: &Section<'_>, loader: &mut Loader<'_>) -> Audit {
     audit
 }
 
-/// Puts a value that was read in a default's place.
+/// Replaces a default by a value that was read.
 fn set<T>(place: &mut T, read: Option<Spanned<T>>) {
     if let Some(read) = read {
         *place = read.into_inner();

@@ -8,7 +8,7 @@ use sluice_store::{Bridge, Durability, Grant, MASK, MaskedTransport, Server};
 use super::{Config, value::written_size};
 use crate::span;
 
-/// A configuration that can be printed. Its shape is that of the file.
+/// A printable configuration, in the shape of the file.
 #[derive(Debug, Serialize)]
 pub struct Shown {
     listen: String,
@@ -83,10 +83,10 @@ struct ShownServer {
 struct ShownPolicy {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     servers: Vec<String>,
-    /// In the place of the file: what its content is.
+    /// The version of the policy, instead of its file.
     #[serde(skip_serializing_if = "Option::is_none")]
     version: Option<String>,
-    /// The same of each server, where they have files of their own.
+    /// The version for each server, if each has its own file.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     versions: BTreeMap<String, String>,
 }

@@ -2,8 +2,8 @@
 
 use sluice_policy::{Format, Policy, Problem, load};
 
-/// Bytes of a policy that are read: one more than a policy may have, so that a
-/// longer one is told from the longest.
+/// How many bytes of a policy are read: one more than the maximum, so that a policy that is too
+/// long is detected.
 pub const MOST_POLICY: u64 = (1 << 20) + 1;
 
 /// A policy's file name and text.
@@ -14,8 +14,8 @@ pub struct Source {
 }
 
 impl Source {
-    /// How it is written. Standard input has no ending to tell by: what begins
-    /// like an object is JSON.
+    /// The format, by the file's extension. Standard input has none, so text that starts like an
+    /// object is JSON.
     pub fn format(&self) -> Format {
         match self.name.as_str() {
             "-" if !self.text.trim_ascii_start().starts_with(b"{") => Format::Yaml,
@@ -28,8 +28,7 @@ impl Source {
         load(&self.text, self.format())
     }
 
-    /// The policy's own tests that fail, as problems at their places, and how
-    /// many tests there are.
+    /// The policy's own tests that fail, as problems with positions, and the total number of tests.
     pub fn failing_tests(&self, policy: &Policy) -> (Vec<Problem>, usize) {
         let results = policy.run_tests();
         let problems = results

@@ -8,11 +8,11 @@ use sluice_policy::Timestamp;
 pub const EXPECTED: &str = "a span of time such as `60s`, `15m`, `12h` or `90d`";
 /// Units in seconds, largest first.
 const UNITS: [(&str, u64); 4] = [("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)];
-/// Ten years: longer than anything here lasts, and far from where adding it
-/// to a date could overflow.
+/// Ten years: longer than any setting needs, and short enough that adding it to a date cannot
+/// overflow.
 const LONGEST: u64 = 3_660 * 86_400;
 
-/// Reads a span: a whole number of at least 1, and its unit.
+/// Parses a span: a whole number of at least 1, and its unit.
 pub fn read(text: &str) -> Option<Duration> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, unit) = text.split_at_checked(digits)?;
@@ -23,7 +23,7 @@ pub fn read(text: &str) -> Option<Duration> {
     Some(Duration::from_secs(seconds))
 }
 
-/// A span as it would be written.
+/// Formats a span in the same notation.
 pub fn format_span(span: Duration) -> String {
     let seconds = span.as_secs();
     let whole =
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_reads_the_same() {
+    fn formatted_spans_parse_to_the_same_value() {
         for text in ["90s", "1m", "36h", "2d"] {
             assert_eq!(format_span(read(text).unwrap()), text);
         }
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn spans_lead_to_moments() {
+    fn spans_are_added_to_and_subtracted_from_times() {
         let noon = Timestamp::from_millis(1_000_000);
         assert_eq!(after(noon, Duration::from_secs(1)), Timestamp::from_millis(1_001_000));
         assert_eq!(before(noon, Duration::from_secs(1)), Timestamp::from_millis(999_000));

@@ -6,7 +6,7 @@ use toml::de::DeTable;
 
 use super::{loader::Loader, section::Section};
 
-/// What `read` makes of the file's text, if it is TOML.
+/// Parses the file's text as TOML, and calls `read` with its root table.
 pub(super) fn with_root<T>(
     text: &[u8],
     loader: &mut Loader<'_>,
@@ -26,8 +26,7 @@ pub(super) fn with_root<T>(
     if errors.is_empty() {
         return Some(result);
     }
-    // What follows from a mistake in the syntax says nothing; what was found to
-    // be a secret stays one.
+    // Problems that follow from a syntax error are noise; secrets that were found stay masked.
     loader.findings.forget_problems();
     for error in errors {
         let span = error.span().unwrap_or(0..0);
@@ -39,8 +38,8 @@ pub(super) fn with_root<T>(
     None
 }
 
-/// The part of the line at `place` that may be a secret which the mistake on it
-/// keeps from being recognised: all after the key, where secrets are written.
+/// The part of the line at `place` that may be a secret, which cannot be recognised because of the
+/// syntax error: everything after the key.
 fn perhaps_secret(text: &str, place: usize) -> Option<Range<usize>> {
     let before = text.get(..place)?;
     let start = before.rfind('\n').map_or(0, |end| end + 1);
@@ -54,7 +53,7 @@ fn perhaps_secret(text: &str, place: usize) -> Option<Range<usize>> {
     Some(start + indent + key..start + line.len())
 }
 
-/// Whether a line is about something that has secrets in it.
+/// Whether a line may contain a secret.
 fn holds_secrets(line: &str) -> bool {
     let line = line.to_lowercase();
     ["token", "grant", "header", "auth", "key", "secret", "password", "url"]

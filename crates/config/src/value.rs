@@ -11,10 +11,10 @@ use toml::de::DeValue;
 use super::section::nearest;
 use crate::span;
 
-/// What a value means, or what was expected in its place.
+/// A parsed value, or a description of the expected one.
 pub(super) type Parsed<T> = Result<T, Wrong>;
 
-/// Why a value was not taken.
+/// Why a value was rejected.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Wrong {
     /// Completes the sentence "`key` must be …".
@@ -37,7 +37,7 @@ impl From<&str> for Wrong {
 /// Units of size, largest first.
 const SIZES: [(&str, u64); 4] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)];
 
-/// A text with something in it.
+/// A text that is not empty.
 pub(super) fn text(value: &DeValue<'_>) -> Parsed<String> {
     let text = value.as_str().filter(|text| !text.is_empty()).ok_or("a text")?;
     if text.chars().any(char::is_control) {
@@ -74,7 +74,7 @@ pub(super) fn duration(value: &DeValue<'_>) -> Parsed<Duration> {
     value.as_str().and_then(span::read).ok_or_else(|| span::EXPECTED.into())
 }
 
-/// A whole number of at least 1, and the unit after it.
+/// Splits a whole number of at least 1 from its unit.
 fn number_and_unit(text: &str) -> Option<(u64, &str)> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, unit) = text.split_at_checked(digits)?;
@@ -82,7 +82,7 @@ fn number_and_unit(text: &str) -> Option<(u64, &str)> {
     Some((number, unit.trim_start_matches(' ')))
 }
 
-/// A size as it would be written.
+/// Formats a size in the same notation.
 pub(super) fn written_size(bytes: u64) -> String {
     let whole = SIZES.iter().find(|(_, factor)| bytes >= *factor && bytes.is_multiple_of(*factor));
     whole.map_or_else(|| bytes.to_string(), |(unit, factor)| format!("{}{unit}", bytes / factor))
@@ -111,7 +111,7 @@ fn integer(number: &toml::de::DeInteger<'_>) -> Option<u64> {
     u64::from_str_radix(number.as_str(), number.radix()).ok()
 }
 
-/// What an answered write survives.
+/// The durability of a committed write.
 pub(super) fn durability(value: &DeValue<'_>) -> Parsed<Durability> {
     const EXPECTED: &str = "one of `process`, `power`";
     match value.as_str() {
@@ -124,7 +124,7 @@ pub(super) fn durability(value: &DeValue<'_>) -> Parsed<Durability> {
     }
 }
 
-/// A path into a call's arguments, as policies write it.
+/// A path into a call's arguments, in the notation of policies.
 pub(super) fn argument_path(value: &DeValue<'_>) -> Parsed<String> {
     const EXPECTED: &str = "a path into the arguments such as `args.query`";
     let path = text(value).map_err(|_| Wrong::from(EXPECTED))?;
@@ -135,7 +135,7 @@ pub(super) fn argument_path(value: &DeValue<'_>) -> Parsed<String> {
     }
 }
 
-/// A moment: a TOML time with its offset, or the same in quotes.
+/// A point in time: a TOML date-time with an offset, or the same as a string.
 pub(super) fn moment(value: &DeValue<'_>) -> Parsed<Timestamp> {
     const EXPECTED: &str = "a time with its offset, such as `2027-01-31T12:00:00Z`";
     let moment = match value {
@@ -199,13 +199,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_reads_the_same() {
+    fn sizes_are_formatted_in_the_largest_whole_unit() {
         assert_eq!(written_size(4 << 20), "4MiB");
         assert_eq!(written_size(1000), "1000B");
     }
 
     #[test]
-    fn words_numbers_paths_and_moments() {
+    fn words_numbers_paths_and_times_are_parsed() {
         check(durability, r#""power""#, Some(Durability::Power));
         hints(durability, r#""proces""#, "did you mean `process`?");
         check(count(128), "64", Some(64));

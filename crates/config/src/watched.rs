@@ -1,4 +1,4 @@
-//! The files of the configuration and their content when they were read, to detect changes.
+//! The files of the configuration and their content at the time of reading, to detect changes.
 
 use std::{
     collections::BTreeSet,
@@ -15,25 +15,24 @@ use super::{LONGEST_FILE, loader};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WatchedFile {
     pub path: PathBuf,
-    /// The digest of what it held; `None` if it could not be read.
+    /// The digest of its content; `None` if it could not be read.
     content: Option<String>,
 }
 
 impl WatchedFile {
-    /// Notes what a file holds, before it is read. If it changes in between, it
-    /// only seems to have changed once more.
+    /// Takes the digest of a file before it is read. A change in between only causes one extra
+    /// reload.
     pub(super) fn note(path: &Path) -> WatchedFile {
         WatchedFile { path: path.to_owned(), content: content(path) }
     }
 
-    /// Whether it holds something else by now.
+    /// Whether its content has changed since.
     pub fn has_changed(&self) -> bool {
         content(&self.path) != self.content
     }
 }
 
-/// A digest of everything that these files held. It may be computed from secrets, so
-/// it is not for showing.
+/// A digest of the content of all these files. It may depend on secrets, so it must not be shown.
 pub fn digest(files: &[WatchedFile]) -> String {
     let contents: Vec<_> =
         files.iter().map(|file| file.content.as_deref().unwrap_or("-")).collect();
@@ -47,11 +46,11 @@ fn content(path: &Path) -> Option<String> {
     }
 }
 
-/// The same of the files in a folder, if it is one.
+/// The digest of the files in a folder, if the path is a folder.
 fn content_of_folder(folder: &Path) -> Option<String> {
     let entries = fs::read_dir(folder).ok()?;
     let paths: BTreeSet<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
-    // An empty folder is as good as none.
+    // An empty folder counts as a missing one.
     if paths.is_empty() {
         return None;
     }

@@ -1,15 +1,14 @@
-//! A map within bounds, for everything that is kept in memory of clients and servers:
-//! sessions, subscriptions, who owns a resource.
+//! A bounded map for state about clients and servers that is kept in memory: sessions,
+//! subscriptions, owners of resources.
 //!
-//! Entries are in the order of their last use. An [`ExpiringMap`] evicts the least
-//! recently used entry where there is no room ([`ExpiringMap::insert`]), or refuses
-//! the new one ([`ExpiringMap::try_insert`]); those that were idle for too long leave
-//! with [`ExpiringMap::expire`]. A store that evicts by age calls
-//! [`ExpiringMap::get`], which is no use; one that evicts by use (LRU) calls
-//! [`ExpiringMap::touch`]. Whatever leaves is given back, so that the caller can
-//! close it.
+//! Entries are ordered by their last use. When an [`ExpiringMap`] is full, it evicts the least
+//! recently used entry ([`ExpiringMap::insert`]) or refuses the new one
+//! ([`ExpiringMap::try_insert`]); [`ExpiringMap::expire`] removes entries that were idle for too
+//! long. [`ExpiringMap::touch`] counts as a use, [`ExpiringMap::get`] does not: a store that evicts
+//! the oldest entry calls `get`, one that evicts the least recently used (LRU) calls `touch`. Every
+//! removed entry is returned, so that the caller can close it.
 //!
-//! Time is passed in; locks are the caller's.
+//! The caller passes the time in and does the locking.
 
 use std::{
     borrow::Borrow,
@@ -18,22 +17,22 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How much a map may hold, and for how long.
+/// The limits of a map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     pub entries: usize,
-    /// The sum of what each entry was said to cost, in bytes for instance.
+    /// The maximum total cost of all entries, for instance in bytes.
     pub cost: usize,
-    /// An entry that was not used for so long expires.
+    /// An entry expires after being unused for this long.
     pub idle: Duration,
 }
 
 impl Limits {
-    /// No limit at all, to be narrowed.
+    /// No limits, as a base for others.
     pub const NONE: Limits = Limits { entries: usize::MAX, cost: usize::MAX, idle: Duration::MAX };
 }
 
-/// A map within [`Limits`], in the order of last use.
+/// A map within [`Limits`], ordered by last use.
 #[derive(Debug)]
 pub struct ExpiringMap<K, V> {
     limits: Limits,
@@ -42,8 +41,7 @@ pub struct ExpiringMap<K, V> {
     order: BTreeMap<u64, K>,
     next: u64,
     cost: usize,
-    /// The latest time that was passed in, so that no entry is used before another
-    /// that precedes it.
+    /// The latest time that was passed in, so that times never decrease along the order.
     latest: Option<Instant>,
 }
 
@@ -52,7 +50,7 @@ struct Entry<V> {
     value: V,
     cost: usize,
     used: Instant,
-    /// Its key in the order.
+    /// Its key in `order`.
     number: u64,
 }
 
@@ -76,7 +74,7 @@ impl<K: Clone + Eq + Hash, V> ExpiringMap<K, V> {
         self.entries.is_empty()
     }
 
-    /// What all entries cost.
+    /// The total cost of all entries.
     pub fn cost(&self) -> usize {
         self.cost
     }
@@ -87,9 +85,9 @@ impl<K: Clone + Eq + Hash, V> ExpiringMap<K, V> {
             && self.cost.checked_add(cost).is_some_and(|sum| sum <= self.limits.cost)
     }
 
-    /// Puts an entry in, and evicts as many others as that takes, the least recently
-    /// used first. Gives what has left: the evicted, the value that the key had, or
-    /// the new entry itself if it would not fit into an empty map.
+    /// Inserts an entry, and evicts the least recently used ones until it fits. Returns everything
+    /// that was removed: the evicted entries, the previous value of the key, or the new entry
+    /// itself if it would not fit into an empty map.
     pub fn insert(&mut self, key: K, value: V, cost: usize, now: Instant) -> Vec<(K, V)> {
         if cost > self.limits.cost || self.limits.entries == 0 {
             return vec![(key, value)];
@@ -103,8 +101,8 @@ impl<K: Clone + Eq + Hash, V> ExpiringMap<K, V> {
         left
     }
 
-    /// Puts an entry in if there is room without evicting any; else it is given back.
-    /// The value that the key had, if it had one.
+    /// Inserts an entry if it fits without eviction, and returns the previous value of the key;
+    /// otherwise returns the new entry as the error.
     pub fn try_insert(
         &mut self,
         key: K,
@@ -125,8 +123,8 @@ impl<K: Clone + Eq + Hash, V> ExpiringMap<K, V> {
         Ok(before)
     }
 
-    /// The value of a key, put in at no cost if there is none; and what was evicted to
-    /// make room for it. This is no use of a value that was there.
+    /// Returns the value of a key, inserted at no cost if it is missing, and the entries evicted to
+    /// make room for it. This does not count as a use of an existing value.
     pub fn get_or_insert_with(
         &mut self,
         key: K,
@@ -156,7 +154,7 @@ impl<K: Clone + Eq + Hash, V> ExpiringMap<K, V> {
         self.entries.insert(key, Entry { value, cost, used, number });
     }
 
-    /// The value of a key. This is no use of it.
+    /// The value of a key. This does not count as a use.
     pub fn get<Q: Eq + Hash + ?Sized>(&self, key: &Q) -> Option<&V>
     where
         K: Borrow<Q>,
@@ -164,7 +162,7 @@ impl<K: Clone + Eq + Hash, V> ExpiringMap<K, V> {
         self.entries.get(key).map(|entry| &entry.value)
     }
 
-    /// The same, to be changed.
+    /// Like [`ExpiringMap::get`], but mutable.
     pub fn get_mut<Q: Eq + Hash + ?Sized>(&mut self, key: &Q) -> Option<&mut V>
     where
         K: Borrow<Q>,
@@ -172,7 +170,7 @@ impl<K: Clone + Eq + Hash, V> ExpiringMap<K, V> {
         self.entries.get_mut(key).map(|entry| &mut entry.value)
     }
 
-    /// Uses an entry: it becomes the most recently used one.
+    /// Marks an entry as the most recently used one.
     pub fn touch<Q: Eq + Hash + ?Sized>(&mut self, key: &Q, now: Instant) -> Option<(&K, &mut V)>
     where
         K: Borrow<Q>,
@@ -204,19 +202,19 @@ impl<K: Clone + Eq + Hash, V> ExpiringMap<K, V> {
         Some((key, entry.value))
     }
 
-    /// Evicts the least recently used entry of those that may leave.
+    /// Evicts the least recently used entry for which `may_leave` is true.
     pub fn evict_where(&mut self, may_leave: impl Fn(&K, &V) -> bool) -> Option<(K, V)> {
         let key = self.iter().find(|(key, value)| may_leave(key, value))?.0.clone();
         self.remove_entry(&key)
     }
 
-    /// Takes out the entries that nobody has used for the limit's time, except those
-    /// that are in use all the same.
+    /// Removes the entries that were idle for the limit's time, except those for which `is_in_use`
+    /// is true.
     pub fn expire(&mut self, now: Instant, is_in_use: impl Fn(&K, &V) -> bool) -> Vec<(K, V)> {
         let now = self.pass_time(now);
         let idle = self.limits.idle;
         let is_over = |entry: &Entry<V>| now.saturating_duration_since(entry.used) >= idle;
-        // In the order of last use, so that all others are younger.
+        // They are ordered by last use, so all others are younger.
         let old = self.order.values().map_while(|key| {
             let entry = self.entries.get(key)?;
             is_over(entry).then_some((key, &entry.value))

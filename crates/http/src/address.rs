@@ -7,12 +7,12 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
 
-/// Where connections may go.
+/// The addresses that connections may go to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reach {
-    /// Ranges that the operator lists, whatever they are.
+    /// Ranges that the operator has listed; they are allowed even if private.
     pub allowed: Vec<IpNet>,
-    /// Whether this machine itself may be called.
+    /// Whether loopback addresses are allowed.
     pub loopback: bool,
 }
 
@@ -41,7 +41,7 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
         || address.is_documentation()
         || a == 0
         || a >= 240
-        // Shared by carriers, set apart for benchmarks, and for protocols.
+        // Carrier-grade NAT, benchmarking, and protocol assignments.
         || (a == 100 && (64..128).contains(&b))
         || (a == 198 && (18..20).contains(&b))
         || (a == 192 && b == 0 && c == 0);
@@ -50,8 +50,8 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
 
 fn is_public_v6(address: Ipv6Addr) -> bool {
     let [first, second, ..] = address.segments();
-    // Only global unicast, without what carries an IPv4 address inside (6to4,
-    // Teredo) or is set apart for documents. 64:ff9b::/96 lies outside of it.
+    // Only global unicast, except ranges that embed an IPv4 address (6to4, Teredo) or are reserved
+    // for documentation. 64:ff9b::/96 lies outside of global unicast.
     let is_global = (0x2000..0x4000).contains(&first);
     let carries_v4 = first == 0x2002 || (first == 0x2001 && second == 0);
     let is_documentation = first == 0x2001 && second == 0x0db8;
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn only_public_addresses_unless_told() {
+    fn only_public_addresses_are_allowed_by_default() {
         let reach = Reach::default();
         for address in ["93.184.216.34", "2606:2800:220:1::1", "1.1.1.1"] {
             check(&reach, address, true);
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn loopback_and_listed_ranges_where_allowed() {
+    fn loopback_and_listed_ranges_are_allowed_if_configured() {
         let reach = Reach { allowed: vec!["10.1.0.0/16".parse().unwrap()], loopback: true };
         for address in ["127.0.0.1", "::1", "::ffff:127.0.0.1", "10.1.2.3", "::ffff:10.1.2.3"] {
             check(&reach, address, true);

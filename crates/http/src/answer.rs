@@ -1,4 +1,4 @@
-//! Answers that the gateway makes itself in a server's place.
+//! Answers that the gateway builds itself in place of a server.
 
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
@@ -7,7 +7,7 @@ use http_body_util::{BodyExt as _, Full};
 
 use crate::{AnswerBody, BodyError};
 
-/// A JSON text.
+/// An answer with a JSON body.
 pub fn json(status: StatusCode, text: impl Into<Bytes>) -> Response<AnswerBody> {
     let mut answer = Response::new(AnswerBody::Whole(Full::new(text.into())));
     *answer.status_mut() = status;
@@ -15,14 +15,14 @@ pub fn json(status: StatusCode, text: impl Into<Bytes>) -> Response<AnswerBody> 
     answer
 }
 
-/// A status alone.
+/// An answer without a body.
 pub fn empty(status: StatusCode) -> Response<AnswerBody> {
     let mut answer = Response::new(AnswerBody::Whole(Full::default()));
     *answer.status_mut() = status;
     answer
 }
 
-/// An event stream, whatever its body is made of.
+/// An event stream with any kind of body.
 pub fn event_stream(body: AnswerBody) -> Response<AnswerBody> {
     let mut answer = Response::new(body);
     set_type(&mut answer, "text/event-stream");
@@ -30,7 +30,7 @@ pub fn event_stream(body: AnswerBody) -> Response<AnswerBody> {
 }
 
 impl AnswerBody {
-    /// A body that is made here.
+    /// An answer with a body that is built here.
     pub fn from_body(
         body: impl Body<Data = Bytes, Error = BodyError> + Send + 'static,
     ) -> AnswerBody {

@@ -17,31 +17,31 @@ use crate::{answer::event_stream, pool::Arriving};
 pub enum AnswerBody {
     Arriving(Box<Arriving>),
     Whole(Full<Bytes>),
-    /// Put together here from what a server says elsewhere.
+    /// Built here from messages that arrived elsewhere.
     Made(UnsyncBoxBody<Bytes, BodyError>),
-    /// From a command that runs here. An empty piece ends it because its client has
-    /// cancelled the request.
+    /// From a command that runs here. An empty chunk ends it, because the client has cancelled the
+    /// request.
     Said(UnsyncBoxBody<Bytes, BodyError>),
-    /// Written by one of our tasks. An empty piece ends it because its client has cancelled
-    /// the request.
+    /// Written by one of our tasks. An empty chunk ends it, because the client has cancelled the
+    /// request.
     Fed(tokio::sync::mpsc::Receiver<Bytes>),
-    /// None, because its client has cancelled the request and expects none.
+    /// No body: the client has cancelled the request and expects no answer.
     Cancelled,
 }
 
-/// Why an answer is not whole.
+/// Why an answer is incomplete.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the answer broke off: {0}")]
 pub struct BodyError(pub String);
 
 impl AnswerBody {
-    /// The answer to a request that its client has cancelled: an event stream without
-    /// an answer, which is how HTTP says nothing.
+    /// The answer to a cancelled request: an event stream without events, because HTTP requires
+    /// some answer.
     pub fn end_cancelled() -> Response<AnswerBody> {
         event_stream(AnswerBody::Cancelled)
     }
 
-    /// Whether it has ended without an answer because its client has cancelled the request.
+    /// Whether it ended without an answer because the client has cancelled the request.
     pub fn was_cancelled(&self) -> bool {
         matches!(self, AnswerBody::Cancelled)
     }

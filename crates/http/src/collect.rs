@@ -1,10 +1,10 @@
-//! Reading a body whole, within bounds.
+//! Reads a whole body, within bounds.
 
 use bytes::{Bytes, BytesMut};
 use http_body::Body;
 use http_body_util::BodyExt as _;
 
-/// Why a body could not be read whole.
+/// Why a body could not be read completely.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CollectError<E> {
     #[error("it is longer than {0} bytes")]
@@ -13,7 +13,7 @@ pub enum CollectError<E> {
     Lost(E),
 }
 
-/// Reads a body whole if it has at most so many bytes.
+/// Reads a whole body of at most `most` bytes.
 pub async fn collect<B>(mut body: B, most: usize) -> Result<Vec<u8>, CollectError<B::Error>>
 where
     B: Body<Data = Bytes> + Unpin,
@@ -30,7 +30,7 @@ where
             None => first = Some(data),
             Some(_) => rest.extend_from_slice(&data),
         }
-        // Most say how long they are, and need not be asked whether that was all.
+        // Most bodies know their length, so this saves a poll for the end.
         if body.is_end_stream() {
             break;
         }
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_body_is_read_whole_or_refused() {
+    async fn a_body_is_read_completely_or_refused() {
         check(&[], Ok("")).await;
         check(&[Ok("abc")], Ok("abc")).await;
         check(&[Ok("ab"), Ok(""), Ok("cde")], Ok("abcde")).await;

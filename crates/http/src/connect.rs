@@ -19,17 +19,17 @@ use tokio_rustls::{TlsConnector, client::TlsStream};
 
 use crate::address::Reach;
 
-/// How long making one connection may take.
+/// The time limit of one connection attempt.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A connection, in the clear or not.
+/// A connection, with or without TLS.
 #[derive(Debug)]
 pub(crate) enum Stream {
     Plain(TcpStream),
     Tls(Box<TlsStream<TcpStream>>),
 }
 
-/// Connects to a server, by TLS if its URL says so.
+/// Connects to a server, with TLS if its URL requires it.
 pub(crate) async fn connect(reach: &Reach, url: &Uri) -> io::Result<Stream> {
     tokio::time::timeout(CONNECT_TIMEOUT, connect_stream(reach, url)).await.unwrap_or_else(|_| {
         Err(io::Error::new(io::ErrorKind::TimedOut, "no connection within 10 s"))
@@ -50,7 +50,7 @@ async fn connect_stream(reach: &Reach, url: &Uri) -> io::Result<Stream> {
     Ok(Stream::Tls(Box::new(stream)))
 }
 
-/// Connects to the first of the host's addresses that may be called and answers.
+/// Connects to the first allowed address of the host that answers.
 async fn connect_tcp(reach: &Reach, host: &str, port: u16) -> io::Result<TcpStream> {
     let mut last = io::Error::new(io::ErrorKind::NotFound, format!("`{host}` has no address"));
     for address in lookup_host((host, port)).await? {
@@ -96,7 +96,7 @@ fn trusting_the_system() -> Result<ClientConfig, String> {
 }
 
 impl Stream {
-    /// Whether both sides have agreed on HTTP/2.
+    /// Whether HTTP/2 was negotiated.
     pub(crate) fn speaks_h2(&self) -> bool {
         match self {
             Stream::Plain(_) => false,

@@ -3,27 +3,27 @@
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 
-/// The session a legacy message belongs to.
+/// The session of a legacy message.
 pub const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
-/// The revision a message is of.
+/// The protocol version of a message.
 pub const REVISION: HeaderName = HeaderName::from_static("mcp-protocol-version");
-/// The method of a modern message, repeated.
+/// The method of a modern message, which the body contains too.
 pub const METHOD: HeaderName = HeaderName::from_static("mcp-method");
-/// What a modern message is aimed at, repeated.
+/// The target of a modern message, which the body contains too.
 pub const NAME: HeaderName = HeaderName::from_static("mcp-name");
-/// Where a stream is taken up again.
+/// The event after which a stream is resumed.
 pub const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
-/// What names of headers begin with that repeat an argument of a tool.
+/// The prefix of headers that repeat an argument of a tool.
 pub const PARAMETER_PREFIX: &str = "mcp-param-";
-/// What all names begin with that MCP has made itself.
+/// The prefix of all headers that MCP defines.
 pub const PREFIX: &str = "mcp-";
-/// What a client of streamable HTTP accepts: an answer of either kind.
+/// The `Accept` of a streamable HTTP request: an answer of either kind.
 pub const EITHER_ANSWER: HeaderValue =
     HeaderValue::from_static("application/json, text/event-stream");
-/// What it accepts for a stream.
+/// The `Accept` of a request for a stream.
 pub const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
 
-/// Whether these are the headers of an answer that is an event stream.
+/// Whether these headers announce an event stream.
 pub fn is_event_stream(headers: &HeaderMap) -> bool {
     let stated = headers.get(header::CONTENT_TYPE);
     stated.is_some_and(|value| value.as_bytes().starts_with(b"text/event-stream"))

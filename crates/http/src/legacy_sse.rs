@@ -36,12 +36,13 @@ use crate::{
 use session::{OpenError, Session};
 use tokio::time::Instant;
 
-/// Sessions at one server; beyond it, the one that was idle for longest ends.
+/// The maximum number of sessions at one server; beyond it, the one that was idle longest is
+/// closed.
 const MOST_SESSIONS: usize = 1024;
 /// The prefix of session ids, so that none is ever sent to a server.
 const PREFIX: &str = "sluice-sse-";
 
-/// Which transport a server was last seen to speak.
+/// The transport that a server was last seen to use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 enum Transport {
@@ -104,7 +105,7 @@ impl LegacySse {
         let mut sessions = self.sessions();
         while sessions.evict_where(|_, session| session.switchboard.is_over()).is_some() {}
         if !sessions.has_room(0) {
-            // By the end of the last exchange, which the map does not know.
+            // The map does not know when the last exchange ended, so the sessions are asked.
             let idle = |(id, session): (&String, &Arc<Session>)| {
                 Some((session.switchboard.idle()?, id.clone()))
             };
@@ -117,8 +118,8 @@ impl LegacySse {
     }
 }
 
-/// Sends one request of streamable HTTP to a server of either transport. What few
-/// requests need is boxed, so that the others need not have room for it.
+/// Sends one streamable HTTP request to a server of either transport. Rare paths are boxed, to keep
+/// the future of common ones small.
 pub(crate) async fn send(
     server: &HttpUpstream,
     request: Box<Request<Bytes>>,
@@ -131,7 +132,7 @@ pub(crate) async fn send(
     let is_candidate = is_new && !is_modern(request.headers());
     match server.legacy.transport() {
         Transport::Old if is_candidate => Box::pin(beginning(server, *request, None)).await,
-        // One of another transport, of which this server knows nothing.
+        // The session belongs to another transport, so this server does not know it.
         Transport::Old if named.is_some() => Ok(empty(StatusCode::NOT_FOUND)),
         Transport::Old => Ok(answer::refuse_modern(request.method())),
         Transport::Unknown if is_candidate => Box::pin(probe_and_post(server, *request)).await,
@@ -142,7 +143,7 @@ pub(crate) async fn send(
                 status if status.is_success() && is_post => {
                     server.legacy.note_transport(Transport::Streamable);
                 }
-                // Something else may be there now.
+                // The server may have been replaced, so its transport is detected again.
                 StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED if is_candidate => {
                     server.legacy.note_transport(Transport::Unknown);
                 }
@@ -158,8 +159,8 @@ fn is_modern(headers: &HeaderMap) -> bool {
     version.and_then(Revision::from_name).is_some_and(|revision| revision.era() == Era::Modern)
 }
 
-/// Posts a message to a server of which nothing is known, and where it is
-/// refused, finds out whether the server is an old one.
+/// Posts a message to an unknown server. If the message is refused, this checks whether the server
+/// uses HTTP+SSE.
 async fn probe_and_post(
     server: &HttpUpstream,
     request: Request<Bytes>,
@@ -180,8 +181,8 @@ async fn probe_and_post(
     }
 }
 
-/// Begins a session with a message that belongs to none. `refused` is what the
-/// server has said to the message as it is.
+/// Opens a session for a message that has none. `refused` is the server's answer to the same
+/// message over streamable HTTP.
 async fn beginning(
     server: &HttpUpstream,
     request: Request<Bytes>,
@@ -192,7 +193,7 @@ async fn beginning(
         Err(unreadable) => return Ok(refused.unwrap_or_else(|| unreadable.answer())),
     };
     if !message.is_request() {
-        // Without a session it has no effect.
+        // A notification without a session has no effect.
         return Ok(refused.unwrap_or_else(|| empty(StatusCode::ACCEPTED)));
     }
     let is_hello = message.is_hello();
@@ -214,7 +215,7 @@ async fn beginning(
     Ok(answer)
 }
 
-/// There is no stream to be had: the server is none, or no longer, of the old ones.
+/// Handles a failure to open a stream: the server does not use HTTP+SSE, or no longer.
 async fn not_old(
     server: &HttpUpstream,
     message: exchange::Outgoing,
@@ -229,7 +230,7 @@ async fn not_old(
     }
 }
 
-/// A request within a session of ours.
+/// Handles a request in one of our sessions.
 async fn in_session(
     server: &HttpUpstream,
     request: Request<Bytes>,

@@ -1,13 +1,12 @@
-//! MCP servers that are reached by HTTP: connections, requests, answers and event
-//! streams.
+//! The client for MCP servers over HTTP: connections, requests, answers and event streams.
 //!
-//! [`HttpUpstream`] sends one request, by streamable HTTP or by the older transport
-//! with one event stream. [`AnswerBody`] and [`SendError`] are what every way to a
-//! server answers with, because the other ways play a server that speaks HTTP.
-//! Requests were judged before they come here; nothing in this crate knows policies.
+//! [`HttpUpstream`] sends one request, over streamable HTTP or the older HTTP+SSE transport. All
+//! other transports also return [`AnswerBody`] and [`SendError`], because they emulate an HTTP
+//! server. The policy was applied before a request comes here; this crate knows nothing about
+//! policies.
 //!
-//! This crate is large because it has an HTTP/1.1 client of its own (`pool`), which
-//! is faster than a general one, and all of the older transport (`legacy_sse`).
+//! This crate is large because it contains its own HTTP/1.1 client (`pool`), which is faster than a
+//! general one, and the whole older transport (`legacy_sse`).
 
 pub mod address;
 pub mod answer;

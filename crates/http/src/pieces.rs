@@ -1,4 +1,4 @@
-//! A body made of pieces that a function polls for.
+//! A body whose chunks come from a poll function.
 
 use std::{
     fmt,
@@ -9,8 +9,7 @@ use std::{
 use bytes::Bytes;
 use http_body::{Body, Frame};
 
-/// The one adapter from a source of bytes to a body without trailers, whose length is
-/// not known.
+/// The one adapter from a source of bytes to a body without trailers and of unknown length.
 pub struct Pieces<F>(F);
 
 impl<F> fmt::Debug for Pieces<F> {
@@ -23,7 +22,7 @@ impl<F, E> Pieces<F>
 where
     F: FnMut(&mut Context<'_>) -> Poll<Option<Result<Bytes, E>>> + Unpin,
 {
-    /// The body ends where the function gives `None` or an error.
+    /// The body ends when the function returns `None` or an error.
     pub fn new(poll: F) -> Pieces<F> {
         Pieces(poll)
     }

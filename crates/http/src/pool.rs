@@ -4,9 +4,9 @@
 //! would cost every request two task switches. An HTTP/2 connection is shared, so it
 //! has its own task.
 
+mod buffered_stream;
 mod framing;
 mod head;
-mod line;
 
 use std::{
     pin::Pin,
@@ -27,12 +27,12 @@ use hyper::{
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::time::Instant;
 
-use self::{framing::Framing, line::BufferedStream};
+use self::{buffered_stream::BufferedStream, framing::Framing};
 use crate::{BodyError, SendError, address::Reach, connect};
 
-/// Connections kept open while nothing uses them.
+/// The maximum number of idle connections.
 const MOST_IDLE: usize = 256;
-/// How long such a one is kept.
+/// How long an idle connection is kept.
 const IDLE_FOR: Duration = Duration::from_mins(1);
 
 /// All connections to one server.
@@ -46,7 +46,7 @@ pub(crate) struct Pool {
 
 #[derive(Debug, Default)]
 struct PoolState {
-    /// The one used last is last.
+    /// The most recently used one is last.
     idle: Vec<Idle>,
     shared: Option<Sender>,
     /// Whether a task closes idle connections.
@@ -61,15 +61,15 @@ struct Idle {
 
 type Sender = http2::SendRequest<Full<Bytes>>;
 
-/// How a request may be sent.
+/// How a request is sent.
 enum Way {
     Line(Box<BufferedStream>),
     Shared(Sender),
 }
 
-/// Why a request was not answered on one connection.
+/// Why a request failed on one connection.
 enum Failed {
-    /// It was certainly not sent.
+    /// The request was certainly not sent.
     Unsent(String),
     Lost(String),
 }
@@ -92,16 +92,15 @@ impl Pool {
         self.send_to(None, request).await
     }
 
-    /// Sends a request on a connection that is there, or on a new one; to another
-    /// URL of the same origin, if one is given.
+    /// Sends a request on an idle or a new connection; to another URL of the same origin, if one is
+    /// given.
     pub(crate) async fn send_to(
         self: &Arc<Self>,
         other: Option<&Uri>,
         request: &Request<Bytes>,
     ) -> Result<Response<Arriving>, SendError> {
         let url = other.unwrap_or(&self.url);
-        // A connection that was kept may turn out to be closed: then another one
-        // is tried.
+        // An idle connection may turn out to be closed; then another one is tried.
         loop {
             let kept = self.kept_way();
             let is_new = kept.is_none();
@@ -169,7 +168,7 @@ impl Pool {
         Ok(answer)
     }
 
-    /// Keeps a connection whose answer has ended.
+    /// Returns a connection to the pool after its answer has ended.
     fn keep(self: &Arc<Self>, mut line: Box<BufferedStream>) {
         if !line.comes_to_rest() {
             return;
@@ -185,7 +184,7 @@ impl Pool {
         }
     }
 
-    /// Closes what was idle for long; whether anything is left.
+    /// Closes connections that were idle for too long; returns whether any are left.
     fn close_idle(&self) -> bool {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.idle.retain(|idle| idle.since.elapsed() < IDLE_FOR);
@@ -194,7 +193,7 @@ impl Pool {
     }
 }
 
-/// Sends a request on a connection that others use too.
+/// Sends a request on a shared connection.
 async fn send_shared(
     mut sender: Sender,
     url: &Uri,
@@ -208,7 +207,7 @@ async fn send_shared(
     Ok(answer.map(Arriving::Shared))
 }
 
-/// Looks after connections that nothing uses, as long as there are any.
+/// Closes idle connections periodically, as long as there are any.
 async fn sweep(pool: Weak<Pool>) {
     loop {
         tokio::time::sleep(IDLE_FOR / 4).await;
@@ -226,7 +225,7 @@ fn send_failure(error: TrySendError<Request<Full<Bytes>>>) -> Failed {
     if unsent.is_some() { Failed::Unsent(why) } else { Failed::Lost(why) }
 }
 
-/// The cause of causes: the one that says what happened.
+/// The root cause of an error.
 fn innermost(error: &dyn std::error::Error) -> String {
     let mut error = error;
     while let Some(source) = error.source() {
@@ -235,25 +234,25 @@ fn innermost(error: &dyn std::error::Error) -> String {
     error.to_string()
 }
 
-/// An answer's body as it arrives, and the connection that brings it.
+/// The body of an answer as it arrives, with its connection.
 #[derive(Debug)]
 pub enum Arriving {
     ByLine(ByLine),
     Shared(Incoming),
 }
 
-/// A body on a connection of its own.
+/// A body on an HTTP/1.1 connection, which is not shared.
 #[derive(Debug)]
 pub struct ByLine {
     framing: Framing,
-    /// Gone when the body has ended.
+    /// `None` once the body has ended.
     line: Option<Box<BufferedStream>>,
-    /// Where the connection is to be kept then, if it can be.
+    /// The pool to return the connection to, if it can be reused.
     pool: Option<Arc<Pool>>,
 }
 
 impl ByLine {
-    /// The body has ended.
+    /// Releases the connection after the body has ended.
     fn release(&mut self) {
         if let (Some(line), Some(pool)) = (self.line.take(), self.pool.take()) {
             pool.keep(line);
@@ -264,7 +263,7 @@ impl ByLine {
         let Some(line) = &mut self.line else { return Poll::Ready(None) };
         let data = ready!(line.poll_data(context, &mut self.framing));
         if matches!(data, Some(Err(_))) {
-            // The state of the connection is unknown.
+            // After an error, the state of the connection is unknown.
             self.line = None;
         } else if self.framing == Framing::Ended {
             self.release();

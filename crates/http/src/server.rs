@@ -7,8 +7,8 @@ use http::{Request, Response, Uri};
 
 use crate::{AnswerBody, address::Reach, legacy_sse, pool::Pool};
 
-/// A server reached by HTTP: streamable, or the older transport with one event
-/// stream, which is told by asking.
+/// A server reached over HTTP. Its transport, streamable HTTP or the older HTTP+SSE, is detected
+/// automatically.
 #[derive(Debug, Clone)]
 pub struct HttpUpstream {
     pool: Arc<Pool>,
@@ -19,29 +19,28 @@ pub struct HttpUpstream {
 /// Why there is no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SendError {
-    /// Certainly nothing was sent.
+    /// Nothing was sent.
     #[error("no connection: {0}")]
     NotSent(String),
-    /// Nothing was sent, because the server's command does not run; this is for
-    /// the caller to read.
+    /// Nothing was sent, because the server's command is not running. The text is for the caller.
     #[error("{0}")]
     NotStarted(String),
-    /// Something may have been.
+    /// The request may have been sent.
     #[error("the connection was lost: {0}")]
     Lost(String),
-    /// It was sent, and what came back breaks the protocol; this is for the
-    /// caller to read, and has nothing in it that the server wrote.
+    /// The request was sent, and the answer breaks the protocol. The text is for the caller, and
+    /// contains nothing that the server wrote.
     #[error("{0}")]
     BadAnswer(String),
 }
 
-/// Why a text is no URL of a server.
+/// Why a text is not a valid server URL.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no URL of a server: it must be `http://` or `https://`, a host and a path")]
 pub struct UrlError(String);
 
 impl HttpUpstream {
-    /// A server at a URL. No connection is made yet.
+    /// A server at a URL. This does not connect yet.
     pub fn new(url: &str, reach: Reach) -> Result<HttpUpstream, UrlError> {
         let failed = || UrlError(url.chars().take(200).collect());
         let parsed: Uri = url.parse().map_err(|_| failed())?;
@@ -54,7 +53,7 @@ impl HttpUpstream {
         Ok(HttpUpstream { pool, legacy: Arc::default() })
     }
 
-    /// Sends one request to the server's URL, by the transport that the server speaks.
+    /// Sends one request to the server's URL, over the server's transport.
     pub fn send(
         &self,
         request: Box<Request<Bytes>>,
@@ -67,7 +66,7 @@ impl HttpUpstream {
         self.pool.url()
     }
 
-    /// Sends one request to the server's URL as it is, whatever the server speaks.
+    /// Sends one request to the server's URL unchanged, whatever the server's transport is.
     pub(crate) async fn send_directly(
         &self,
         request: &Request<Bytes>,
@@ -76,8 +75,8 @@ impl HttpUpstream {
         Ok(answer.map(|body| AnswerBody::Arriving(Box::new(body))))
     }
 
-    /// Sends one request to another URL at the same place; of that URL only path
-    /// and query count. What is sent is not MCP unless the caller makes it so.
+    /// Sends one request to another URL of the same origin; only the path and query of `url` are
+    /// used. The body is sent as it is, which need not be MCP.
     pub async fn send_to(
         &self,
         url: &Uri,

@@ -12,37 +12,37 @@ use memchr::memchr2_iter;
 
 pub use decoder::{Decoder, SseError};
 
-/// One event; without any field, the comments that keep a stream alive.
+/// One event. An event without any field stands for the comments that keep a stream alive.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Event {
-    /// The event's type; `message` unless given.
+    /// The event's type; `None` means `message`.
     pub name: Option<String>,
     /// The data lines, joined by line feeds.
     pub data: Option<String>,
     pub id: Option<String>,
-    /// How long a client waits before it connects again, in milliseconds.
+    /// The reconnection delay of a client, in milliseconds.
     pub retry: Option<u64>,
 }
 
 impl Event {
-    /// The event as a message of the 2024-11-05 transport, which names its events.
+    /// A message event of the 2024-11-05 transport, which names its events.
     pub fn message(data: impl Into<String>) -> Event {
         Event { name: Some("message".into()), data: Some(data.into()), ..Event::default() }
     }
 
-    /// The text that this event carries, if it is one that carries messages.
+    /// The data of a message event; `None` for other types.
     pub fn into_message(self) -> Option<String> {
         let is_message = self.is_message();
         self.data.filter(|data| is_message && !data.is_empty())
     }
 
-    /// Whether the event's type is the one that carries messages.
+    /// Whether this is a message event.
     pub fn is_message(&self) -> bool {
         self.name.as_deref().is_none_or(|name| name == "message")
     }
 
-    /// The event in canonical form. Data must be JSON text, or empty: where some
-    /// reader would end a line in it, that character is written as an escape.
+    /// Encodes the event in canonical form. The data must be JSON or empty: characters that some
+    /// parsers treat as line ends are written as JSON escapes.
     pub fn encode(&self) -> Bytes {
         encode(self, self.data.as_deref())
     }
@@ -53,7 +53,7 @@ impl Event {
     }
 }
 
-/// A message as an event of its own.
+/// Encodes a message as an event.
 pub fn encode_message(message: &str) -> Bytes {
     Event::default().encode_with(message)
 }
@@ -79,8 +79,8 @@ fn encode(event: &Event, data: Option<&str>) -> Bytes {
     text.into()
 }
 
-/// Whether a text holds nothing that some reader takes for the end of a line, and
-/// can be sent back in a header.
+/// Whether a text contains no character that some parser treats as a line end, and can be sent in a
+/// header.
 fn is_printable(text: &str) -> bool {
     text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
 }
@@ -98,7 +98,7 @@ fn write_data(text: &mut String, data: &str) {
     }
 }
 
-/// Characters beyond ASCII at which some readers end a line, and their escapes.
+/// Characters beyond ASCII that some parsers treat as line ends, and their escapes.
 const SEPARATORS: [(char, &str); 3] =
     [('\u{85}', "\\u0085"), ('\u{2028}', "\\u2028"), ('\u{2029}', "\\u2029")];
 

@@ -1,8 +1,8 @@
-//! Which hosts a listener answers to, and which pages may call it.
+//! The host names under which a listener may be called, and the pages that may call it.
 //!
-//! A page in a browser can send requests to a listener on this machine, under a
-//! name that it controls (DNS rebinding) or from an origin that is not ours. Both
-//! show in `Host` and `Origin`, which a page cannot choose.
+//! A page in a browser can send requests to a listener on this machine, under a name that the page
+//! controls (DNS rebinding) or from a foreign origin. Both are visible in `Host` and `Origin`,
+//! which a page cannot choose.
 
 use std::net::Ipv6Addr;
 
@@ -10,8 +10,8 @@ use http::{HeaderMap, HeaderName, HeaderValue, Uri, header, uri};
 
 use crate::authority::{Authority, Host};
 
-/// The hosts that a listener may be called by, and the origins of pages that may
-/// call it. The default lets nobody in.
+/// The host names under which a listener may be called, and the origins of pages that may call it.
+/// The default allows nothing.
 #[derive(Debug, Clone, Default)]
 pub struct AllowedCallers {
     hosts: Vec<AllowedHost>,
@@ -21,7 +21,7 @@ pub struct AllowedCallers {
 #[derive(Debug, Clone)]
 struct AllowedHost {
     name: HostName,
-    /// Any port, if there is none.
+    /// `None` allows any port.
     port: Option<u16>,
 }
 
@@ -36,7 +36,7 @@ enum HostName {
 #[error("`{0}` is not a host such as `gateway.example.com` or `gateway.example.com:8787`")]
 pub struct HostError(String);
 
-/// Why a request is refused before anything else of it is looked at.
+/// Why a request is refused before anything else in it is checked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CallerError {
     #[error("header `{0}` is there twice")]
@@ -48,8 +48,8 @@ pub enum CallerError {
 }
 
 impl AllowedCallers {
-    /// A host with a port is allowed with that port only. An origin is what browsers
-    /// write: scheme, host and, if it is not the scheme's own, port.
+    /// A host with a port is allowed with that port only. An origin is written as browsers do:
+    /// scheme, host and, if it is not the scheme's default, port.
     pub fn new<H: AsRef<str>>(
         hosts: impl IntoIterator<Item = H>,
         origins: impl IntoIterator<Item = impl Into<String>>,
@@ -59,7 +59,7 @@ impl AllowedCallers {
         Ok(AllowedCallers { hosts: hosts.collect::<Result<_, _>>()?, origins })
     }
 
-    /// Checks by which host a request calls, and from which page.
+    /// Checks the host that a request calls, and the page that it comes from.
     pub fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), CallerError> {
         let host = find_single(headers, &header::HOST)?;
         let origin = find_single(headers, &header::ORIGIN)?;
@@ -84,7 +84,7 @@ impl AllowedCallers {
 
 impl AllowedHost {
     fn parse(text: &str) -> Result<AllowedHost, HostError> {
-        // An address alone needs no brackets here.
+        // A plain IPv6 address needs no brackets here.
         if let Ok(address) = text.parse() {
             return Ok(AllowedHost { name: HostName::V6(address), port: None });
         }
@@ -105,8 +105,8 @@ impl AllowedHost {
     }
 }
 
-/// The host that is called. HTTP/2 names it in the request line and may repeat it in
-/// `Host`, as may an HTTP/1.1 client; they must not differ.
+/// The host that is called. HTTP/2 sends it as `:authority` and may repeat it in `Host`; an
+/// HTTP/1.1 client may repeat it in the request line. Both must agree.
 fn called_authority<'r>(uri: &'r Uri, host: Option<&'r HeaderValue>) -> Option<Authority<'r>> {
     let line = uri.authority().map(uri::Authority::as_str).map(Authority::parse);
     let host = host.map(|value| value.to_str().ok().and_then(Authority::parse));
@@ -116,7 +116,7 @@ fn called_authority<'r>(uri: &'r Uri, host: Option<&'r HeaderValue>) -> Option<A
     }
 }
 
-/// A header that must not be there twice.
+/// Finds a header that must not occur twice.
 fn find_single<'h>(
     headers: &'h HeaderMap,
     name: &HeaderName,

@@ -1,7 +1,7 @@
 //! The host and the port that a `Host` header, an `:authority` or an origin names.
 //!
-//! Stricter than RFC 3986: no userinfo, no percent-encoding, no zone, no empty
-//! host or port. What it refuses, no client sends to a listener of ours.
+//! Stricter than RFC 3986: no userinfo, no percent-encoding, no zone, no empty host or port. No
+//! client of our listeners sends these.
 
 use std::net::Ipv6Addr;
 
@@ -13,7 +13,7 @@ pub(crate) struct Authority<'t> {
     pub(crate) port: Option<u16>,
 }
 
-/// A host. A name with a dot at its end is another name than the one without.
+/// A host. A trailing dot makes a different name.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Host<'t> {
     /// A name or an IPv4 address, which has one spelling only.
@@ -56,7 +56,7 @@ fn is_name(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(is_part)
 }
 
-/// Digits only: `u16::from_str` would take a sign too.
+/// Accepts digits only: `u16::from_str` would accept a sign too.
 fn parse_port(text: &str) -> Option<u16> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
 }
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn other_texts_are_no_authority() {
+    fn other_texts_are_not_authorities() {
         for text in [
             "",
             ":80",
@@ -144,7 +144,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_read_is_the_text_up_to_case(host in "[a-zA-Z0-9._-]{1,20}", port: Option<u16>) {
+        fn a_parsed_authority_equals_its_text_up_to_case(host in "[a-zA-Z0-9._-]{1,20}", port: Option<u16>) {
             let text = port.map_or(host.clone(), |port| format!("{host}:{port}"));
             let read = Authority::parse(&text).unwrap();
             prop_assert_eq!(read, Authority { host: Host::Name(&host), port });

@@ -1,5 +1,5 @@
-//! Failed attempts to authenticate: which of them are recorded, so that they
-//! neither go unseen nor fill the log.
+//! Decides which failed attempts to authenticate are recorded, so that they neither go unseen nor
+//! fill the log.
 //!
 //! The caller passes the time in and writes the records.
 
@@ -10,15 +10,15 @@ use std::{
     time::Duration,
 };
 
-/// Records of one source in one minute; the last of them counts the rest.
+/// The maximum number of records per source and minute; the last of them counts the rest.
 const MOST_RECORDS: u64 = 10;
-/// Sources that are counted apart in one minute; further ones are counted together.
+/// The number of sources counted separately per minute; further ones are counted together.
 const MOST_SOURCES: usize = 10_000;
 
-/// How often each source has failed in one minute.
+/// Counts the failed attempts of each source within one minute.
 ///
-/// A count is never dropped before its minute is over: nobody can start another
-/// count of his own, or of others, by failing from many addresses.
+/// A count is never dropped before its minute is over, so failing from many addresses resets no
+/// count.
 #[derive(Debug, Default)]
 pub struct FailedAttempts {
     /// Minutes since the Unix epoch.
@@ -26,27 +26,27 @@ pub struct FailedAttempts {
     counts: HashMap<Source, u64>,
 }
 
-/// Where attempts come from.
+/// The source of attempts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Source {
-    /// An IPv4 address, or the /64 of an IPv6 address: the smallest range that one
-    /// customer is given, all of whose addresses are his.
+    /// An IPv4 address, or the /64 of an IPv6 address: the smallest range that providers assign to
+    /// one customer.
     Address(IpAddr),
-    /// All for which there was no room.
+    /// All further sources together.
     Others,
 }
 
-/// What is to be recorded of a failed attempt.
+/// What to record about a failed attempt.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "these are the records to write"]
 pub struct Noted {
     /// Whether the attempt itself is recorded.
     pub is_recorded: bool,
-    /// Sums of the minute before, if a new one has begun.
+    /// The sums of the previous minute, if a new one has started.
     pub sums: Vec<Sum>,
 }
 
-/// Attempts of one source in a past minute that were not recorded one by one.
+/// The number of attempts of one source in a past minute that were not recorded individually.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Sum {
     pub source: Source,
@@ -54,7 +54,7 @@ pub struct Sum {
 }
 
 impl FailedAttempts {
-    /// Counts an attempt that failed. `now` is the time since the Unix epoch.
+    /// Counts a failed attempt. `now` is the time since the Unix epoch.
     pub fn note(&mut self, address: IpAddr, now: Duration) -> Noted {
         let sums = self.sweep(now);
         let source = Source::of(address);
@@ -63,16 +63,16 @@ impl FailedAttempts {
         let counted = if is_counted_apart { source } else { Source::Others };
         let count = self.counts.entry(counted).or_default();
         *count += 1;
-        // One record is left for the sum.
+        // One record is reserved for the sum.
         Noted { is_recorded: *count < MOST_RECORDS, sums }
     }
 
-    /// Ends the minute that was counted, if it is over.
+    /// Closes the current minute, if it is over.
     #[must_use = "these are the records to write"]
     pub fn sweep(&mut self, now: Duration) -> Vec<Sum> {
         let minute = now.as_secs() / 60;
-        // Callers read the clock before they are here, so that one may come after the
-        // minute has ended for another.
+        // Callers read the clock before they take the lock, so a time of the previous minute may
+        // arrive late.
         if self.minute == minute || self.minute == minute + 1 {
             return Vec::new();
         }
@@ -80,14 +80,14 @@ impl FailedAttempts {
         self.finish()
     }
 
-    /// Ends the minute that was counted, even if it is not over.
+    /// Closes the current minute, even if it is not over.
     #[must_use = "these are the records to write"]
     pub fn finish(&mut self) -> Vec<Sum> {
         let sum = |(source, count): (Source, u64)| {
             let attempts = count.saturating_sub(MOST_RECORDS - 1);
             (attempts > 0).then_some(Sum { source, attempts })
         };
-        // Not drained: the room that an attack took is given back.
+        // The map is replaced, not drained, to free the memory that an attack took.
         let mut sums: Vec<_> =
             std::mem::take(&mut self.counts).into_iter().filter_map(sum).collect();
         sums.sort();
@@ -128,7 +128,7 @@ mod tests {
         IpAddr::V4(std::net::Ipv4Addr::from_bits(0x0a00_0000 + number))
     }
 
-    /// Notes so many failures of an address, and says how many are recorded.
+    /// Notes `times` failures of an address, and returns how many were recorded.
     fn fail(attempts: &mut FailedAttempts, address: IpAddr, times: u64, now: Duration) -> usize {
         let noted = (0..times).map(|_| attempts.note(address, now));
         noted.filter(|noted| noted.is_recorded).count()
@@ -180,7 +180,7 @@ mod tests {
         for number in 2..60_000 {
             let _ = attempts.note(v4(number), NOON);
         }
-        // Those counted before have no further record, those without room share theirs.
+        // Sources counted before get no further record; those without room share theirs.
         assert_eq!(fail(&mut attempts, v4(1), 100, NOON), 0);
         assert_eq!(fail(&mut attempts, v4(60_000), 100, NOON), 0);
         assert_eq!(attempts.counts.len(), MOST_SOURCES + 1);

@@ -1,9 +1,8 @@
-//! What the agent listener and the admin listener have in common: the check of
-//! `Host` and `Origin`, the form of a bearer token, and which failed attempts to
-//! authenticate are recorded.
+//! Code shared by the agent listener and the admin listener: the check of `Host` and `Origin`,
+//! parsing of a bearer token, and the limiter for records of failed authentications.
 //!
-//! Everything here is pure. Both listeners turn its verdicts into their own
-//! responses and records; it knows neither policies nor the store.
+//! Everything here is pure. Both listeners turn the results into their own responses and records;
+//! this crate knows neither policies nor the store.
 
 mod allowed;
 mod authority;

@@ -1,10 +1,9 @@
-//! How many calls a bound on a counter lets through.
+//! How many calls a limit on a counter allows.
 //!
-//! The older proxy looked at a counter twice. Every condition was compared with
-//! the reading before the call. Then the call's amount was added, and the sum
-//! compared once more with the bound of the first `lt` or `lte` on the rule's own
-//! counter, cut to a whole number and for `lt` less one. Our limits compare the
-//! sum, so the second look carries over as it is, and the first one does where
+//! The older proxy checked a counter twice. It compared every condition with the value before the
+//! call. Then it added the call's amount, and compared the sum with the bound of the first `lt` or
+//! `lte` on the rule's own counter, truncated to a whole number and, for `lt`, minus one. Our
+//! limits compare the sum, so the second check carries over as it is. The first one carries over if
 //! the amount is known beforehand.
 
 use sluice_policy::Decimal;
@@ -16,7 +15,7 @@ pub(super) enum Below {
     Lte,
 }
 
-/// The whole part of a number of 0 or more.
+/// The whole part of a non-negative number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Whole {
     floor: u64,
@@ -34,21 +33,21 @@ impl Below {
 }
 
 impl Whole {
-    /// Reads a JSON number; `None` if it is below 0.
+    /// Parses a JSON number; `None` if it is negative.
     pub(super) fn read(text: &str) -> Option<Whole> {
         let number = Decimal::read(text);
         if number.is_negative() {
             return None;
         }
         let places = usize::try_from(number.magnitude()).unwrap_or(0);
-        // Past 2^64 a counter of calls is never full.
+        // A counter of calls never reaches 2^64, so further digits do not matter.
         let digits = number.digits().chain(std::iter::repeat(0)).take(places.min(21));
         let floor = digits
             .fold(0_u64, |sum, digit| sum.saturating_mul(10).saturating_add(u64::from(digit)));
         Some(Whole { floor, exact: number.length() <= places })
     }
 
-    /// The most the counter may hold after the call; `None` if no call fits.
+    /// The maximum of the counter after the call; `None` if no call is allowed.
     pub(super) fn after(self, below: Below) -> Option<u64> {
         match below {
             Below::Lte => Some(self.floor),
@@ -56,7 +55,7 @@ impl Whole {
         }
     }
 
-    /// The most the counter may read before the call; `None` if no call fits.
+    /// The maximum of the counter before the call; `None` if no call is allowed.
     pub(super) fn before(self, below: Below) -> Option<u64> {
         match below {
             Below::Lt if self.exact => self.floor.checked_sub(1),
@@ -76,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_are_cut_to_whole_numbers() {
+    fn bounds_are_truncated_to_whole_numbers() {
         check("0", [None, Some(0)], [None, Some(0)]);
         check("0.5", [None, Some(0)], [Some(0), Some(0)]);
         check("10", [Some(9), Some(10)], [Some(9), Some(10)]);

@@ -1,9 +1,8 @@
 //! Conditions on arguments.
 //!
-//! Both languages call a condition on an absent argument false, `exists` apart,
-//! so a rule becomes a predicate of `require` as it stands. They differ in types:
-//! the older one compared the texts of values that were not both numbers, ours
-//! denies what is not of the value's type.
+//! In both languages, a condition on an absent argument is false, except `exists`, so a rule
+//! becomes a predicate of `require` unchanged. They differ in types: the older one compared values
+//! as text unless both were numbers, ours denies values of another type.
 
 use serde_json::{Value as Json, json};
 use sluice_policy::{
@@ -13,7 +12,7 @@ use sluice_policy::{
 
 use super::{Import, entry::object_of, pattern, text};
 
-/// Digits that a number of the older proxy could hold for certain.
+/// Digits that the older proxy's numbers could represent exactly.
 const CERTAIN_DIGITS: usize = 15;
 
 const LOOK_ALIKES: &str = "a call is now also denied if it has an argument whose name resembles \
@@ -22,7 +21,7 @@ const TYPES: &str = "values were compared as text where they were not both numbe
                      not `\"5\"`, and an argument of another type is denied";
 
 impl Import<'_> {
-    /// Our form of a condition on an argument, if there is one.
+    /// Converts a condition on an argument, if there is an equivalent.
     pub(super) fn on_argument(&mut self, condition: &Node) -> Option<Json> {
         let path = self.path(condition.get("path")?);
         let op = text(condition, "op")?;
@@ -64,7 +63,7 @@ impl Import<'_> {
         Some(path)
     }
 
-    /// The operator and value that test the same.
+    /// The equivalent operator and value.
     fn test<'n>(&mut self, op: &'n str, value: &Node, path: &str) -> Option<(&'n str, Json)> {
         match op {
             "eq" | "neq" | "contains" => self.scalar_test(op, value),
@@ -81,7 +80,7 @@ impl Import<'_> {
                 }
                 None => self.wrong_value(op, value, "a boolean"),
             },
-            // Reported already as no operator.
+            // The unknown operator was reported already.
             _ => None,
         }
     }
@@ -111,7 +110,7 @@ impl Import<'_> {
         let mut scalars = Vec::new();
         for item in items {
             match &item.content {
-                // Null is denied whether the list has it or not.
+                // Null is denied whether the list contains it or not.
                 Content::Null if op == "not_in" => {}
                 Content::Null | Content::List(_) | Content::Object(_) => {
                     let message = format!(

@@ -1,8 +1,8 @@
-//! The counters a policy of the older dialect declares, and our names for them.
+//! The counters that a policy of the older dialect declares, and our names for them.
 //!
-//! There a counter belonged to the tool it was declared under (`_global` for
-//! `"*"`); ours are shared by name, so each gets a name of its own. How they
-//! bound calls is left to [`entry`](super::entry).
+//! In the older dialect, a counter belonged to the tool that declared it (`_global` for `"*"`).
+//! Ours are shared by name, so each gets a unique name. How they limit calls is left to
+//! [`entry`](super::entry).
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ use super::{bound::Below, dialect::WINDOWS, is_pattern, list, text, tools};
 /// One counter.
 #[derive(Debug, Clone)]
 pub(super) struct Counter {
-    /// How conditions name it: `state.<tool>.<counter>`.
+    /// Its path in conditions: `state.<tool>.<counter>`.
     pub(super) path: String,
     /// The tool it belongs to, or `_global`.
     scope: Box<str>,
@@ -28,7 +28,7 @@ pub(super) struct Counter {
     pub(super) counts: Counts,
 }
 
-/// What a call adds.
+/// The amount that a call adds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Increment {
     /// INVARIANT: not 0.
@@ -37,12 +37,12 @@ pub(super) enum Increment {
     From(Box<str>),
 }
 
-/// Whether a counter was ever raised.
+/// Whether a counter was ever incremented.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Counts {
     Yes,
-    /// The older proxy raised a counter only by way of an `lt` or `lte` on it in
-    /// the rule that declares it. Without one it always read 0.
+    /// The older proxy incremented a counter only through an `lt` or `lte` on it in the rule that
+    /// declares it. Without one it always read 0.
     Never,
 }
 
@@ -54,7 +54,7 @@ pub(super) struct Counters {
 }
 
 impl Counters {
-    /// Finds the counters of all rules.
+    /// Collects the counters of all rules.
     pub(super) fn gather(root: &Node, problems: &mut Problems) -> Counters {
         let mut counters = Counters::default();
         for (tool, _, node) in tools(root).filter(|(tool, ..)| *tool == "*" || !is_pattern(tool)) {
@@ -88,7 +88,7 @@ impl Counters {
         });
     }
 
-    /// A name nobody has yet: `<scope>_<counter>`, with a number if need be.
+    /// A free name: `<scope>_<counter>`, with a number if needed.
     pub(super) fn free_name(&mut self, scope: &str, counter: &str) -> String {
         let plain = format!("{scope}_{}", counter.strip_prefix('_').unwrap_or(counter));
         let numbered = (2_u64..).map(|number| format!("{plain}_{number}"));
@@ -110,13 +110,13 @@ impl Counters {
 }
 
 impl Counter {
-    /// Whether every call that rules of `scope` are about raises the counter.
+    /// Whether every call under rules of `scope` increments the counter.
     pub(super) fn is_raised_by_all_of(&self, scope: &str) -> bool {
         *self.scope == *scope || &*self.scope == "_global"
     }
 }
 
-/// A counter as a rule declares it.
+/// A counter declaration in a rule.
 struct Declared<'n> {
     node: &'n Node,
     counter: String,
@@ -134,7 +134,7 @@ impl<'n> Declared<'n> {
         };
         let step = match text(state, "increment_from") {
             Some(path) => Increment::From(path.into()),
-            // 0 was taken for an `increment` that is not given.
+            // The older proxy treated an `increment` of 0 as missing.
             None => Increment::Fixed(
                 state.get("increment").and_then(Node::as_whole).unwrap_or(1).max(1),
             ),
@@ -144,7 +144,7 @@ impl<'n> Declared<'n> {
     }
 }
 
-/// `5/hour`.
+/// A rate such as `5/hour`.
 pub(super) struct Rate<'t> {
     pub(super) max: u64,
     pub(super) window: &'t str,
@@ -158,7 +158,7 @@ impl<'t> Rate<'t> {
         WINDOWS.contains(&window).then_some(Rate { max, window })
     }
 
-    /// What to write instead of a text that is no rate.
+    /// The hint for a text that is not a rate.
     pub(super) fn hint(text: &str) -> String {
         let (max, word) = text.split_once('/').unwrap_or((text, ""));
         let meant = nearest(word, WINDOWS).map(|window| format!("{max}/{window}"));
@@ -172,8 +172,7 @@ fn path_of(scope: &str, counter: &str) -> String {
     format!("state.{scope}.{counter}")
 }
 
-/// The condition by which a rule limits the counter it declares: the first
-/// `lt` or `lte` on it.
+/// The condition with which a rule limits its own counter: the first `lt` or `lte` on it.
 pub(super) fn limiting<'n>(rule: &'n Node, path: &str) -> Option<&'n Node> {
     list(rule, "conditions").iter().find(|condition| {
         text(condition, "path") == Some(path)

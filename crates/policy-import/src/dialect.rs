@@ -1,8 +1,7 @@
-//! The older dialect's shape as tables, in the form our own language's are.
+//! The grammar of the older dialect, as tables like those of our own language.
 //!
-//! Two shapes of a tool's entry are known: a list of `rules`, and a flat one
-//! that holds one rule's worth of keys itself. What values mean is left to the
-//! modules that translate them.
+//! A tool's entry has one of two shapes: a list of `rules`, or a flat one with the keys of a single
+//! rule. The meaning of values is left to the modules that convert them.
 
 use sluice_policy::{
     LONGEST_WINDOW,
@@ -12,7 +11,7 @@ use sluice_policy::{
 /// Keys of the flat shape of a tool's entry.
 pub(super) const FLAT: [&str; 4] = ["action", "reason", "rate_limit", "validate"];
 
-/// Words for windows.
+/// Names of windows.
 pub(super) const WINDOWS: [&str; 3] = ["minute", "hour", "day"];
 
 static TOOL_NAME: TextForm = TextForm { pattern: ".", example: "create_issue" };
@@ -106,7 +105,7 @@ pub(super) static POLICY: Record = Record {
     name: "policy",
     doc: "A policy in the older dialect.",
     fields: &[
-        // Unquoted, the older reader took it for text all the same.
+        // The older parser also accepted it unquoted, as text.
         may(
             "version",
             Type::Either(&[Type::Choice(&VERSIONS), Type::Whole { least: 1, most: 1 }]),

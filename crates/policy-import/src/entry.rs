@@ -54,9 +54,9 @@ impl ImportedEntry {
     }
 }
 
-/// The rule at hand.
+/// The rule being converted.
 pub(super) struct OldRule<'n> {
-    /// The tool it is about, or `_global`.
+    /// Its tool, or `_global`.
     pub(super) scope: &'n str,
     pub(super) node: &'n Node,
     on_deny: Option<&'n str>,
@@ -145,7 +145,7 @@ impl Import<'_> {
         self.problems.add(path.span, message);
     }
 
-    /// The keys of the flat shape, which mean what the same keys mean to us.
+    /// Converts the flat shape, whose keys have the same meaning in our language.
     fn flat(&mut self, scope: &str, node: &Node, entry: &mut ImportedEntry) {
         entry.reason = text(node, "reason").map(str::to_owned);
         entry.action = (text(node, "action") == Some("deny")).then_some("deny");

@@ -1,14 +1,12 @@
-//! Policies of the older dialect: `rules:` under each tool, made into ours.
+//! Converts policies of the older dialect, with `rules:` under each tool, into ours.
 //!
-//! [`import`] reads the text, compares it with the dialect's own tables
-//! (`dialect`) and writes a policy that allows and denies the same calls.
-//! Where that cannot be, or where something means a little more or less than it
-//! did, a [`Note`] says so. What the result means is left to [`load`]: nothing
-//! is handed out that it would refuse.
+//! [`import`] parses the text, checks it against the dialect's own tables (`dialect`) and writes a
+//! policy that allows and denies the same calls. If there is no exact equivalent, or the meaning
+//! changes slightly, a [`Note`] says so. The result is checked with [`load`], so an invalid policy
+//! is never returned.
 //!
-//! The dialect's counters are gathered first (`counter`), because a condition
-//! may read one that another rule declares; then each tool becomes an entry
-//! (`entry`, `condition`, `limit`).
+//! The dialect's counters are collected first (`counter`), because a condition may read a counter
+//! that another rule declares. Then each tool becomes an entry (`entry`, `condition`, `limit`).
 
 mod bound;
 mod condition;
@@ -37,17 +35,16 @@ use note::Notes;
 
 pub use note::Note;
 
-/// A policy of ours made from one in the older dialect.
+/// A policy converted from the older dialect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Imported {
-    /// The policy as JSON text, for people to read on.
+    /// The policy as formatted JSON.
     pub policy: String,
-    /// What to know about it, in the order of the text it was made from.
+    /// Notes about it, in the order of the older text.
     pub notes: Vec<Note>,
 }
 
-/// Makes a policy of ours from one in the older dialect, or reports every
-/// problem in its text.
+/// Converts a policy of the older dialect, or reports every problem in its text.
 pub fn import(text: &[u8]) -> Result<Imported, Vec<Problem>> {
     let mut problems = Problems::default();
     let mut notes = Notes::default();
@@ -66,7 +63,8 @@ pub fn import(text: &[u8]) -> Result<Imported, Vec<Problem>> {
     }
 }
 
-/// Only a bound of the language, such as its longest text, can be in the way.
+/// Checks that the result loads; only a limit of the language, such as the longest text, can
+/// prevent that.
 fn loads(policy: &str) -> Result<(), Vec<Problem>> {
     let Err(problems) = load(policy.as_bytes(), Format::Json) else { return Ok(()) };
     let because = |problem: Problem| {
@@ -76,7 +74,7 @@ fn loads(policy: &str) -> Result<(), Vec<Problem>> {
     Err(problems.into_iter().map(because).collect())
 }
 
-/// The work in hand.
+/// The state of an import.
 struct Import<'i> {
     problems: &'i mut Problems,
     notes: &'i mut Notes,
@@ -104,8 +102,8 @@ fn policy(root: &Node, problems: &mut Problems, notes: &mut Notes) -> Json {
 }
 
 impl Import<'_> {
-    /// The version is what tells this dialect from any other YAML. The flat
-    /// shape is told by its keys, and is not known to have had one.
+    /// Checks the version, which distinguishes this dialect from other YAML. The flat shape is
+    /// recognised by its keys, and is not known to have had a version.
     fn version(&mut self, root: &Node) {
         let is_flat = |tool: &Node| dialect::FLAT.iter().any(|key| tool.get(key).is_some());
         let flat = tools(root).any(|(_, _, tool)| is_flat(tool));
@@ -130,8 +128,8 @@ impl Import<'_> {
         (!names.is_empty()).then(|| ("hide".into(), json!(names)))
     }
 
-    /// `tools`, and before it `all_tools` for the entry `"*"`, which in the
-    /// older dialect does not make a tool a listed one either.
+    /// Converts `tools`, and before it `all_tools` from the entry `"*"`, which does not make a tool
+    /// available in the older dialect either.
     fn tools(&mut self, root: &Node) -> Vec<(String, Json)> {
         let mut all_tools = None;
         let mut entries = Map::new();
@@ -150,7 +148,7 @@ impl Import<'_> {
         all_tools.into_iter().chain(entries).collect()
     }
 
-    /// The older proxy judged tool calls and nothing else.
+    /// The rest of the policy: the older proxy judged nothing but tool calls.
     fn beside_tools(&mut self, root: &Node) -> [(String, Json); 3] {
         if let Some(default) = root.get("default") {
             let message = "`default: deny` was about tools only, so resources, prompts and \
@@ -175,23 +173,23 @@ impl Import<'_> {
     }
 }
 
-/// Whether our language would read the name as more than one tool's.
+/// Whether our language would treat the name as a pattern.
 fn is_pattern(name: &str) -> bool {
     name.contains('*') || name.starts_with('@')
 }
 
-/// The tools with their names and the names' places.
+/// The tools with their names and the names' positions.
 fn tools(root: &Node) -> impl Iterator<Item = (&str, Span, &Node)> {
     let members = root.get("tools").map(Node::members).unwrap_or_default();
     members.iter().map(|member| (&*member.key, member.key_span, &member.value))
 }
 
-/// The string under a key; an empty one counts as none.
+/// The string at a key; `None` if it is empty.
 fn text<'n>(node: &'n Node, key: &str) -> Option<&'n str> {
     node.get(key).and_then(Node::as_str).filter(|text| !text.is_empty())
 }
 
-/// The items of the list under a key.
+/// The items of the list at a key.
 fn list<'n>(node: &'n Node, key: &str) -> &'n [Node] {
     node.get(key).map(Node::items).unwrap_or_default()
 }

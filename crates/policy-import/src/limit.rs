@@ -14,9 +14,8 @@ use super::{
     text,
 };
 
-/// The older proxy had no grants: whoever called through it raised the same
-/// counters. Of our scopes `server` is the one that all grants share, so it is
-/// the only one under which the same calls pass.
+/// The older proxy had no grants: all callers shared its counters. Of our scopes, only `server` is
+/// shared by all grants, so only that scope allows the same calls.
 const SCOPE: &str = "server";
 
 const SHARED: &str = "everyone behind the older proxy shared its counters, so `scope` is \
@@ -26,7 +25,7 @@ const REFUNDS: &str = "a call that the server answered with a protocol error was
 const LESS_THAN: &str = "the older proxy compared after counting the call, so `max` is one less \
                          than the bound of `lt`";
 
-/// What a condition on a counter comes to.
+/// The effect of a condition on a counter.
 pub(super) enum Effect {
     /// A limit with this `max`.
     Limit(u64),
@@ -35,7 +34,7 @@ pub(super) enum Effect {
     Nothing,
 }
 
-/// A limit on a counter that rules declare.
+/// A limit on a counter that a rule declares.
 pub(super) fn limit(counter: &Counter, max: u64, on_deny: Option<&str>) -> Json {
     let increment_from = match &counter.step {
         Increment::Fixed(_) => None,
@@ -51,7 +50,7 @@ pub(super) fn limit(counter: &Counter, max: u64, on_deny: Option<&str>) -> Json 
     ])
 }
 
-/// A limit whose window is given in seconds.
+/// A limit with a window in seconds.
 pub(super) fn seconds_limit(counter: &str, max: u64, seconds: u64) -> Json {
     let window = match seconds {
         60 => json!("minute"),
@@ -63,13 +62,13 @@ pub(super) fn seconds_limit(counter: &str, max: u64, seconds: u64) -> Json {
 }
 
 impl Import<'_> {
-    /// Says what holds for all counters, where the first one is met.
+    /// Adds the note about all counters, at the first of them.
     pub(super) fn note_counters(&mut self, span: Span) {
         self.notes.know_once(span, SHARED);
         self.notes.know_once(span, REFUNDS);
     }
 
-    /// Looks at the rule's `state` for what no condition shows.
+    /// Checks the parts of the rule's `state` that are not visible in its conditions.
     pub(super) fn state(&mut self, rule: &OldRule<'_>) {
         let Some(state) = rule.node.get("state") else { return };
         if let Some(counter) = state.get("counter").filter(|node| node.as_str() == Some("")) {
@@ -107,7 +106,7 @@ impl Import<'_> {
         }
     }
 
-    /// The counter a condition reads, and what the condition comes to.
+    /// The counter in a condition, and the effect of the condition.
     pub(super) fn on_counter(
         &mut self,
         rule: &OldRule<'_>,
@@ -146,7 +145,7 @@ impl Import<'_> {
         }
     }
 
-    /// The condition by which the rule bounds its own counter.
+    /// Converts the condition with which the rule limits its own counter.
     fn bound_own_counter(
         &mut self,
         counter: &Counter,
@@ -180,7 +179,7 @@ impl Import<'_> {
         }
     }
 
-    /// A condition on a counter as it stood before the call.
+    /// Converts a condition on a counter's value before the call.
     fn read_before(
         &mut self,
         rule: &OldRule<'_>,
@@ -200,7 +199,7 @@ impl Import<'_> {
                 self.notes.know(span, message);
                 Effect::Nothing
             }
-            // A call that finds `most` or less may still be made and counted.
+            // A call is still allowed and counted if the counter is at `most` or less before it.
             Increment::Fixed(step) if counter.is_raised_by_all_of(rule.scope) => {
                 self.note_counters(span);
                 Effect::Limit((most / step).saturating_add(1))
@@ -217,10 +216,10 @@ impl Import<'_> {
         }
     }
 
-    /// Operators that do not bound a counter from above.
+    /// Converts operators that do not limit a counter from above.
     fn other_test(&mut self, op: &str, value: Option<&Node>, span: Span) -> Effect {
         match (op, value.and_then(Node::as_bool)) {
-            // A counter that was never raised read 0, and so was there.
+            // A counter that was never incremented read 0, so it existed.
             ("exists", Some(true)) => Effect::Nothing,
             ("exists", Some(false)) => Effect::Denies,
             ("lt" | "lte" | "gt" | "gte", _) if value.and_then(Node::as_number).is_none() => {

@@ -3,20 +3,20 @@
 use serde::Serialize;
 use sluice_policy::file::{node::Span, problem::place};
 
-/// Something that has no exact equivalent, or that means something a little different now.
+/// A rule that has no exact equivalent, or whose meaning has changed slightly.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Note {
-    /// Line of the older policy, from 1.
+    /// Line in the older policy, from 1.
     pub line: usize,
     /// Column in characters, from 1.
     pub column: usize,
-    /// What there is to know.
+    /// The note's text.
     pub message: String,
-    /// Something was left out, so that other calls are allowed or denied than before.
+    /// Whether a rule was left out, so that other calls are allowed or denied than before.
     pub lost: bool,
 }
 
-/// Notes as they are taken.
+/// Collects notes.
 #[derive(Debug, Default)]
 pub(super) struct Notes {
     taken: Vec<(Span, String, Equivalence)>,
@@ -31,13 +31,12 @@ enum Equivalence {
 }
 
 impl Notes {
-    /// Something worth knowing.
+    /// Adds a note.
     pub(super) fn know(&mut self, span: Span, message: String) {
         self.taken.push((span, message, Equivalence::Kept));
     }
 
-    /// Something worth knowing that holds for the whole policy; it is said where
-    /// it first matters.
+    /// Adds a note about the whole policy, once, at its first occurrence.
     pub(super) fn know_once(&mut self, span: Span, message: &'static str) {
         if !self.said.contains(&message) {
             self.said.push(message);
@@ -45,12 +44,12 @@ impl Notes {
         }
     }
 
-    /// Something was left out.
+    /// Adds a note that something was left out.
     pub(super) fn leave_out(&mut self, span: Span, message: String) {
         self.taken.push((span, message, Equivalence::Lost));
     }
 
-    /// The notes in order of place, with lines and columns.
+    /// The notes by position, with lines and columns.
     pub(super) fn placed_in(mut self, text: &[u8]) -> Vec<Note> {
         self.taken.sort_by_key(|(span, ..)| span.start);
         self.taken

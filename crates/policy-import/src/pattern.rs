@@ -1,13 +1,13 @@
-//! Regular expressions of the older proxy, spelt for our engine.
+//! Converts regular expressions of the older proxy to our engine's syntax.
 //!
-//! Both are linear-time and nearly the same. There, classes such as `\d` were
-//! ASCII only, `\Q…\E` quoted, `\<` was a plain `<`, a `{` that counts nothing
-//! was a plain `{`, and inside brackets `[`, `&&`, `~~` and `--` had no meaning. What
-//! neither spelling can say is left to the compiler to refuse.
+//! Both engines are linear-time and nearly the same. In the older one, classes such as `\d` were
+//! ASCII only, `\Q…\E` quoted, `\<` was a plain `<`, a `{` without a count was a plain `{`, and
+//! inside brackets `[`, `&&`, `~~` and `--` had no special meaning. Patterns that are invalid in
+//! both are left to the compiler to refuse.
 
 use std::{iter::Peekable, str::CharIndices};
 
-/// The same pattern in our spelling.
+/// Converts a pattern to our syntax.
 pub(super) fn translate(source: &str) -> String {
     let mut translation = Translation {
         source,
@@ -24,17 +24,17 @@ struct Translation<'s> {
     out: String,
 }
 
-/// Where in brackets a letter stands.
+/// The position of a character in brackets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum BracketPosition {
     Member,
-    /// Where a dash makes a range of it.
+    /// After a member, where a dash starts a range.
     AfterMember,
     RangeEnd,
 }
 
 impl BracketPosition {
-    /// After a plain letter.
+    /// The position after a plain character.
     fn next(self) -> BracketPosition {
         match self {
             BracketPosition::Member | BracketPosition::AfterMember => BracketPosition::AfterMember,
@@ -55,7 +55,7 @@ impl Translation<'_> {
         }
     }
 
-    /// Whether a `{` at this place begins a count such as `{2,3}`.
+    /// Whether a `{` at this position starts a count such as `{2,3}`.
     fn counts(&self, at: usize) -> bool {
         let after = self.source.get(at + 1..).unwrap_or_default();
         let Some((count, _)) = after.split_once('}') else { return false };
@@ -78,7 +78,7 @@ impl Translation<'_> {
         }
     }
 
-    /// `\Q…\E`, or to the end.
+    /// Converts `\Q…\E`, or `\Q` up to the end.
     fn quotation(&mut self) {
         while let Some((_, letter)) = self.rest.next() {
             if letter == '\\' && self.rest.next_if(|(_, next)| *next == 'E').is_some() {
@@ -91,7 +91,7 @@ impl Translation<'_> {
         }
     }
 
-    /// `\p{Greek}`, whose braces are its own.
+    /// Converts `\p{Greek}`, whose braces are not a count.
     fn property(&mut self, letter: char) {
         self.out.extend(['\\', letter]);
         if self.rest.next_if(|(_, next)| *next == '{').is_some() {
@@ -99,13 +99,13 @@ impl Translation<'_> {
         }
     }
 
-    /// A class in brackets; the opening one has been read.
+    /// Converts a class in brackets, after its opening bracket.
     fn brackets(&mut self) {
         self.out.push('[');
         if self.rest.next_if(|(_, next)| *next == '^').is_some() {
             self.out.push('^');
         }
-        // A bracket that closes at once is a member.
+        // A closing bracket right at the start is a member.
         if self.rest.next_if(|(_, next)| *next == ']').is_some() {
             self.out.push_str(r"\]");
         }
@@ -131,7 +131,8 @@ impl Translation<'_> {
         }
     }
 
-    /// A dash is a range's, or a member; two in a row would take members away.
+    /// Converts a dash: a range or a member. Two dashes in a row would be a set difference in our
+    /// engine.
     fn dash(&mut self, place: BracketPosition) -> BracketPosition {
         let next = self.rest.peek().map(|(_, next)| *next);
         let (dash, place) = match place {
@@ -160,7 +161,7 @@ impl Translation<'_> {
         if "dwsDWSpP".contains(letter) { BracketPosition::Member } else { place.next() }
     }
 
-    /// `[:alpha:]`; its opening bracket has been read.
+    /// Converts `[:alpha:]`, after its opening bracket.
     fn named_class(&mut self) {
         self.out.push('[');
         for (_, letter) in self.rest.by_ref() {
@@ -172,7 +173,7 @@ impl Translation<'_> {
     }
 }
 
-/// What a class letter stood for, as members of brackets.
+/// The ASCII members of a class letter, for use in brackets.
 fn ascii(letter: char) -> &'static str {
     match letter.to_ascii_lowercase() {
         'd' => "0-9",
@@ -194,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn most_patterns_stay_as_they_are() {
+    fn most_patterns_stay_unchanged() {
         for source in [
             "^feat/",
             r"^a{2,3}b{4}c{5,}$",
@@ -224,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_had_no_meaning_has_none() {
+    fn signs_without_meaning_in_the_older_engine_are_escaped() {
         check("[a[b]", r"[a\[b]");
         check("[]a]", r"[\]a]");
         check("[+--]", r"[+-\-]");

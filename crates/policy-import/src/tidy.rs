@@ -1,14 +1,14 @@
-//! Differences in how YAML was read, before anything is made of it.
+//! Resolves differences in YAML parsing before the conversion.
 //!
-//! The older reader took a null for a key that is not there, and knew spellings
-//! of numbers that YAML 1.2 does not have. Nulls go; such spellings are reported.
+//! The older parser treated a null as a missing key, and accepted spellings of numbers that YAML
+//! 1.2 does not have. Nulls are removed; such spellings are reported.
 
 use sluice_policy::file::{
     node::{Content, Member, Node},
     problem::Problems,
 };
 
-/// The tree as the older reader saw it.
+/// The tree as the older parser saw it.
 pub(super) fn tidy(root: Node, text: &[u8], problems: &mut Problems) -> Node {
     report_numbers(&root, text, problems);
     let Content::Object(members) = root.content else { return root };
@@ -19,7 +19,7 @@ pub(super) fn tidy(root: Node, text: &[u8], problems: &mut Problems) -> Node {
     Node { content: Content::Object(members.collect()), ..root }
 }
 
-/// A tool with nothing under it is listed all the same.
+/// Keeps tools without content, because they are available all the same.
 fn with_empty_tools(node: Node) -> Node {
     let Content::Object(members) = node.content else { return node };
     let members = members.into_iter().map(|member| match member.value.content {
@@ -45,7 +45,7 @@ fn without_nulls(node: Node) -> Node {
     Node { content, ..node }
 }
 
-/// A condition may compare with null.
+/// Whether a member has a value; a condition may compare with null.
 fn is_given(member: &Member) -> bool {
     !matches!(member.value.content, Content::Null) || &*member.key == "value"
 }
@@ -61,7 +61,7 @@ fn report_numbers(node: &Node, text: &[u8], problems: &mut Problems) {
     node.members().iter().for_each(|member| report_numbers(&member.value, text, problems));
 }
 
-/// What the older reader took an unquoted number for, where we differ.
+/// How the older parser read an unquoted number, if that differs.
 fn other_number(content: &Content, written: &[u8]) -> Option<(&'static str, &'static str)> {
     let unsigned = written.strip_prefix(b"-").or(written.strip_prefix(b"+")).unwrap_or(written);
     let is_digit = |byte: &u8| byte.is_ascii_digit();

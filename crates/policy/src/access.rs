@@ -8,47 +8,47 @@ use crate::{
     policy::{Policy, ServerRequest},
 };
 
-/// Which resources or prompts may be had.
+/// The resources or prompts that are allowed.
 #[derive(Debug)]
 pub(crate) enum Access {
     Allow,
     Deny,
-    /// Those that a pattern matches.
+    /// Those that match a pattern.
     Only(Box<[Glob]>),
 }
 
 impl Policy {
-    /// Whether the resource of this URI may be read. Rule `/resources` if not.
+    /// Whether this resource may be read. If not, the rule is `/resources`.
     pub fn permits_resource(&self, uri: &str) -> bool {
         match &self.resources {
-            // A pattern says where a resource lies, which a path that climbs
-            // out again would belie.
+            // A pattern restricts the location of a resource, and `..` could leave that location.
             Access::Only(_) if climbs(uri) => false,
             access => access.permits(uri),
         }
     }
 
-    /// Whether the prompt of this name may be had. Rule `/prompts` if not.
+    /// Whether this prompt may be used. If not, the rule is `/prompts`.
     pub fn permits_prompt(&self, name: &str) -> bool {
         self.prompts.permits(name)
     }
 
-    /// Whether no resource may be had at all.
+    /// Whether all resources are denied.
     pub fn denies_resources(&self) -> bool {
         matches!(self.resources, Access::Deny)
     }
 
-    /// Whether no prompt may be had at all.
+    /// Whether all prompts are denied.
     pub fn denies_prompts(&self) -> bool {
         matches!(self.prompts, Access::Deny)
     }
 
-    /// Whether the server may ask this of the client. Rule `/server_requests` if not.
+    /// Whether the server may send this request to the client. If not, the rule is
+    /// `/server_requests`.
     pub fn permits_server_request(&self, request: ServerRequest) -> bool {
         self.server_requests.contains(&request)
     }
 
-    /// Whether a method this gateway does not know may pass. Rule `/methods` if not.
+    /// Whether a method that is unknown to this gateway is allowed. If not, the rule is `/methods`.
     pub fn permits_unknown_method(&self, method: &str) -> bool {
         self.methods.iter().any(|pattern| pattern.matches(method))
     }
@@ -80,15 +80,14 @@ impl Access {
 
 /// Whether any segment of the URI is `..`, in plain or percent-encoded spelling.
 fn climbs(uri: &str) -> bool {
-    // URL parsers drop these three wherever they stand, and blanks and control
-    // characters at both ends.
+    // URL parsers drop these three anywhere, and blanks and control characters at both ends.
     let mut plain = uri.trim_matches(|c| c <= ' ').replace(['\t', '\n', '\r'], "");
     for (encoded, character) in
         [("%2e", "."), ("%2E", "."), ("%2f", "/"), ("%2F", "/"), ("%5c", "\\"), ("%5C", "\\")]
     {
         plain = plain.replace(encoded, character);
     }
-    // Some servers cut a segment at `;`.
+    // Some servers truncate a segment at `;`.
     plain
         .split(['/', '\\', '?', '#', ';'])
         .any(|segment| segment.trim_matches(|c| c <= ' ') == "..")

@@ -14,13 +14,13 @@ const UNITS: u64 = 10_u64.pow(PLACES);
 /// A non-negative decimal, exact to 18 places and below 2^128.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Amount {
-    // Order of fields is order of significance: the derived comparison relies on it.
+    // The derived comparison relies on the order of the fields.
     whole: u128,
     /// Units of 10^-18. INVARIANT: below [`UNITS`].
     fraction: u64,
 }
 
-/// Why a number is no amount.
+/// Why a number is not a valid amount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AmountError {
     #[error("must not be negative")]
@@ -36,7 +36,7 @@ impl Amount {
     pub const ZERO: Amount = Amount { whole: 0, fraction: 0 };
     /// One call.
     pub const ONE: Amount = Amount { whole: 1, fraction: 0 };
-    /// The largest amount there is.
+    /// The largest amount.
     pub const MAX: Amount = Amount { whole: u128::MAX, fraction: UNITS - 1 };
 
     /// A whole amount.
@@ -71,7 +71,7 @@ impl Amount {
         }
     }
 
-    /// The sum, or `None` when it is too large to hold.
+    /// The sum, or `None` on overflow.
     pub fn checked_add(self, other: Amount) -> Option<Amount> {
         let fraction = self.fraction + other.fraction;
         let (carry, fraction) =
@@ -92,7 +92,7 @@ impl Amount {
     }
 }
 
-/// Puts digits on both sides of the point, and drops digits finer than a unit.
+/// Splits the digits at the decimal point, and drops those finer than a unit.
 fn collect(number: Decimal<'_>) -> Option<Amount> {
     let mut amount = Amount::ZERO;
     let mut position = number.magnitude();

@@ -2,21 +2,21 @@
 
 use crate::condition::Predicate;
 
-/// How long an approval waits unless the policy says otherwise.
+/// How long an approval waits by default.
 pub(crate) const DEFAULT_EXPIRES_SECONDS: u64 = 15 * 60;
 
-/// One entry's demand for approval.
+/// The approval settings of one entry.
 #[derive(Debug)]
 pub(crate) struct Approval {
-    /// Whether every call needs approval, whatever `when` says.
+    /// Whether every call needs approval, regardless of `when`.
     pub(crate) always: bool,
-    /// Calls for which any of these holds need it too. Judged in any case,
+    /// Calls for which any of these holds need approval too. They are evaluated in any case,
     /// because a condition that cannot be judged denies.
     pub(crate) when: Box<[Predicate]>,
     pub(crate) expires_seconds: u64,
     pub(crate) approvers: u8,
     pub(crate) rule: Box<str>,
-    /// What to tell the caller, if the policy says.
+    /// The message to the caller, if the policy has one.
     pub(crate) message: Option<Box<str>>,
 }
 
@@ -26,7 +26,7 @@ impl Approval {
         self.always || self.when.iter().any(|predicate| predicate.conditions.is_empty())
     }
 
-    /// Whether no call ever needs it: `when` is an empty list.
+    /// Whether no call ever needs approval: `when` is an empty list.
     pub(crate) fn never_asks(&self) -> bool {
         !self.always && self.when.is_empty()
     }
@@ -35,13 +35,13 @@ impl Approval {
 /// The terms for approving one held call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Terms<'p> {
-    /// The rule that asks; of several, the first in order of naming.
+    /// The rule that requires approval; of several, the first in the order of denials.
     pub rule: &'p str,
     /// The policy's message to the caller.
     pub message: Option<&'p str>,
-    /// How many different people must approve: the most that any entry asks for.
+    /// How many different people must approve: the largest number in any entry.
     pub approvers: u8,
-    /// How long the approval waits: the shortest that any entry asks for.
+    /// How long the approval waits: the shortest time in any entry.
     pub expires_seconds: u64,
 }
 
@@ -55,7 +55,7 @@ impl<'p> Terms<'p> {
         }
     }
 
-    /// The stricter of both.
+    /// Combines both into the stricter terms.
     pub(crate) fn and(self, other: &Approval) -> Terms<'p> {
         Terms {
             approvers: self.approvers.max(other.approvers),

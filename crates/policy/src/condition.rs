@@ -13,11 +13,11 @@ use crate::{
 pub(crate) struct Condition {
     pub(crate) path: ArgPath,
     pub(crate) test: Test,
-    /// How messages speak of the operator.
+    /// The operator's phrases for messages.
     pub(crate) phrases: Phrases,
     /// The operator's value as compact JSON, for people.
     pub(crate) value: Box<str>,
-    /// `<list>/<path>-<op>`, the id when this condition decides.
+    /// `<list>/<path>-<op>`: the rule id if this condition decides.
     pub(crate) rule: Box<str>,
 }
 
@@ -25,18 +25,18 @@ pub(crate) struct Condition {
 #[derive(Debug)]
 pub(crate) struct Predicate {
     pub(crate) conditions: Box<[Condition]>,
-    /// The id when the predicate as a whole decides.
+    /// The rule id if the whole predicate decides.
     pub(crate) rule: Box<str>,
-    /// What to tell the caller, if the policy says.
+    /// The message to the caller, if the policy has one.
     pub(crate) message: Option<Box<str>>,
 }
 
-/// How a condition treats the many places of a path with `*`.
+/// How a condition treats the many values of a path with `*`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Quantifier {
-    /// `require`: it must hold at all of them.
+    /// `require`: it must hold for all of them.
     All,
-    /// `deny_if` and `when`: at any of them.
+    /// `deny_if` and `when`: it must hold for any of them.
     Any,
 }
 

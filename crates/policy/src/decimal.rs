@@ -5,17 +5,17 @@
 
 use std::cmp::Ordering;
 
-/// A JSON number taken apart: `0.d1d2d3… × 10^magnitude`, `d1` not zero.
+/// A parsed JSON number: `0.d1d2d3… × 10^magnitude`, with `d1` not zero.
 #[derive(Debug, Clone, Copy)]
 pub struct Decimal<'t> {
     negative: bool,
-    /// The significant digits, in two pieces because the point may stand between them.
+    /// The significant digits, in two parts because the decimal point may be between them.
     digits: (&'t [u8], &'t [u8]),
     magnitude: i64,
 }
 
-/// Exponents in a policy stay below this, so that an argument's exponent, which
-/// saturates far above it, can never be mistaken for one of them.
+/// Exponents in a policy are smaller than this. An argument's exponent saturates far above it, so
+/// the two can never be confused.
 pub(crate) const LARGEST_EXPONENT: u64 = 1_000_000;
 
 impl<'t> Decimal<'t> {
@@ -93,8 +93,8 @@ impl Ord for Decimal<'_> {
             (false, true) => -1,
             (false, false) => 1,
         };
-        // Digits end without trailing zeros, so a longer number with the same
-        // beginning is the larger one, which is how iterators compare.
+        // There are no trailing zeros, so of two numbers with the same prefix the longer one is
+        // larger, which is how iterators compare.
         let size =
             || self.magnitude.cmp(&other.magnitude).then_with(|| self.digits().cmp(other.digits()));
         sign(self).cmp(&sign(other)).then_with(|| match sign(self) {
@@ -119,7 +119,7 @@ fn saturating(length: usize) -> i64 {
     i64::try_from(length).unwrap_or(i64::MAX)
 }
 
-/// An exponent's value; beyond 64 bits, the largest of its sign.
+/// Parses an exponent; beyond 64 bits, it saturates.
 fn saturating_integer(text: &str) -> i64 {
     let bound = if text.starts_with('-') { i64::MIN } else { i64::MAX };
     text.parse().unwrap_or(bound)
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn spelling_does_not_matter() {
+    fn equal_decimals_are_equal_in_any_spelling() {
         for text in ["10", "10.0", "1e1", "1E+1", "100e-1", "0.1e2", "10.000", "0.00001e6"] {
             check(text, "10", Ordering::Equal);
         }
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn every_digit_counts() {
+    fn decimals_compare_by_every_digit() {
         check("10000.0000000000000001", "10000", Ordering::Greater);
         check("18446744073709551616", "18446744073709551615", Ordering::Greater);
         check("0.1", "0.10000000000000000000000000001", Ordering::Less);
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn huge_and_tiny_exponents_compare() {
+    fn decimals_with_huge_and_tiny_exponents_compare() {
         check("1e400", "1e399", Ordering::Greater);
         check("1e-400", "0", Ordering::Greater);
         check("1e99999999999999999999", "1e1000000", Ordering::Greater);

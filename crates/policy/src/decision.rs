@@ -13,7 +13,7 @@ use crate::{
     time::{Timestamp, Window},
 };
 
-/// How a call came out, in one word.
+/// The outcome of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     Allow,
@@ -34,7 +34,7 @@ impl Outcome {
         }
     }
 
-    /// The outcome of that name. Tests of policies may also say `approve` for `hold`.
+    /// The outcome with this name. Tests in policies may also write `approve` for `hold`.
     pub fn from_name(name: &str) -> Option<Outcome> {
         let name = if name == "approve" { "hold" } else { name };
         [Outcome::Allow, Outcome::Deny, Outcome::Hide, Outcome::Hold]
@@ -47,9 +47,9 @@ impl Outcome {
 #[derive(Debug)]
 pub enum Decision<'p> {
     Deny(Denial<'p>),
-    /// A human must agree first.
+    /// A human must approve the call first.
     Hold(Terms<'p>),
-    /// Allowed, if its charges can be made.
+    /// The call is allowed, if its charges fit.
     Allow(Allow<'p>),
 }
 
@@ -58,11 +58,11 @@ pub enum Decision<'p> {
 pub struct Denial<'p> {
     /// The rule that decided. The caller may see a less specific one.
     pub rule: Cow<'p, str>,
-    /// What to tell the caller.
+    /// The message to the caller.
     pub message: Cow<'p, str>,
-    /// When trying again may help, in milliseconds.
+    /// When a retry may succeed, in milliseconds.
     pub retry_after: Option<u64>,
-    /// Set when the tool cannot be had at all, whatever the arguments.
+    /// Set if the tool is unavailable, whatever the arguments.
     pub(crate) unavailable: Option<Unavailable>,
 }
 
@@ -75,14 +75,14 @@ impl Denial<'_> {
         }
     }
 
-    /// Whether the tool cannot be had at all. Callers see the same answer for
-    /// all of these, `(not available)`, and never the true rule.
+    /// Whether the tool is unavailable. Callers see the same answer for all of these, `(not
+    /// available)`, and never the true rule.
     pub fn is_unavailable(&self) -> bool {
         self.unavailable.is_some()
     }
 
-    /// Whether the call is refused in shadow mode too: the tool is hidden, may
-    /// be, or must look as if it were.
+    /// Whether the call is refused in shadow mode too: the tool is hidden, may be hidden, or must
+    /// look as if it were.
     pub fn refuses_in_shadow(&self) -> bool {
         matches!(
             self.unavailable,
@@ -96,11 +96,11 @@ impl Denial<'_> {
     }
 }
 
-/// A call that may be made once its charges are.
+/// A call that is allowed once its charges are made.
 #[derive(Debug)]
 pub struct Allow<'p> {
     pub(crate) at: Timestamp,
-    /// Every limit that applies, in order of naming.
+    /// Every limit that applies, in the order of denials.
     pub(crate) demands: SmallVec<[Demand<'p>; 4]>,
 }
 
@@ -113,10 +113,10 @@ pub(crate) struct Demand<'p> {
 /// The amount that one call adds to one counter.
 #[derive(Debug, Clone, Copy)]
 pub struct Charge<'p> {
-    /// Of the limits that share the counter, the one with the smallest bound.
+    /// Of the limits that share the counter, the one with the smallest maximum.
     pub limit: &'p Limit,
     pub amount: Amount,
-    /// Which window of the counter is charged.
+    /// The window of the counter that is charged.
     pub window_start: Timestamp,
 }
 
@@ -130,7 +130,7 @@ impl<'p> Allow<'p> {
         })
     }
 
-    /// For each counter, the place of the demand with the smallest bound.
+    /// For each counter, the index of the demand with the smallest maximum.
     fn binding(&self) -> SmallVec<[usize; 8]> {
         let mut places: SmallVec<[usize; 8]> = (0..self.demands.len()).collect();
         let counter = |place: &usize| self.demands.get(*place).map(|d| d.limit.counter_number);
@@ -143,9 +143,9 @@ impl<'p> Allow<'p> {
         places
     }
 
-    /// May the charges be made, given what each counter reads now?
+    /// Whether the charges fit, given the current value of each counter.
     ///
-    /// All fit, or the first limit that does not is the denial.
+    /// If they do not, the first limit that is exceeded is the denial.
     pub fn admit(&self, reading: impl Fn(&Limit) -> Amount) -> Result<(), Denial<'p>> {
         for demand in &self.demands {
             let used = reading(demand.limit);
@@ -158,8 +158,8 @@ impl<'p> Allow<'p> {
 }
 
 impl<'p> Demand<'p> {
-    /// The smallest of these binds. Bounds that are equal as far as counters
-    /// count may still differ in what is said to people.
+    /// The sort key of a demand: the smallest one applies. Maxima that are equal in the counters'
+    /// precision may still differ as text.
     fn rank(&self, place: usize) -> (Amount, Decimal<'p>, usize) {
         (self.limit.max, Decimal::read(&self.limit.max_text), place)
     }
@@ -195,7 +195,7 @@ impl<'p> Demand<'p> {
     }
 }
 
-/// A wait in the unit a person would use, never less than it is.
+/// Formats a wait in a unit that people use, rounded up.
 fn wait(millis: u64) -> String {
     let seconds = millis.div_ceil(1000);
     match seconds {

@@ -23,19 +23,19 @@ pub struct PolicyDiff {
     pub tools: Vec<ToolDiff>,
     /// Changes that are not about one tool.
     pub other: Vec<Change>,
-    /// How many tools were compared and are treated as before.
+    /// How many compared tools are treated as before.
     pub unchanged: usize,
-    /// Whether every tool there is was compared.
+    /// Whether every tool of the server was compared.
     pub complete: bool,
-    /// What could not be compared, and what would help.
+    /// What could not be compared, and what would make it possible.
     pub notes: Vec<String>,
 }
 
-/// How the treatment of one tool changes, or of all that a pattern selects.
+/// The change for one tool, or for all tools that a pattern selects.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ToolDiff {
     pub tool: String,
-    /// How it was treated, in a few words.
+    /// Its previous treatment, in a few words.
     pub before: &'static str,
     pub after: &'static str,
     pub changes: Vec<Change>,
@@ -47,13 +47,13 @@ pub struct Change {
     /// `allowed`, `denied`, `limited`, `loosened`, `approval`, or `arguments`
     /// where it depends on a call's arguments.
     pub effect: &'static str,
-    /// The rule behind it, in the policy where it stands.
+    /// The rule behind it, in the policy that contains it.
     pub rule: String,
     pub detail: String,
 }
 
-/// Compares two policies over a server's tools, or, where no list is at hand,
-/// over the names and patterns that the policies mention.
+/// Compares two policies over a server's tools or, without a list of tools, over the names and
+/// patterns in the policies.
 pub fn diff(before: &Policy, after: &Policy, tools: Option<&[ToolFacts]>) -> PolicyDiff {
     let mut result = PolicyDiff {
         tools: Vec::new(),
@@ -95,7 +95,7 @@ impl PolicyDiff {
         }
     }
 
-    /// Entries that select by pattern or category, each by itself.
+    /// Compares entries that select by pattern or category, each by itself.
     fn compare_patterns(&mut self, before: &Policy, after: &Policy) {
         let patterns: BTreeSet<&str> = before.patterns().chain(after.patterns()).collect();
         if patterns.is_empty() {

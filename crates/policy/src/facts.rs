@@ -7,27 +7,27 @@ use sluice_wire::json::{Bounds, Document, Value};
 
 use crate::schema::{ArgsSchema, to_serde};
 
-/// What judging needs of a tool's definition, prepared once per definition.
+/// The part of a tool's definition that decisions need, prepared once.
 #[derive(Debug)]
 pub struct ToolFacts {
     name: Box<str>,
     category: Category,
-    /// The text of `inputSchema`. Compiling it takes time and memory, and most
-    /// policies never ask for it.
+    /// The text of `inputSchema`. Compiling it takes time and memory, and most policies never need
+    /// it.
     schema_text: Option<Box<str>>,
-    /// Why there is no schema, where there is none.
+    /// The compiled schema, or why there is none.
     schema: OnceLock<Result<ArgsSchema, String>>,
 }
 
 impl ToolFacts {
-    /// Reads one tool of a `tools/list` answer, classified without knowing the
-    /// others; `None` if it has no name.
+    /// Reads one tool of a `tools/list` result, classified without knowledge of the others; `None`
+    /// if it has no name.
     pub fn from_definition(tool: Value<'_>) -> Option<ToolFacts> {
         let definition = Definition::from_tool(tool)?;
         Some(ToolFacts::new(&definition, classify(&definition, &Siblings::default()).category))
     }
 
-    /// A tool whose category is known.
+    /// The facts of a tool with a known category.
     pub fn new(definition: &Definition<'_>, category: Category) -> ToolFacts {
         ToolFacts {
             name: definition.name.into(),
@@ -37,9 +37,8 @@ impl ToolFacts {
         }
     }
 
-    /// Reads all tools of a `tools/list` answer: the JSON-RPC message, its
-    /// result, or the bare list. `None` if there is no list of named tools, or
-    /// two of them have one name.
+    /// Reads all tools of a `tools/list` result: the JSON-RPC message, its result, or the bare
+    /// list. `None` if there is no list of named tools, or two of them share a name.
     pub fn from_list(answer: Value<'_>) -> Option<Vec<ToolFacts>> {
         let result = answer.get("result").unwrap_or(answer);
         let tools = result.get("tools").unwrap_or(result);
@@ -60,7 +59,7 @@ impl ToolFacts {
         &self.name
     }
 
-    /// What the tool can do.
+    /// The tool's category.
     pub fn category(&self) -> Category {
         self.category
     }
@@ -75,8 +74,7 @@ impl ToolFacts {
 fn compile(text: Option<&str>) -> Result<ArgsSchema, String> {
     let text = text.ok_or("the tool has no `inputSchema`")?;
     let unusable = |why: &dyn std::fmt::Display| format!("the tool's schema cannot be used: {why}");
-    // It was read once already, as a part of its list, within whatever bounds
-    // that had; these are no narrower.
+    // It was parsed before, as a part of its list. These bounds must not be narrower.
     let bounds = Bounds {
         bytes: usize::MAX,
         depth: 256,
@@ -89,14 +87,14 @@ fn compile(text: Option<&str>) -> Result<ArgsSchema, String> {
     ArgsSchema::compile(&to_serde(document.root())).map_err(|why| unusable(&why))
 }
 
-/// Whether the definition of the tool that is called is known.
+/// Whether the definition of the called tool is known.
 #[derive(Debug, Clone, Copy)]
 pub enum Facts<'t> {
-    /// This is it.
+    /// The definition is known.
     Known(&'t ToolFacts),
-    /// The server's list was had, and the tool is not in it.
+    /// The server's list is known, and the tool is not in it.
     NotInList,
-    /// No list could be had.
+    /// The server's list is not available.
     NoList,
 }
 

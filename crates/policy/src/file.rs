@@ -20,12 +20,12 @@ use crate::policy::Policy;
 pub use problem::Problem;
 pub use schema::json_schema;
 
-/// Bytes of a policy's text.
+/// The longest policy text, in bytes.
 const LONGEST_TEXT: usize = 1 << 20;
-/// Containers within containers.
+/// The deepest nesting of containers.
 const DEEPEST: usize = 64;
 
-/// How a policy is written.
+/// The format of a policy's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     Json,
@@ -33,7 +33,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// By a file's name: YAML for `.yaml` and `.yml`, JSON for all others.
+    /// The format by a file's name: YAML for `.yaml` and `.yml`, JSON for all others.
     pub fn of_file_name(name: &str) -> Format {
         match std::path::Path::new(name).extension().and_then(std::ffi::OsStr::to_str) {
             Some("yaml" | "yml") => Format::Yaml,
@@ -57,8 +57,8 @@ pub fn load(text: &[u8], format: Format) -> Result<Policy, Vec<Problem>> {
     }
 }
 
-/// Reads a text into its tree, within the bounds of a policy; what cannot be read is
-/// among the problems.
+/// Parses a text into its tree, within the bounds of a policy; syntax errors are added to the
+/// problems.
 pub fn read(text: &[u8], format: Format, problems: &mut problem::Problems) -> Option<node::Node> {
     if text.len() > LONGEST_TEXT {
         problems.add(node::Span::at(0), "the policy is longer than 1 MiB".into());

@@ -1,5 +1,5 @@
-//! The decision on one call: steps 1 to 8 of the language, in order, and the amounts of
-//! step 9. Whether these fit the limits is found out by the store.
+//! The decision on one call: steps 1 to 8 of the language, in order, and the amounts of step 9. The
+//! store checks whether these fit the limits.
 //!
 //! A pure function. A call that cannot be judged is denied. Every step reports to a
 //! [`Witness`], so that an explanation runs the same code.
@@ -25,7 +25,7 @@ use crate::{
     words,
 };
 
-/// One `tools/call`, as far as judging needs it.
+/// One `tools/call`, with the parts that a decision needs.
 #[derive(Debug, Clone, Copy)]
 pub struct Call<'c> {
     pub tool: &'c str,
@@ -34,7 +34,7 @@ pub struct Call<'c> {
     consent: Consent,
 }
 
-/// Whether enough people have approved this very call.
+/// Whether enough people have approved exactly this call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Consent {
     NotGiven,
@@ -47,7 +47,7 @@ pub enum Consent {
 pub struct ArgumentsError(&'static str);
 
 impl<'c> Call<'c> {
-    /// A call of `tool`; the arguments must be an object if there are any.
+    /// A call of `tool`; its arguments, if any, must be an object.
     pub fn new(tool: &'c str, args: Option<Value<'c>>) -> Result<Call<'c>, ArgumentsError> {
         match args {
             Some(args) if args.members().is_none() => Err(ArgumentsError(args.kind().name())),
@@ -55,14 +55,14 @@ impl<'c> Call<'c> {
         }
     }
 
-    /// The same call, with the say of its approvers.
+    /// The same call, with the decision of its approvers.
     #[must_use]
     pub fn with_consent(self, consent: Consent) -> Call<'c> {
         Call { consent, ..self }
     }
 }
 
-/// Judges a call. Without a policy it is denied.
+/// Decides a call. Without a policy it is denied.
 pub fn judge<'p>(
     policy: Option<&'p Policy>,
     call: &Call<'_>,
@@ -165,8 +165,8 @@ impl<'p, W: Witness> Judgement<'p, '_, W> {
                 self.witness.note_condition("require", condition, self.call.args, holds);
                 match holds {
                     Ok(true) => {}
-                    // Those after the first failing one are judged for the sake
-                    // of a witness; they cannot change the answer.
+                    // The conditions after the first failing one are evaluated only for the
+                    // witness; they cannot change the decision.
                     Ok(false) | Err(_) => failing = failing.or(Some((condition, holds.err()))),
                 }
             }
@@ -197,8 +197,8 @@ impl<'p, W: Witness> Judgement<'p, '_, W> {
         Ok(())
     }
 
-    /// Whether all conditions hold, each at any of its places. A condition that
-    /// cannot be judged denies under `rule`, or under its own id.
+    /// Whether all conditions hold, each for any of its values. A condition that cannot be judged
+    /// denies under `rule`, or under its own id.
     fn fires(
         &mut self,
         list: &'static str,
@@ -225,8 +225,8 @@ impl<'p, W: Witness> Judgement<'p, '_, W> {
         Ok(all)
     }
 
-    /// The terms on which the call is held, if any entry asks. All are looked
-    /// at, because a condition that cannot be judged denies.
+    /// The terms on which the call is held, if any entry requires approval. All entries are
+    /// evaluated, because a condition that cannot be judged denies.
     fn approval(&mut self, entries: &[&'p Entry]) -> Result<Option<Terms<'p>>, Denial<'p>> {
         let mut terms: Option<Terms<'p>> = None;
         for approval in entries.iter().filter_map(|entry| entry.approval.as_ref()) {
@@ -259,7 +259,7 @@ impl<'p, W: Witness> Judgement<'p, '_, W> {
     }
 }
 
-/// How much a call adds to a limit's counter.
+/// The amount that a call adds to a limit's counter.
 fn amount<'p>(limit: &'p Limit, args: Option<Value<'_>>) -> Result<Amount, Denial<'p>> {
     let Some(path) = &limit.increment_from else { return Ok(Amount::ONE) };
     let message = limit.message.as_deref();

@@ -1,14 +1,13 @@
 //! The policy language, and the decision on one call.
 //!
-//! [`load`] turns a policy's text into a [`Policy`] or a list of everything that
-//! is wrong with it. [`judge()`] decides one call by it: deny, hold for a human, or
-//! allow with its [charges](Allow::charges). The store compares charges with its
-//! counters; [`Allow::admit`] then says which limit has refused. All of it is pure: no
-//! I/O, no clock, no panic, and what cannot be judged is denied.
+//! [`load`] turns a policy's text into a [`Policy`] or a list of all its problems. [`judge()`]
+//! decides one call by it: deny, hold for a human, or allow with its [charges](Allow::charges). The
+//! store compares charges with its counters; [`Allow::admit`] then says which limit was exceeded.
+//! All of it is pure: no I/O, no clock, no panic, and a call that cannot be judged is denied.
 //!
-//! This crate is large because it also contains the parser, which reports all problems
-//! of a text (`file`), explanations of decisions (`explain`) and the comparison of
-//! policies (`diff`). Policies of another dialect are left to `policy-import`.
+//! This crate is large because it also contains the parser, which reports all problems of a text
+//! (`file`), explanations of decisions (`explain`) and the comparison of policies (`diff`).
+//! Converting policies of another dialect is left to `policy-import`.
 //!
 //! `docs/policy.md` describes the language; `ARCHITECTURE.md` the path of a call.
 

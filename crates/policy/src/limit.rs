@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::{amount::Amount, path::ArgPath, time::Window};
 
-/// Whose calls a counter counts.
+/// The scope of a counter: the calls that it counts together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Scope {
     Grant,
@@ -14,7 +14,7 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// The scope a policy names.
+    /// The scope with this name.
     pub(crate) fn from_name(name: &str) -> Option<Scope> {
         [Scope::Grant, Scope::Session, Scope::Principal, Scope::Server]
             .into_iter()
@@ -42,16 +42,16 @@ impl fmt::Display for Scope {
 #[derive(Debug)]
 pub struct Limit {
     pub(crate) counter: Box<str>,
-    /// The same number for every limit of a policy that shares the counter.
+    /// All limits of a policy that share a counter have the same number.
     pub(crate) counter_number: u32,
     pub(crate) window: Window,
     pub(crate) scope: Scope,
     pub(crate) max: Amount,
-    /// The bound as it was written, for people.
+    /// The maximum as it was written, for people.
     pub(crate) max_text: Box<str>,
     pub(crate) increment_from: Option<ArgPath>,
     pub(crate) rule: Box<str>,
-    /// What to tell the caller, if the policy says.
+    /// The message to the caller, if the policy has one.
     pub(crate) message: Option<Box<str>>,
 }
 
@@ -61,22 +61,22 @@ impl Limit {
         &self.counter
     }
 
-    /// How long it counts.
+    /// The window in which it counts.
     pub fn window(&self) -> Window {
         self.window
     }
 
-    /// Whose counter it is.
+    /// The scope of the counter.
     pub fn scope(&self) -> Scope {
         self.scope
     }
 
-    /// The most the counter may hold.
+    /// The maximum of the counter.
     pub fn max(&self) -> Amount {
         self.max
     }
 
-    /// The most the counter may hold, as the policy writes it.
+    /// The maximum of the counter, as the policy writes it.
     pub fn max_text(&self) -> &str {
         &self.max_text
     }
@@ -86,7 +86,7 @@ impl Limit {
         &self.rule
     }
 
-    /// Whether `amount` more fits once the counter reads `reading`.
+    /// Whether `amount` fits when the counter is at `reading`.
     pub fn admits(&self, reading: Amount, amount: Amount) -> bool {
         reading.checked_add(amount).is_some_and(|sum| sum <= self.max)
     }

@@ -19,14 +19,14 @@ pub struct ArgPath {
 enum Step {
     /// `*`: every element of a list.
     Every,
-    /// A key of an object, or a place in a list if it is a number.
+    /// A key of an object, or an index of a list if it is a number.
     Name { key: Governed, place: Option<usize> },
 }
 
 /// Why a condition cannot be judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unjudgeable {
-    /// Something there is not of the type the operator or the path needs.
+    /// A value does not have the type that the operator or the path needs.
     Type,
     /// An object on the path has another key that resembles the governed one.
     LookAlike,
@@ -43,7 +43,7 @@ impl Unjudgeable {
 }
 
 impl ArgPath {
-    /// Reads a path, or says nothing is named by it.
+    /// Parses a path; `None` if it is invalid.
     pub fn parse(text: &str) -> Option<ArgPath> {
         let names = text.strip_prefix("args.")?;
         let steps = names.split('.').map(Step::parse).collect::<Option<_>>()?;
@@ -55,12 +55,12 @@ impl ArgPath {
         &self.text
     }
 
-    /// Whether the path leads to every element of some list.
+    /// Whether the path selects every element of some list.
     pub fn is_plural(&self) -> bool {
         self.steps.iter().any(|step| matches!(step, Step::Every))
     }
 
-    /// Calls `leaf` for each place the path leads to, `None` where nothing is.
+    /// Calls `leaf` for each value that the path selects, with `None` for an absent one.
     pub(crate) fn walk<'d>(
         &self,
         args: Option<Value<'d>>,
@@ -68,17 +68,16 @@ impl ArgPath {
     ) -> Result<(), Unjudgeable> {
         match args {
             Some(args) => walk(&self.steps, args, leaf),
-            // A call without arguments has an empty object, which is no list.
+            // A call without arguments has an empty object, which is not a list.
             None if matches!(self.steps.first(), Some(Step::Every)) => Err(Unjudgeable::Type),
             None => leaf(None),
         }
     }
 
-    /// Everything the path leads to in a call's arguments, as far as it leads
-    /// anywhere.
+    /// All values that the path selects in a call's arguments.
     pub fn values<'d>(&self, args: Option<Value<'d>>) -> Vec<Value<'d>> {
         let mut found = Vec::new();
-        // What cannot be judged can still be looked at up to there.
+        // If the walk stops at a value that cannot be judged, the values before it are returned.
         let _ = self.walk(args, &mut |value| {
             found.extend(value);
             Ok(())
@@ -86,7 +85,7 @@ impl ArgPath {
         found
     }
 
-    /// The one place a path without `*` leads to.
+    /// The one value that a path without `*` selects.
     pub(crate) fn single<'d>(
         &self,
         args: Option<Value<'d>>,
@@ -108,7 +107,7 @@ impl Step {
             _ => {
                 let digits = name.bytes().all(|byte| byte.is_ascii_digit());
                 let canonical = name == "0" || (digits && !name.starts_with('0'));
-                // No list is long enough for a number too large to hold.
+                // A number too large for the type is beyond the end of any list.
                 let place = canonical.then(|| name.parse().unwrap_or(usize::MAX));
                 Some(Step::Name { key: Governed::new(name), place })
             }
@@ -144,7 +143,7 @@ fn walk<'d>(
     }
 }
 
-/// The member named `key`, unless the object also has one that resembles it.
+/// The member with this key, unless the object also has a key that resembles it.
 fn member<'d>(object: Value<'d>, key: &Governed) -> Result<Option<Value<'d>>, Unjudgeable> {
     let mut found = None;
     for (name, value) in object.members().into_iter().flatten() {

@@ -8,8 +8,7 @@ pub(crate) use index::PatternIndex;
 
 /// The tools that an entry of a policy selects.
 ///
-/// The order of variants, and within each the order of code points, is the
-/// order in which denials are named.
+/// Denials are reported in the order of the variants, and within each in the order of code points.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Pattern {
     Exact(Box<str>),
@@ -17,19 +16,19 @@ pub(crate) enum Pattern {
     Category(CategoryPattern),
 }
 
-/// A category, with the text that orders it among the others.
+/// A category, with its text, which determines its order.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct CategoryPattern {
     name: Box<str>,
     pub(crate) category: Category,
 }
 
-/// A name in which each `*` stands for any text, also none.
+/// A name in which each `*` stands for any text, including none.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Glob(Box<str>);
 
 impl Pattern {
-    /// Reads a pattern; `None` if it begins with `@` but is no category.
+    /// Parses a pattern; `None` if it starts with `@` but is not a category.
     pub(crate) fn parse(text: &str) -> Option<Pattern> {
         Some(match text.strip_prefix('@') {
             Some(name) => {
@@ -62,7 +61,7 @@ impl Glob {
         &self.0
     }
 
-    /// Whether `name` as a whole fits.
+    /// Whether the whole `name` matches.
     pub(crate) fn matches(&self, name: &str) -> bool {
         let Some((prefix, rest)) = self.0.split_once('*') else { return name == &*self.0 };
         let (middle, suffix) = rest.rsplit_once('*').unwrap_or(("", rest));
@@ -70,14 +69,14 @@ impl Glob {
         else {
             return false;
         };
-        // Taking each piece at its first place leaves the most room for the next.
+        // Matching each piece at its first occurrence leaves the most room for the next.
         middle
             .split('*')
             .try_fold(inner, |left, piece| left.split_once(piece).map(|(_, after)| after))
             .is_some()
     }
 
-    /// The longest piece of text that every match contains.
+    /// The longest literal that every match contains.
     fn longest_piece(&self) -> &str {
         self.0.split('*').max_by_key(|piece| piece.len()).unwrap_or_default()
     }
@@ -92,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn stars_stand_for_any_text() {
+    fn stars_match_any_text() {
         check("get_*", "get_user", true);
         check("get_*", "get_", true);
         check("get_*", "get", false);

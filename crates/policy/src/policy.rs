@@ -10,7 +10,7 @@ use crate::{
     pattern::Pattern, pattern::PatternIndex, schema::ArgsSchema, selftest::SelfTest,
 };
 
-/// What happens to a tool that no entry names.
+/// The treatment of tools that no entry selects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Posture {
     Allow,
@@ -21,11 +21,11 @@ pub enum Posture {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     Enforce,
-    /// Everything is judged and recorded, and only hidden tools are refused.
+    /// Everything is judged and recorded, but only calls of hidden tools are refused.
     Shadow,
 }
 
-/// One policy, ready to judge calls.
+/// One compiled policy.
 #[derive(Debug)]
 pub struct Policy {
     pub(crate) description: Option<Box<str>>,
@@ -65,7 +65,7 @@ impl ServerRequest {
         }
     }
 
-    /// The request of that name.
+    /// The request with this name.
     pub fn from_name(name: &str) -> Option<ServerRequest> {
         ServerRequest::ALL.into_iter().find(|request| request.name() == name)
     }
@@ -103,7 +103,7 @@ impl Hide {
         self.index.is_empty()
     }
 
-    /// Whether this very pattern is hidden.
+    /// Whether exactly this pattern is in the list.
     pub(crate) fn has(&self, pattern: &str) -> bool {
         self.patterns.iter().any(|(hidden, _)| hidden.text() == pattern)
     }
@@ -113,7 +113,7 @@ impl Hide {
         self.index.matches(tool, category).iter().any(|number| self.selects(*number, tool))
     }
 
-    /// Whether some category would hide the tool.
+    /// Whether the tool would be hidden if it had a certain category.
     pub(crate) fn depends_on_category(&self, tool: &str) -> bool {
         self.index.categories().any(|number| self.selects(number, tool))
     }
@@ -123,7 +123,7 @@ impl Hide {
     }
 }
 
-/// The entries of `tools`, in the order in which denials are named.
+/// The entries of `tools`, in the order in which denials are reported.
 #[derive(Debug, Default)]
 pub(crate) struct Tools {
     entries: Box<[Entry]>,
@@ -138,7 +138,7 @@ impl Tools {
         Tools { entries: entries.into_iter().map(|(_, entry)| entry).collect(), index }
     }
 
-    /// The entry with this very key.
+    /// The entry with exactly this key.
     pub(crate) fn entry(&self, key: &str) -> Option<&Entry> {
         self.entries.iter().find(|entry| &*entry.key == key)
     }
@@ -155,7 +155,7 @@ impl Tools {
         })
     }
 
-    /// Whether some category entry would apply to the tool.
+    /// Whether another entry would apply if the tool had a certain category.
     pub(crate) fn depends_on_category(&self, tool: &str) -> bool {
         self.index
             .categories()
@@ -164,10 +164,10 @@ impl Tools {
     }
 }
 
-/// One rule, with the sugar gone.
+/// One rule, after expanding short forms.
 #[derive(Debug)]
 pub(crate) struct Entry {
-    /// The key as written; `all_tools` for that one.
+    /// The key as written; `all_tools` for the entry of that name.
     pub(crate) key: Box<str>,
     pub(crate) except: Except,
     pub(crate) validate: Validate,
@@ -187,9 +187,9 @@ pub(crate) struct Validate {
 
 #[derive(Debug)]
 pub(crate) enum ValidateBy {
-    /// The policy's default stands.
+    /// The policy's default applies.
     Default,
-    /// Not by that default.
+    /// The policy's default does not apply.
     NotByDefault,
     /// The tool's own schema.
     Own,
@@ -208,7 +208,7 @@ impl Policy {
         self.mode
     }
 
-    /// What happens to tools that no entry names.
+    /// The treatment of tools that no entry selects.
     pub fn posture(&self) -> Posture {
         self.posture
     }
@@ -218,8 +218,8 @@ impl Policy {
         !self.hide.is_empty()
     }
 
-    /// Whether a decision may depend on what the server says of its tools: then
-    /// its list must be had before a call can be judged.
+    /// Whether a decision may depend on the tools' definitions: then the server's list is needed
+    /// before a call can be judged.
     pub fn depends_on_definitions(&self) -> bool {
         let own_schema = |entry: &Entry| matches!(entry.validate.by, ValidateBy::Own);
         let selects_by_category = |index: &PatternIndex| index.categories().next().is_some();
@@ -229,7 +229,7 @@ impl Policy {
             || self.tools.entries.iter().chain(&self.all_tools).any(own_schema)
     }
 
-    /// Whether the policy-level `validate_args` holds for a call to which these apply.
+    /// Whether the policy-level `validate_args` applies to a call with these entries.
     pub(crate) fn validates_by_default(&self, entries: &[&Entry]) -> bool {
         let waived = |entry: &&Entry| matches!(entry.validate.by, ValidateBy::NotByDefault);
         self.validate_args && !entries.iter().any(waived)

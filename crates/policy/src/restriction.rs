@@ -1,4 +1,4 @@
-//! What a policy restricts, compared with a client and server without one.
+//! The features that a policy takes away, compared with no policy.
 
 use sluice_classify::Definition;
 
@@ -21,7 +21,7 @@ pub struct Restriction {
 }
 
 impl Policy {
-    /// What this policy takes away from the clients of a server with these tools.
+    /// The features that clients of a server with these tools lose under this policy.
     pub fn restriction<'t>(&self, tools: impl IntoIterator<Item = ToolSeen<'t>>) -> Restriction {
         let hidden = tools.into_iter().filter(|tool| !self.shows_seen(*tool));
         let mut hidden_tools: Vec<String> = hidden.map(|tool| tool.name.to_owned()).collect();

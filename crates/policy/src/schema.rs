@@ -16,15 +16,15 @@ use sluice_wire::json::{Kind, Value};
 use self::cost::Cost;
 use crate::decimal::Decimal;
 
-/// Bytes of a number's text, and the power of ten it stays below: numbers are
-/// compared with all of their digits.
+/// The longest text of a number in bytes, and the largest power of ten: numbers are compared with
+/// all their digits.
 const LONGEST_NUMBER: usize = 400;
 const LARGEST_MAGNITUDE: u64 = 400;
-/// Bytes of text, and digits multiplied by themselves, that count as one more
-/// value: the time to reduce a fraction grows with their square.
+/// Bytes of text, and squared digits, that count as one more value: the time to reduce a fraction
+/// grows with the square of its digits.
 const TEXT_PIECE: usize = 32;
 const NUMBER_PIECE: usize = 256;
-/// Bytes of one compiled pattern, and of what its search may keep.
+/// The maximum size of one compiled pattern, and of its search cache, in bytes.
 const PATTERN_BYTES: usize = 256 << 10;
 const SEARCH_BYTES: usize = 1 << 20;
 
@@ -37,7 +37,7 @@ pub(crate) struct ArgsSchema {
 }
 
 impl ArgsSchema {
-    /// Compiles a schema, or says why it cannot be.
+    /// Compiles a schema, or returns why that is impossible.
     pub(crate) fn compile(schema: &Json) -> Result<ArgsSchema, String> {
         if has_huge_number(schema) {
             return Err("a number in it is too long".into());
@@ -54,16 +54,15 @@ impl ArgsSchema {
         Ok(ArgsSchema { validator, cost, outline: Outline::of(schema) })
     }
 
-    /// Bytes of the patterns in it.
+    /// The size of its patterns, in bytes.
     pub(crate) fn pattern_bytes(&self) -> usize {
         self.cost.pattern_bytes
     }
 
     /// The first error in the arguments, if any.
     ///
-    /// Only whether they fit is asked of the library: it explains a failure branch
-    /// by branch, which takes time without bound and copies values, and those may
-    /// be secret.
+    /// The library is asked only whether they are valid: its explanations go through all branches,
+    /// which takes unbounded time, and copy values, which may be secret.
     pub(crate) fn refuse(&self, args: Option<Value<'_>>) -> Option<String> {
         let mut extent = Extent::default();
         if let Some(args) = args
@@ -79,11 +78,11 @@ impl ArgsSchema {
     }
 }
 
-/// How deep and how large arguments are.
+/// The depth and size of arguments.
 #[derive(Default)]
 struct Extent {
     depth: usize,
-    /// Values, long ones counting for several.
+    /// The number of values; long ones count as several.
     size: u64,
 }
 
@@ -112,15 +111,15 @@ impl Extent {
     }
 }
 
-/// Whether a number takes too long to write out.
+/// Whether a number would take too long to write out.
 fn is_huge(text: &str) -> bool {
-    // Zero has no magnitude, but its exponent is written out all the same.
+    // Zero has no magnitude, but the library still writes out its exponent.
     text.len() > LONGEST_NUMBER
         || Decimal::read(text).magnitude().unsigned_abs() > LARGEST_MAGNITUDE
         || digits(text) > 2 * LONGEST_NUMBER
 }
 
-/// About how many digits a number has when it is written out.
+/// The approximate number of digits of a number when written out.
 fn digits(text: &str) -> usize {
     let exponent = text.split_once(['e', 'E']).map_or(Ok(0), |(_, exponent)| exponent.parse());
     exponent
@@ -136,17 +135,17 @@ fn has_huge_number(schema: &Json) -> bool {
     }
 }
 
-/// The property names in a schema's top level: enough to explain most refusals.
+/// The property names at a schema's top level, which explain most refusals.
 #[derive(Debug, Default)]
 struct Outline {
     required: Box<[Box<str>]>,
-    /// The only names there may be, where others are refused.
+    /// The only allowed names, if others are refused.
     only: Option<Box<[Box<str>]>>,
 }
 
 impl Outline {
     fn of(schema: &Json) -> Outline {
-        // Beside `$ref`, older drafts read nothing.
+        // Older drafts ignore everything beside `$ref`.
         if schema.get("$ref").is_some() {
             return Outline::default();
         }
@@ -160,7 +159,7 @@ impl Outline {
         }
     }
 
-    /// Why arguments do not fit, as far as that is plain; values are not named.
+    /// Why arguments are invalid, if the top level shows it; values are not repeated.
     fn explain(&self, args: &Json) -> String {
         let Json::Object(args) = args else { return "they are not an object".into() };
         if let Some(name) = self.required.iter().find(|name| !args.contains_key(&***name)) {
@@ -177,11 +176,11 @@ impl Outline {
     }
 }
 
-/// Characters of a text for people, and of a name in it.
+/// The longest text for people, and the longest name in it, in characters.
 const LONGEST_TEXT: usize = 300;
 const LONGEST_NAME: usize = 100;
 
-/// A name from outside, short enough to be shown.
+/// Shortens an untrusted name for display.
 fn short(name: &str) -> String {
     cut(name, LONGEST_NAME)
 }
@@ -193,10 +192,10 @@ fn cut(text: &str, longest: usize) -> String {
     }
 }
 
-/// The same tree in the form the schema library takes.
+/// Converts a value for the schema library.
 ///
-/// Built node by node, never by parsing the text again: `serde_json` reads an
-/// object with its own private number key as a number.
+/// It is built node by node and not by parsing the text again: `serde_json` reads an object with
+/// its private number key as a number.
 pub(crate) fn to_serde(value: Value<'_>) -> Json {
     match value.kind() {
         Kind::Null => Json::Null,

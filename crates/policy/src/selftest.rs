@@ -23,27 +23,27 @@ pub(crate) struct SelfTest {
     pub(crate) at: Timestamp,
     pub(crate) expect: Outcome,
     pub(crate) rule: Option<Box<str>>,
-    /// Where it stands in the policy's text, in bytes.
+    /// Its byte offset in the policy's text.
     pub(crate) offset: usize,
 }
 
-/// How one of a policy's own tests came out.
+/// The result of one of a policy's own tests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TestResult {
     pub name: String,
     /// The outcome of the last call, and its rule.
     pub outcome: Outcome,
     pub rule: Option<String>,
-    /// What went wrong, if it failed.
+    /// Why it failed, if it did.
     pub failure: Option<String>,
-    /// Where the test stands in the policy's text, in bytes.
+    /// The test's byte offset in the policy's text.
     pub offset: usize,
 }
 
 impl Policy {
     /// Runs the policy's own tests, each with empty counters.
     ///
-    /// They know no tool definitions, so that the answer depends on the policy alone.
+    /// They run without tool definitions, so that the result depends on the policy alone.
     pub fn run_tests(&self) -> Vec<TestResult> {
         self.tests
             .iter()
@@ -65,7 +65,7 @@ impl Policy {
 impl SelfTest {
     /// The outcome of the test's last call.
     fn last_call(&self, policy: &Policy) -> (Outcome, Option<String>) {
-        // Loading has seen to it that the arguments are an object.
+        // The loader has checked that the arguments are an object.
         let Ok(call) = Call::new(&self.tool, self.args.as_ref().map(Document::root)) else {
             return (Outcome::Deny, None);
         };
@@ -87,7 +87,7 @@ impl SelfTest {
     }
 }
 
-/// One call against counters of this test alone.
+/// Makes one call with this test's own counters.
 fn step(
     policy: &Policy,
     call: &Call<'_>,

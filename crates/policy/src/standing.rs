@@ -1,4 +1,4 @@
-//! A tool's standing under a policy, before any argument is checked.
+//! Whether a tool is available under a policy, before any argument is checked.
 //!
 //! Judging calls and filtering lists both use this function, so that the visible
 //! tools and the callable tools cannot differ.
@@ -13,24 +13,23 @@ use crate::{
     policy::{Entry, Mode, Policy, Posture},
 };
 
-/// The entries that apply to a tool, in the order in which denials are named.
+/// The entries that apply to a tool, in the order in which denials are reported.
 pub(crate) type Applying<'p> = SmallVec<[&'p Entry; 8]>;
 
-/// Bytes of a tool's name. The protocol asks for at most 128 characters.
+/// The longest tool name in bytes. The protocol recommends at most 128 characters.
 const LONGEST_NAME: usize = 1024;
 
-/// Why a tool cannot be had, whatever the arguments.
+/// Why a tool is unavailable, whatever the arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unavailable {
     Hidden,
-    /// Its name is longer than any tool's, and would only cost time to compare.
+    /// Its name is longer than any real one, and would only be slow to compare.
     LongName,
-    /// A category may hide it, and its category is not known.
+    /// A category may hide it, and its category is unknown.
     MaybeHidden,
-    /// It is not in the server's list, and the policy hides something: the two
-    /// must look the same.
+    /// It is not in the server's list, and the policy hides some tools: both must look the same.
     NotInList,
-    /// A category entry may apply, and its category is not known.
+    /// An entry for a category may apply, and its category is unknown.
     UnknownCategory,
     Unlisted,
 }
@@ -64,7 +63,7 @@ impl Unavailable {
         }
     }
 
-    /// All of them read the same to the caller.
+    /// The denial, which is the same for all reasons.
     pub(crate) fn denial<'p>(self, tool: &str) -> Denial<'p> {
         let shown: String = tool.chars().take(LONGEST_NAME).collect();
         Denial {
@@ -76,7 +75,7 @@ impl Unavailable {
     }
 }
 
-/// The entries that apply to a tool, or why it cannot be had.
+/// The entries that apply to a tool, or why it is unavailable.
 pub(crate) fn standing<'p>(
     policy: &'p Policy,
     tool: &str,
@@ -106,7 +105,7 @@ pub(crate) fn standing<'p>(
     Ok(entries)
 }
 
-/// Whether a `tools/list` answer shows this tool to a grant.
+/// Whether a `tools/list` result shows this tool to a grant.
 pub fn shows(policy: Option<&Policy>, tool: &str, facts: Facts<'_>) -> bool {
     let Some(policy) = policy else { return false };
     match standing(policy, tool, facts) {

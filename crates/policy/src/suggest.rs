@@ -1,8 +1,8 @@
 //! Recommended policies and entries for tools, by category.
 //!
-//! A suggestion is text for people to read and change; it has no effect by itself.
-//! Every suggestion is a policy that [`load`](crate::load) accepts. It restricts tools
-//! only: resources, prompts and server requests stay as they are without a policy.
+//! A suggestion is text for people to read and change; it has no effect by itself. Every suggestion
+//! is a policy that [`load`](crate::load) accepts. It restricts tools only: resources, prompts and
+//! server requests stay unrestricted.
 
 use std::collections::BTreeSet;
 
@@ -11,10 +11,10 @@ use sluice_classify::{Assessment, Category};
 
 use crate::policy::ServerRequest;
 
-/// Entries that a policy may have.
+/// The maximum number of entries in a policy.
 const MOST_ENTRIES: usize = 5_000;
-/// Bytes of a name that is given an entry; with the entries' number this keeps
-/// a policy within its own bounds.
+/// The longest name that gets its own entry, in bytes. Together with the number of entries, this
+/// keeps the policy within its size limit.
 const LONGEST_NAME: usize = 128;
 
 /// The recommended entry for one tool.
@@ -29,13 +29,13 @@ pub struct Suggestion {
 /// The recommended policy for a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SuggestedPolicy {
-    /// The policy as JSON text, for people to read on.
+    /// The policy as formatted JSON.
     pub policy: String,
-    /// Its effect in words, one line for each kind of treatment.
+    /// Its effect in words, one line per kind of treatment.
     pub effect: Vec<String>,
 }
 
-/// A tool as it was seen: all that a suggestion goes by.
+/// The properties of a tool that determine its suggestion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ToolSeen<'t> {
     pub name: &'t str,
@@ -45,15 +45,14 @@ pub struct ToolSeen<'t> {
 }
 
 impl<'t> ToolSeen<'t> {
-    /// A tool of this name that was looked at.
+    /// The properties of an assessed tool.
     pub fn from_assessment(name: &'t str, assessment: &Assessment) -> ToolSeen<'t> {
         let has_findings = !assessment.findings.is_empty();
         ToolSeen { name, category: assessment.category, has_findings }
     }
 }
 
-/// The entry recommended for a tool. One whose definition seems written to mislead
-/// is hidden, whatever else it does.
+/// The recommended entry for a tool. A tool whose definition seems written to mislead is hidden.
 pub fn suggest_entry(tool: ToolSeen<'_>) -> Suggestion {
     Treatment::of(tool).suggestion(tool.name)
 }
@@ -62,7 +61,7 @@ pub fn suggest_entry(tool: ToolSeen<'_>) -> Suggestion {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Treatment {
     As(Category),
-    /// Until somebody has read its definition.
+    /// Hidden until somebody has read its definition.
     Hidden,
 }
 
@@ -114,8 +113,8 @@ fn effect(category: Category) -> &'static str {
     }
 }
 
-/// The policy recommended for a server with these tools, each as [`suggest_entry`]
-/// has it.
+/// The recommended policy for a server with these tools, with an entry of [`suggest_entry`] for
+/// each.
 pub fn suggest_policy<'t>(tools: impl IntoIterator<Item = ToolSeen<'t>>) -> SuggestedPolicy {
     let mut named = BTreeSet::new();
     let mut left_out = 0;
@@ -133,8 +132,8 @@ pub fn suggest_policy<'t>(tools: impl IntoIterator<Item = ToolSeen<'t>>) -> Sugg
     SuggestedPolicy { policy: document(&entries), effect: effects(&named, left_out) }
 }
 
-/// The policy recommended for a server whose tools are not known: the recommended
-/// entries, by category.
+/// The recommended policy for a server whose tools are unknown: the recommended entries, by
+/// category.
 pub fn suggest_policy_by_category() -> SuggestedPolicy {
     let entries = json!({
         "@read": {},
@@ -154,14 +153,14 @@ pub fn suggest_policy_by_category() -> SuggestedPolicy {
     SuggestedPolicy { policy: document(&entries), effect: effect.map(str::to_owned).to_vec() }
 }
 
-/// What every suggestion says of everything that is not a tool.
+/// The effect of every suggestion on everything that is not a tool.
 const UNRESTRICTED: &str = "resources, prompts, sampling, elicitation and roots: not restricted";
 
 /// A policy with these entries of tools.
 ///
-/// Everything else is allowed, in so many words, because `default: "deny"` would
-/// deny it. Without `roots` a server may fall back to a wider folder than the client
-/// gives it, and a server does not tell in advance what it will ask of its client.
+/// Everything else is allowed explicitly, because `default: "deny"` would deny it. Without `roots`,
+/// a server may fall back to a wider folder than the client offers, and a server does not announce
+/// which requests it will send to its client.
 fn document(tools: &Map<String, Json>) -> String {
     let requests = ServerRequest::ALL.map(ServerRequest::name);
     let policy = json!({
@@ -175,7 +174,7 @@ fn document(tools: &Map<String, Json>) -> String {
     format!("{policy:#}\n")
 }
 
-/// Whether a key of a policy can mean this tool and no other.
+/// Whether a policy key can name exactly this tool.
 fn can_be_named(tool: &str) -> bool {
     !tool.is_empty() && tool.len() <= LONGEST_NAME && !tool.starts_with('@') && !tool.contains('*')
 }
@@ -241,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn the_policy_of_a_server_loads_and_says_what_it_does() {
+    fn the_suggested_policy_of_a_server_loads_and_describes_its_effect() {
         let tools = [
             ("pay", Category::Financial),
             ("get", Category::Read),
@@ -266,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_that_seems_written_to_mislead_is_hidden() {
+    fn suggestions_hide_tools_with_findings() {
         let definition = |name, description| Definition {
             name,
             title: None,

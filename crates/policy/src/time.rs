@@ -4,12 +4,12 @@
 
 use std::fmt;
 
-/// A moment, in milliseconds since the Unix epoch.
+/// A point in time, in milliseconds since the Unix epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(i64);
 
 impl Timestamp {
-    /// The moment so many milliseconds after the Unix epoch.
+    /// The time that many milliseconds after the Unix epoch.
     pub const fn from_millis(millis: i64) -> Timestamp {
         Timestamp(millis)
     }
@@ -19,9 +19,9 @@ impl Timestamp {
         self.0
     }
 
-    /// Reads an RFC 3339 time such as `2026-01-31T12:00:00Z`.
+    /// Parses an RFC 3339 time such as `2026-01-31T12:00:00Z`.
     pub fn from_rfc3339(text: &str) -> Option<Timestamp> {
-        // jiff takes other forms too.
+        // jiff accepts other formats too.
         let moment: jiff::Timestamp = is_rfc3339(text).then(|| text.parse().ok())??;
         Some(Timestamp(moment.as_millisecond()))
     }
@@ -37,7 +37,7 @@ impl fmt::Display for Timestamp {
     }
 }
 
-/// Whether the text has RFC 3339's shape, digit by digit.
+/// Whether the text has the format of RFC 3339.
 fn is_rfc3339(text: &str) -> bool {
     let fits = |text: &str, shape: &str| {
         text.len() == shape.len()
@@ -59,7 +59,7 @@ fn is_rfc3339(text: &str) -> bool {
         && (matches!(offset, "Z" | "z") || fits(offset, "+00:00"))
 }
 
-/// How long a counter counts before it begins again at zero.
+/// The period after which a counter restarts at zero.
 #[derive(Debug, Clone, Copy)]
 pub enum Window {
     Minute,
@@ -72,8 +72,8 @@ pub enum Window {
 pub const LONGEST_WINDOW: u32 = 2_678_400;
 
 impl Window {
-    /// Its length. Windows begin at whole multiples of it since the Unix epoch,
-    /// which for minute, hour and day is the UTC calendar.
+    /// Its length. Windows start at multiples of it since the Unix epoch, which for minute, hour
+    /// and day is the UTC calendar.
     pub fn seconds(self) -> u32 {
         match self {
             Window::Minute => 60,
@@ -83,18 +83,18 @@ impl Window {
         }
     }
 
-    /// When the window that holds `at` began.
+    /// The start of the window that contains `at`.
     pub fn start(self, at: Timestamp) -> Timestamp {
         Timestamp(at.0 - at.0.rem_euclid(self.millis()))
     }
 
-    /// How many milliseconds after `at` its window ends; at least one.
+    /// The milliseconds from `at` to the end of its window; at least one.
     pub fn remaining_millis(self, at: Timestamp) -> u64 {
         let left = self.millis() - at.0.rem_euclid(self.millis());
         u64::try_from(left).unwrap_or(1)
     }
 
-    /// The window a policy names with a word.
+    /// The window with this name.
     pub(crate) fn from_word(word: &str) -> Option<Window> {
         match word {
             "minute" => Some(Window::Minute),
@@ -104,7 +104,7 @@ impl Window {
         }
     }
 
-    /// The window a policy gives in whole seconds.
+    /// The window of this many whole seconds.
     pub(crate) fn from_seconds(text: &str) -> Option<Window> {
         let seconds = text.parse().ok().filter(|seconds| (1..=LONGEST_WINDOW).contains(seconds))?;
         Some(Window::Seconds(seconds))
@@ -116,7 +116,7 @@ impl Window {
 }
 
 impl PartialEq for Window {
-    /// Windows of one length are one window: all of them count from the epoch.
+    /// Windows of equal length are equal: all of them count from the epoch.
     fn eq(&self, other: &Window) -> bool {
         self.seconds() == other.seconds()
     }
@@ -154,14 +154,14 @@ mod tests {
     }
 
     #[test]
-    fn a_window_ends_where_the_next_begins() {
+    fn a_window_ends_at_the_start_of_the_next() {
         assert_eq!(Window::Minute.remaining_millis(at("2026-01-01T00:00:00Z")), 60_000);
         assert_eq!(Window::Minute.remaining_millis(at("2026-01-01T00:00:59.999Z")), 1);
         assert_eq!(Window::Day.start(at("1969-12-31T23:59:59Z")), at("1969-12-31T00:00:00Z"));
     }
 
     #[test]
-    fn only_rfc_3339_is_a_time() {
+    fn only_rfc_3339_times_are_accepted() {
         assert_eq!(at("2026-01-01T01:00:00+01:00"), at("2026-01-01T00:00:00Z"));
         for text in [
             "2026-01-01",

@@ -41,9 +41,9 @@ pub(crate) trait Witness {
     }
     /// All conditions of a predicate of `deny_if` or `approval` hold.
     fn note_predicate(&mut self, _list: &'static str, _predicate: &Predicate) {}
-    /// An entry does or does not ask for approval of this call.
+    /// An entry requires approval of this call, or does not.
     fn note_approval(&mut self, _approval: &Approval, _asks: bool, _consent: Consent) {}
-    /// How much the call adds to a limit's counter was worked out.
+    /// The amount that the call adds to a limit's counter was computed.
     fn note_amount(&mut self, _limit: &Limit, _amount: &Result<Amount, Denial<'_>>) {}
 }
 

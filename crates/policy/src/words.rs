@@ -5,32 +5,32 @@ use crate::{
     path::{ArgPath, Unjudgeable},
 };
 
-/// How messages speak of an operator. Each operator's row in the table has its own.
+/// An operator's phrases for messages.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Phrases {
     pub(crate) condition: Phrase,
     pub(crate) needs: Needs,
 }
 
-/// How a condition reads.
+/// The wording of a condition.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Phrase {
-    /// Between the path and the value.
+    /// The phrase between the path and the value.
     Before(&'static str),
-    /// Whether the argument is given, by the value.
+    /// Says whether the argument is given, depending on the value.
     Given,
 }
 
-/// What an argument must be, so that the condition can be judged.
+/// What an argument must be for the condition to be judged.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Needs {
     Argument(&'static str),
     TypeOfValue,
-    /// Objects or lists on the way to it.
+    /// Objects or lists on the path to it.
     Containers,
 }
 
-/// A condition as a person reads it: `` `args.amount` is at most 100 ``.
+/// A condition in words: `` `args.amount` is at most 100 ``.
 pub(crate) fn condition(condition: &Condition) -> String {
     let (path, value) = (condition.path.text(), &condition.value);
     match condition.phrases.condition {

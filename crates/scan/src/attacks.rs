@@ -4,7 +4,7 @@ use sluice_classify::Attack;
 
 use super::Scan;
 
-/// A pattern and the tools it bears on.
+/// A pattern and the tools that it applies to.
 #[derive(Debug)]
 pub struct Bearing<'s> {
     pub attack: &'static Attack,
@@ -12,15 +12,15 @@ pub struct Bearing<'s> {
 }
 
 impl Bearing<'_> {
-    /// The ids of public catalogues.
+    /// Its ids in public catalogues.
     pub fn ids(&self) -> String {
         let ids = self.attack.owasp.iter().chain(&self.attack.safe_mcp);
         ids.map(String::as_str).collect::<Vec<_>>().join(" ")
     }
 }
 
-/// The patterns that are about more than any tool at all: the nearest of the
-/// worst tool first, then that of the next one, and so on.
+/// The patterns that do not apply to every tool: the closest one of the worst tool first, then that
+/// of the next tool, and so on.
 pub fn bearing(scan: &Scan) -> Vec<Bearing<'_>> {
     let fitting: Vec<(&str, Vec<&'static Attack>)> = scan
         .tools

@@ -1,4 +1,4 @@
-//! Connects to a server: starts it or finds it, and reads all pages of its lists.
+//! Connects to a server, or starts it, and reads all pages of its lists.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -17,22 +17,22 @@ use tokio::time::Instant;
 
 use crate::wait::{OnWait, wait_for};
 
-/// Answers may be as long as a gateway lets them be.
+/// The longest answer that is read; a gateway allows no longer ones.
 const LONGEST_ANSWER: usize = 64 << 20;
-/// How long a server may think about a question it may not know.
+/// How long a server may take to answer a probe that it may not know.
 const PROBE: Duration = Duration::from_secs(3);
-/// How long resources and prompts may take, which are only counted.
+/// The time limit for resources and prompts, which are only counted.
 const COUNTED: Duration = Duration::from_secs(5);
-/// How long its last words are waited for.
+/// How long to wait for the rest of its error output.
 const LAST_WORDS: Duration = Duration::from_secs(1);
-/// How long its end is waited for.
+/// How long to wait for it to exit.
 const PARTING: Duration = Duration::from_millis(300);
 
-/// What is to be asked.
+/// The server to scan.
 pub struct Target<'t> {
     pub place: Place,
     pub timeout: Duration,
-    /// Told again and again while the server is waited for.
+    /// Called repeatedly while the server does not answer.
     pub on_wait: Option<&'t OnWait<'t>>,
 }
 
@@ -42,7 +42,7 @@ impl fmt::Debug for Target<'_> {
     }
 }
 
-/// Where the server is.
+/// The location of the server.
 pub enum Place {
     Command {
         program: Program,
@@ -65,7 +65,7 @@ impl fmt::Debug for Place {
     }
 }
 
-/// What a server has answered.
+/// The answers of a server.
 #[derive(Debug)]
 pub struct Listing {
     pub name: String,
@@ -77,13 +77,13 @@ pub struct Listing {
     pub pages: Vec<Document>,
 }
 
-/// A server that was asked and may be left.
+/// A scanned server, ready to be stopped.
 #[derive(Debug)]
 pub struct Leaving(Option<Arc<OnlyChild>>);
 
 impl Leaving {
-    /// Ends a command that was started. One that takes its time is left to its
-    /// supervisor, so that nobody waits for it.
+    /// Stops a command that was started. If it takes too long, its supervisor stops it, and nobody
+    /// waits.
     pub async fn end(self) {
         if let Some(child) = self.0 {
             child.close();
@@ -92,7 +92,7 @@ impl Leaving {
     }
 }
 
-/// Why there is no answer.
+/// Why a scan failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Trouble {
     #[error(transparent)]
@@ -103,16 +103,16 @@ pub enum Trouble {
     Client(#[from] ClientError),
 }
 
-/// The same, with what a command wrote.
+/// Why a scan failed, with the output of a command.
 #[derive(Debug, thiserror::Error)]
 #[error("{trouble}")]
 pub struct AskError {
     pub trouble: Trouble,
-    /// Whether the command has ended by itself.
+    /// Whether the command exited by itself.
     pub has_ended: bool,
     /// The last lines it wrote to standard error.
     pub lines: Vec<String>,
-    /// The first line of its standard output that is no JSON-RPC.
+    /// The first line of its standard output that is not JSON-RPC.
     pub stray: Option<String>,
 }
 
@@ -122,14 +122,14 @@ impl From<Trouble> for AskError {
     }
 }
 
-/// How a server is introduced to.
+/// How the handshake is done.
 #[derive(Debug, Clone, Copy)]
 enum Way {
     Unsure,
     Legacy,
 }
 
-/// Asks the server, within its time.
+/// Scans the server, within its time limit.
 pub async fn ask(target: &Target<'_>) -> Result<(Listing, Leaving), AskError> {
     let deadline = Instant::now() + target.timeout;
     match &target.place {
@@ -145,7 +145,7 @@ pub async fn ask(target: &Target<'_>) -> Result<(Listing, Leaving), AskError> {
             let mut asked = begun.ask(target, deadline, Way::Unsure).await;
             let mut has_ended = begun.has_ended_at(&asked).await;
             if has_ended {
-                // Some end when they are asked what they do not know.
+                // Some servers exit on a request that they do not know.
                 begun = Begun::start(program, launch)?;
                 asked = begun.ask(target, deadline, Way::Legacy).await;
                 has_ended = begun.has_ended_at(&asked).await;
@@ -185,8 +185,8 @@ impl Begun {
         flat(wait_for(target.on_wait, Some(&self.overheard), asking).await)
     }
 
-    /// Whether it has ended by itself, in place of an answer. One that is late
-    /// runs still, and is not waited for any longer.
+    /// Whether the command exited by itself instead of answering. After a timeout it is still
+    /// running, and is not waited for.
     async fn has_ended_at<T>(&self, asked: &Result<T, Trouble>) -> bool {
         match asked {
             Ok(_) | Err(Trouble::Late) => false,
@@ -194,10 +194,10 @@ impl Begun {
         }
     }
 
-    /// What is known of a failure: the last lines that the command wrote.
+    /// Builds the error, with the last lines that the command wrote.
     async fn fail(self, trouble: Trouble, has_ended: bool) -> AskError {
         if has_ended {
-            // What it wrote may still be in the pipe.
+            // Its output may still be in the pipe.
             let _ = tokio::time::timeout(LAST_WORDS, self.overheard.wait_closed()).await;
         }
         Leaving(Some(self.child)).end().await;
@@ -226,7 +226,7 @@ fn bounds() -> Bounds {
 }
 
 async fn answers(server: &Upstream, headers: &HeaderMap, way: Way) -> Result<Listing, ClientError> {
-    // Some servers show some of their tools only to clients that can be asked.
+    // Some servers show some of their tools only to clients with certain capabilities.
     let declares = Declares::Everything;
     let mut client = match way {
         Way::Unsure => Client::introduce_unsure(server, headers, bounds(), declares, PROBE).await?,
@@ -244,7 +244,7 @@ async fn answers(server: &Upstream, headers: &HeaderMap, way: Way) -> Result<Lis
     Ok(Listing { name, version, revision, instructions, resources, prompts, pages })
 }
 
-/// What a server says of itself.
+/// What a server says about itself.
 struct Introduction {
     name: String,
     version: String,
@@ -257,7 +257,7 @@ impl Introduction {
     fn of(client: &Client<'_>) -> Introduction {
         let result = client.introduction();
         let info = result.and_then(|result| {
-            // In the modern era it stands beside the result's own members.
+            // In the modern era it is under `_meta` of the result.
             let meta = result.get("_meta");
             let named = meta.and_then(|meta| meta.get(META_SERVER));
             result.get("serverInfo").or(named)
@@ -275,7 +275,7 @@ impl Introduction {
     }
 }
 
-/// How many of something a server lists; `None` if it does not say.
+/// Counts the entries of a list; `None` if the server does not answer.
 async fn count(client: &mut Client<'_>, is_offered: bool, what: &str) -> Option<usize> {
     if !is_offered {
         return Some(0);

@@ -2,11 +2,11 @@
 
 use sluice_classify::{Definition, Part, Spot};
 
-/// Characters before and after the place.
+/// Characters before and after the finding.
 const BEFORE: usize = 24;
 const AFTER: usize = 80;
 
-/// Around a place in a definition.
+/// The excerpt around a position in a definition.
 pub(super) fn of_definition(definition: &Definition<'_>, at: &Spot) -> String {
     let parameter = || {
         let properties = definition.input_schema?.get("properties")?;
@@ -21,12 +21,12 @@ pub(super) fn of_definition(definition: &Definition<'_>, at: &Spot) -> String {
     };
     match text {
         Some(text) => around(text, at),
-        // It stands in a deeper schema, or is a whole value.
+        // The finding is in a nested schema, or is a whole value.
         None => at.quote.clone(),
     }
 }
 
-/// Around a place in a text.
+/// The excerpt around a position in a text.
 pub(super) fn around(text: &str, at: &Spot) -> String {
     let whole = (text.get(..at.start), text.get(at.start..at.end), text.get(at.end..));
     let (Some(before), Some(here), Some(after)) = whole else { return at.quote.clone() };
@@ -50,7 +50,7 @@ mod tests {
     use super::around;
 
     #[test]
-    fn an_excerpt_is_short_and_says_where_it_is_cut() {
+    fn an_excerpt_is_short_and_marks_its_cuts() {
         let at = |start, end| Spot {
             part: Part::Description,
             parameter: None,

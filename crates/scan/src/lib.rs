@@ -1,8 +1,8 @@
 //! A scan: connects to a server once, and classifies its tools.
 //!
-//! [`ask`] connects and reads the server's lists, [`Scan`] is what is known of it then,
-//! and [`verdict()`] says in words the worst that its tools could do. Tables, JSON and
-//! Markdown are left to the binary, and so are masking and hints about its flags.
+//! [`ask`] connects and reads the server's lists, [`Scan`] is the result, and [`verdict()`] says in
+//! words the worst that its tools could do. Tables, JSON and Markdown are left to the binary, and
+//! so are masking and hints about its flags.
 
 mod attacks;
 mod connect;
@@ -23,24 +23,24 @@ pub use tokens::estimate as estimate_tokens;
 pub use verdict::verdict;
 pub use wait::OnWait;
 
-/// What is known of a server.
+/// The result of a scan.
 #[derive(Debug)]
 pub struct Scan {
     pub name: String,
     pub version: String,
-    /// The revision of MCP that was spoken.
+    /// The negotiated protocol version.
     pub revision: String,
-    /// What it tells every model that uses it.
+    /// Instructions for every model that uses the server.
     pub instructions: Option<String>,
     pub instruction_findings: Vec<Noted>,
-    /// How many it offers, where that could be learnt.
+    /// The number of resources, if known.
     pub resources: Option<usize>,
     pub prompts: Option<usize>,
-    /// The worst first.
+    /// The tools, the most dangerous first.
     pub tools: Vec<Scanned>,
     /// Names that several tools share.
     pub repeated: Vec<String>,
-    /// Tools without a name, which nobody can call: they are passed over.
+    /// Tools without a name: nobody can call them, so they are skipped.
     pub nameless: usize,
 }
 
@@ -50,9 +50,9 @@ pub struct Scanned {
     pub name: String,
     pub assessment: Assessment,
     pub findings: Vec<Noted>,
-    /// Of an agent's context, about.
+    /// The estimated cost in tokens of an agent's context.
     pub tokens: usize,
-    /// As the server wrote it.
+    /// The definition as the server wrote it.
     pub definition: String,
 }
 
@@ -63,15 +63,15 @@ pub struct Noted {
     pub excerpt: String,
 }
 
-/// What was found in one text.
+/// The findings in one text.
 #[derive(Debug)]
 pub struct Found<'s> {
     pub tool: Option<&'s str>,
     pub part: Part,
     pub parameter: Option<&'s str>,
-    /// What each finding is, in our words.
+    /// The kind of each finding, in our words.
     pub kinds: Vec<&'s str>,
-    /// Around the first of them.
+    /// The excerpt around the first of them.
     pub excerpt: &'s str,
 }
 
@@ -85,7 +85,7 @@ pub enum ScanError {
 }
 
 impl Scan {
-    /// Looks at what a server has answered.
+    /// Classifies the answers of a server.
     pub fn of(listing: &Listing) -> Result<Scan, ScanError> {
         let (mut listed, mut nameless) = (Vec::new(), 0);
         for page in &listing.pages {
@@ -124,12 +124,12 @@ impl Scan {
         })
     }
 
-    /// Whether a definition seems written to mislead.
+    /// Whether any definition seems written to mislead.
     pub fn has_findings(&self) -> bool {
         self.findings().next().is_some() || !self.repeated.is_empty()
     }
 
-    /// The findings, each with the tool it is of; `None` for the server's own text.
+    /// The findings, each with its tool; `None` for the server's own text.
     pub fn findings(&self) -> impl Iterator<Item = (Option<&str>, &Noted)> {
         let of_server = self.instruction_findings.iter().map(|noted| (None, noted));
         let of_tools = self
@@ -139,7 +139,7 @@ impl Scan {
         of_server.chain(of_tools)
     }
 
-    /// The same with those of one text together.
+    /// The findings, grouped by text.
     pub fn merge_findings(&self) -> Vec<Found<'_>> {
         let mut all: Vec<Found<'_>> = Vec::new();
         for (tool, Noted { finding, excerpt }) in self.findings() {
@@ -172,7 +172,7 @@ impl Scan {
         groups.filter(|(_, tools)| !tools.is_empty()).collect()
     }
 
-    /// Of an agent's context, for all tools.
+    /// The cost of all tools in tokens of an agent's context.
     pub fn tokens(&self) -> usize {
         self.tools.iter().map(|tool| tool.tokens).sum()
     }
@@ -201,11 +201,11 @@ fn in_instructions(text: &str) -> Vec<Noted> {
     noted.collect()
 }
 
-/// What a client shows its model of a tool.
+/// The part of a tool's definition that a client puts into its model's context.
 fn in_context(tool: Value<'_>) -> String {
     let shown = ["name", "description", "inputSchema"].into_iter().filter_map(|key| {
         let raw = tool.get(key)?.raw();
-        // As clients write it: without blanks, and without needless escapes.
+        // Clients write it without blanks and needless escapes.
         let value = serde_json::from_str::<serde_json::Value>(raw);
         let text = value.map_or_else(|_| raw.to_owned(), |value| value.to_string());
         Some(format!("\"{key}\":{text}"))

@@ -5,22 +5,22 @@
 //! `o200k_base`, half the counts are within 4 %, nine in ten within 11 % (12 % for
 //! `cl100k_base`), and the sum is 1 % too low.
 
-/// What one token is, so that parts of one can be counted.
+/// One token, in the hundredths that are counted.
 const ONE: usize = 100;
-/// Letters that the longest words known whole have.
+/// The length of the longest words that are one token.
 const WORD: usize = 13;
-/// Each letter beyond them.
+/// The cost of each further letter.
 const LETTER: usize = 27;
-/// Digits of a number that are one token.
+/// The number of digits that make one token.
 const DIGITS: usize = 3;
-/// Each sign after the first of a run, such as `":{"`.
+/// The cost of each sign after the first of a run, such as `":{"`.
 const SIGN: usize = 3;
-/// A character of a script that writes a word with one or two.
+/// The cost of a character in a script with one or two characters per word.
 const IDEOGRAPH: usize = 60;
-/// Any other letter outside of ASCII.
+/// The cost of any other letter outside of ASCII.
 const FOREIGN: usize = 55;
 
-/// What a run of characters is made of.
+/// The kind of characters in a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Lower,
@@ -46,7 +46,7 @@ impl Kind {
     }
 }
 
-/// The tokens of a text, about.
+/// Estimates the tokens of a text.
 pub fn estimate(text: &str) -> usize {
     let mut cost = 0;
     let mut run = None;
@@ -54,7 +54,7 @@ pub fn estimate(text: &str) -> usize {
         let kind = Kind::of(character);
         run = match run {
             Some((same, length)) if same == kind => Some((kind, length + 1)),
-            // A word may begin with a capital.
+            // A word may start with a capital.
             Some((Kind::Upper, 1)) if kind == Kind::Lower => Some((kind, 2)),
             before => {
                 cost += before.map_or(0, |(kind, length)| price(kind, length));
@@ -70,7 +70,7 @@ fn price(kind: Kind, length: usize) -> usize {
     match kind {
         Kind::Lower | Kind::Upper => ONE + length.saturating_sub(WORD) * LETTER,
         Kind::Digit => length.div_ceil(DIGITS) * ONE,
-        // One blank belongs to the word after it.
+        // A single blank is part of the next word.
         Kind::Blank => {
             if length > 1 {
                 ONE
@@ -88,7 +88,7 @@ fn price(kind: Kind, length: usize) -> usize {
 mod tests {
     use super::estimate;
 
-    /// Each with what `o200k_base` makes of it.
+    /// Texts with their counts by `o200k_base`.
     const COUNTED: [(&str, usize); 5] = [
         (
             r#"{"name":"write_note","description":"Writes a note. An existing note of the same title is overwritten.","inputSchema":{"type":"object","properties":{"title":{"type":"string","description":"The note's title"},"text":{"type":"string"}},"required":["title","text"]}}"#,
@@ -113,7 +113,7 @@ mod tests {
     ];
 
     #[test]
-    fn estimates_are_near_what_a_tokenizer_counts() {
+    fn estimates_are_close_to_a_tokenizers_counts() {
         for (text, tokens) in COUNTED {
             let off = estimate(text).abs_diff(tokens);
             assert!(off * 100 <= tokens * 20, "{tokens} are taken for {}: {text}", estimate(text));
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_costs_nothing_and_more_costs_more() {
+    fn an_empty_text_costs_nothing_and_longer_texts_cost_more() {
         assert_eq!(estimate(""), 0);
         assert_eq!(estimate("deletePage"), 2);
         assert!(estimate(&"x".repeat(1 << 20)) > 100_000);

@@ -6,16 +6,16 @@ use sluice_classify::{Category, SignalKind};
 
 use super::{Scan, Scanned};
 
-/// Tools that are named as examples.
+/// The number of tools named as examples.
 const NAMED: usize = 3;
 
-/// One thing that could be done, and the tools that do it.
+/// One ability, and the tools that provide it.
 struct Ability<'s> {
     verb: &'static str,
     tools: Vec<&'s str>,
 }
 
-/// The verdict as one or two sentences, with names of tools as `show` writes them.
+/// The verdict in one or two sentences; `show` formats the names of tools.
 pub fn verdict(scan: &Scan, show: impl Fn(&str) -> String) -> String {
     let named = |tools: &[&str]| list_some(tools, &show);
     let able = abilities(scan);
@@ -71,7 +71,7 @@ fn abilities<'s>(scan: &'s Scan) -> Vec<Ability<'s>> {
                 add("do things that no definition explains", unknown);
                 add("work on what it is given", if is_harmless { known } else { Vec::new() });
             }
-            // Reading is worth a word only where there is nothing worse.
+            // Reading is mentioned only if there is nothing worse.
             Category::Read if is_harmless => {
                 let (files, others): (Vec<_>, Vec<_>) =
                     tools.into_iter().partition(taking(SignalKind::FilePath));
@@ -90,7 +90,7 @@ fn takes(tool: &Scanned, kind: SignalKind) -> bool {
     tool.assessment.signals.iter().any(|signal| signal.kind == kind)
 }
 
-/// Tools by which text of others comes in, where there is something to steer.
+/// Tools that bring in text from others, if other tools could be misused by it.
 fn inlets(scan: &Scan) -> Option<Vec<&str>> {
     if worst(scan) < Category::Write {
         return None;
@@ -104,7 +104,7 @@ fn inlets(scan: &Scan) -> Option<Vec<&str>> {
     (!inlets.is_empty()).then_some(inlets)
 }
 
-/// Some names, and how many more.
+/// Some names, and the number of further ones.
 fn list_some(tools: &[&str], show: impl Fn(&str) -> String) -> String {
     let shown = tools.iter().take(NAMED).map(|name| show(name)).collect::<Vec<_>>().join(", ");
     match tools.len().saturating_sub(NAMED) {

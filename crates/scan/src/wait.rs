@@ -1,17 +1,17 @@
-//! Reports, again and again, that a slow server is waited for.
+//! Reports periodically that a slow server has not answered yet.
 
 use std::time::Duration;
 
 use sluice_stdio::Overheard;
 use tokio::time::Instant;
 
-/// How often it is reported.
+/// The interval between reports.
 const STEP: Duration = Duration::from_millis(250);
 
-/// Told how long a server has been waited for, and the last line that it wrote.
+/// Called with the waiting time so far, and the server's last line of output.
 pub type OnWait<'w> = dyn Fn(Duration, Option<&str>) + Sync + 'w;
 
-/// Does some work, and reports how long it takes.
+/// Runs some work, and reports how long it takes.
 pub(crate) async fn wait_for<T>(
     on_wait: Option<&OnWait<'_>>,
     overheard: Option<&Overheard>,

@@ -16,19 +16,19 @@ use crate::{
 /// How clients start Sluicegate.
 #[derive(Debug, Clone)]
 pub struct Front {
-    /// The path that clients are to start.
+    /// The path that clients start.
     pub program: String,
-    /// The program itself, where links lead to: it may have been written before.
+    /// The program after resolving links: earlier entries may contain this path.
     pub real: String,
     /// Its data directory.
     pub data: String,
-    /// What tells servers apart by the values of their variables, once there is a
-    /// key for that.
+    /// The fingerprints that distinguish servers by the values of their variables, once the key
+    /// exists.
     pub fingerprints: Option<Fingerprints>,
 }
 
 impl Front {
-    /// Whether this is what clients start, or have started.
+    /// Whether a path is one that clients start, or have started earlier.
     pub(crate) fn is_program(&self, path: &str) -> bool {
         path == self.program || path == self.real
     }
@@ -44,14 +44,14 @@ pub struct Plan<'e> {
     pub policy: String,
 }
 
-/// A file as it would be.
+/// The planned rewrite of a file.
 pub struct Adoption<'e> {
     pub(crate) text: String,
     pub adopted: Vec<&'e Entry>,
-    /// The same as they would be.
+    /// The new entries.
     pub written: Vec<Entry>,
     pub refused: Vec<(&'e Entry, AdoptError)>,
-    /// What changes, entry by entry, for people: secrets masked.
+    /// The diff of each entry, for people, with secrets masked.
     pub diff: String,
 }
 
@@ -90,24 +90,24 @@ pub enum AdoptError {
     Gone,
 }
 
-/// What becomes of an entry.
+/// The change to an entry.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) enum Change {
-    /// Another program, and arguments before those that are there.
+    /// Another program, with arguments prepended to the existing ones.
     Command { program: String, prefix: Vec<String> },
-    /// A command in the place of a URL; headers become variables.
+    /// A command instead of a URL; headers become variables.
     Url {
         program: String,
         args: Vec<String>,
         /// Headers, and the variables that hold their values.
         variables: Vec<(String, String)>,
-        /// A variable of the client's that holds a bearer token.
+        /// The client's variable that holds a bearer token.
         bearer: Option<String>,
     },
 }
 
 impl ConfigFile {
-    /// The file with Sluicegate before these of its servers.
+    /// The file with these servers routed through Sluicegate.
     pub fn adopt<'e>(&self, plans: &[Plan<'e>], front: &Front) -> Adoption<'e> {
         let mut text = body(&self.text).to_owned();
         let mut adoption = Adoption {
@@ -137,7 +137,7 @@ impl ConfigFile {
         adoption
     }
 
-    /// The text with one server adopted, and that server's new entry.
+    /// The text with one server adopted, and its new entry.
     fn rewritten(
         &self,
         text: &str,
@@ -167,8 +167,8 @@ impl ConfigFile {
             Syntax::Toml => tables::edits(text, keys, &change)?,
         };
         let new = splice::splice(text, edits).ok_or(AdoptError::Shape)?;
-        // INVARIANT: what was written reads as the same server, behind Sluicegate;
-        // nothing is written that does not.
+        // INVARIANT: the new text parses to the same server, behind Sluicegate; otherwise nothing
+        // is written.
         let read = crate::file::locate_entries(&new, self.form).map_err(|_| AdoptError::Shape)?;
         let now = read.iter().find(|one| &one.keys == keys).ok_or(AdoptError::Shape)?;
         let spot = Spot {
@@ -207,7 +207,7 @@ fn change(plan: &Plan<'_>, front: &Front, entry: &Value) -> Result<Change, Adopt
             if url.expose().split('/').nth(2).is_some_and(|host| host.contains('@')) {
                 return Err(AdoptError::User);
             }
-            // Every user of a machine sees arguments, and any part of a URL may be a
+            // Arguments are visible to every user of a machine, and any part of a URL may be a
             // secret.
             args.extend(["--url".to_owned(), format!("env:{URL_VARIABLE}")]);
             let bearer =
@@ -228,7 +228,7 @@ fn change(plan: &Plan<'_>, front: &Front, entry: &Value) -> Result<Change, Adopt
     }
 }
 
-/// A variable for a header's value, which no other header has.
+/// A unique variable for a header's value.
 fn variable(header: &str, taken: &[(String, String)]) -> String {
     let fits = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
     let name: String = header.chars().map(fits).collect();

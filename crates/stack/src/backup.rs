@@ -33,15 +33,15 @@ pub struct Manifest {
     pub client: String,
     /// The file that was rewritten.
     pub file: PathBuf,
-    /// Whether there was one before.
+    /// Whether the file existed before.
     pub existed: bool,
-    /// The SHA-256 of its text before and after.
+    /// The SHA-256 of its text, before and after.
     pub before: String,
     pub after: String,
     pub kind: Kind,
-    /// Keys that lead to each entry that was changed and is not yet put back.
+    /// The key path of each changed entry that is not yet restored.
     pub entries: Vec<Vec<String>>,
-    /// When it was put back.
+    /// When it was restored.
     #[serde(default)]
     pub restored: Option<String>,
 }
@@ -75,11 +75,11 @@ pub enum BackupError {
     File(#[from] WriteError),
 }
 
-/// A text that is to take a file's place.
+/// A new text for a file.
 pub(crate) struct Rewrite<'a> {
     pub(crate) client: &'a str,
     pub(crate) file: &'a Path,
-    /// `None` if there is no file yet.
+    /// `None` if the file does not exist yet.
     pub(crate) before: Option<&'a str>,
     pub(crate) after: &'a str,
     pub(crate) kind: Kind,
@@ -87,7 +87,7 @@ pub(crate) struct Rewrite<'a> {
 }
 
 impl ConfigFile {
-    /// Keeps the file's text below `backups`, and puts the new one in its place.
+    /// Saves the file's text below `backups`, and writes the new text.
     pub fn write(
         &self,
         adoption: &Adoption<'_>,
@@ -129,7 +129,7 @@ impl Rewrite<'_> {
             None => disk::create(self.file, self.after),
         };
         if let Err(error) = written {
-            // It is a backup of nothing.
+            // The file was not changed, so the backup is useless.
             let _ = fs::remove_dir_all(&backup.folder);
             return Err(error.into());
         }
@@ -137,14 +137,14 @@ impl Rewrite<'_> {
     }
 }
 
-/// A new folder, which sorts after those that were made before it.
+/// Creates a folder whose name sorts after those of earlier backups.
 fn new_folder(backups: &Path, manifest: &Manifest) -> Result<PathBuf, BackupError> {
     let failed = |error| BackupError::Write(backups.to_owned(), error);
     DirBuilder::new().recursive(true).mode(0o700).create(backups).map_err(failed)?;
-    // Colons are no part of names on some systems.
+    // Some systems do not allow colons in names.
     let time = manifest.time.replace(':', "");
-    // One command may rewrite many files, and several in the same moment: whoever
-    // makes the folder has it alone.
+    // Several files may be rewritten in the same second, by several processes: only one of them can
+    // create a given folder.
     for number in 0..1000 {
         let folder = backups.join(format!("{time}-{number:03}"));
         match DirBuilder::new().mode(0o700).create(&folder) {
@@ -157,8 +157,8 @@ fn new_folder(backups: &Path, manifest: &Manifest) -> Result<PathBuf, BackupErro
 }
 
 impl Backup {
-    /// Backups that are not put back yet, the newest first, and what is wrong with
-    /// those that cannot be read.
+    /// Backups that are not restored yet, the newest first, and the errors of those that cannot be
+    /// read.
     pub fn all(backups: &Path) -> Result<(Vec<Backup>, Vec<BackupError>), BackupError> {
         let failed = |error| BackupError::Read(backups.to_owned(), error);
         let folders = match fs::read_dir(backups) {
@@ -184,7 +184,7 @@ impl Backup {
                 Ok(manifest) => Ok(Some(Backup { folder, manifest })),
                 Err(_) => Err(BackupError::Content(path)),
             },
-            // A crash before the manifest was written is one before the file was.
+            // The manifest is written before the file, so without it the file was not changed.
             Err(error) if disk::is_absent(&error) => Ok(None),
             Err(error) => Err(BackupError::Read(path, error)),
         }
@@ -200,12 +200,12 @@ impl Backup {
         }
     }
 
-    /// Where that is kept.
+    /// The path of that text.
     pub(crate) fn original_file(&self) -> PathBuf {
         self.folder.join(ORIGINAL)
     }
 
-    /// The text that was put in its place.
+    /// The text that replaced it.
     pub(crate) fn rewritten(&self) -> Result<String, BackupError> {
         self.get(REWRITTEN)
     }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A program that speaks MCP for an agent and keeps its servers in a file.
+/// An MCP client that stores its servers in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Client {
     ClaudeDesktop,
@@ -30,7 +30,7 @@ impl Client {
         Client::Project,
     ];
 
-    /// The word for it in arguments and JSON.
+    /// Its name in arguments and JSON.
     pub fn id(self) -> &'static str {
         match self {
             Client::ClaudeDesktop => "claude-desktop",
@@ -60,7 +60,7 @@ impl Client {
         }
     }
 
-    /// What makes it read its file again.
+    /// How to make it read its file again.
     pub fn restart(self) -> &'static str {
         match self {
             Client::ClaudeDesktop => "quit Claude Desktop and open it again",
@@ -75,7 +75,7 @@ impl Client {
         }
     }
 
-    /// The client that a word of [`Client::id`] means.
+    /// Finds a client by its [`Client::id`].
     pub fn from_id(id: &str) -> Option<Client> {
         Client::ALL.into_iter().find(|client| client.id() == id)
     }

@@ -12,13 +12,13 @@ use crate::{
     locations::Syntax,
 };
 
-/// Columns of a line of arguments.
+/// The width of a line of arguments.
 const WIDTH: usize = 72;
 
-/// The lines of one entry, before and after.
+/// The diff of one entry.
 pub(crate) fn diff_entry(syntax: Syntax, keys: &[String], sides: [Option<Value>; 2]) -> String {
     let [before, after] = sides.map(|side| lines(syntax, &side.unwrap_or_default()));
-    // What leads to an entry is shown as a path; a key may be any text.
+    // The key path may contain any text, so control characters are replaced.
     let path: Vec<_> = keys.iter().map(|key| key.replace(char::is_control, "?")).collect();
     let mut text = format!("@@ {} @@\n", path.join("."));
     for (sign, line) in compare_lines(&before, &after) {
@@ -28,8 +28,7 @@ pub(crate) fn diff_entry(syntax: Syntax, keys: &[String], sides: [Option<Value>;
     text
 }
 
-/// Lines of both sides: those before the first difference and after the last are
-/// shown once.
+/// Compares two lists of lines: the common lines at the start and the end are shown once.
 fn compare_lines<'l>(before: &'l [String], after: &'l [String]) -> Vec<(char, &'l str)> {
     let same = before.iter().zip(after).take_while(|(a, b)| a == b).count();
     let left = before.len().min(after.len()) - same;
@@ -66,7 +65,7 @@ fn lines(syntax: Syntax, entry: &Value) -> Vec<String> {
     lines
 }
 
-/// A value on one line, with all that could be a secret masked.
+/// A value on one line, with everything masked that could be a secret.
 fn single(key: &str, value: &Value) -> String {
     match value {
         Value::String(text) if ["command", "path"].contains(&key) => {
@@ -85,7 +84,7 @@ fn single(key: &str, value: &Value) -> String {
                 members.keys().map(|name| format!("{}: {MASK}", quote(name))).collect();
             if pairs.is_empty() { "{}".into() } else { format!("{{ {} }}", pairs.join(", ")) }
         }
-        // Zed once kept program and arguments one level deeper.
+        // Older versions of Zed nest program and arguments one level deeper.
         Value::Object(members) if key == "command" => {
             let inner = members.iter().map(|(key, value)| match (key.as_str(), value) {
                 ("args", Value::Array(items)) => {

@@ -17,14 +17,13 @@ pub fn sha256(bytes: &[u8]) -> String {
     HEXLOWER.encode(digest(&SHA256, bytes).as_ref())
 }
 
-/// The same for a JSON value: equal for values that mean the same, however they
-/// are written.
+/// The digest of a JSON value, independent of the order of its keys.
 pub(crate) fn of_value(value: &Value) -> String {
     sha256(sort_keys(value).to_string().as_bytes())
 }
 
-/// Digests of entries, secrets and all. Without the key nobody can try which
-/// secret leads to one.
+/// Keyed digests of entries, including their secrets. Without the key, nobody can guess secrets by
+/// comparing digests.
 #[derive(Clone)]
 pub struct Fingerprints(hmac::Key);
 
@@ -33,7 +32,7 @@ impl Fingerprints {
         Fingerprints(hmac::Key::new(hmac::HMAC_SHA256, key))
     }
 
-    /// The same for the same words with the same values in the same folder only.
+    /// The fingerprint of an entry. It changes with any word, value or folder of the entry.
     pub fn of(&self, entry: &Entry) -> String {
         self.of_text(entry.exact.expose())
     }
@@ -49,7 +48,7 @@ impl fmt::Debug for Fingerprints {
     }
 }
 
-/// A value with its keys in order.
+/// A value with sorted keys.
 pub(crate) fn sort_keys(value: &Value) -> Value {
     match value {
         Value::Object(members) => {

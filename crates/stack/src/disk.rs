@@ -9,20 +9,20 @@ use std::{
 
 use crate::digest::sha256;
 
-/// Bytes of a client's file that are read: some keep a history in theirs.
+/// The largest file in bytes; some clients keep their history in it.
 const LONGEST: u64 = 32 << 20;
 
 /// A file's text, and the metadata needed to replace it.
 pub(crate) struct Text {
     pub(crate) content: String,
-    /// The file itself, where links lead to.
+    /// The file after resolving links.
     pub(crate) real: PathBuf,
     /// Whether another user owns it.
     pub(crate) is_foreign: bool,
     pub(crate) is_read_only: bool,
 }
 
-/// Why a file's text is not to be had.
+/// Why a file could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReadProblem {
     #[error("it cannot be read: {0}")]
@@ -35,7 +35,7 @@ pub enum ReadProblem {
     Binary,
 }
 
-/// Why a file was not written. It is as it was.
+/// Why a file was not written. It is unchanged then.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
     #[error("`{}` has been changed meanwhile\nhint: run the command again", .0.display())]
@@ -48,7 +48,7 @@ pub enum WriteError {
     Failed(PathBuf, io::Error),
 }
 
-/// Reads a file; `None` if there is none.
+/// Reads a file; `None` if it does not exist.
 pub(crate) fn read(path: &Path) -> Result<Option<Text>, ReadProblem> {
     let failed = |error: io::Error| ReadProblem::Unreadable(error.to_string());
     let metadata = match fs::metadata(path) {
@@ -78,7 +78,8 @@ pub(crate) fn read(path: &Path) -> Result<Option<Text>, ReadProblem> {
     Ok(Some(Text { content: text, real, is_foreign, is_read_only }))
 }
 
-/// A file below something that is no folder is not there either.
+/// Whether a file does not exist. A path below something that is not a folder does not exist
+/// either.
 pub(crate) fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
@@ -91,22 +92,22 @@ fn is_read_only(metadata: &Metadata) -> bool {
     metadata.permissions().mode() & 0o200 == 0
 }
 
-/// Replaces a file whose text has this digest: it has the old text or the new
-/// one at any time, and keeps its mode.
+/// Replaces a file whose text has this digest. The file has either the old or the new text at any
+/// time, and keeps its mode.
 pub(crate) fn replace(real: &Path, digest: &str, text: &str) -> Result<(), WriteError> {
     let failed = |error| WriteError::Failed(real.to_owned(), error);
     let metadata = fs::metadata(real).map_err(failed)?;
     if is_foreign(&metadata) {
         return Err(WriteError::Foreign(real.to_owned()));
     }
-    // A rename needs no right to the file itself, so that it would go past this.
+    // A rename needs no write permission for the file, so it is checked here.
     if is_read_only(&metadata) {
         return Err(WriteError::ReadOnly(real.to_owned()));
     }
     let mode = metadata.permissions().mode() & 0o7777;
     let new = beside(real);
     let written = write_new(&new, mode, text).map_err(failed).and_then(|()| {
-        // As late as can be: who writes between this and the rename is lost.
+        // Checked as late as possible: a write between this and the rename is lost.
         let now = fs::read(real).map_err(failed)?;
         if sha256(&now) != digest {
             return Err(WriteError::Changed(real.to_owned()));
@@ -120,7 +121,7 @@ pub(crate) fn replace(real: &Path, digest: &str, text: &str) -> Result<(), Write
     written
 }
 
-/// Makes a file that is not there, for its user alone.
+/// Creates a new file that only the user can access.
 pub(crate) fn create(path: &Path, text: &str) -> Result<(), WriteError> {
     let failed = |error| WriteError::Failed(path.to_owned(), error);
     if let Some(folder) = path.parent() {
@@ -128,7 +129,7 @@ pub(crate) fn create(path: &Path, text: &str) -> Result<(), WriteError> {
     }
     let new = beside(path);
     write_new(&new, 0o600, text).map_err(failed)?;
-    // Unlike a rename, a link does not take another file's place.
+    // Unlike a rename, a hard link does not overwrite an existing file.
     let made = fs::hard_link(&new, path);
     let _ = fs::remove_file(&new);
     made.map_err(|error| match error.kind() {

@@ -20,29 +20,28 @@ pub struct Entry {
     pub client: Client,
     pub file: PathBuf,
     pub scope: Scope,
-    /// Whether its file is one of a project, which others may have written.
+    /// Whether it is in a project's file, which others may have written.
     pub is_of_project: bool,
-    /// How the server itself is reached, be it behind `sluice wrap` or not.
+    /// How the server itself is reached, behind `sluice wrap` or not.
     pub transport: Transport,
-    /// The folder that a command is started in, where that is known.
+    /// The working directory of a command, if known.
     pub folder: Option<PathBuf>,
     pub is_disabled: bool,
-    /// Whether the file has the same name twice, of which clients take the last.
+    /// Whether the file has the same name twice; clients use the last one.
     pub is_repeated: bool,
     /// The settings of its `sluice wrap`, if it goes through Sluicegate.
     pub wrapped: Option<Wrapped>,
-    /// Keys that lead to it in the file.
+    /// Its key path in the file.
     pub(crate) keys: Vec<String>,
     /// The command or URL that the client itself uses.
     pub(crate) own: Transport,
-    /// What stands for its variables or headers: names, and a fingerprint of all
-    /// values.
+    /// Identifies its variables or headers: their names, and a fingerprint of all values.
     pub(crate) variables: String,
-    /// All that the file says of it, and the folder that it holds in.
+    /// The whole content of the entry, and the folder that it applies to.
     pub(crate) exact: Guarded,
 }
 
-/// For whom an entry holds.
+/// Where an entry applies.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scope {
     User,
@@ -72,7 +71,7 @@ pub enum Transport {
         url: Guarded,
         headers: Vec<(String, Guarded)>,
     },
-    /// The entry says neither.
+    /// The entry has neither a command nor a URL.
     Unclear,
 }
 
@@ -118,11 +117,10 @@ impl Transport {
 }
 
 impl Entry {
-    /// The same for the same server, in whichever client and under whatever name
-    /// it is configured. Made from the masked form, so that no secret is in it: it
-    /// puts servers together for people, and must decide nothing. With other
-    /// variables a command may have other tools, as a URL may with other headers,
-    /// and is another server.
+    /// Identifies a server across clients and names. It is derived from the masked form, so it
+    /// contains no secret. It only groups servers for display, and must not be used for decisions.
+    /// A command with other variables, or a URL with other headers, may have other tools and counts
+    /// as another server.
     pub fn identity(&self) -> String {
         let (kind, shown) = (self.transport.kind(), self.transport.to_masked());
         let text = format!("{kind}\n{shown}\n{}", self.variables);
@@ -142,7 +140,7 @@ impl Entry {
         let mut scrubbed = text.to_owned();
         for secret in secrets.filter(|word| word.has_secret()) {
             let whole = secret.expose();
-            // Shorter ones would take ordinary text away.
+            // Shorter values would also match ordinary text.
             for part in [whole].into_iter().chain(whole.split([' ', '=', '&', ':', '@'])) {
                 if part.len() >= 4 && !secret.as_masked().contains(part) {
                     scrubbed = scrubbed.replace(part, MASK);
@@ -157,8 +155,8 @@ impl Entry {
         wrapped::is_wrap(&self.own)
     }
 
-    /// The data directory that its command names, if that looks like one which
-    /// `adopt` has written, there or elsewhere.
+    /// The data directory in its command, if the command looks like one that `adopt` has written,
+    /// for this data directory or another.
     pub fn data(&self) -> Option<&str> {
         wrapped::data(&self.own)
     }
@@ -173,7 +171,7 @@ impl Entry {
     }
 }
 
-/// Where an entry was found.
+/// The position of an entry.
 pub(crate) struct Spot<'a> {
     pub(crate) client: Client,
     pub(crate) file: &'a Path,
@@ -208,10 +206,9 @@ pub(crate) fn read(spot: &Spot<'_>, value: &Value) -> Entry {
     }
 }
 
-/// What stands for a command's variables or a URL's headers, in whichever order they
-/// are.
+/// Identifies a command's variables or a URL's headers, independent of their order.
 fn variables(transport: &Transport, front: &Front) -> String {
-    // The names of headers are the same in any case.
+    // Header names are case-insensitive.
     let (given, is_header) = match transport {
         Transport::Command { env, .. } => (env.as_slice(), false),
         Transport::Url { headers, .. } => (headers.as_slice(), true),
@@ -230,19 +227,19 @@ fn variables(transport: &Transport, front: &Front) -> String {
     format!("{names:?} {}", values.unwrap_or_default())
 }
 
-/// All that an entry says, whatever it means to whom: keys that are not known here
-/// may name a program too. Turning it off and on makes no other server of it.
+/// The whole content of an entry: unknown keys may name a program too. Only the keys that disable
+/// it are left out, because they do not change the server.
 fn exact(value: &Value, folder: Option<&Path>) -> String {
     let mut value = sort_keys(value);
     if let Some(members) = value.as_object_mut() {
         members.retain(|key, _| !SWITCHES.contains(&key.as_str()));
     }
-    // In another folder the same words may start another program. A path is not
-    // always text, which its `Debug` form always is.
+    // In another folder, the same words may start another program. A path may not be UTF-8, but its
+    // `Debug` form always is.
     format!("{folder:?}\n{value}")
 }
 
-/// Claude Code keeps what holds for one folder in the user's file.
+/// The scope of an entry: Claude Code stores entries for one folder in the user's file.
 fn scope(spot: &Spot<'_>) -> Scope {
     match spot.keys {
         [projects, folder, _, _] if projects == "projects" => Scope::Project(folder.into()),
@@ -250,7 +247,7 @@ fn scope(spot: &Spot<'_>) -> Scope {
     }
 }
 
-/// Keys that turn a server off and on.
+/// Keys that enable or disable a server.
 const SWITCHES: [&str; 2] = ["disabled", "enabled"];
 
 fn is_disabled(value: &Value) -> bool {
@@ -263,7 +260,7 @@ fn text<'v>(value: &'v Value, key: &str) -> Option<&'v str> {
 }
 
 fn transport(value: &Value) -> Transport {
-    // Zed once kept program, arguments and variables one level deeper.
+    // Older versions of Zed nest program, arguments and variables one level deeper.
     let nested = value.get("command").filter(|command| command.is_object());
     let (holder, key) = nested.map_or((value, "command"), |nested| (nested, "path"));
     if let Some(program) = text(holder, key) {
@@ -286,9 +283,9 @@ fn transport(value: &Value) -> Transport {
     }
 }
 
-/// Keys under which clients keep a server's address.
+/// Keys under which clients store a server's URL.
 pub(crate) const URL_KEYS: [&str; 3] = ["url", "serverUrl", "httpUrl"];
-/// Keys under which clients keep headers.
+/// Keys under which clients store headers.
 pub(crate) const HEADER_KEYS: [&str; 2] = ["headers", "http_headers"];
 
 fn headers(value: &Value) -> Vec<(String, Guarded)> {

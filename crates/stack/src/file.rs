@@ -15,10 +15,10 @@ use crate::{
     tables,
 };
 
-/// A byte order mark, which some editors put first.
+/// A byte order mark, which some editors write.
 const MARK: char = '\u{feff}';
 
-/// Servers in one file: more than anybody has, and few enough to look at each
+/// The maximum number of servers in one file: more than anybody has, and few enough to check each
 /// while a client waits.
 const MOST_SERVERS: usize = 5000;
 
@@ -29,11 +29,11 @@ pub struct ConfigFile {
     pub path: PathBuf,
     pub scope: Scope,
     pub entries: Vec<Entry>,
-    /// The file itself, where links lead to.
+    /// The file after resolving links.
     pub real: PathBuf,
     /// Whether another user owns it, so that it cannot be rewritten.
     pub is_foreign: bool,
-    /// Whether its owner may not write it either.
+    /// Whether even its owner may not write it.
     pub is_read_only: bool,
     pub(crate) form: FileFormat,
     /// The whole text, including secrets.
@@ -55,13 +55,13 @@ pub enum FileState {
     Broken(Problem),
 }
 
-/// A file that cannot be read, or not be understood.
+/// A file that cannot be read or parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     pub client: Client,
     pub path: PathBuf,
     pub scope: Scope,
-    /// Line and column, both from 1, where that can be said.
+    /// Line and column, both from 1, if known.
     pub at: Option<(usize, usize)>,
     pub message: String,
 }
@@ -73,21 +73,21 @@ pub(crate) struct SyntaxError {
     pub(crate) message: String,
 }
 
-/// A server in a text.
+/// A server entry in a text.
 pub(crate) struct Located {
     pub(crate) keys: Vec<String>,
     pub(crate) value: Value,
     pub(crate) is_repeated: bool,
 }
 
-/// Where in a text a server's program and arguments stand.
+/// The byte ranges of a server's program and arguments.
 pub(crate) struct Pieces {
     pub(crate) program: Range<usize>,
     pub(crate) args: Option<Range<usize>>,
 }
 
 impl Candidate {
-    /// Looks at the file, if it is there. What `front` has written is known by it.
+    /// Reads the file, if it exists. `front` tells which entries `adopt` has written.
     pub fn read(&self, front: &Front) -> FileState {
         let problem = |at, message| {
             let Candidate { client, path, scope, .. } = self.clone();
@@ -138,7 +138,7 @@ impl ConfigFile {
         sha256(self.text.as_bytes())
     }
 
-    /// The folders that Claude Code knows as projects, from its own file.
+    /// The folders that Claude Code lists as projects in its own file.
     pub fn projects(&self) -> Vec<PathBuf> {
         if self.client != Client::ClaudeCode {
             return Vec::new();
@@ -147,12 +147,12 @@ impl ConfigFile {
     }
 }
 
-/// The text without its mark.
+/// The text without its byte order mark.
 pub(crate) fn body(text: &str) -> &str {
     text.strip_prefix(MARK).unwrap_or(text)
 }
 
-/// The text with another body.
+/// The text with another body, and the same byte order mark.
 pub(crate) fn with_body(text: &str, body: String) -> String {
     if text.starts_with(MARK) { format!("{MARK}{body}") } else { body }
 }

@@ -8,11 +8,11 @@ use std::fmt;
 
 use url::Url;
 
-/// What stands where a secret was.
+/// The replacement of a secret.
 pub(crate) const MASK: &str = "***";
 
-/// A text of a client's file. It is shown only masked, and its `Debug` form is
-/// the masked one; the text itself is had by [`Guarded::expose`].
+/// A text of a client's file. Output and `Debug` use the masked form; [`Guarded::expose`] returns
+/// the text itself.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Guarded {
     whole: String,
@@ -20,12 +20,12 @@ pub struct Guarded {
 }
 
 impl Guarded {
-    /// A text of which nothing is shown.
+    /// A text that is masked completely.
     pub fn secret(whole: impl Into<String>) -> Guarded {
         Guarded { whole: whole.into(), shown: MASK.into() }
     }
 
-    /// A URL, without what could be a secret in it.
+    /// A URL, with possible secrets masked.
     pub fn url(whole: impl Into<String>) -> Guarded {
         let whole = whole.into();
         let shown = masked_url(&whole).unwrap_or_else(|| masked_words(&whole));
@@ -61,7 +61,7 @@ impl Guarded {
         &self.whole
     }
 
-    /// Whether something of it is not shown.
+    /// Whether a part of it is masked.
     pub fn has_secret(&self) -> bool {
         self.whole != self.shown
     }
@@ -83,7 +83,7 @@ enum Value {
     Pair,
 }
 
-/// Names, or parts of names, of secrets.
+/// Words that mark a name as that of a secret.
 const TELLING: [&str; 16] = [
     "token",
     "secret",
@@ -104,7 +104,7 @@ const TELLING: [&str; 16] = [
 ];
 /// Flags whose value is a header or an assignment.
 const PAIRS: [&str; 6] = ["--header", "-H", "-e", "--env", "--set-env", "--config-env"];
-/// How well-known kinds of keys begin.
+/// Prefixes of well-known kinds of keys.
 const KEYS: [&str; 18] = [
     "sk-",
     "sk_",
@@ -132,7 +132,7 @@ fn is_telling(name: &str) -> bool {
         || name.split(['-', '_', '.']).any(|part| ["key", "pat", "pass", "jwt"].contains(&part))
 }
 
-/// A text of several words, such as the line that a shell is given.
+/// Masks a text of several words, such as a shell command line.
 fn masked_words(text: &str) -> String {
     let mut is_value = Value::Plain;
     let words = text.split(' ').map(|word| {
@@ -157,7 +157,7 @@ fn masked_word(word: &str, is_value: Value) -> (String, Value) {
 
 fn masked_one(word: &str, is_value: Value) -> (String, Value) {
     match is_value {
-        // Another flag is no value, however secret one would be.
+        // Another flag is never the value of the flag before it.
         Value::Secret if !word.starts_with('-') => {
             let next = if is_scheme(word) { Value::Secret } else { Value::Plain };
             return (masked_value(word), next);
@@ -189,7 +189,7 @@ fn masked_one(word: &str, is_value: Value) -> (String, Value) {
                 .unwrap_or_else(|| if is_key(value) { MASK.into() } else { value.to_owned() });
             masked_named(&format!("{name}={value}"), &['=', ':'])
         }
-        // `Authorization:…` in one word, and the scheme before a credential.
+        // `Authorization:…` as one word, and the scheme before a credential.
         None => match word.split_once(':') {
             Some((name, value)) if is_telling(name) && !value.is_empty() => {
                 format!("{name}:{MASK}")
@@ -202,25 +202,25 @@ fn masked_one(word: &str, is_value: Value) -> (String, Value) {
     (shown, next)
 }
 
-/// Whether what follows is a credential.
+/// Whether the next word is a credential.
 fn is_scheme(word: &str) -> bool {
     ["bearer", "basic"].contains(&word.to_ascii_lowercase().as_str())
         || (word.ends_with(':') && is_telling(word))
 }
 
-/// Whether this could be a variable's name, whose value may be anything.
+/// Whether this could be a variable's name, whose value may be a secret.
 fn is_variable(name: &str) -> bool {
     name.len() > 1
         && name.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_')
 }
 
-/// A secret; a reference to one is not one itself.
+/// Masks a secret, but not a reference to one.
 fn masked_value(value: &str) -> String {
     let is_reference = value.starts_with("${") && value.ends_with('}') && !value.contains(":-");
     if is_reference { value.to_owned() } else { MASK.into() }
 }
 
-/// A flag and the header or assignment that is joined to it.
+/// Splits a flag from the header or assignment that is joined to it.
 fn joined_pair(word: &str) -> Option<(&str, &str)> {
     if let Some((flag, _)) = word.split_once('=').filter(|(flag, _)| PAIRS.contains(flag)) {
         return word.split_at_checked(flag.len() + 1);
@@ -234,8 +234,7 @@ fn joined_pair(word: &str) -> Option<(&str, &str)> {
     is_pair.then_some((flag, pair))
 }
 
-/// `NAME=VALUE` or `Name: value`, of which the name is shown, and what the next
-/// word is.
+/// Masks the value in `NAME=VALUE` or `Name: value`; also returns what kind of word follows.
 fn masked_pair(word: &str) -> (String, Value) {
     match word.find(['=', ':']) {
         Some(at) => {
@@ -246,19 +245,19 @@ fn masked_pair(word: &str) -> (String, Value) {
                 return (word.to_owned(), Value::Secret);
             }
             let value = value.strip_prefix("Bearer ").unwrap_or(value);
-            // Where a value is to be found is none.
+            // A reference to a value is not a secret.
             let is_named = value.strip_prefix("env:").is_some_and(is_variable);
             let shown = if is_named { word.to_owned() } else { format!("{name}{sign}{MASK}") };
             (shown, if is_scheme(value) { Value::Secret } else { Value::Plain })
         }
-        // A variable that is only named, to be passed on.
+        // A variable without a value, which is passed on.
         None if is_variable(word) => (word.to_owned(), Value::Plain),
         None => (MASK.into(), Value::Plain),
     }
 }
 
-/// A text in which what follows a telling name and one of these signs is masked, to
-/// where the next pair begins: connection strings have such.
+/// Masks the value after each name of a secret and one of these signs, up to the next pair, as in
+/// connection strings.
 fn masked_named(text: &str, signs: &[char]) -> String {
     let ends = ['&', ';', ',', '?', ' '];
     let pieces = text.split_inclusive(ends).map(|piece| {
@@ -277,8 +276,8 @@ fn masked_named(text: &str, signs: &[char]) -> String {
     pieces.collect()
 }
 
-/// A URL with its user, its query's values, its fragment and key-like parts of
-/// its path masked; `None` if the text is no URL.
+/// Masks the user, the query's values, the fragment and key-like path segments of a URL; `None` if
+/// the text is not a URL.
 fn masked_url(text: &str) -> Option<String> {
     if let Some(inner) = text.strip_prefix("jdbc:") {
         return masked_url(inner).map(|shown| format!("jdbc:{shown}"));
@@ -289,7 +288,7 @@ fn masked_url(text: &str) -> Option<String> {
     {
         return None;
     }
-    // A text that is not a URL by the standard is masked as a whole.
+    // A text that the URL standard rejects is masked completely.
     if Url::parse(text).is_err() && !rest.contains("${") {
         return Some(format!("{scheme}://{MASK}"));
     }
@@ -302,17 +301,17 @@ fn masked_url(text: &str) -> Option<String> {
     let path: Vec<_> = path.split('/').map(shown).collect();
     let query = query.map(masked_query).unwrap_or_default();
     let whole = format!("{scheme}://{host}{}{query}{fragment}", path.join("/"));
-    // A colon stands before a port.
+    // Only `=`, because a colon precedes a port.
     Some(masked_named(&whole, &['=']))
 }
 
-/// Texts that are masked as a whole: JSON, and a user and password before a host.
+/// Masks texts as a whole: JSON, and a user and password before a host.
 fn masked_other(word: &str) -> Option<String> {
     if word.trim_start().starts_with(['{', '[']) {
         return Some(MASK.to_owned());
     }
     let (user, host) = word.rsplit_once('@')?;
-    // Of `--flag=value` the value is looked at by itself.
+    // In `--flag=value`, the value is checked by itself.
     let has_password = user.contains(':') && !user.contains('/') && !word.starts_with('-');
     has_password.then(|| format!("{MASK}@{host}"))
 }
@@ -325,12 +324,12 @@ fn masked_query(query: &str) -> String {
     format!("?{}", pairs.collect::<Vec<_>>().join("&"))
 }
 
-/// The same for a part of a URL's path, where keys have other signs in them too.
+/// Whether a path segment looks like a key, which may contain other signs there.
 fn is_path_key(part: &str) -> bool {
     !part.starts_with("${") && (is_key(part) || is_key(&part.replace(['.', ':', '%', ','], "-")))
 }
 
-/// Whether a word looks like a key: as well-known ones do, or long and mixed.
+/// Whether a word looks like a key: a well-known kind, or long and mixed.
 fn is_key(word: &str) -> bool {
     if word.starts_with("${") {
         return false;
@@ -360,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_are_shown_without_their_secrets() {
+    fn secrets_in_arguments_are_masked() {
         check(
             "-y|@modelcontextprotocol/server-github@2025.4.8",
             "-y|@modelcontextprotocol/server-github@2025.4.8",
@@ -430,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_and_programs() {
+    fn secrets_programs_and_urls_are_masked() {
         assert_eq!(Guarded::secret("x").as_masked(), "***");
         assert_eq!(Guarded::program("npx -y s --token t1").as_masked(), "npx -y s --token ***");
         assert_eq!(

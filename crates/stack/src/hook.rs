@@ -26,10 +26,10 @@ use crate::{
     locations::Folders,
 };
 
-/// What our commands are known by in a file of hooks.
+/// The text by which our commands are recognised in a hook file.
 pub(crate) const MARK: &str = " stack hook --check ";
 
-/// The file that a client's hooks are in.
+/// A client's hook file.
 pub struct HookFile {
     pub client: Client,
     pub path: PathBuf,
@@ -43,14 +43,14 @@ impl std::fmt::Debug for HookFile {
     }
 }
 
-/// Whether something was to be done.
+/// Whether anything was changed.
 #[derive(Debug)]
 pub enum Hooked {
     Done(Backup),
     Already,
 }
 
-/// Why hooks cannot be put into a file, or taken out.
+/// Why hooks cannot be installed or removed.
 #[derive(Debug, thiserror::Error)]
 pub enum HookError {
     #[error("`{}` is not as {} writes it\nhint: correct it, and run the command again", .0.display(), .1)]
@@ -62,10 +62,10 @@ pub enum HookError {
 }
 
 impl HookFile {
-    /// The clients that have hooks.
+    /// The clients that support hooks.
     pub const CLIENTS: [Client; 3] = [Client::ClaudeCode, Client::Cursor, Client::Gemini];
 
-    /// Reads a client's file of hooks, if the client is used here at all.
+    /// Reads a client's hook file, if the client is used on this machine.
     pub fn read(client: Client, places: &Folders) -> Result<Option<HookFile>, HookError> {
         let Some(path) = path(client, places) else { return Ok(None) };
         let text = match disk::read(&path) {
@@ -93,20 +93,20 @@ impl HookFile {
         self.text.as_deref().is_some_and(has_ours)
     }
 
-    /// Puts in the hook that runs `command`, beside those that are there.
+    /// Installs the hook that runs `command`, beside existing hooks.
     pub fn install(&self, command: &str, backups: &Path, time: &str) -> Result<Hooked, HookError> {
         let command = format!("{command}{MARK}{}", self.client.id());
         let before = self.text.as_deref().unwrap_or_default();
         if has_exactly(before, &definitions(self.client, &command)) {
             return Ok(Hooked::Already);
         }
-        // An older one may name another program.
+        // An older hook of ours may name another program.
         let clean = without(before).unwrap_or_else(|| before.to_owned());
         let after = with_hook(&clean, self.client, &command).ok_or_else(|| self.shape())?;
         self.write(&after, backups, time).map(Hooked::Done)
     }
 
-    /// Takes our hook out, and leaves the others.
+    /// Removes our hook, and leaves the others.
     pub fn uninstall(&self, backups: &Path, time: &str) -> Result<Hooked, HookError> {
         let Some(text) = self.text.as_deref() else { return Ok(Hooked::Already) };
         let Some(without) = without(text) else { return Ok(Hooked::Already) };
@@ -123,7 +123,7 @@ impl HookFile {
         let original = kept.first().filter(is_untouched).map(Backup::original).transpose()?;
         let after = original.filter(|original| !has_ours(original)).unwrap_or(without);
         let backup = self.write(&after, backups, time)?;
-        // There is nothing left to restore.
+        // These backups have nothing left to restore.
         for one in kept.iter().chain([&backup]) {
             one.settle(Vec::new(), time)?;
         }
@@ -171,7 +171,7 @@ fn definitions(client: Client, command: &str) -> Vec<(&'static str, Value)> {
             ("PreToolUse", json!({ "matcher": "mcp__.*", "hooks": [run] })),
             ("SessionStart", json!({ "hooks": [run] })),
         ],
-        // Its hooks let a call pass if they fail, unless told otherwise.
+        // In Cursor, a failing hook lets the call pass, unless this is set.
         Client::Cursor => vec![(
             "beforeMCPExecution",
             json!({ "command": command, "timeout": 10, "failClosed": true }),
@@ -186,7 +186,7 @@ fn definitions(client: Client, command: &str) -> Vec<(&'static str, Value)> {
     }
 }
 
-/// A text with the hook in it; `None` if there is no place for one.
+/// Adds the hook to a text; `None` if the text has no place for it.
 fn with_hook(text: &str, client: Client, command: &str) -> Option<String> {
     let root = parse(body(text))?;
     let object = root.object_value_or_create()?;
@@ -204,7 +204,7 @@ fn with_hook(text: &str, client: Client, command: &str) -> Option<String> {
     Some(with_body(text, new))
 }
 
-/// Whether each event has its definition, and ours at no other place.
+/// Whether each event has exactly its definition, and there is no other hook of ours.
 fn has_exactly(text: &str, wanted: &[(&str, Value)]) -> bool {
     let has = |(event, definition): &(&str, Value)| {
         let keys = ["hooks".to_owned(), (*event).to_owned()];
@@ -232,7 +232,7 @@ fn has_ours(text: &str) -> bool {
     !events_of_ours(text).is_empty()
 }
 
-/// A text without our hooks; `None` if none is in it.
+/// The text without our hooks; `None` if it has none.
 pub(crate) fn without(text: &str) -> Option<String> {
     let root = parse(body(text))?;
     let object = root.object_value()?;
@@ -262,7 +262,7 @@ fn remove_empty_hooks(object: &CstObject, hooks: &CstObject, is_changed: bool) {
     }
 }
 
-/// Whether all that an element runs is ours.
+/// Whether every command of an element is ours.
 fn is_ours(node: &CstNode) -> bool {
     let is_marked = |object: &CstObject| {
         let command = object.get("command").and_then(|property| property.value());

@@ -22,7 +22,7 @@ use crate::{
     wrapped::URL_VARIABLE,
 };
 
-/// What clients accept beyond JSON; anything looser none of them does.
+/// The extensions of JSON that clients accept; no client accepts more.
 const ACCEPTED: ParseOptions = ParseOptions {
     allow_comments: true,
     allow_trailing_commas: true,
@@ -36,14 +36,14 @@ const ACCEPTED: ParseOptions = ParseOptions {
     allow_extended_string_escapes: false,
 };
 
-/// Reads a text; `None` if there is nothing in it.
+/// Parses a text; `None` if it is empty.
 pub(crate) fn parse(text: &str) -> Result<Option<Ast<'_>>, SyntaxError> {
     match parse_to_ast(text, &CollectOptions::default(), &ACCEPTED) {
         Ok(result) => Ok(result.value),
         Err(error) => {
             let message = error.kind().to_string();
             let mut letters = message.chars();
-            // Ours begin in lower case.
+            // Our messages start in lower case.
             let first = letters.next().map(|first| first.to_ascii_lowercase());
             let message = first.into_iter().chain(letters).collect();
             Err(SyntaxError { at: error.range().start, message })
@@ -51,7 +51,7 @@ pub(crate) fn parse(text: &str) -> Result<Option<Ast<'_>>, SyntaxError> {
     }
 }
 
-/// The servers below these keys.
+/// The servers below these key paths.
 pub(crate) fn entries(text: &str, roots: &[&[&str]]) -> Result<Vec<Located>, SyntaxError> {
     let Some(Ast::Object(root)) = parse(text)? else { return Ok(Vec::new()) };
     let mut found = Vec::new();
@@ -63,7 +63,7 @@ pub(crate) fn entries(text: &str, roots: &[&[&str]]) -> Result<Vec<Located>, Syn
 
 fn walk(object: &Object<'_>, keys: &[&str], way: &mut Vec<String>, found: &mut Vec<Located>) {
     let Some((key, rest)) = keys.split_first() else {
-        // How often each name is still to come.
+        // How many times each name still occurs.
         let mut left: HashMap<&str, usize> = HashMap::new();
         for property in &object.properties {
             *left.entry(property.name.as_str()).or_default() += 1;
@@ -75,7 +75,7 @@ fn walk(object: &Object<'_>, keys: &[&str], way: &mut Vec<String>, found: &mut V
                 *left -= 1;
                 *left
             });
-            // Of several with one name, clients take the last.
+            // If a name occurs several times, clients use the last one.
             if more > 0 {
                 repeated.insert(name);
                 continue;
@@ -97,7 +97,7 @@ fn walk(object: &Object<'_>, keys: &[&str], way: &mut Vec<String>, found: &mut V
     }
 }
 
-/// The keys of an object that stands under this key.
+/// The keys of the object at this key.
 pub(crate) fn keys(text: &str, key: &str) -> Vec<String> {
     let root = root(text);
     let object = root.as_ref().and_then(|root| member(root, key)?.value.as_object());
@@ -105,7 +105,7 @@ pub(crate) fn keys(text: &str, key: &str) -> Vec<String> {
     properties.iter().map(|property| property.name.as_str().to_owned()).collect()
 }
 
-/// The member that keys lead to.
+/// The member at a key path.
 fn find<'o, 't>(object: &'o Object<'t>, keys: &[String]) -> Option<&'o ObjectProp<'t>> {
     let (key, rest) = keys.split_first()?;
     let property = member(object, key)?;
@@ -127,7 +127,7 @@ fn root(text: &str) -> Option<Object<'_>> {
     }
 }
 
-/// The bytes of an entry's value.
+/// The byte range of an entry's value.
 pub(crate) fn region(text: &str, keys: &[String]) -> Option<Range<usize>> {
     find(&root(text)?, keys).map(|property| span(&property.value))
 }
@@ -137,7 +137,7 @@ pub(crate) fn value(text: &str, keys: &[String]) -> Option<Value> {
     find(&root(text)?, keys).map(|property| Value::from(property.value.clone()))
 }
 
-/// Where its program and arguments stand.
+/// The byte ranges of its program and arguments.
 pub(crate) fn pieces(text: &str, keys: &[String]) -> Option<Pieces> {
     let root = root(text)?;
     let Ast::Object(entry) = &find(&root, keys)?.value else { return None };
@@ -149,7 +149,7 @@ pub(crate) fn pieces(text: &str, keys: &[String]) -> Option<Pieces> {
     })
 }
 
-/// The object that has program and arguments, and the key of the program.
+/// The object that contains program and arguments, and the key of the program.
 fn holder<'o, 't>(entry: &'o Object<'t>) -> (&'o Object<'t>, &'static str) {
     match member(entry, "command").map(|command| &command.value) {
         Some(Ast::Object(nested)) => (nested, "path"),
@@ -162,7 +162,7 @@ fn span(value: &Ast<'_>) -> Range<usize> {
     range.start..range.end
 }
 
-/// The edits that make an entry what it is to become.
+/// The edits that apply a change to an entry.
 pub(crate) fn edits(text: &str, keys: &[String], change: &Change) -> Result<Vec<Edit>, AdoptError> {
     let root = root(text).ok_or(AdoptError::Gone)?;
     let property = find(&root, keys).ok_or(AdoptError::Gone)?;
@@ -196,7 +196,7 @@ fn command_edits(
     Ok(edits)
 }
 
-/// Arguments before those that are there, in their layout.
+/// Prepends arguments to the existing ones, in their layout.
 fn insert_arguments(text: &str, args: &Array<'_>, prefix: &[String]) -> Edit {
     match args.elements.first() {
         Some(first) => {
@@ -233,7 +233,7 @@ fn url_edits(text: &str, entry: &Object<'_>, change: &Change) -> Result<Vec<Edit
     Ok(edits)
 }
 
-/// Headers become variables: their names change, their values stay where they are.
+/// Turns headers into variables: names change, values stay in place.
 fn header_edits(
     headers: &ObjectProp<'_>,
     variables: &[(String, String)],
@@ -258,8 +258,7 @@ fn header_edits(
     Ok(edits)
 }
 
-/// The white space before a place, from its last line break on; a blank if that
-/// is none.
+/// The white space before a position, from its last line break on; one blank if there is none.
 pub(crate) fn gap(text: &str, at: usize) -> &str {
     let before = text.get(..at).unwrap_or_default();
     let blank = before.trim_end_matches([' ', '\t', '\r', '\n']).len();

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::{client::Client, entry::Scope};
 
-/// The system a machine runs.
+/// An operating system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Os {
     Linux,
@@ -15,23 +15,23 @@ pub enum Os {
     Windows,
 }
 
-/// The folders of a machine and its user that files are looked for in.
+/// The folders of a machine and its user in which files are looked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Folders {
     pub os: Os,
     pub home: PathBuf,
-    /// Where programs keep their settings: `~/.config`, `~/Library/Application
-    /// Support` or `%APPDATA%`.
+    /// The folder for programs' settings: `~/.config`, `~/Library/Application Support` or
+    /// `%APPDATA%`.
     pub config: PathBuf,
-    /// Where `CLAUDE_CONFIG_DIR` says that Claude Code keeps its own.
+    /// Claude Code's settings folder, from `CLAUDE_CONFIG_DIR`.
     pub claude: Option<PathBuf>,
-    /// Where `CODEX_HOME` says that Codex keeps its own.
+    /// Codex's settings folder, from `CODEX_HOME`.
     pub codex: Option<PathBuf>,
-    /// The folder that the user is in.
+    /// The current folder.
     pub folder: PathBuf,
 }
 
-/// A file that may be there.
+/// A file that may exist.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
     pub client: Client,
@@ -44,13 +44,13 @@ pub struct Candidate {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FileFormat {
     pub(crate) syntax: Syntax,
-    /// Keys that lead to objects of servers; `*` is any key.
+    /// The key paths of objects with servers; `*` stands for any key.
     pub(crate) roots: &'static [&'static [&'static str]],
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Syntax {
-    /// JSON, with the comments and commas that some clients allow.
+    /// JSON, with the comments and trailing commas that some clients allow.
     Json,
     Toml,
 }
@@ -62,11 +62,11 @@ enum Base {
     /// `~/.config` on every system but Windows.
     DotConfig,
     Config,
-    /// The same, where the system is Windows.
+    /// The folder for programs' settings, on Windows only.
     AppData,
     Claude,
     Codex,
-    /// A folder of the user's work, and those above it in the same repository.
+    /// The current folder, and its parents in the same repository.
     Work,
 }
 
@@ -113,8 +113,8 @@ const TABLE: [Row; 18] = [
     row(Client::Project, Base::Work, ".mcp.json", MCP_SERVERS),
 ];
 
-/// The file of a client that people are told to edit, and its form: the user's own,
-/// else that of a folder. Where its folder differs by system, it is the name alone.
+/// The file that users of a client edit by hand, and its format: the user's own file, else a
+/// project's. If its folder depends on the system, only the file name is given.
 pub(crate) fn usual_file(client: Client) -> (String, FileFormat) {
     let rank = |base| match base {
         Base::Home | Base::Claude | Base::Codex | Base::DotConfig => 0,
@@ -135,18 +135,18 @@ pub(crate) fn usual_file(client: Client) -> (String, FileFormat) {
     (file, *form)
 }
 
-/// Folders above the user's that are looked at, if no repository begins before.
+/// The maximum number of parent folders to search, if no repository root comes first.
 const HIGHEST: usize = 32;
 
 impl Folders {
-    /// The files that there may be, in the order of the table.
+    /// The candidate files, in the order of the table.
     pub fn candidates(&self) -> Vec<Candidate> {
         let work = self.work();
         let mut found: Vec<Candidate> = Vec::new();
         for row in &TABLE {
             for (folder, scope) in self.bases(row.base, &work) {
                 let path = folder.join(row.path);
-                // Where the user's folder is the home folder, a file is both.
+                // If the current folder is the home folder, a file may match twice.
                 if !found.iter().any(|other| other.path == path) {
                     found.push(Candidate { client: row.client, path, scope, form: row.form });
                 }
@@ -155,7 +155,7 @@ impl Folders {
         found
     }
 
-    /// The `.mcp.json` of a folder that another file has named.
+    /// The `.mcp.json` of a folder that another file names.
     pub fn project(folder: &Path) -> Candidate {
         Candidate {
             client: Client::Project,
@@ -187,8 +187,8 @@ impl Folders {
         }
     }
 
-    /// The user's folder and those above it, to where its repository begins;
-    /// outside of any, the folder alone.
+    /// The current folder and its parents up to the repository root; outside of a repository, only
+    /// the folder itself.
     fn work(&self) -> Vec<PathBuf> {
         let above: Vec<_> = self.folder.ancestors().take(HIGHEST).map(Path::to_owned).collect();
         let root = above.iter().position(|folder| folder.join(".git").exists());
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn each_system_has_its_own_places() {
+    fn each_system_has_its_own_file_locations() {
         let linux = paths(&places(Os::Linux, "/h/.config"));
         for path in [
             "/h/.config/Claude/claude_desktop_config.json",
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_that_variables_name_are_used_instead() {
+    fn folders_from_variables_replace_the_defaults() {
         let claude = Some(PathBuf::from("/c"));
         let moved = Folders { claude, codex: Some("/x".into()), ..places(Os::Linux, "/h/.config") };
         let paths = paths(&moved);
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_two_rows_name_is_looked_at_once() {
+    fn a_file_in_two_rows_is_read_once() {
         let at_home = Folders { folder: "/h".into(), ..places(Os::Linux, "/h/.config") };
         let paths = paths(&at_home);
         assert_eq!(paths.iter().filter(|path| *path == "/h/.cursor/mcp.json").count(), 1);

@@ -11,22 +11,22 @@ use sluice_classify::Category;
 
 use crate::{digest::Fingerprints, entry::Entry};
 
-/// Characters of a name in policies and counters.
+/// The longest name in policies and counters.
 const LONGEST_NAME: usize = 32;
 
-/// All that is remembered.
+/// All stored state.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Memory {
     /// Servers by their identity.
     pub servers: BTreeMap<String, Remembered>,
-    /// Which servers stood where when last looked.
+    /// The servers in each file at the last run.
     pub seen: Vec<SeenEntry>,
-    /// Which server has which name in policies and counters.
+    /// The name of each server in policies and counters.
     pub names: BTreeMap<String, String>,
-    /// Fingerprints of the entries that the hooks let pass.
+    /// Fingerprints of the accepted entries.
     pub accepted: BTreeSet<String>,
-    /// Servers that are in no file, which they let pass by their names.
+    /// Accepted servers that are in no file, by name.
     pub accepted_names: BTreeSet<String>,
 }
 
@@ -35,7 +35,7 @@ pub struct Memory {
 #[serde(default)]
 pub struct SeenEntry {
     pub file: String,
-    /// Keys that led to it there.
+    /// Its key path there.
     pub keys: Vec<String>,
     pub identity: String,
 }
@@ -46,7 +46,7 @@ pub struct SeenEntry {
 pub struct Remembered {
     /// Its command or URL, masked.
     pub transport: String,
-    /// When it was asked.
+    /// When it was scanned.
     pub scanned: String,
     pub tools: Vec<Tool>,
     /// The changes since the previous scan.
@@ -57,9 +57,9 @@ pub struct Remembered {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ability {
     pub tools: Vec<Tool>,
-    /// Where this is known from, for people.
+    /// The source of this information, for people.
     pub source: String,
-    /// Whether others than the server itself say so.
+    /// Whether the information comes from others than the server itself.
     pub is_hearsay: bool,
     pub changes: Changes,
 }
@@ -78,7 +78,7 @@ pub struct Tool {
     pub digest: String,
 }
 
-/// Tools that were not there before, are there no more, or are defined otherwise.
+/// Tools that were added, removed, or changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Changes {
@@ -111,8 +111,8 @@ impl Changes {
 }
 
 impl Tool {
-    /// Its category; one that is not known any more counts as execute, so that
-    /// nothing looks more harmless than it was.
+    /// Its category. An unknown name counts as execute, so that nothing looks less harmful than it
+    /// was.
     pub fn category(&self) -> Category {
         Category::from_name(&self.category).unwrap_or(Category::Execute)
     }
@@ -124,7 +124,7 @@ impl Ability {
         self.tools.iter().map(Tool::category).max()
     }
 
-    /// How many of its tools are of a category.
+    /// The number of its tools in a category.
     pub fn count(&self, category: Category) -> usize {
         self.tools.iter().filter(|tool| tool.category() == category).count()
     }
@@ -155,8 +155,8 @@ impl Memory {
         Some(Ability { tools, source, is_hearsay: false, changes })
     }
 
-    /// The name of a server in policies and counters: the one it has, or else the
-    /// one given, numbered if another server has that.
+    /// The name of a server in policies and counters: the existing one, or else `wanted`, numbered
+    /// if another server has that name.
     pub fn name(&mut self, entry: &Entry, wanted: &str) -> String {
         let identity = entry.identity();
         if let Some((name, _)) = self.names.iter().find(|(_, of)| **of == identity) {
@@ -171,15 +171,15 @@ impl Memory {
         name
     }
 
-    /// Whether a hook lets calls of this server pass.
+    /// Whether the user has accepted this server.
     ///
-    /// That an entry looks like one of ours says nothing: whoever writes a file of a
-    /// project can write that too.
+    /// An entry that looks like one of ours is not accepted for that alone: the author of a project
+    /// file could write one too.
     pub fn is_accepted(&self, entry: &Entry, fingerprints: &Fingerprints) -> bool {
         self.accepted.contains(&fingerprints.of(entry))
     }
 
-    /// Lets calls of this server pass, as long as nothing of it changes.
+    /// Accepts this server, until any part of its entry changes.
     pub fn accept(&mut self, entry: &Entry, fingerprints: &Fingerprints) {
         self.accepted.insert(fingerprints.of(entry));
     }

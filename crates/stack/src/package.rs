@@ -2,7 +2,7 @@
 
 use crate::{Guarded, Transport};
 
-/// Where packages are published.
+/// A package registry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Registry {
     Npm,
@@ -10,7 +10,7 @@ pub enum Registry {
 }
 
 impl Registry {
-    /// The name that sources begin with.
+    /// The prefix of sources in the catalogue.
     pub fn name(self) -> &'static str {
         match self {
             Registry::Npm => "npm",
@@ -19,11 +19,11 @@ impl Registry {
     }
 }
 
-/// A package by its name, which says nothing without its registry.
+/// A package, identified by its registry and name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Package {
     pub registry: Registry,
-    /// Without its version.
+    /// The name without a version.
     pub name: String,
 }
 
@@ -34,13 +34,13 @@ enum Meaning {
     /// Its value is something else.
     Valued,
     Plain,
-    /// It may have the package come from elsewhere, or have a value that is no package.
+    /// It may select another registry, or have a value that is not a package.
     Unknown,
 }
 
 impl Transport {
-    /// The package that the command runs, if it is one of npm or `PyPI`. One that is
-    /// fetched from elsewhere under the same name is none of theirs.
+    /// The package that the command runs, if it is from npm or `PyPI`. A package of the same name
+    /// from elsewhere does not count.
     pub fn package(&self) -> Option<Package> {
         let Transport::Command { program, args, env } = self else { return None };
         let words: Vec<&str> = std::iter::once(program).chain(args).map(Guarded::expose).collect();
@@ -52,7 +52,7 @@ impl Transport {
     }
 }
 
-/// Which registry's runner a command starts, and the words after that.
+/// The registry of the runner that a command starts, and its arguments.
 fn runner<'w>(words: &'w [&'w str]) -> Option<(Registry, &'w [&'w str])> {
     let (program, rest) = words.split_first()?;
     let file = program.rsplit(['/', '\\']).next().unwrap_or_default();
@@ -65,14 +65,14 @@ fn runner<'w>(words: &'w [&'w str]) -> Option<(Registry, &'w [&'w str])> {
         ("uvx", rest) | ("uv", ["tool", "run", rest @ ..]) | ("pipx", ["run", rest @ ..]) => {
             Some((Registry::PyPi, rest))
         }
-        // Windows has batch files started by its shell.
+        // On Windows, batch files are started through `cmd`.
         ("cmd", ["/c" | "/C", rest @ ..]) => runner(rest),
         _ => None,
     }
 }
 
 impl Registry {
-    /// The first word that is no option, unless an option names the package.
+    /// The first word that is not an option, unless an option names the package.
     fn package(self, words: &[&str]) -> Option<String> {
         let mut words = words.iter().copied();
         while let Some(word) = words.next() {
@@ -119,7 +119,7 @@ impl Registry {
         }
     }
 
-    /// Whether a variable may have packages come from elsewhere.
+    /// Whether a variable may select another registry.
     fn is_moved_by(self, variable: &str) -> bool {
         let variable = variable.to_ascii_lowercase();
         match self {
@@ -141,8 +141,8 @@ impl Registry {
         let (own, version) = rest.split_at(rest.find(ends).unwrap_or(rest.len()));
         let own = if scope.is_empty() { own } else { own.strip_prefix('/')? };
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-        // A path is no package, and neither is an address. What stands in the place of
-        // a version may name another package, or an address too.
+        // A path or a URL is not a package. The version part may also name another package or a
+        // URL.
         let is_name = !own.is_empty() && !own.starts_with('.') && own.chars().all(is_plain);
         let is_scope = scope.chars().skip(1).all(is_plain) && scope != "@";
         let is_theirs = is_name && is_scope && !version.contains([':', '/']);
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn packages_are_told_from_options_and_versions() {
+    fn packages_are_distinguished_from_options_and_versions() {
         check("npx -y @scope/server .", Some("@scope/server"));
         check("npx --yes @scope/server@1.2.3 --flag", Some("@scope/server"));
         check("/usr/bin/npx server@latest", Some("server"));
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_without_a_package_have_none() {
+    fn commands_that_run_no_registry_package_have_none() {
         for command in [
             "node server.js",
             "npx",
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_package_is_of_its_registry() {
+    fn the_runner_determines_the_registry_of_a_package() {
         let of = |program| Transport::Command {
             program: Guarded::program(program),
             args: Guarded::arguments(&["server".into()]),

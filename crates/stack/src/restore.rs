@@ -18,14 +18,14 @@ use crate::{
     hook,
 };
 
-/// How one file is put back.
+/// How completely a file is restored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// As it was, byte for byte.
+    /// Byte for byte.
     Exact,
-    /// It was changed meanwhile: only our changes are taken back.
+    /// The file has changed meanwhile: only our changes are reverted.
     InPart,
-    /// There is nothing that can be put back.
+    /// Nothing can be restored.
     Nothing,
 }
 
@@ -34,24 +34,24 @@ pub struct Undo {
     pub file: PathBuf,
     pub client: String,
     pub outcome: Outcome,
-    /// Names of the entries that are put back.
+    /// Names of the entries that are restored.
     pub names: Vec<String>,
-    /// What cannot be put back, and why.
+    /// Entries that cannot be restored, and why.
     pub refused: Vec<Left>,
-    /// Where the file's texts are kept.
+    /// The folders of the file's backups.
     pub backups: Vec<PathBuf>,
     before: String,
-    /// `None`: the file is to go, because there was none.
+    /// The text to write; `None` removes the file, because it did not exist before.
     after: Option<String>,
     settled: Vec<(Backup, Vec<Vec<String>>)>,
 }
 
-/// An entry that cannot be put back.
+/// An entry that cannot be restored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Left {
     pub name: String,
     pub why: String,
-    /// The file as it was when the entry was not yet ours.
+    /// The backup with the original entry.
     pub kept: PathBuf,
 }
 
@@ -64,13 +64,13 @@ impl std::fmt::Debug for Undo {
 
 const GONE: &str = "its file is no longer there";
 const CHANGED: &str = "its entry has been changed since";
-/// Differing keys that are named.
+/// The number of differing keys that are listed.
 const MOST_NAMED: usize = 5;
 const UNREADABLE: &str = "its file cannot be read any more";
 
 impl Undo {
-    /// The planned restores for all backups below a folder, file by file, and which
-    /// backups cannot be used.
+    /// Plans the restore of every file with backups below a folder; also returns the backups that
+    /// cannot be used.
     pub fn all(backups: &Path) -> Result<(Vec<Undo>, Vec<BackupError>), BackupError> {
         let mut undone: Vec<Undo> = Vec::new();
         let (all, mut damaged) = Backup::all(backups)?;
@@ -87,7 +87,7 @@ impl Undo {
         Ok((undone, damaged))
     }
 
-    /// Backups come the newest first, and are undone in that order.
+    /// Plans the restore of one file. Backups are sorted and undone newest first.
     fn of_file(file: &Path, backups: Vec<Backup>) -> Result<Undo, BackupError> {
         let mut undo = Undo {
             file: file.to_owned(),
@@ -102,7 +102,7 @@ impl Undo {
         };
         let current = match disk::read(file) {
             Ok(Some(read)) => read.content,
-            // There was none before the first of them either.
+            // The file did not exist before the first backup either.
             Ok(None) if backups.last().is_some_and(|first| !first.manifest.existed) => {
                 undo.settled = backups.into_iter().map(|backup| (backup, Vec::new())).collect();
                 return Ok(undo);
@@ -145,7 +145,7 @@ impl Undo {
         self
     }
 
-    /// Leaves all of a backup for another time.
+    /// Leaves all entries of a backup as they are.
     fn refuse(&mut self, backup: &Backup, why: &str) {
         for keys in &backup.manifest.entries {
             self.leave(backup, keys, why);
@@ -157,10 +157,10 @@ impl Undo {
         self.refused.push(Left { name: entry_name(keys), why, kept });
     }
 
-    /// Takes our changes out of a text that somebody else has changed.
+    /// Reverts our changes in a text that somebody else has edited.
     fn in_part(&mut self, mut text: String, backup: Backup) -> Result<String, BackupError> {
-        // Nothing is found in a text that cannot be read, which does not say that
-        // nothing is there.
+        // If the text cannot be parsed, the entries cannot be found, which does not mean that they
+        // are gone.
         if let Err(spoilt) = locate_entries(&text, backup.form()) {
             let (line, column) = position(body(&text), spoilt.at);
             let why = format!("its file cannot be read at {line}:{column}: {}", spoilt.message);
@@ -174,7 +174,7 @@ impl Undo {
                     self.names.push(entry_name(&[]));
                     text = without;
                 }
-                // It stands beside another command, where somebody has put it.
+                // Somebody has put our hook beside another command.
                 None if text.contains(hook::MARK) => {
                     self.leave(&backup, &[], CHANGED);
                     left.push(Vec::new());
@@ -201,7 +201,7 @@ impl Undo {
                     self.names.push(entry_name(keys));
                 }
                 None if value(body(&text), sides.form, keys).is_none() => {
-                    // Somebody has removed the server: there is nothing to undo.
+                    // Somebody has removed the server, so there is nothing to undo.
                 }
                 None => {
                     let differences = sides.differences(body(&text));
@@ -214,7 +214,7 @@ impl Undo {
         Ok(text)
     }
 
-    /// Does it, and notes in the backups that it is done.
+    /// Writes the file, and marks the backups as restored.
     pub fn apply(&self, time: &str) -> Result<(), BackupError> {
         if self.outcome == Outcome::Nothing && self.settled.is_empty() {
             return Ok(());
@@ -238,7 +238,7 @@ impl Undo {
     }
 }
 
-/// Why an entry that differs in these keys is left.
+/// Why an entry that differs in these keys is not restored.
 fn describe_changes(differences: &[String]) -> String {
     if differences.is_empty() {
         return CHANGED.to_owned();

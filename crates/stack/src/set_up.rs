@@ -11,7 +11,7 @@ use crate::{
     locations::{FileFormat, Syntax, usual_file},
 };
 
-/// Where a client is to call, as what, and with which token.
+/// The name, URL and token with which a client connects.
 #[derive(Debug, Clone, Copy)]
 pub struct Access<'a> {
     /// The server's name in the client.
@@ -20,17 +20,17 @@ pub struct Access<'a> {
     pub token: &'a str,
 }
 
-/// What there is to do in one client.
+/// The setup of one client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SetUp {
     pub client: Client,
-    /// A file to edit; without one it is a command to run.
+    /// The file to edit; `None` if `text` is a command to run.
     pub file: Option<String>,
     pub text: String,
 }
 
 impl Access<'_> {
-    /// What to do in each client, commands first.
+    /// The setup of each client, commands first.
     pub fn set_ups(&self) -> Vec<SetUp> {
         let mut all: Vec<_> = Client::ALL.into_iter().map(|client| self.set_up(client)).collect();
         all.sort_by_key(|one| one.file.is_some());
@@ -66,7 +66,7 @@ impl Access<'_> {
         format!("Bearer {}", self.token)
     }
 
-    /// The entry, in the syntax of the client's file and under its key.
+    /// The entry, in the syntax of the client's file and below its key.
     fn file(&self, client: Client, entry: &Value) -> SetUp {
         let (file, FileFormat { syntax, roots }) = usual_file(client);
         let root = roots.first().copied().unwrap_or_default();
@@ -90,8 +90,8 @@ impl Access<'_> {
         std::iter::once(heading).chain(lines).collect::<Vec<_>>().join("\n")
     }
 
-    /// Claude Desktop's file knows only commands, so one is put in between. The
-    /// token is in a variable, because some systems split arguments at blanks.
+    /// An entry for Claude Desktop, whose file supports only commands: it starts a bridge to the
+    /// URL. The token is in a variable, because some systems split arguments at blanks.
     fn bridge(&self) -> Value {
         let mut arguments = vec!["-y", "mcp-remote", self.url, "--transport", "http-only"];
         if self.url.starts_with("http://") {
@@ -102,8 +102,8 @@ impl Access<'_> {
     }
 }
 
-/// A string or a table of strings as TOML has it in one line. Strings without
-/// control characters are written as in JSON.
+/// A string or a table of strings as inline TOML. Strings without control characters are written as
+/// in JSON.
 fn inline(value: &Value) -> String {
     match value {
         Value::Object(members) => {
@@ -123,7 +123,7 @@ mod tests {
         Access { name: "notes", url: "http://127.0.0.1:8787/mcp/notes", token: "sg_x" };
 
     #[test]
-    fn every_client_is_told_where_and_with_what() {
+    fn every_client_setup_has_the_name_url_and_token() {
         let set_ups = ACCESS.set_ups();
         assert_eq!(set_ups.len(), Client::ALL.len());
         for SetUp { client, text, .. } in set_ups {
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_is_in_the_syntax_and_under_the_key_of_its_file() {
+    fn a_client_entry_has_the_syntax_and_key_of_its_file() {
         for (client, file, start) in [
             (Client::ClaudeDesktop, "claude_desktop_config.json", r#"{"mcpServers":{"notes":{"#),
             (Client::Cursor, "~/.cursor/mcp.json", r#"{"mcpServers":{"notes":{"#),
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_come_first() {
+    fn setups_with_commands_come_first() {
         let set_ups = ACCESS.set_ups();
         let commands: Vec<_> = set_ups.iter().take_while(|one| one.file.is_none()).collect();
         assert_eq!(
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_url_in_the_clear_is_allowed_to_be_one() {
+    fn only_a_url_without_tls_gets_the_flag_for_it() {
         let secure = Access { url: "https://gate.example/mcp", ..ACCESS };
         assert!(ACCESS.bridge().to_string().contains("--allow-http"));
         assert!(!secure.bridge().to_string().contains("--allow-http"));

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// Text to put in the place of some bytes.
+/// A replacement of some bytes.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Edit {
     pub(crate) at: Range<usize>,
@@ -19,8 +19,7 @@ impl Edit {
     }
 }
 
-/// The text with all edits made; `None` if two of them touch the same bytes, or
-/// one lies outside of the text.
+/// The text with all edits applied; `None` if two of them overlap, or one lies outside of the text.
 pub(crate) fn splice(text: &str, mut edits: Vec<Edit>) -> Option<String> {
     edits.sort_by_key(|edit| (edit.at.start, edit.at.end));
     let mut spliced = String::with_capacity(text.len() + 256);
@@ -39,7 +38,7 @@ mod tests {
     use super::{Edit, splice};
 
     #[test]
-    fn edits_are_made_in_their_places_only() {
+    fn edits_change_no_other_bytes() {
         let edits = vec![Edit::new(4..5, "X"), Edit::insert(0, "<"), Edit::insert(6, ">")];
         assert_eq!(splice("abcdef", edits).unwrap(), "<abcdXf>");
         assert_eq!(splice("abc", vec![Edit::new(0..2, ""), Edit::new(1..3, "")]), None);

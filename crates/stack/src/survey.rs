@@ -17,7 +17,7 @@ use crate::{
     memory::{Ability, Memory, SeenEntry},
 };
 
-/// Folders named by Claude Code whose `.mcp.json` is looked at.
+/// The maximum number of project folders, from Claude Code's file, whose `.mcp.json` is read.
 const MOST_PROJECTS: usize = 500;
 
 /// The contents of all client files of a machine.
@@ -25,17 +25,17 @@ const MOST_PROJECTS: usize = 500;
 pub struct Configured {
     pub files: Vec<ConfigFile>,
     pub problems: Vec<Problem>,
-    /// Where was looked.
+    /// The files that were looked for.
     pub looked: Vec<(Client, PathBuf)>,
 }
 
 impl Configured {
-    /// Looks at every file there may be. One that is broken does not stop the rest.
+    /// Reads every candidate file. A broken file does not stop the others.
     pub fn read(places: &Folders, front: &Front) -> Configured {
         Configured::read_in(places, std::slice::from_ref(&places.folder), front)
     }
 
-    /// The same for someone who works in several folders at once.
+    /// Reads the files for several current folders at once.
     pub fn read_in(places: &Folders, folders: &[PathBuf], front: &Front) -> Configured {
         let mut configured = Configured::default();
         for folder in folders {
@@ -59,15 +59,15 @@ impl Configured {
         self.looked.push((candidate.client, candidate.path.clone()));
         match candidate.read(front) {
             FileState::Nothing => {}
-            // Two names may lead to one file.
+            // Two paths may lead to one file.
             FileState::File(file) if self.files.iter().any(|other| other.real == file.real) => {}
             FileState::File(file) => self.files.push(*file),
             FileState::Broken(problem) => self.problems.push(problem),
         }
     }
 
-    /// The files whose current content is known: what stands in other
-    /// folders' files was not looked for, and what stands in broken ones not found.
+    /// The files whose content is known. Files of other folders were not looked for, and broken
+    /// ones could not be parsed.
     fn known_files(&self) -> BTreeSet<String> {
         let broken: BTreeSet<&PathBuf> = self.problems.iter().map(|one| &one.path).collect();
         let paths = self.looked.iter().map(|(_, path)| path);
@@ -80,12 +80,12 @@ impl Configured {
     }
 }
 
-/// What to do about a server.
+/// The advice for a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Advice {
     /// It only reads, or is adopted already.
     Proceed,
-    /// It can do harm, which a policy keeps within bounds.
+    /// It can do harm, which a policy limits.
     WithRules,
     /// Its abilities are unknown, or its definitions look suspicious.
     AskFirst,
@@ -102,28 +102,28 @@ impl Advice {
     }
 }
 
-/// One server, wherever it is configured.
+/// One server, in all files that configure it.
 #[derive(Debug)]
 pub struct Group<'e> {
     pub identity: String,
-    /// The name most of its entries have.
+    /// The name that most of its entries have.
     pub name: String,
     pub entries: Vec<&'e Entry>,
     pub ability: Option<Ability>,
-    /// Its name in the running gateway, if it goes through that.
+    /// Its name in the running gateway, if it is routed through that.
     pub registered: Option<String>,
-    /// Whether none of its entries was there when last looked.
+    /// Whether none of its entries existed at the last run.
     pub is_new: bool,
     pub advice: Advice,
 }
 
 impl Group<'_> {
-    /// Whether every entry of it goes through Sluicegate.
+    /// Whether all its entries go through Sluicegate.
     pub fn is_adopted(&self) -> bool {
         self.registered.is_some() || self.entries.iter().all(|entry| entry.wrapped.is_some())
     }
 
-    /// Whether no client uses it now.
+    /// Whether it is disabled in every client.
     pub fn is_disabled(&self) -> bool {
         self.entries.iter().all(|entry| entry.is_disabled)
     }
@@ -133,7 +133,7 @@ impl Group<'_> {
         self.ability.as_ref().and_then(Ability::worst)
     }
 
-    /// Its clients, each once.
+    /// Its clients, without duplicates.
     pub fn clients(&self) -> Vec<Client> {
         let mut clients: Vec<_> = self.entries.iter().map(|entry| entry.client).collect();
         clients.sort();
@@ -146,13 +146,13 @@ impl Group<'_> {
 #[derive(Debug)]
 pub struct Survey<'e> {
     pub groups: Vec<Group<'e>>,
-    /// Servers that stood somewhere when last looked, and do no more.
+    /// Servers that have been removed since the last run.
     pub gone: Vec<String>,
 }
 
 impl<'e> Survey<'e> {
-    /// Puts together what was found with what is known. `known` says what a
-    /// server can do, `registered` by which name it goes through a gateway.
+    /// Combines the configured servers with stored data. `known` returns the abilities of a server,
+    /// `registered` its name in the running gateway.
     pub fn new(
         configured: &'e Configured,
         memory: &Memory,
@@ -202,7 +202,7 @@ fn advice(group: &Group<'_>) -> Advice {
     match ability.worst() {
         _ if is_suspect => Advice::AskFirst,
         _ if group.is_adopted() => Advice::Proceed,
-        // What others say is no reason to go on without a policy.
+        // Information from others is no reason to continue without a policy.
         None if ability.is_hearsay => Advice::AskFirst,
         Some(_) if ability.is_hearsay => Advice::WithRules,
         None | Some(Category::Read | Category::Other) => Advice::Proceed,
@@ -215,7 +215,7 @@ fn common_name(entries: &[&Entry]) -> String {
     for entry in entries {
         *counts.entry(&entry.name).or_default() += 1;
     }
-    // Of several the first, so that it does not change from run to run.
+    // Among equals the first one, so that the result is stable.
     let most = entries.iter().rev().max_by_key(|entry| counts.get(entry.name.as_str()));
     most.map(|entry| entry.name.clone()).unwrap_or_default()
 }
@@ -231,7 +231,7 @@ fn find_removed(configured: &Configured, memory: &Memory) -> Vec<String> {
 }
 
 impl Memory {
-    /// Remembers where servers stand now, for the next look.
+    /// Stores where servers are configured now, for the next run.
     pub fn look(&mut self, configured: &Configured) {
         let files = configured.known_files();
         self.seen.retain(|seen| !files.contains(&seen.file));

@@ -17,7 +17,7 @@ use crate::{
 
 pub(crate) use self::put_back::{is_same_change, put_back};
 
-/// Keys that our change touches, or whose values it moves.
+/// Keys that our change edits or moves.
 const TOUCHED: [&str; 7] =
     ["command", "args", "url", "env", "http_headers", "bearer_token_env_var", "env_vars"];
 
@@ -28,7 +28,7 @@ fn parse(text: &str) -> Result<Document<&str>, SyntaxError> {
     })
 }
 
-/// The servers below these keys.
+/// The servers below these key paths.
 pub(crate) fn entries(text: &str, roots: &[&[&str]]) -> Result<Vec<Located>, SyntaxError> {
     let document = parse(text)?;
     let mut found = Vec::new();
@@ -65,7 +65,7 @@ fn value_of(item: &Item) -> Value {
         return text.into();
     }
     let plain = item.as_bool().map(Value::from).or_else(|| item.as_integer().map(Value::from));
-    // Numbers with fractions and times mean nothing here but themselves.
+    // Floats and times are only compared, so their text is enough.
     let text = || item.as_float().map(|float| float.to_string());
     let time = || item.as_datetime().map(ToString::to_string);
     plain.unwrap_or_else(|| text().or_else(time).into())
@@ -85,7 +85,7 @@ pub(crate) fn region(text: &str, keys: &[String]) -> Option<Range<usize>> {
     Some(start..spans.iter().map(|span| span.end).max()?)
 }
 
-/// Where a value ends, or the last of a table's.
+/// The end of a value, or of the last value in a table.
 fn end(item: &Item) -> Option<Range<usize>> {
     match item {
         Item::Table(table) => {
@@ -103,7 +103,7 @@ pub(crate) fn value(text: &str, keys: &[String]) -> Option<Value> {
     table(document.as_item(), way)?.get(name).map(value_of)
 }
 
-/// Where its program and arguments stand.
+/// The byte ranges of its program and arguments.
 pub(crate) fn pieces(text: &str, keys: &[String]) -> Option<Pieces> {
     let document = parse(text).ok()?;
     let entry = table(document.as_item(), keys)?;
@@ -113,7 +113,7 @@ pub(crate) fn pieces(text: &str, keys: &[String]) -> Option<Pieces> {
     })
 }
 
-/// The edits that make an entry what it is to become.
+/// The edits that apply a change to an entry.
 pub(crate) fn edits(text: &str, keys: &[String], change: &Change) -> Result<Vec<Edit>, AdoptError> {
     let document = parse(text).map_err(|_| AdoptError::Gone)?;
     let entry = table(document.as_item(), keys).ok_or(AdoptError::Gone)?;
@@ -126,14 +126,14 @@ pub(crate) fn edits(text: &str, keys: &[String], change: &Change) -> Result<Vec<
     }
 }
 
-/// The text, and how pairs follow each other in the entry.
+/// The text, and the layout of pairs in the entry.
 struct Page<'t> {
     text: &'t str,
     is_inline: bool,
 }
 
 impl Page<'_> {
-    /// What stands between a pair put before this key and the key.
+    /// The separator after a pair that is inserted before this key.
     fn separator(&self, key: &Range<usize>) -> String {
         if self.is_inline {
             return ", ".into();
@@ -172,7 +172,7 @@ fn command_edits(
     Ok(edits)
 }
 
-/// Arguments before those that are there, in their layout.
+/// Prepends arguments to the existing ones, in their layout.
 fn insert_arguments(page: &Page<'_>, args: &Array, prefix: &[String]) -> Result<Edit, AdoptError> {
     if let Some(first) = args.iter().next() {
         let at = first.span().ok_or(AdoptError::Shape)?.start;
@@ -218,7 +218,7 @@ fn url_edits(
     Ok(edits)
 }
 
-/// Headers become variables: their names change, their values stay where they are.
+/// Turns headers into variables: names change, values stay in place.
 fn header_edits(
     page: &Page<'_>,
     key: Range<usize>,
@@ -245,7 +245,7 @@ fn header_edits(
         edits.push(Edit::new(key, variable.clone()));
     }
     if edits.len() == 1 {
-        // An empty table with a heading of its own has no place that is known.
+        // For an empty table with its own heading, there is no known position.
         let inline = headers.as_inline_table().and_then(InlineTable::span);
         let at = inline.ok_or(AdoptError::Shape)?.start + 1;
         edits.push(Edit::insert(at, format!(" {URL_VARIABLE} = {url} ")));
@@ -257,7 +257,7 @@ fn list(items: &[String]) -> String {
     items.iter().map(|item| quote(item)).collect::<Vec<_>>().join(", ")
 }
 
-/// A basic string of TOML, which escapes as JSON does, and one character more.
+/// A TOML basic string, which has the escapes of JSON and one more.
 fn quote(text: &str) -> String {
     crate::json::quote(text).replace('\u{7f}', "\\u007F")
 }

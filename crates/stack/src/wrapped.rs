@@ -8,11 +8,10 @@ use crate::{
     guarded::Guarded,
 };
 
-/// The variable that the URL is kept in.
+/// The variable that holds the URL.
 pub(crate) const URL_VARIABLE: &str = "SLUICE_UPSTREAM_URL";
 
-/// The server itself, and its settings if a command that `adopt` has written
-/// stands before it.
+/// The server itself, and its settings if it is behind a command that `adopt` has written.
 ///
 /// Only commands in exactly that form are unwrapped: another command called `sluice`
 /// may be any program, and need not start the command in its arguments.
@@ -47,7 +46,7 @@ fn through(own: &Transport, front: &Front) -> Option<(Transport, Wrapped)> {
     Some((inner, Wrapped { name: name.to_owned(), policy: policy.to_owned() }))
 }
 
-/// What `adopt` writes behind its program.
+/// The arguments that `adopt` writes.
 struct Words<'t> {
     data: &'t str,
     policy: &'t str,
@@ -55,8 +54,8 @@ struct Words<'t> {
     rest: Vec<&'t str>,
 }
 
-/// The words of a command that looks like one of those that `adopt` writes, for
-/// whichever program and data directory.
+/// The arguments of a command that looks like one that `adopt` writes, for any program and data
+/// directory.
 fn words(own: &Transport) -> Option<Words<'_>> {
     let Transport::Command { args, .. } = own else { return None };
     let all: Vec<&str> = args.iter().map(Guarded::expose).collect();
@@ -69,7 +68,7 @@ fn words(own: &Transport) -> Option<Words<'_>> {
     Some(Words { data, policy, name, rest: rest.to_vec() })
 }
 
-/// Where policies of adopted servers are, below the data directory.
+/// The folder of policies of adopted servers, in the data directory.
 const POLICIES: &str = "/stack/policies/";
 
 /// The data directory of a command that looks like one that `adopt` has written.
@@ -84,7 +83,7 @@ pub(crate) fn is_wrap(own: &Transport) -> bool {
     is_named && args.iter().any(|word| word.expose() == "wrap") || words(own).is_some()
 }
 
-/// What `env:NAME` means in an entry's own variables; the text itself otherwise.
+/// Resolves `env:NAME` in an entry's own variables; returns other text unchanged.
 fn resolve_variable(text: &str, env: &[(String, Guarded)]) -> String {
     let (before, name) = match text.strip_prefix("Bearer env:") {
         Some(name) => ("Bearer ", name),
@@ -95,7 +94,7 @@ fn resolve_variable(text: &str, env: &[(String, Guarded)]) -> String {
     };
     match env.iter().find(|(variable, _)| variable == name) {
         Some((_, value)) => format!("{before}{}", value.expose()),
-        // One that the client's own environment has.
+        // The variable is in the client's environment.
         None => format!("{before}${{{name}}}"),
     }
 }

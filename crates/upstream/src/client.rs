@@ -23,28 +23,27 @@ use crate::Upstream;
 const NAME: &str = "sluicegate";
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// A server that has introduced itself.
+/// A connection to a server after the handshake.
 #[derive(Debug)]
 pub struct Client<'u> {
     upstream: &'u Upstream,
-    /// Sent with every request: a credential, and the like.
+    /// Headers sent with every request, such as a credential.
     headers: &'u HeaderMap,
     bounds: Bounds,
     declares: Declares,
     manner: Manner,
-    /// The message in which the server has introduced itself.
+    /// The server's answer to the handshake.
     introduction: Option<Document>,
     /// The id of the next request.
     next: u32,
 }
 
-/// What the client says it can be asked for. It answers no request of a server
-/// either way.
+/// The capabilities that the client declares. It answers no request of a server in either case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Declares {
     Nothing,
-    /// Because some servers show some of their tools only to clients that can
-    /// be asked.
+    /// All of them: some servers show some of their tools only to clients with certain
+    /// capabilities.
     Everything,
 }
 
@@ -57,24 +56,24 @@ impl Declares {
     }
 }
 
-/// How the server is spoken to.
+/// The era and the session of the connection.
 #[derive(Debug)]
 enum Manner {
     Modern,
     Legacy { session: Option<HeaderValue>, revision: String },
 }
 
-/// Why there is no answer.
+/// Why a request failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ClientError {
     #[error(transparent)]
     Send(#[from] SendError),
-    /// With what its body said, if that was a JSON-RPC error.
+    /// The message is that of a JSON-RPC error in the body, if there is one.
     #[error("it answered `{method}` with status {status}{}", message_suffix(message.as_deref()))]
     Status { method: String, status: u16, message: Option<String> },
     #[error("its answer to `{method}` is none: {reason}")]
     Answer { method: String, reason: String },
-    /// It has answered with an error.
+    /// The server answered with an error.
     #[error("it refused `{method}`: {message}")]
     Refused { method: String, message: String },
 }
@@ -83,12 +82,11 @@ fn message_suffix(message: Option<&str>) -> String {
     message.map(|message| format!(": {message}")).unwrap_or_default()
 }
 
-/// A tool, prompt or resource that a request is aimed at, which modern requests
-/// name in a header too.
+/// The target of a request: a tool, prompt or resource. Modern requests also name it in a header.
 pub type Target<'t> = Option<&'t str>;
 
 impl Client<'_> {
-    /// The date of the revision that is spoken.
+    /// The negotiated protocol version, which is a date.
     pub fn revision(&self) -> &str {
         match &self.manner {
             Manner::Modern => Revision::V2026_07_28.name(),
@@ -96,13 +94,13 @@ impl Client<'_> {
         }
     }
 
-    /// The server's result of the handshake.
+    /// The server's result in the handshake.
     pub fn introduction(&self) -> Option<Value<'_>> {
         self.introduction.as_ref()?.root().get("result")
     }
 
-    /// Makes a request, with the members of its parameters as JSON; the whole
-    /// message that answers it, be it a result or an error.
+    /// Sends a request, with the members of its parameters as JSON; returns the whole answer, a
+    /// result or an error.
     pub async fn request(
         &mut self,
         method: &str,
@@ -114,7 +112,7 @@ impl Client<'_> {
         self.response(method, answer, id).await
     }
 
-    /// Ends the session, if there is one. Nothing depends on it.
+    /// Ends the session, if there is one. Failures are ignored.
     pub async fn goodbye(self) {
         if let Manner::Legacy { session: Some(_), .. } = self.manner {
             let mut request = self.http("", "", None);
@@ -201,7 +199,7 @@ impl Client<'_> {
         request
     }
 
-    /// The message that answers a request, in whichever form it comes.
+    /// Extracts the message that answers a request, from JSON or from an event stream.
     async fn response(
         &self,
         method: &str,

@@ -1,7 +1,7 @@
 //! One interface to any MCP server: an enum over the crates for each transport.
 //!
-//! [`client`] asks a server about itself. Requests were judged before they come here;
-//! nothing in this crate knows policies.
+//! [`client`] is a small MCP client over it. The policy was applied before a request comes here;
+//! this crate knows nothing about policies.
 
 pub mod client;
 
@@ -17,7 +17,7 @@ use sluice_stdio::{OnlyChild, StdioServer};
 #[derive(Clone)]
 pub enum Upstream {
     Http(HttpUpstream),
-    /// One of ours, in process.
+    /// A built-in server, in process.
     Builtin(Endpoint),
     /// A command that is started here.
     Stdio(Arc<StdioServer>),
@@ -37,8 +37,8 @@ impl fmt::Debug for Upstream {
 }
 
 impl Upstream {
-    /// Sends one request; its URL is the server's own. Redirects are answers
-    /// like any other and are not followed.
+    /// Sends one request to the server's own URL. Redirects are returned like any other answer, and
+    /// not followed.
     pub fn send(
         &self,
         request: impl Into<Box<Request<Bytes>>>,
@@ -56,8 +56,8 @@ impl Upstream {
         }
     }
 
-    /// The same for the only command of `sluice wrap`, before it is initialized. With
-    /// several processes, the error of the request carries the lines of the right one.
+    /// The same for the only command of `sluice wrap`, before it is initialized. With several
+    /// processes, the error of the request carries the lines of the right one.
     pub fn words_at_start(&self) -> Option<String> {
         match self {
             Upstream::Only(child) => child.last_words(true),
@@ -71,7 +71,7 @@ impl Upstream {
     ) -> Result<Response<AnswerBody>, SendError> {
         match self {
             Upstream::Http(server) => server.send(request).await,
-            // Boxed, so that calls by HTTP need not have room for them.
+            // Boxed, to keep the future of HTTP calls small.
             Upstream::Builtin(server) => Ok(Box::pin(server.answer(*request)).await),
             Upstream::Stdio(server) => Box::pin(server.send(*request)).await,
             Upstream::Only(child) => {

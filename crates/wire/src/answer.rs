@@ -1,5 +1,5 @@
-//! Validates an answer while it streams: that it is one JSON-RPC response to the pending
-//! request, without buffering more than its outline.
+//! Validates an answer while it streams: it must be one JSON-RPC response to the pending request.
+//! Only an outline of the answer is kept in memory.
 //!
 //! Answers that must be changed are buffered elsewhere; this is for answers that are
 //! forwarded unchanged, of any length.
@@ -37,18 +37,18 @@ pub enum AnswerError {
 /// The facts about an answer's content so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Outline {
-    /// Whether it is an error of the protocol.
+    /// Whether it is a JSON-RPC error.
     pub is_failure: bool,
     /// The value of `isError` in the result.
     pub is_error: Option<bool>,
     /// `resultType` of a modern result.
     pub result_type: Option<String>,
-    /// Whether the result asks the client for something, or names a task:
-    /// then it cannot pass unchanged.
+    /// Whether the result requests input from the client, or names a task: then it cannot be
+    /// forwarded unchanged.
     pub is_special: bool,
 }
 
-/// Follows one answer.
+/// Checks one answer.
 #[derive(Debug)]
 pub struct AnswerCheck {
     scanner: Scanner,
@@ -58,13 +58,13 @@ pub struct AnswerCheck {
 #[derive(Debug)]
 struct Envelope {
     expected: Id,
-    /// Names of the outermost object and of the result that have been met.
+    /// Names seen so far in the outermost object and in the result.
     seen: Names,
     seen_in_result: Names,
     outline: Outline,
 }
 
-/// Members of a result that keep it from passing unchanged.
+/// Members of a result that prevent forwarding it unchanged.
 const SPECIAL: [&str; 4] = ["inputRequests", "requestState", "task", "taskId"];
 
 /// Members that no other may resemble.
@@ -72,12 +72,12 @@ static GOVERNED: LazyLock<Vec<Governed>> = LazyLock::new(|| {
     SPECIAL.into_iter().chain(["resultType", "isError"]).map(Governed::new).collect()
 });
 
-/// More members of the outermost object or the result than any answer has; the
-/// names of these few are kept to find repeated ones.
+/// The maximum number of members in the outermost object or the result: more than any real answer
+/// has. Their names are kept to find duplicates.
 const MOST_MEMBERS: usize = 64;
 
 impl AnswerCheck {
-    /// Waits for the answer to `expected`.
+    /// Starts to check the answer to `expected`.
     pub fn new(expected: Id, depth: usize) -> AnswerCheck {
         let envelope = Envelope {
             expected,
@@ -88,7 +88,7 @@ impl AnswerCheck {
         AnswerCheck { scanner: Scanner::new(depth), envelope }
     }
 
-    /// Reads the next bytes.
+    /// Checks the next bytes.
     pub fn push(&mut self, bytes: &[u8]) -> Result<(), AnswerError> {
         self.scanner.push(bytes, &mut self.envelope)
     }
@@ -98,10 +98,10 @@ impl AnswerCheck {
         &self.envelope.outline
     }
 
-    /// The answer has ended: was it all there?
+    /// Checks that the answer is complete.
     pub fn finish(&self) -> Result<&Outline, AnswerError> {
         self.scanner.finish()?;
-        // The values of `jsonrpc` and `id` were checked when they were met.
+        // The values of `jsonrpc` and `id` were checked as they arrived.
         let has = |name: &str| self.envelope.seen.contains(name);
         if !has("jsonrpc") || has("result") == has("error") {
             return Err(AnswerError::Envelope);
@@ -165,7 +165,7 @@ impl Sink for Envelope {
 }
 
 impl Envelope {
-    /// Takes note of a member of the outermost object; whether its value is wanted.
+    /// Notes a member of the outermost object; returns whether its value is needed.
     fn member(&mut self, key: &str) -> Result<bool, AnswerError> {
         match key {
             "jsonrpc" | "id" => return Ok(true),
@@ -180,7 +180,7 @@ impl Envelope {
 
     fn id(&self, raw: &str) -> Result<(), AnswerError> {
         let is_expected = match &self.expected {
-            // The text of a number is its only spelling here.
+            // Ids are compared by their text, so a number has only one spelling.
             Id::Integer(text) => raw == text,
             Id::String(text) => raw.starts_with('"') && decode_string(raw)? == text.as_str(),
         };
@@ -188,7 +188,7 @@ impl Envelope {
     }
 }
 
-/// Names, one after the other in one text.
+/// A list of names in one string.
 #[derive(Debug, Default)]
 struct Names {
     text: String,
@@ -198,7 +198,7 @@ struct Names {
 impl Names {
     fn push(&mut self, name: &str) {
         if self.text.is_empty() {
-            // Enough for nearly every answer.
+            // Enough for nearly all answers.
             self.text.reserve(64);
         }
         self.text.push_str(name);
@@ -207,7 +207,7 @@ impl Names {
 
     fn iter(&self) -> impl Iterator<Item = &str> {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
-        // Each end was once the text's own, so it lies between characters.
+        // Each end was once the length of the text, so it is a character boundary.
         starts.zip(&self.ends).filter_map(|(start, end)| self.text.get(start..*end))
     }
 
@@ -220,9 +220,9 @@ impl Names {
     }
 }
 
-/// A JSON string's content.
+/// The content of a JSON string.
 fn decode_string(raw: &str) -> Result<Cow<'_, str>, AnswerError> {
-    // Nearly every name is plain.
+    // Nearly all names have no escapes.
     if let Some(plain) = raw.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'))
         && !plain.contains('\\')
     {

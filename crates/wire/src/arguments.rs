@@ -1,13 +1,13 @@
-//! Finding and masking secrets in the arguments of a command.
+//! Finds and masks secrets in the arguments of a command.
 
-/// Words in the name of something that is secret.
+/// Words that mark a name as that of a secret.
 const SECRET_WORDS: [&str; 8] =
     ["key", "token", "secret", "password", "passwd", "auth", "credential", "bearer"];
 /// Replaces a secret in the output.
 pub const MASK: &str = "…";
-/// A word so long, of letters and digits, is more likely a key than a name.
+/// A word of letters and digits from this length on is more likely a key than a name.
 const LONG_WORD: usize = 32;
-/// Shorter words of a secret say nothing of it by themselves.
+/// Shorter words of a secret reveal nothing by themselves.
 const SHORTEST_WORD: usize = 6;
 
 /// A part of an argument.
@@ -29,9 +29,9 @@ pub fn mask(command: &[String]) -> Vec<String> {
     parts(command.iter().map(String::as_str)).map(shown).collect()
 }
 
-/// The secrets in a command's arguments, and the words they consist of: a program may
-/// repeat only the password of a URL, for example. Arguments that are command lines themselves
-/// are looked through too.
+/// The secrets in a command's arguments, and the words that they consist of: a program may print
+/// only the password of a URL, for example. Arguments that are command lines themselves are
+/// searched too.
 pub fn secrets(command: &[String]) -> Vec<String> {
     let mut secrets = Vec::new();
     collect(parts(command.iter().map(String::as_str)), &mut secrets);
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_are_shown_without_secrets() {
+    fn secrets_in_commands_are_masked() {
         let check = |arguments: &[&str], expected: &[&str]| {
             assert_eq!(mask(&command(arguments)), expected);
         };

@@ -2,33 +2,33 @@
 
 use crate::json::{Document, Value};
 
-/// Changes to a document, made in one pass.
+/// Changes to a document, applied in one pass.
 #[derive(Debug)]
 pub struct Edits<'d> {
     document: &'d Document,
-    /// Where a value stands, how long it is, and what takes its place.
+    /// The offset and length of each value, and its replacement.
     changes: Vec<(usize, usize, String)>,
 }
 
 impl<'d> Edits<'d> {
-    /// No changes yet.
+    /// Starts without changes.
     pub fn new(document: &'d Document) -> Edits<'d> {
         Edits { document, changes: Vec::new() }
     }
 
-    /// Puts other JSON in the place of a value of this document.
+    /// Replaces a value of this document by other JSON.
     ///
-    /// INVARIANT: values that are replaced do not lie within each other.
+    /// INVARIANT: replaced values are not nested in each other.
     pub fn replace(&mut self, value: Value<'d>, json: String) {
         self.changes.push((value.offset(), value.raw().len(), json));
     }
 
-    /// Whether nothing is to be changed.
+    /// Whether there are no changes.
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty()
     }
 
-    /// The document's text with the changes made.
+    /// The document's text with the changes applied.
     pub fn finish(mut self) -> String {
         self.changes.sort_unstable_by_key(|(start, _, _)| *start);
         let text = self.document.text();
@@ -44,17 +44,16 @@ impl<'d> Edits<'d> {
     }
 }
 
-/// What becomes of one member or element.
+/// The change to one member or element.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fate {
     Keep,
     Drop,
-    /// Its value becomes this JSON.
+    /// Its value is replaced by this JSON.
     Become(String),
 }
 
-/// An object with each member kept, dropped or given another value, and members
-/// added at its end.
+/// Writes an object with each member kept, dropped or replaced, and adds members at its end.
 pub fn object<'d>(
     object: Value<'d>,
     mut fate: impl FnMut(&'d str, Value<'d>) -> Fate,
@@ -72,14 +71,14 @@ pub fn object<'d>(
     format!("{{{}}}", parts.join(","))
 }
 
-/// A list of the elements that are kept.
+/// Writes a list of the elements that `keep` selects.
 pub fn list<'d>(list: Value<'d>, mut keep: impl FnMut(Value<'d>) -> bool) -> String {
     let kept: Vec<_> =
         list.items().into_iter().flatten().filter(|item| keep(*item)).map(Value::raw).collect();
     format!("[{}]", kept.join(","))
 }
 
-/// A text as a JSON string.
+/// Quotes a text as a JSON string.
 pub fn quote(text: &str) -> String {
     let mut json = String::with_capacity(text.len() + 2);
     // Writing to a string cannot fail.
@@ -97,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_named_places_change() {
+    fn edits_change_only_the_named_values() {
         let document = read(r#"{ "a" : 1.0 , "b":[ 1,2 ], "c" : "x" }"#);
         let root = document.root();
         let mut edits = Edits::new(&document);
@@ -108,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn members_and_elements_are_kept_as_they_were_written() {
+    fn kept_members_and_elements_are_unchanged() {
         let document = read(r#"{"a": 1.0, "b": {"x": [1, 2.50]}, "n\u0061": null}"#);
         let fate = |key: &str, _| match key {
             "a" => Fate::Drop,

@@ -17,15 +17,15 @@ pub use refusal::{Reason, Refusal};
 pub use tape::{Document, Items, Kind, Members, Value};
 
 impl Document {
-    /// Reads one JSON value, refusing anything that could be read in two ways.
+    /// Parses one JSON value, and refuses any text that two parsers could read differently.
     pub fn parse(text: impl Into<Vec<u8>>, bounds: &Bounds) -> Result<Document, Refusal> {
         read::document(text.into(), bounds, read::RepeatedKeys::Refuse)
     }
 
-    /// Reads a file a person wrote, keeping repeated keys so that all of its
-    /// problems can be shown at once. The caller must report the repeats.
+    /// Parses a file that a person wrote, and keeps duplicate keys so that all its problems can be
+    /// reported at once. The caller must report the duplicates.
     ///
-    /// Never for messages: see [`Document::parse`].
+    /// It must not be used for messages: see [`Document::parse`].
     pub fn parse_keeping_repeated_keys(
         text: impl Into<Vec<u8>>,
         bounds: &Bounds,

@@ -1,10 +1,10 @@
-//! Look-alike keys: keys that another program might take for the key that matters.
+//! Look-alike keys: keys that another program might confuse with a governed key.
 //!
-//! A server may compare names without case, trim them, drop NULs or stop at one.
-//! A message that holds `Amount` beside a governed `amount` could be judged by one
-//! and executed by the other, so callers refuse it.
+//! A server may compare names without case, trim them, drop NULs or stop at one. In a message with
+//! both `Amount` and a governed `amount`, the policy might check one and the server use the other,
+//! so callers refuse it.
 
-/// A name that matters, prepared for comparing many keys with it.
+/// A governed name, prepared for comparing many keys with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Governed {
     name: Box<str>,
@@ -28,15 +28,15 @@ impl Governed {
         if key == &*self.name {
             return false;
         }
-        // Most keys begin with another letter, and folding keeps ASCII what it is.
+        // Most keys start with another letter, and folding keeps ASCII as ASCII.
         let (first, own) = (key.bytes().next(), self.folded.bytes().next());
         if first
             .is_some_and(|byte| byte.is_ascii_graphic() && Some(byte.to_ascii_lowercase()) != own)
         {
             return false;
         }
-        // Nearly every other one is plain ASCII of another length; folding ASCII
-        // changes no lengths, so that is settled without looking further.
+        // Nearly all other keys are plain ASCII of another length. Folding ASCII changes no
+        // lengths, so these cannot be equal.
         let plain = key.bytes().all(|byte| matches!(byte, b' '..=b'~'))
             && !key.starts_with(' ')
             && !key.ends_with(' ');
@@ -48,8 +48,8 @@ impl Governed {
     }
 }
 
-/// `name` without NULs, trimmed, with case folded: what is equal after Unicode's
-/// own folding is equal after this, which needs no memory.
+/// `name` without NULs, trimmed, and with case folded. Names that are equal under Unicode's case
+/// folding are equal under this one, which needs no allocation.
 fn fold(name: &str) -> impl Iterator<Item = char> {
     name.trim_matches(|character| is_blank(character) || character == '\0')
         .chars()
@@ -58,12 +58,12 @@ fn fold(name: &str) -> impl Iterator<Item = char> {
         .flat_map(char::to_lowercase)
         .flat_map(char::to_uppercase)
         .flat_map(char::to_lowercase)
-        // What is left of the Turkish `İ`, which some languages take for an `i`.
+        // The remainder of the Turkish `İ`, which some languages treat as an `i`.
         .filter(|&character| character != '\u{307}')
 }
 
-/// What some language's `trim` takes away: Java's and Python's take control
-/// characters, and JavaScript's takes the byte order mark.
+/// The characters that some language's `trim` removes: those of Java and Python remove control
+/// characters, and that of JavaScript removes the byte order mark.
 fn is_blank(character: char) -> bool {
     character.is_whitespace() || character.is_control() || character == '\u{feff}'
 }
@@ -100,20 +100,20 @@ mod tests {
     }
 
     #[test]
-    fn other_keys_do_not() {
+    fn other_keys_are_not_look_alikes() {
         for key in ["amounts", "mount", "", "am ount", "a", "аmount", "\0amount\0x", "x\0amount"] {
             check("amount", key, false);
         }
     }
 
-    /// No two names that Unicode's case folding makes equal are told apart here.
+    /// Names that are equal under Unicode's case folding are equal here.
     #[test]
     fn folding_is_at_least_as_coarse_as_unicodes() {
         let ours = |text: &str| super::fold(text).collect::<String>();
-        // Letters only: the two tables may be of different versions of Unicode.
+        // Letters only, because the two tables may have different versions of Unicode.
         let letters = (0..=0x0010_ffff).filter_map(char::from_u32).filter(|c| c.is_alphabetic());
         for character in letters {
-            // Blanks and NULs are trimmed before anything is folded.
+            // Blanks and NULs are trimmed before folding.
             let text = format!("a{character}b");
             let folded = unicase::UniCase::new(&*text).to_folded_case();
             assert_eq!(ours(&text), ours(&folded), "{:x}", u32::from(character));

@@ -1,8 +1,7 @@
 //! The JSON-RPC envelope: the kind of a message, and its id.
 //!
-//! Unknown members stay in the document and are forwarded. A member that merely
-//! looks like one of the envelope's own is refused, because another parser might
-//! take it for the real one.
+//! Unknown members stay in the document and are forwarded. A member that merely looks like one of
+//! the envelope's own is refused, because another parser might confuse the two.
 
 use std::sync::LazyLock;
 
@@ -14,7 +13,7 @@ use crate::{
 /// A request's id. The two types never equal each other: `1` is not `"1"`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Id {
-    /// An integer, as its text.
+    /// An integer, stored as text.
     Integer(String),
     /// A string.
     String(String),
@@ -36,15 +35,15 @@ pub enum Message<'d> {
         id: Id,
         result: Value<'d>,
     },
-    /// A failure may answer a request whose id could not be read.
+    /// The id is absent if it could not be read from the request.
     Failure {
         id: Option<Id>,
         error: Value<'d>,
     },
 }
 
-/// Whether a text that is no message was probably meant as one. This decides only
-/// whether its sender is given up at once or the text is ignored.
+/// Whether a text that is not a valid message was probably meant as one. This only decides whether
+/// its sender is given up at once or the text is ignored.
 pub fn resembles_message(text: &str) -> bool {
     let members = ["\"jsonrpc\"", "\"id\"", "\"method\"", "\"result\"", "\"error\""];
     members.iter().any(|member| text.contains(member))
@@ -77,7 +76,7 @@ pub enum EnvelopeError {
     NoId,
 }
 
-/// The members that make the envelope, in the order of [`Envelope`]'s fields.
+/// The members of the envelope, in the order of [`Envelope`]'s fields.
 static MEMBERS: LazyLock<[(&'static str, Governed); 6]> = LazyLock::new(|| {
     ["jsonrpc", "id", "method", "params", "result", "error"].map(|name| (name, Governed::new(name)))
 });
@@ -88,7 +87,7 @@ struct Envelope<'d> {
 }
 
 impl<'d> Message<'d> {
-    /// The id that an answer must have, if one is due.
+    /// The id of the expected answer, if there is one.
     pub fn request_id(&self) -> Option<&Id> {
         match self {
             Message::Request { id, .. } => Some(id),
@@ -96,7 +95,7 @@ impl<'d> Message<'d> {
         }
     }
 
-    /// Recognises the message in `document`.
+    /// Parses the message in `document`.
     pub fn read(document: &'d Document) -> Result<Message<'d>, EnvelopeError> {
         let root = document.root();
         let members = match root.kind() {
@@ -171,13 +170,13 @@ fn failure<'d>(id: Option<Value<'d>>, error: Value<'d>) -> Result<Message<'d>, E
     Ok(Message::Failure { id, error })
 }
 
-/// Whether a key would be taken for one of the envelope's by some other reader.
+/// Whether some other parser would confuse a key with one of the envelope's.
 pub(crate) fn resembles_member(key: &str) -> bool {
     MEMBERS.iter().any(|(_, governed)| governed.resembles(key))
 }
 
 impl Id {
-    /// Reads an id: a string or an integer.
+    /// Parses an id: a string or an integer.
     pub fn read(id: Value<'_>) -> Result<Id, EnvelopeError> {
         read_id(id)
     }
@@ -196,7 +195,7 @@ fn read_id(id: Value<'_>) -> Result<Id, EnvelopeError> {
         return Ok(Id::String(text.into()));
     }
     match id.as_number() {
-        // `-0` is left out: it would be a second spelling of `0`.
+        // `-0` is refused: it would be a second spelling of `0`.
         Some(text) if text != "-0" && !text.contains(['.', 'e', 'E']) => {
             Ok(Id::Integer(text.into()))
         }

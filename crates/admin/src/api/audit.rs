@@ -1,5 +1,5 @@
-//! `/audit`. Records are sent byte for byte as they are chained, so that the
-//! recipient can check the hashes.
+//! `/audit`. Records are sent byte for byte as they were hashed, so that the recipient can check
+//! the chain.
 
 mod record;
 

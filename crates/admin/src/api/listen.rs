@@ -45,7 +45,7 @@ pub(super) async fn serve(
     }
     drop(listener);
     if tokio::time::timeout(SHUTDOWN_TIMEOUT, graceful.shutdown()).await.is_err() {
-        tracing::warn!("some admin requests did not finish in time and were cut");
+        tracing::warn!("some admin requests did not finish in time and were aborted");
     }
 }
 

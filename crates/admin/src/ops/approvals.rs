@@ -1,11 +1,11 @@
-//! Approvals: the calls that wait for people.
+//! Approvals: the held calls that wait for people.
 
 use sluice_store::Held;
 
 use super::{Ops, Refused};
 
 impl Ops {
-    /// The calls that wait now, the oldest first.
+    /// The pending approvals, the oldest first.
     pub(crate) async fn pending_approvals(&self) -> Result<Vec<Held>, Refused> {
         Ok(self.store.pending_approvals().await?)
     }

@@ -1,4 +1,4 @@
-//! The catalogue: looking up what is known of servers and tools elsewhere.
+//! The catalogue: looks up known servers and tools.
 
 use std::{
     path::PathBuf,
@@ -10,8 +10,7 @@ use sluice_catalog::{Catalog, CatalogError, Query, SearchResults, Server};
 use super::{Ops, Refused};
 use crate::known::{KnownServerPage, KnownToolPage};
 
-/// The catalogue's file, opened when somebody asks for the first time: a gateway
-/// that nobody asks need not have it in memory.
+/// The catalogue's file. It is opened on first use, because most gateways never need it in memory.
 #[derive(Debug, Clone)]
 pub(super) struct Shelf {
     path: PathBuf,
@@ -27,7 +26,7 @@ impl Shelf {
         &self,
         read: impl FnOnce(&Catalog) -> Result<T, CatalogError>,
     ) -> Result<T, Refused> {
-        // The thread that panicked was only reading.
+        // A poisoned lock is safe here: the thread that panicked was only reading.
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if open.is_none() {
             let opened = Catalog::open(&self.path);
@@ -39,7 +38,7 @@ impl Shelf {
 }
 
 impl Ops {
-    /// Servers in the order of their slugs, those after this one, and whether more follow.
+    /// Servers after this slug, in the order of their slugs, and the cursor of the next page.
     pub(crate) async fn known_servers(
         &self,
         after: String,
@@ -58,7 +57,7 @@ impl Ops {
         self.read_catalog(move |catalog| catalog.search(&query)).await
     }
 
-    /// All that is known of a server.
+    /// A server with its tools.
     pub(crate) async fn known_server(&self, slug: String) -> Result<KnownServerPage, Refused> {
         let missing = format!("server `{slug}` in the catalogue");
         let page = self.read_catalog(move |catalog| {
@@ -68,7 +67,7 @@ impl Ops {
         page.await?.ok_or(Refused::Missing(missing))
     }
 
-    /// All that is known of a tool.
+    /// A tool with its details.
     pub(crate) async fn known_tool(
         &self,
         slug: String,
@@ -83,7 +82,7 @@ impl Ops {
         page.await?.ok_or(Refused::Missing(missing))
     }
 
-    /// Reads without holding up other requests.
+    /// Reads on another thread, so that other requests are not delayed.
     async fn read_catalog<T: Send + 'static>(
         &self,
         read: impl FnOnce(&Catalog) -> Result<T, CatalogError> + Send + 'static,

@@ -7,33 +7,33 @@ use sluice_store::{Actor, Grant, Name, NewGrant, Rotated, Token};
 use super::{Ops, Refused, build_edit, parse_name};
 use crate::clock;
 
-/// A grant as it is asked for, before any of it is checked.
+/// A requested grant, not yet validated.
 pub(crate) struct WantedGrant {
     pub(crate) servers: Vec<String>,
     pub(crate) label: String,
     pub(crate) policy: String,
     pub(crate) principal: Option<String>,
-    /// `30d`, or a moment.
+    /// A span such as `30d`, or a time.
     pub(crate) expires: Option<String>,
 }
 
-/// A grant and its token, which is shown this once.
+/// A grant and its token, which is shown only once.
 #[derive(Debug)]
 pub(crate) struct IssuedToken {
     pub(crate) grant: Grant,
     pub(crate) token: Token,
 }
 
-/// Some of the grants, in the order of their ids.
+/// A page of grants, in the order of their ids.
 #[derive(Debug)]
 pub(crate) struct GrantPage {
     pub(crate) grants: Vec<Grant>,
-    /// The last of them, if more follow.
+    /// The id of the last one, if more follow.
     pub(crate) next: Option<String>,
 }
 
 impl Ops {
-    /// Grants of the store and of the file, from behind an id.
+    /// Grants of the store and of the file, after an id.
     pub(crate) async fn grants(
         &self,
         after: Option<&str>,
@@ -47,7 +47,7 @@ impl Ops {
         Ok(GrantPage { grants, next })
     }
 
-    /// The grant of this id.
+    /// The grant with this id.
     pub(crate) async fn grant(&self, id: &str) -> Result<Grant, Refused> {
         let in_force = self.live.in_force();
         if let Some(declared) = in_force.file_grants.iter().find(|grant| grant.id == id) {
@@ -73,7 +73,7 @@ impl Ops {
         Ok(grants)
     }
 
-    /// Creates a grant, whose token can be used from then on.
+    /// Creates a grant; its token can be used from then on.
     pub(crate) async fn create_grant(
         &self,
         wanted: WantedGrant,
@@ -96,7 +96,7 @@ impl Ops {
         Ok(IssuedToken { grant, token })
     }
 
-    /// Gives a grant another token in place of the one it has.
+    /// Replaces the token of a grant.
     pub(crate) async fn rotate_grant(
         &self,
         id: &str,
@@ -115,7 +115,7 @@ impl Ops {
         Ok(IssuedToken { grant, token })
     }
 
-    /// Revokes a grant for good.
+    /// Revokes a grant permanently.
     pub(crate) async fn revoke_grant(&self, id: &str, actor: &Actor) -> Result<(), Refused> {
         let _writing = self.writing.lock().await;
         let grant = self.changeable_grant(id).await?;
@@ -130,7 +130,7 @@ impl Ops {
         Ok(())
     }
 
-    /// The grant of this id, which the file must not declare.
+    /// The grant with this id; refused if the file declares it.
     async fn changeable_grant(&self, id: &str) -> Result<Grant, Refused> {
         let grant = self.grant(id).await?;
         if self.live.in_force().file_grants.iter().any(|declared| declared.id == id) {
@@ -168,7 +168,7 @@ fn check_principal(text: String) -> Result<String, Refused> {
     Ok(text)
 }
 
-/// The moment a grant ends at, which must be to come.
+/// Parses the expiry of a grant, which must be in the future.
 fn parse_expiry(text: &str, now: Timestamp) -> Result<Timestamp, Refused> {
     let end = match span::read(text) {
         Some(span) => span::after(now, span),

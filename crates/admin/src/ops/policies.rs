@@ -1,28 +1,28 @@
-//! Policies: checking them, and putting them into force on a server.
+//! Policies: checks them, and activates them on a server.
 
 use sluice_policy::{Format, Policy, Problem, load};
 use sluice_store::{Actor, AttachedPolicy, Edit, Name, PolicyVersion, Source};
 
 use super::{Ops, Refused, build_edit};
 
-/// What the caller of a write takes to be in force.
+/// Which policy the caller of a write expects to be active.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Expected {
-    /// It does not matter.
+    /// Any, or none.
     Anything,
-    /// Some version.
+    /// Any version.
     Something,
     /// One of these versions.
     Versions(Vec<String>),
-    /// That there is no such policy.
+    /// No policy of this name.
     Nothing,
 }
 
-/// A policy that is in force now.
+/// A policy that was just activated.
 #[derive(Debug)]
 pub(crate) struct PutPolicy {
     pub(crate) policy: AttachedPolicy,
-    /// Whether there was none of its name before.
+    /// Whether there was no policy of its name before.
     pub(crate) is_new: bool,
 }
 
@@ -38,7 +38,7 @@ impl Expected {
     }
 }
 
-/// Everything wrong with a policy's text, its own failing tests included.
+/// All problems in a policy's text, including its own failing tests.
 fn find_problems(text: &[u8], format: Format) -> Vec<Problem> {
     match load(text, format) {
         Ok(policy) => run_tests(&policy, text),
@@ -57,7 +57,7 @@ fn run_tests(policy: &Policy, text: &[u8]) -> Vec<Problem> {
 }
 
 impl Ops {
-    /// Everything wrong with a policy, found aside: a large one takes its time.
+    /// All problems in a policy, found on another thread: a large policy takes a while.
     pub(crate) async fn check_policy(
         &self,
         text: Vec<u8>,
@@ -67,7 +67,7 @@ impl Ops {
         checked.await.map_err(|_| Refused::Lost)
     }
 
-    /// A server's policies in force, by name.
+    /// The active policies of a server, by name.
     pub(crate) fn policies(&self, server: &Name) -> Result<Vec<AttachedPolicy>, Refused> {
         self.server(server)?;
         let in_force = self.live.in_force();
@@ -77,14 +77,14 @@ impl Ops {
         Ok(policies)
     }
 
-    /// A server's policy of this name.
+    /// The active policy of a server with this name.
     pub(crate) fn policy(&self, server: &Name, name: &Name) -> Result<AttachedPolicy, Refused> {
         let found = self.policies(server)?.into_iter().find(|policy| policy.name == *name);
         found.ok_or_else(|| Refused::Missing(describe_policy(server, name)))
     }
 
-    /// Every version of a policy that was stored, the newest first. Of one that
-    /// the file declares, none was.
+    /// Every stored version of a policy, the newest first. A policy that the file declares has
+    /// none.
     pub(crate) async fn policy_versions(
         &self,
         server: &Name,
@@ -92,13 +92,13 @@ impl Ops {
     ) -> Result<Vec<PolicyVersion>, Refused> {
         let versions = self.store.policy_versions(server, name).await?;
         if versions.is_empty() {
-            // Says whether there is such a server and such a policy at all.
+            // Refuses the request if the server or the policy does not exist.
             self.policy(server, name)?;
         }
         Ok(versions)
     }
 
-    /// Puts a policy into force.
+    /// Activates a policy.
     pub(crate) async fn put_policy(
         &self,
         server: &Name,
@@ -133,7 +133,7 @@ impl Ops {
         Ok(PutPolicy { policy, is_new })
     }
 
-    /// Stores a policy and puts it into force, or leaves the current one there.
+    /// Stores and activates a policy. If that fails, the current one stays active.
     async fn take_policy(
         &self,
         policy: AttachedPolicy,
@@ -154,7 +154,7 @@ impl Ops {
         Err(Refused::Conflict(error.to_string()))
     }
 
-    /// Takes a policy out of force. Its versions are kept.
+    /// Deactivates a policy. Its versions are kept.
     pub(crate) async fn remove_policy(
         &self,
         server: &Name,
@@ -178,7 +178,7 @@ impl Ops {
         Ok(())
     }
 
-    /// The policy in force, if there is one, which the file must not declare.
+    /// The active policy, if there is one; refused if the file declares it.
     fn find_changeable(
         &self,
         server: &Name,

@@ -1,4 +1,4 @@
-//! Servers: adding, removing, and what tools they have.
+//! Servers: adds and removes them, and lists their tools.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -8,10 +8,10 @@ use sluice_store::{Actor, AttachedPolicy, Bridge, Edit, Name, Secret, Server, So
 use super::{Ops, Refused, build_edit, parse_name};
 use crate::live::Tool;
 
-/// How long a server may be silent unless something else is asked for.
+/// The default of how long a server may be silent.
 const TIMEOUT: Duration = Duration::from_mins(1);
 
-/// A server as it is asked for, before any of it is checked.
+/// A requested server, not yet validated.
 pub(crate) struct WantedServer {
     pub(crate) name: String,
     pub(crate) url: String,
@@ -21,21 +21,21 @@ pub(crate) struct WantedServer {
 }
 
 impl Ops {
-    /// The servers in force, by name.
+    /// The active servers, by name.
     pub(crate) fn servers(&self) -> Vec<Server> {
         let mut servers = self.live.in_force().servers.clone();
         servers.sort_by(|one, other| one.name.cmp(&other.name));
         servers
     }
 
-    /// The server of this name.
+    /// The server with this name.
     pub(crate) fn server(&self, wanted: &Name) -> Result<Server, Refused> {
         let in_force = self.live.in_force();
         let found = in_force.servers.iter().find(|server| server.name == *wanted);
         found.cloned().ok_or_else(|| Refused::Missing(format!("server `{wanted}`")))
     }
 
-    /// Adds a server that calls can be forwarded to from then on.
+    /// Adds a server; calls are forwarded to it from then on.
     pub(crate) async fn add_server(
         &self,
         wanted: WantedServer,
@@ -95,7 +95,7 @@ impl Ops {
         Ok((server, policies))
     }
 
-    /// A server's tools, asked for anew if `fresh`.
+    /// A server's tools, fetched again if `fresh`.
     pub(crate) async fn tools(&self, wanted: &Name, fresh: bool) -> Result<Vec<Tool>, Refused> {
         self.server(wanted)?;
         let tools = self.live.tools(wanted, fresh).await;

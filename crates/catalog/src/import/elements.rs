@@ -1,15 +1,15 @@
-//! The elements of a JSON list in a document that is too large to be read at once.
+//! Iterates over the elements of a JSON list in a document that is too large to be read at once.
 //!
 //! Parses only as much JSON as is needed to find the end of an element; each element
 //! is then parsed strictly by itself.
 
 use std::io::{self, BufRead};
 
-/// Bytes of a document, with the elements of its list one by one.
+/// A document that is read element by element.
 #[derive(Debug)]
 pub(super) struct Elements<R> {
     input: R,
-    /// Bytes that were taken.
+    /// Bytes consumed so far.
     pub(super) taken: u64,
 }
 
@@ -22,8 +22,8 @@ pub(super) struct Element {
 }
 
 impl<R: BufRead> Elements<R> {
-    /// Goes to the first element of the document's list: the document itself, or
-    /// its member of this name. `None` if there is no such list.
+    /// Finds the first element of the document's list: the document itself, or its member of this
+    /// name. `None` if there is no such list.
     pub(super) fn of_list(input: R, member: &str) -> io::Result<Option<Elements<R>>> {
         let mut elements = Elements { input, taken: 0 };
         match elements.next_sign()? {
@@ -33,7 +33,7 @@ impl<R: BufRead> Elements<R> {
         }
     }
 
-    /// Within an object, goes into the list that is its member of this name.
+    /// Inside an object, enters the list that is its member of this name.
     fn seek(&mut self, member: &str) -> io::Result<bool> {
         loop {
             let Some(b'"') = self.next_sign()? else { return Ok(false) };
@@ -50,7 +50,7 @@ impl<R: BufRead> Elements<R> {
         }
     }
 
-    /// The next element, with at most so many bytes kept.
+    /// The next element, of which at most `most` bytes are stored.
     pub(super) fn next(&mut self, most: usize) -> io::Result<Option<Element>> {
         match self.next_sign()? {
             None | Some(b']' | b'}') => Ok(None),
@@ -58,7 +58,7 @@ impl<R: BufRead> Elements<R> {
         }
     }
 
-    /// The next byte that is neither blank nor a comma.
+    /// The next byte that is neither white space nor a comma.
     fn next_sign(&mut self) -> io::Result<Option<u8>> {
         loop {
             match self.take()? {
@@ -77,7 +77,7 @@ impl<R: BufRead> Elements<R> {
         Ok(byte)
     }
 
-    /// The rest of a value that begins so.
+    /// Reads the rest of a value that starts with `first`.
     fn rest(&mut self, first: u8, most: usize) -> io::Result<Element> {
         let mut element = Element { text: Vec::new(), is_cut: false };
         let mut state = State::default();
@@ -116,7 +116,7 @@ impl Element {
     }
 }
 
-/// Where in a value a byte stands.
+/// The scanner's state within a value.
 #[derive(Debug, Default)]
 struct State {
     depth: usize,
@@ -125,7 +125,7 @@ struct State {
 }
 
 impl State {
-    /// Takes one byte in; whether the value ends with it.
+    /// Processes one byte; returns whether the value ends with it.
     fn see(&mut self, byte: u8) -> bool {
         if self.in_string {
             if self.is_escaped {
@@ -150,7 +150,7 @@ impl State {
         false
     }
 
-    /// Whether the value is a number or a word, which ends before what follows it.
+    /// Whether the value is a number or a word, which ends before the next delimiter.
     fn is_scalar(&self) -> bool {
         self.depth == 0 && !self.in_string
     }
@@ -163,7 +163,7 @@ mod tests {
     use super::Elements;
 
     fn elements(text: &str, most: usize) -> Option<Vec<(String, bool)>> {
-        // A buffer of 3 bytes, so that everything is met at its edges.
+        // A buffer of 3 bytes, so that every case occurs at a buffer's end.
         let input = BufReader::with_capacity(3, text.as_bytes());
         let mut elements = Elements::of_list(input, "servers").unwrap()?;
         let mut found = Vec::new();
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn long_elements_are_cut_and_the_next_is_found() {
+    fn long_elements_are_truncated_and_the_next_is_found() {
         let found = elements(r#"["aaaaaaaaaa", "b"]"#, 4).unwrap();
         assert_eq!(found, [("\"aaa".to_owned(), true), ("\"b\"".to_owned(), false)]);
     }

@@ -13,19 +13,19 @@ use sluice_wire::json::{Kind, Value};
 #[derive(Debug)]
 pub(super) enum ServerDocument<'d> {
     Tools {
-        /// Its name, where the document says it.
+        /// Its name, if the document contains it.
         server: Option<&'d str>,
         source: Option<&'d str>,
         tools: Vec<Value<'d>>,
-        /// Whether it is one page of a longer list.
+        /// Whether the document is one page of a longer list.
         goes_on: bool,
     },
     Listing(Value<'d>),
-    /// An entry that a newer one of the same registry has taken the place of.
+    /// An entry that was superseded by a newer one of the same registry.
     Older,
 }
 
-/// Why a document has no form that is known.
+/// The error for a document in an unknown format.
 const UNKNOWN: &str = "it is neither an answer to `tools/list`, nor a registry's `server.json`, nor `{\"server\", \"source\", \"tools\"}`";
 
 /// The servers of a document.
@@ -69,7 +69,7 @@ fn tools<'d>(list: Value<'d>, root: Value<'d>) -> Result<Vec<ServerDocument<'d>>
     }])
 }
 
-/// Whether it is an entry of the registry's list, with the server within.
+/// Whether it is an entry of the registry's list, which wraps the server.
 fn wraps(value: Value<'_>) -> bool {
     value.get("server").is_some_and(|server| server.kind() == Kind::Object)
 }

@@ -10,7 +10,7 @@ use sluice_wire::json::{Document, Kind};
 
 use super::{LONGEST_TEXT, elements::Elements, prepare::BOUNDS};
 
-/// A part of a file that can be understood by itself.
+/// A part of a file that can be parsed by itself.
 #[derive(Debug)]
 pub(super) struct Piece {
     pub(super) at: At,
@@ -18,7 +18,7 @@ pub(super) struct Piece {
     pub(super) is_cut: bool,
 }
 
-/// Where a piece stands in its file.
+/// The position of a piece in its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum At {
     Line(usize),
@@ -30,7 +30,7 @@ pub enum At {
 pub(super) struct Pieces {
     from: From,
     number: usize,
-    /// As many as there can be where nobody knows.
+    /// The size in bytes; the maximum if it is unknown.
     pub(super) bytes: u64,
     pub(super) taken: u64,
 }
@@ -41,17 +41,17 @@ enum From {
     Lines(Input),
     Entries(Elements<Input>),
     Whole(Option<Input>),
-    /// A document that is too long and no list.
+    /// A document that is too long and is not a list.
     TooLong,
 }
 
 impl Pieces {
-    /// Opens a file and sees how it is written.
+    /// Opens a file and detects its format.
     pub(super) fn open(path: &Path) -> io::Result<Pieces> {
         let mut file = File::open(path)?;
         let metadata = file.metadata()?;
         if !metadata.is_file() {
-            // It is looked at twice, which a pipe does not allow.
+            // The file is read twice, which a pipe does not allow.
             return Err(io::Error::other("it is no regular file"));
         }
         let bytes = metadata.len();
@@ -67,7 +67,7 @@ impl Pieces {
         Ok(Pieces { from, number: 0, bytes, taken: 0 })
     }
 
-    /// The same for what can be read only once: its beginning is kept.
+    /// Detects the format of a stream that can be read only once, by buffering its start.
     pub(super) fn of_stream(mut stream: impl Read + Send + 'static) -> io::Result<Pieces> {
         let mut head = Vec::new();
         stream.by_ref().take(LONGEST_TEXT as u64 + 1).read_to_end(&mut head)?;
@@ -118,7 +118,7 @@ impl Pieces {
 }
 
 impl From {
-    /// A document that is too long to be read whole.
+    /// Opens a document that is too long to be read at once.
     fn long(input: Input) -> io::Result<From> {
         let elements = Elements::of_list(input, "servers")?;
         Ok(elements.map_or(From::TooLong, From::Entries))
@@ -129,8 +129,8 @@ fn input(from: impl Read + Send + 'static) -> Input {
     BufReader::with_capacity(1 << 18, Box::new(from))
 }
 
-/// Whether one of the first two lines that are not empty is an object or a list
-/// by itself: two, so that a bad line does not hide what the others are.
+/// Whether one of the first two non-empty lines is a whole object or list: two, so that one bad
+/// line does not hide the format.
 fn is_lines(input: &mut impl BufRead) -> io::Result<bool> {
     let mut looked = 0;
     while looked < 2 {
@@ -153,10 +153,10 @@ fn is_lines(input: &mut impl BufRead) -> io::Result<bool> {
 
 /// A line of a file.
 struct FileLine {
-    /// Without its end, and cut if it is too long.
+    /// The line without its end, and truncated if it is too long.
     text: Vec<u8>,
     is_cut: bool,
-    /// Bytes it takes in the file.
+    /// Its length in the file, in bytes.
     length: u64,
 }
 
@@ -169,7 +169,7 @@ fn line(input: &mut impl BufRead) -> io::Result<Option<FileLine>> {
     let mut is_cut = false;
     let mut ended = text.ends_with(b"\n");
     while !ended {
-        // The rest of a line that is too long is passed over.
+        // The rest of a line that is too long is skipped.
         let mut rest = Vec::new();
         let more = input.take(1 << 16).read_until(b'\n', &mut rest)? as u64;
         length += more;

@@ -18,10 +18,10 @@ use super::{
 };
 use crate::evidence::Keep;
 
-/// Pieces that are handed over at once: so many, or so many bytes of them.
+/// The size of a batch: the maximum number of pieces, or of bytes.
 const MOST_PIECES: usize = 64;
 const MOST_BYTES: usize = 256 << 10;
-/// Batches that wait for one worker, and that wait to be written.
+/// Batches queued for one worker, and for the writer.
 const WAITING: usize = 2;
 /// More workers than this would only wait for the writer.
 const MOST_WORKERS: usize = 4;
@@ -33,7 +33,7 @@ pub(super) enum Failure {
     Store(rusqlite::Error),
 }
 
-/// What a worker made of a piece.
+/// The result of a worker for one piece.
 pub(super) struct Outcome {
     pub(super) at: At,
     pub(super) prepared: Result<Prepared, String>,
@@ -72,7 +72,7 @@ pub(super) fn run(
             let Ok((outcomes, read)) = from_worker.recv() else { break };
             let written = writer.write(outcomes, read, bytes).map_err(Failure::Store);
             if written.is_err() {
-                // The workers and the reader end when nobody takes their results.
+                // The workers and the reader stop when the receiver is dropped.
                 drop(from_workers);
                 return written.map(|()| Imported::default());
             }
@@ -84,7 +84,7 @@ pub(super) fn run(
     })
 }
 
-/// Reads pieces and deals them out in turn.
+/// Reads pieces and distributes them round-robin.
 fn deal(pieces: &mut Pieces, workers: &[SyncSender<(Vec<Piece>, u64)>]) -> io::Result<()> {
     for worker in workers.iter().cycle() {
         let mut batch = Vec::new();

@@ -18,8 +18,8 @@ use crate::{
     write::{NewServer, NewTool},
 };
 
-/// What a document may be: the user's own, so it may be large; what is looked at
-/// in a definition is bounded where it is looked at.
+/// Bounds of a document. It is the user's own, so it may be large; the classifier has its own
+/// bounds.
 pub(super) const BOUNDS: Bounds = Bounds {
     bytes: LONGEST_TEXT,
     depth: 128,
@@ -28,11 +28,11 @@ pub(super) const BOUNDS: Bounds = Bounds {
     members: 1 << 20,
     nodes: 8 << 20,
 };
-/// Bytes of a name. MCP advises 128 for tools.
+/// The longest name, in bytes. MCP advises 128 for tools.
 const LONGEST_NAME: usize = 256;
-/// Bytes that are kept of a description.
+/// The longest stored description, in bytes.
 const LONGEST_DESCRIPTION: usize = 4 << 10;
-/// Packages and addresses that are kept of a registry's entry.
+/// Packages and addresses stored per registry entry.
 const MOST_PLACES: usize = 8;
 
 /// The content of a piece.
@@ -47,7 +47,7 @@ pub(crate) struct Prepared {
     pub(crate) older: u64,
 }
 
-/// Understands a piece; `Err` if nothing of it can be.
+/// Parses a piece; `Err` if all of it is invalid.
 pub(crate) fn read(text: &[u8], name: &str, keep: Keep) -> Result<Prepared, String> {
     let document = Document::parse(text, &BOUNDS)
         .map_err(|refusal| format!("it is not valid JSON: {refusal}"))?;
@@ -111,7 +111,7 @@ fn check_name(what: &str, name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// The tools that have a name of their own.
+/// The tools with a name, without duplicates.
 fn definitions<'d>(
     tools: &[Value<'d>],
     problems: &mut Vec<String>,
@@ -168,7 +168,7 @@ fn classify_tools(
     classified.collect()
 }
 
-/// An entry of a registry: the server is known, its tools are not.
+/// Reads a registry entry: the server is known, its tools are not.
 fn read_registry_entry(server: Value<'_>) -> Result<NewServer, String> {
     let text = |key| server.get(key).and_then(Value::as_str);
     let name = text("name").unwrap_or_default();
@@ -185,7 +185,7 @@ fn read_registry_entry(server: Value<'_>) -> Result<NewServer, String> {
     })
 }
 
-/// Where a server is and what it is run from, in a form of our own.
+/// The addresses and packages of a server, in our own format.
 fn about(server: Value<'_>) -> String {
     let text = |value: Value<'_>, keys: &[&str]| {
         let found = keys.iter().find_map(|key| value.get(key).and_then(Value::as_str));

@@ -16,27 +16,27 @@ use crate::{
     write::{NewServer, Writer},
 };
 
-/// Tools and servers that are written in one transaction.
+/// The maximum numbers of tools and servers per transaction.
 const MOST_TOOLS: usize = 50_000;
 const MOST_SERVERS: usize = 5_000;
-/// Bytes of a file that is worth putting the index in order for. Until then its
-/// parts are left as they come, because merging them on the way would be in vain.
+/// The file size in bytes from which the index is optimised after the import. During such an import
+/// its segments are not merged, because the final optimisation merges them anyway.
 const LARGE: u64 = 16 << 20;
-/// Memory for pages while writing.
+/// Cache and checkpoint settings for writing, and for normal use.
 const WRITING: &str = "PRAGMA cache_size = -65536; PRAGMA wal_autocheckpoint = 16384;";
 const SERVING: &str = "PRAGMA cache_size = -16384; PRAGMA wal_autocheckpoint = 1000;";
 
-/// Leaves the parts of the index as they come.
+/// Turns off merging of the index's segments.
 const UNMERGED: &str = "
     INSERT INTO tool_words (tool_words, rank) VALUES ('automerge', 0);
     INSERT INTO tool_words (tool_words, rank) VALUES ('crisismerge', 1000);
 ";
-/// Merges them bit by bit, as is usual; also after an import that was ended halfway.
+/// Turns incremental merging on, which is the default; also after an import that was aborted.
 const MERGED: &str = "
     INSERT INTO tool_words (tool_words, rank) VALUES ('automerge', 4);
     INSERT INTO tool_words (tool_words, rank) VALUES ('crisismerge', 16);
 ";
-/// Puts the index in order, so that a search reads it from one place.
+/// Merges each index into one segment, so that searches read less.
 const IN_ORDER: &str = "
     INSERT INTO tool_words (tool_words) VALUES ('optimize');
     INSERT INTO server_words (server_words) VALUES ('optimize');
@@ -47,7 +47,7 @@ const IN_ORDER: &str = "
 pub struct Change {
     pub server: String,
     pub before: Before,
-    /// How many tools it has now; `None` where they are not known.
+    /// The number of its tools now; `None` if they are unknown.
     pub tools: Option<usize>,
     pub added: Vec<String>,
     pub removed: Vec<String>,
@@ -62,7 +62,7 @@ pub enum Before {
     Imported,
 }
 
-/// Puts servers in as they come, so many in one transaction.
+/// Writes servers as they arrive, many per transaction.
 pub(super) struct Replacer<'c> {
     connection: &'c Connection,
     file: String,
@@ -83,7 +83,7 @@ struct Open {
 impl Drop for Replacer<'_> {
     fn drop(&mut self) {
         if self.open.is_some() {
-            // It fails only where the transaction is gone already.
+            // This fails only if the transaction is gone already.
             let _ = self.connection.execute_batch("ROLLBACK");
         }
         let _ = self.connection.execute_batch(SERVING);
@@ -101,7 +101,7 @@ impl<'c> Replacer<'c> {
         Ok(Replacer { connection, file, tell, imported, open: None })
     }
 
-    /// Takes the result of a worker.
+    /// Writes the result of a worker.
     pub(super) fn write(
         &mut self,
         outcomes: Vec<Outcome>,
@@ -180,7 +180,7 @@ impl<'c> Replacer<'c> {
     }
 }
 
-/// Puts one server in the place of the one that has its name, if there is one.
+/// Writes one server, and replaces the one of the same name if there is one.
 fn replace(
     connection: &Connection,
     writer: &mut Writer<'_>,

@@ -31,7 +31,7 @@ pub enum BuildError {
     Definition(String),
 }
 
-/// The index of the definitions in a folder's `.jsonl` files.
+/// Builds the index from the definitions in a folder's `.jsonl` files.
 pub fn build(folder: &Path) -> Result<Vec<u8>, BuildError> {
     let mut servers: BTreeMap<String, NewServer> = BTreeMap::new();
     let mut phrases = BTreeSet::new();
@@ -66,7 +66,7 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>, BuildError> {
     if paths.is_empty() { Err(BuildError::Nothing(folder.to_owned())) } else { Ok(paths) }
 }
 
-/// Of two servers with one name the better known is kept.
+/// If two servers share a name, the one with the better source is kept.
 fn add(servers: &mut BTreeMap<String, NewServer>, server: NewServer) {
     let known = |server: &NewServer| {
         let tools = server.tools.as_ref().map(Vec::len);
@@ -86,7 +86,7 @@ fn is_answer(server: &NewServer) -> bool {
 }
 
 fn lines(mut servers: Vec<NewServer>, phrases: &BTreeSet<&'static str>) -> String {
-    // The best known come first, where a search looks first.
+    // Servers with the best sources come first, where a search looks first.
     servers.sort_by_key(|server| (!is_answer(server), server.name.clone()));
     let sources: BTreeSet<&str> = servers.iter().map(|server| server.source.as_str()).collect();
     let sources: Vec<&str> = sources.into_iter().collect();

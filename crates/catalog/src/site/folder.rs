@@ -1,4 +1,4 @@
-//! The output folder of a site: what may be overwritten, and what may not.
+//! The output folder of a site, and the checks that protect other files in it.
 
 use std::{
     fs, io,
@@ -7,9 +7,9 @@ use std::{
 
 use super::SiteError;
 
-/// Says that a folder was made here, so that it may be made again.
+/// Marks a folder that this command has written, so that it may be overwritten.
 const MARKER: &str = ".sluicegate-catalog";
-/// What a site is made of.
+/// The files of a site.
 const FILES: [&str; 5] = ["index.html", "attacks.html", "style.css", "search.js", "data.js"];
 
 /// Why a folder cannot be used.
@@ -28,8 +28,8 @@ pub enum FolderError {
 pub(super) struct Folder(PathBuf);
 
 impl Folder {
-    /// Takes an empty folder, a new one, or one that was made here before, which
-    /// is emptied of what was made.
+    /// Accepts an empty folder, a new one, or one that this command has written, from which it
+    /// removes the old pages.
     pub(super) fn prepare(path: PathBuf) -> Result<Folder, FolderError> {
         match use_folder(&path) {
             Ok(()) => Ok(Folder(path)),
@@ -82,7 +82,7 @@ fn use_folder(path: &Path) -> Result<(), Unfit> {
     Ok(fs::write(marker, "Made by `sluice catalog export`, which may overwrite this folder.\n")?)
 }
 
-/// What is not there need not be removed.
+/// A missing file counts as removed.
 fn ignore_missing(removed: io::Result<()>) -> io::Result<()> {
     match removed {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -99,17 +99,17 @@ mod tests {
     use super::{Folder, FolderError};
 
     #[test]
-    fn only_new_empty_and_own_folders_are_taken() {
+    fn only_new_empty_and_own_folders_are_accepted() {
         let scratch = Scratch::new().unwrap();
         let site = scratch.join("a/b");
         let folder = Folder::prepare(site.clone()).unwrap();
         folder.make("servers/x").unwrap();
         folder.write("servers/x/old.html", "").unwrap();
         fs::write(site.join("mine.txt"), "").unwrap();
-        // Again: what was made goes, and what was not stays.
+        // A second run removes the old pages, and leaves other files.
         Folder::prepare(site.clone()).unwrap();
         assert!(!site.join("servers").exists() && site.join("mine.txt").exists());
-        // Others are refused.
+        // Other folders are refused.
         let foreign = scratch.join("foreign");
         fs::create_dir(&foreign).unwrap();
         fs::write(foreign.join("index.html"), "mine").unwrap();

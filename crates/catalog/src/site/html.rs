@@ -4,16 +4,16 @@ use sluice_classify::{Category, Risk};
 
 use sluice_classify::visible;
 
-/// A page that is being written.
+/// A page being written.
 #[derive(Debug)]
 pub(super) struct Html {
     text: String,
-    /// What leads from the page to the site's own folder.
+    /// The relative path from the page to the site's root.
     up: &'static str,
 }
 
 impl Html {
-    /// Begins a page, with the way back to the catalogue.
+    /// Starts a page, with a link back to the catalogue.
     pub(super) fn begin(title: &str, up: &'static str) -> Html {
         let mut html = Html { text: String::with_capacity(4 << 10), up };
         html.raw("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
@@ -30,13 +30,13 @@ impl Html {
         html
     }
 
-    /// Markup of ours.
+    /// Writes our own markup unescaped.
     pub(super) fn raw(&mut self, markup: &str) -> &mut Html {
         self.text.push_str(markup);
         self
     }
 
-    /// Text from anywhere.
+    /// Writes untrusted text, escaped.
     pub(super) fn text(&mut self, text: &str) -> &mut Html {
         for character in visible(text).chars() {
             match character {
@@ -51,17 +51,17 @@ impl Html {
         self
     }
 
-    /// An element with nothing but text in it.
+    /// Writes an element that contains only text.
     pub(super) fn element(&mut self, name: &'static str, text: &str) -> &mut Html {
         self.raw("<").raw(name).raw(">").text(text).raw("</").raw(name).raw(">\n")
     }
 
-    /// A heading, and what follows as a section.
+    /// Writes a heading, and starts a section.
     pub(super) fn heading(&mut self, text: &str) -> &mut Html {
         self.element("h2", text)
     }
 
-    /// A list of texts.
+    /// Writes a list of texts.
     pub(super) fn list<T: AsRef<str>>(&mut self, items: impl IntoIterator<Item = T>) -> &mut Html {
         self.raw("<ul>\n");
         for item in items {
@@ -70,13 +70,13 @@ impl Html {
         self.raw("</ul>\n")
     }
 
-    /// A link within the site; the address is made of slugs.
+    /// Writes a link within the site; the address consists of slugs.
     pub(super) fn link(&mut self, address: &str, text: &str) -> &mut Html {
         let up = self.up;
         self.raw("<a href=\"").raw(up).text(address).raw("\">").text(text).raw("</a>")
     }
 
-    /// A category as a coloured word.
+    /// Writes a category as a coloured word.
     pub(super) fn badge(&mut self, category: Category) -> &mut Html {
         let risk = Risk::from(category).name();
         self.raw("<span class=\"badge ").raw(risk).raw("\">").raw(category.name()).raw("</span>")

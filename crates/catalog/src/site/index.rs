@@ -10,16 +10,16 @@ use sluice_wire::json::write_string;
 use super::{Paged, html::Html};
 use crate::count::count_noun;
 
-/// What the index needs of every server, gathered while pages are written.
+/// The data of all servers for the index, collected while pages are written.
 #[derive(Debug)]
 pub(super) struct Index {
     data: String,
-    /// The page as far as it is written: its head and the list of servers.
+    /// The page so far: its head and the list of servers.
     page: Html,
 }
 
 impl Index {
-    /// Begins an index; with counts, unless it is about one server only.
+    /// Starts an index; with counts, unless the site is about one server only.
     pub(super) fn new(stats: Option<&Stats>) -> Index {
         let mut page = Html::begin("Catalogue of MCP servers and tools", "");
         head(&mut page, stats);
@@ -60,7 +60,7 @@ impl Index {
         html.raw("<span class=\"signals\">").text(&tools).raw("</span></li>\n");
     }
 
-    /// What the search uses, as a script: pages from a disk may not fetch.
+    /// The data for the search as a script, because pages opened from disk may not fetch.
     pub(super) fn data(&self) -> String {
         let names = Category::ALL.map(|category| format!("\"{}\"", category.name())).join(",");
         format!(

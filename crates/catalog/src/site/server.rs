@@ -7,7 +7,7 @@ use sluice_wire::json::{Bounds, Document, Value};
 use super::{Paged, Recommend, html::Html};
 use crate::count::count_noun;
 
-/// Entries of a recommended policy that are shown on the page.
+/// Entries of the recommended policy shown on the page.
 const MOST_ENTRIES: usize = 200;
 
 pub(super) fn page(server: &Server, tools: &[Paged], recommend: Recommend) -> String {
@@ -65,7 +65,7 @@ fn head(html: &mut Html, server: &Server) {
     for key in ["packages", "remotes", "repository"] {
         let values = about.as_ref().and_then(|about| about.root().get(key)?.items());
         for value in values.into_iter().flatten().filter_map(Value::as_str) {
-            // Addresses of others are named and not linked to.
+            // Third-party addresses are shown, but not as links.
             html.raw("<p class=\"from\"><code>").text(value).raw("</code></p>\n");
         }
     }

@@ -4,7 +4,7 @@ use crate::{Evidence, Evident, Hit, Server, Tool, abilities, reasons_for_policy}
 
 use super::{Paged, Recommend, html::Html};
 
-/// Attack patterns and related tools that are named.
+/// The number of attack patterns, and of related tools, that are shown.
 const MOST_ATTACKS: usize = 6;
 const MOST_SIBLINGS: usize = 5;
 

@@ -8,7 +8,7 @@ pub(super) fn find_hidden(text: &str) -> Option<(usize, usize)> {
         let rest = text.get(start..)?;
         let length = rest.find(|c| !is_hidden(c)).unwrap_or(rest.len());
         from = start + length;
-        // A lone joiner makes one picture of two; it hides nothing.
+        // A single joiner only changes how its neighbours are drawn; it hides nothing.
         if !matches!(rest.get(..length), Some("\u{200d}" | "\u{200c}")) {
             return Some((start, from));
         }
@@ -19,7 +19,7 @@ fn is_hidden(c: char) -> bool {
     is_unseen(c) || (c.is_control() && !matches!(c, '\n' | '\r' | '\t'))
 }
 
-/// Whether a character takes no place on a screen, or changes the order of others.
+/// Whether a character is invisible on a screen, or reorders others.
 pub fn is_unseen(c: char) -> bool {
     matches!(
         c,
@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn hidden_characters_are_found_where_they_stand() {
+    fn hidden_characters_are_found_with_their_position() {
         check("a\u{200b}\u{200b}b", Some((1, 7)));
         check("safe\u{202e}txt", Some((4, 7)));
         check("tag \u{e0041}\u{e0042}", Some((4, 12)));
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_text_and_pictures_are_left_alone() {
+    fn plain_text_and_emoji_have_no_hidden_characters() {
         check("two\nlines\tand a tab\r\n", None);
         check("family: \u{1f468}\u{200d}\u{1f469}", None);
         check("übung, 学习, नमस्ते", None);

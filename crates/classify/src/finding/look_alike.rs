@@ -10,7 +10,7 @@ use crate::{
     words::place,
 };
 
-/// Names that everybody knows, by what they look like.
+/// Well-known names, by their skeletons.
 static KNOWN: LazyLock<BTreeMap<String, &'static str>> = LazyLock::new(|| {
     let lines = include_str!("../data/known-tools.txt").lines();
     let names = lines.filter(|line| !line.starts_with('#')).flat_map(str::split_whitespace);
@@ -20,7 +20,7 @@ static KNOWN: LazyLock<BTreeMap<String, &'static str>> = LazyLock::new(|| {
 pub(super) fn find(name: &str, siblings: &Siblings<'_>, found: &mut Vec<Finding>) {
     let looks = skeleton(name);
     let other = siblings.looking_like(&looks, name).or_else(|| {
-        // Another way to part the same words is a habit, not a disguise.
+        // Another separator between the same words is a habit, not a disguise.
         KNOWN.get(&looks).copied().filter(|known| plain(known) != plain(name))
     });
     let Some(other) = other else { return };
@@ -37,8 +37,7 @@ fn plain(name: &str) -> String {
     name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
-/// What a name looks like at a glance: letters that look the same are the
-/// same, and what parts words is left out.
+/// The visual skeleton of a name: similar-looking letters become equal, and separators are dropped.
 pub(crate) fn skeleton(name: &str) -> String {
     let folded: String = name
         .chars()
@@ -50,7 +49,7 @@ pub(crate) fn skeleton(name: &str) -> String {
     folded.replace("rn", "m").replace("vv", "w")
 }
 
-/// The Latin letter that a character is easily taken for.
+/// The Latin letter that a character is easily mistaken for.
 fn glyph(c: char) -> char {
     match c {
         'а' | 'α' | 'ɑ' => 'a',

@@ -12,7 +12,7 @@ use crate::{
 pub(crate) struct Lead {
     pub(crate) word: Word,
     pub(crate) classes: Classes,
-    /// It may as well be a noun.
+    /// Whether it may also be a noun.
     is_weak: bool,
 }
 
@@ -68,8 +68,8 @@ fn read(name: &str) -> Vec<Token> {
         let is_request = token.word.as_str().starts_with("request");
         let is_verb = !token.meaning.verb.is_empty();
         let Some(before) = tokens.get_mut(index - 1) else { continue };
-        // A pull request is a thing, and so is what a verb after `compose` is
-        // done to, whatever the words mean elsewhere.
+        // `pull` and `merge` before `request`, and `compose` before a verb, are parts of a noun
+        // here, not verbs.
         let is_thing = match before.word.as_str() {
             "pull" | "merge" => is_request,
             "compose" => is_verb,
@@ -82,7 +82,8 @@ fn read(name: &str) -> Vec<Token> {
     tokens
 }
 
-/// Names are imperative: `runs` is no verb there, `running` may be.
+/// The meaning of a word in a name. Names are imperative: `runs` is no verb there, `running` may
+/// be.
 fn meaning(word: &str) -> Meaning {
     if let Some(known) = LEXICON.word(word) {
         return known;
@@ -99,15 +100,14 @@ fn is_gerund(word: &str) -> bool {
     word.ends_with("ing")
 }
 
-/// The verb that counts: the first, unless it may be a noun and a plain one
-/// stands beside it.
+/// The main verb: the first one, unless it may be a noun and there is an unambiguous verb.
 fn lead(tokens: &[Token]) -> Option<(usize, Lead)> {
     let verbs = || tokens.iter().enumerate().filter(|(_, token)| !token.meaning.verb.is_empty());
     let Some((first, first_token)) = verbs().next() else {
         return doer(tokens).or_else(|| conversion(tokens));
     };
     let mut chosen = (first, first_token);
-    // A product may be called by a harmless verb, before the one that counts.
+    // A product's name may start with a harmless verb, before the main verb.
     if has(first_token.meaning, "other")
         && let Some(next) = tokens.get(first + 1)
         && !next.meaning.is_weak
@@ -119,8 +119,8 @@ fn lead(tokens: &[Token]) -> Option<(usize, Lead)> {
         && let Some((index, token)) = verbs().find(|(_, token)| !token.meaning.is_weak)
     {
         let ends_name = index + 1 == tokens.len();
-        // What is listed or searched for may be named by a verb, as in
-        // `list_leave_requests`; a list that is cleared is named with nothing between.
+        // A verb may name the objects of a list or search, as in `list_leave_requests`; if `list`
+        // is the object, as in `list_clear`, the verb follows directly.
         let is_thing = !is_gerund(first_token.word.as_str());
         let yields = if has(first_token.meaning, "read") && is_thing {
             ends_name && index == first + 1
@@ -140,7 +140,7 @@ fn has(meaning: Meaning, class: &str) -> bool {
     LEXICON.class(class).is_some_and(|class| meaning.verb.has(class))
 }
 
-/// A name without a verb may say what becomes of what: `csv_to_json` converts.
+/// A name without a verb may describe a conversion, such as `csv_to_json`.
 fn conversion(tokens: &[Token]) -> Option<(usize, Lead)> {
     let index = tokens.iter().position(|token| token.word.as_str() == "to")?;
     let is_between = index > 0 && index + 1 < tokens.len();
@@ -150,7 +150,7 @@ fn conversion(tokens: &[Token]) -> Option<(usize, Lead)> {
     is_between.then_some((index, Lead { word, classes, is_weak: true }))
 }
 
-/// A name without a verb may end with who does it: a reader reads.
+/// A name without a verb may end with an agent noun, such as `reader`.
 fn doer(tokens: &[Token]) -> Option<(usize, Lead)> {
     let index = tokens.len().checked_sub(1)?;
     let Token { word, meaning } = tokens.get(index)?;

@@ -7,22 +7,22 @@ use crate::{
     words::{self, Gap, Word},
 };
 
-/// Words of a sentence that are looked at.
+/// The maximum number of words examined in a sentence.
 const MOST_WORDS: usize = 48;
-/// Words that may stand before its verb, those that say nothing not counted.
+/// The maximum number of words before its verb, not counting words without meaning.
 const LATEST_VERB: usize = 6;
 
-/// How far the sentence has been understood.
+/// The state of parsing a sentence.
 #[derive(Debug, Default)]
 struct Reading {
     has_verb: bool,
-    /// Words before the verb that are not known to say nothing.
+    /// The number of words before the verb that carry meaning.
     strangers: usize,
-    /// The word before was one after which a noun comes.
+    /// Whether the previous word precedes a noun.
     after_article: bool,
-    /// The word before was `and`, `or`.
+    /// Whether the previous word was `and` or `or`.
     is_joined: bool,
-    /// A word that could be the verb, should there be no better one.
+    /// A candidate for the verb, if there is no better one.
     spare: Option<(Word, Classes)>,
 }
 
@@ -33,7 +33,7 @@ pub(super) fn observe<'d>(text: &'d str, part: Part, facts: &mut Facts<'d>) {
     while let Some((gap, word)) = words.next() {
         let known = words::stems(word.as_str(), |form| LEXICON.word(form)).unwrap_or_default();
         if words.peek().is_some_and(|(gap, _)| *gap == Gap::Colon) && !reading.has_verb {
-            // A heading, as in `WORKFLOW: …`, is no sentence.
+            // A heading, as in `WORKFLOW: …`, is not part of the sentence.
             reading = Reading::default();
             continue;
         }
@@ -50,7 +50,7 @@ pub(super) fn observe<'d>(text: &'d str, part: Part, facts: &mut Facts<'d>) {
 }
 
 impl Reading {
-    /// Whether a word is a verb here, and which.
+    /// Whether a word is a verb here, and in which position.
     fn verb(&mut self, gap: Gap, word: Word, known: Meaning) -> Option<Position> {
         if known.verb.is_empty() || (known.is_skipped && !self.has_verb) {
             return None;

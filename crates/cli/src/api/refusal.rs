@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use crate::output::Done;
 
-/// A problem as RFC 9457 has it, with what our API adds.
+/// An RFC 9457 problem, with the fields that our API adds.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Refusal {
     status: u16,
@@ -16,7 +16,7 @@ pub(crate) struct Refusal {
     problems: Vec<Place>,
 }
 
-/// A place in a policy that is wrong.
+/// The position of a problem in a policy.
 #[derive(Debug, Deserialize)]
 struct Place {
     line: usize,
@@ -25,13 +25,13 @@ struct Place {
 }
 
 impl Refusal {
-    /// `None` if the text is no problem of ours.
+    /// `None` if the text is not a problem document of our API.
     pub(super) fn read(text: &[u8]) -> Option<Refusal> {
         serde_json::from_slice(text).ok()
     }
 
-    /// How a command ends that was refused: what the gateway could not make sense
-    /// of was wrong use.
+    /// The exit status for a refused command: a request that the gateway could not parse counts as
+    /// misuse.
     pub(super) fn end(&self) -> Done {
         if self.status == 400 { Done::Misused } else { Done::WithProblems }
     }

@@ -13,18 +13,18 @@ use sluice_store::{Grant, Name, Secret, Store, TokenHash};
 
 use crate::data::catalog_file;
 
-/// Where the API is called, and with which token: in this process alone.
+/// The URL and the token of the API; both are used inside this process only.
 pub(super) const URL: &str = "http://localhost";
 const HOST: &str = "localhost";
 const TOKEN: &str = "in-process";
 
-/// What a directory holds.
+/// The stored data of a data directory.
 pub(super) struct Resting {
     api: Api,
 }
 
 impl Resting {
-    /// `None` if nothing was ever recorded there.
+    /// `None` if the directory has no recorded data.
     pub(super) fn open(directory: &Path) -> anyhow::Result<Option<Resting>> {
         if !Store::exists(directory) {
             return Ok(None);
@@ -52,7 +52,7 @@ impl Resting {
     }
 }
 
-/// No gateway: nothing is in force.
+/// Stands in for the gateway: no configuration is active.
 struct Nobody;
 
 impl Live for Nobody {

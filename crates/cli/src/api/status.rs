@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{Gateway, Question};
 use crate::output::{HELD, remark, visible};
 
-/// A place in a file that is wrong.
+/// The position of a problem in a file.
 #[derive(Debug, Deserialize)]
 struct FileProblem {
     file: String,
@@ -19,13 +19,13 @@ struct FileProblem {
 }
 
 impl Gateway {
-    /// What was wrong with the last edit of a file, as the API gives it.
+    /// The problems of the last config reload, as the API returns them.
     pub(crate) fn file_problems(&self) -> anyhow::Result<Value> {
         let mut status = self.ask(Question::get(&["status"]))?;
         Ok(status.get_mut("problems").map_or_else(|| Value::Array(Vec::new()), Value::take))
     }
 
-    /// Warns that the files do not say what is in force.
+    /// Warns if the files differ from the active configuration.
     pub(crate) fn warn_of_files(&self) -> anyhow::Result<()> {
         let problems: Vec<FileProblem> = serde_json::from_value(self.file_problems()?)?;
         Ok(remark(&warning(&problems))?)
@@ -55,7 +55,7 @@ mod tests {
     use super::{FileProblem, warning};
 
     #[test]
-    fn only_what_is_wrong_is_warned_of() {
+    fn only_file_problems_are_warned_of() {
         assert_eq!(warning(&[]), "");
         let problem = FileProblem {
             file: "sluice.toml".into(),

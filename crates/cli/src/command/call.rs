@@ -22,7 +22,7 @@ use crate::{
     output::{BAD, Done, print, remark, visible},
 };
 
-/// Answers may be as long as a gateway lets them be.
+/// The longest answer that is read; a gateway allows no longer ones.
 const LONGEST_ANSWER: usize = 64 << 20;
 
 #[derive(Debug, Args)]
@@ -101,7 +101,7 @@ impl Call {
     }
 }
 
-/// The parts of a result a terminal can show.
+/// The parts of a result that a terminal can show.
 fn content(result: Value<'_>) -> String {
     let parts = result.get("content").and_then(Value::items).into_iter().flatten();
     let mut lines = Vec::new();
@@ -116,7 +116,7 @@ fn content(result: Value<'_>) -> String {
     lines.concat()
 }
 
-/// Says what to do about a token that the gateway rejects.
+/// Adds a hint to the error for a rejected token.
 fn explain_unauthorized(error: ClientError) -> anyhow::Error {
     match error {
         ClientError::Status { status: 401, .. } => anyhow!(
@@ -132,7 +132,7 @@ async fn call(
     tool: &str,
     arguments: &Document,
 ) -> anyhow::Result<Document> {
-    // This goes where the user says.
+    // Every address is allowed: the user chose this one.
     let reach = Reach { allowed: vec!["0.0.0.0/0".parse()?, "::/0".parse()?], loopback: true };
     let upstream = Upstream::Http(HttpUpstream::new(url, reach)?);
     let mut headers = HeaderMap::new();

@@ -51,7 +51,7 @@ pub(crate) fn run(command: CatalogCommand, data: Option<PathBuf>) -> anyhow::Res
     }
 }
 
-/// The catalogue of the data directory, or what is shipped where there can be none.
+/// The catalogue of the data directory, or the shipped one if there is no data directory.
 fn open(data: Option<PathBuf>) -> anyhow::Result<Catalog> {
     let directory = directory(data)?;
     let catalog = match DataDirectory::open(&directory) {

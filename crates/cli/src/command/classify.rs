@@ -14,7 +14,7 @@ use crate::{
     output::{Done, print_json_text},
 };
 
-/// Bytes of one file of definitions.
+/// The largest file of definitions, in bytes.
 const MOST_BYTES: u64 = 1 << 30;
 
 #[derive(Debug, Args)]
@@ -41,7 +41,7 @@ impl Classify {
     }
 }
 
-/// Tools of one server are each other's siblings, wherever they stand.
+/// Tools of the same server are siblings, even if they come from different files.
 fn write(rows: &[Row<'_>]) -> anyhow::Result<()> {
     let mut servers: HashMap<&str, Vec<Definition<'_>>> = HashMap::new();
     for row in rows {

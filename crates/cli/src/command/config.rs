@@ -23,7 +23,7 @@ struct Report<'r> {
     ok: bool,
     problems: Vec<PlacedProblem<'r>>,
     config: Option<Shown>,
-    /// What is watched for changes.
+    /// The files that are watched for changes.
     files: Vec<String>,
 }
 
@@ -68,7 +68,7 @@ fn refuse(files: &[FileProblems], json: bool) -> anyhow::Result<Done> {
     Ok(Done::Misused)
 }
 
-/// Shows what is wrong with a configuration.
+/// Prints the problems of a configuration.
 pub(crate) fn draw_problems(files: &[FileProblems]) -> anyhow::Result<Done> {
     let text: String = files.iter().map(|file| draw(&file.source, &file.problems)).collect();
     remark(&text)?;

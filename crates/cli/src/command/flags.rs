@@ -5,7 +5,7 @@ use std::{net::SocketAddr, path::PathBuf};
 use clap::Args;
 use sluice_config::{Overrides, parse_address};
 
-/// What the command line says of the configuration.
+/// The settings given on the command line.
 #[derive(Debug, Args)]
 pub(crate) struct ConfigFlags {
     /// The configuration file [default: sluice.toml, if there is one]
@@ -20,7 +20,7 @@ pub(crate) struct ConfigFlags {
 }
 
 impl ConfigFlags {
-    /// The same with the data directory, which is a flag of every command.
+    /// Adds the data directory, which is a flag of every command.
     pub(crate) fn into_overrides(self, data: Option<PathBuf>) -> Overrides {
         let ConfigFlags { config, listen, admin } = self;
         Overrides { config, listen, admin, data }

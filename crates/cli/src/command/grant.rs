@@ -104,7 +104,7 @@ impl Create {
         issued::show(gateway, &created, self.json)
     }
 
-    /// A server without the policy denies everything, which is rarely meant.
+    /// Warns about servers that lack the policy: they deny every call, which is rarely intended.
     fn warn_of_missing_policies(&self, gateway: &Gateway) -> anyhow::Result<()> {
         for server in &self.servers {
             let answer = gateway.ask(Question::get(&["servers", server.as_str(), "policies"]))?;

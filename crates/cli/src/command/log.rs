@@ -16,9 +16,9 @@ use crate::{
     output::{Done, print, print_json, print_json_text, print_part},
 };
 
-/// How long to wait before asking for more.
+/// The interval between polls for new records.
 const PAUSE: Duration = Duration::from_millis(500);
-/// Records that the gateway gives at once.
+/// Records per page of the API.
 const PAGE: usize = 1_000;
 
 #[derive(Debug, Args)]
@@ -47,7 +47,7 @@ enum Command {
     Export(Box<export::ExportLog>),
 }
 
-/// Which records.
+/// Selects records.
 #[derive(Debug, Args)]
 struct Filters {
     /// Only records since then: a duration such as 24h, or a time such as 2027-01-31T12:00:00Z
@@ -92,7 +92,7 @@ impl Filters {
     }
 }
 
-/// Records, the oldest first, and the place of the newest.
+/// Records, oldest first, and the cursor of the newest.
 struct Newest {
     records: Vec<Value>,
     place: String,
@@ -120,7 +120,7 @@ impl Log {
         Ok(Done::Well)
     }
 
-    /// Shows what there is, then what comes, until nobody reads any more.
+    /// Prints the existing records, then new ones, until nobody reads the output any more.
     fn follow(&self, gateway: &Gateway) -> anyhow::Result<Done> {
         let mut lines = Lines::new();
         let Newest { records, mut place } = self.newest(gateway)?;
@@ -148,7 +148,7 @@ impl Log {
         Ok(print_part(&lines.draw(records))?)
     }
 
-    /// The newest records, page by page.
+    /// Fetches the newest records, page by page.
     fn newest(&self, gateway: &Gateway) -> anyhow::Result<Newest> {
         let mut records = Vec::new();
         let mut place = None;
@@ -160,7 +160,7 @@ impl Log {
             let mut answer =
                 gateway.ask(Question { query: &query, ..Question::get(&["audit"]) })?;
             records.extend(take_records(&mut answer));
-            // The first page has the newest.
+            // The first page holds the newest record.
             place = place.or_else(|| newest(&answer));
             cursor = answer.get("next").and_then(Value::as_str).map(str::to_owned);
             if cursor.is_none() {
@@ -168,7 +168,7 @@ impl Log {
             }
         }
         records.reverse();
-        // A log without such records is followed from its beginning.
+        // If no record matches, following starts at the beginning of the log.
         Ok(Newest { records, place: place.unwrap_or_else(|| "0".to_owned()) })
     }
 }
@@ -181,7 +181,7 @@ fn take_records(answer: &mut Value) -> Vec<Value> {
     }
 }
 
-/// The place of the newest record of an answer.
+/// The cursor of the newest record in an answer.
 fn newest(answer: &Value) -> Option<String> {
     answer.get("newest").and_then(Value::as_str).map(str::to_owned)
 }

@@ -40,10 +40,10 @@ impl Pharo {
             .context("the runtime cannot be started")?;
         let ended = runtime
             .block_on(async { serve_stdio(server, standard::input()?, standard::output()?).await });
-        // Somebody may still wait for input that never comes.
+        // A blocked read of standard input must not delay the exit.
         runtime.shutdown_background();
         match ended {
-            // A client that has gone away wants no more.
+            // The client has closed its end, which is no error.
             Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(Done::Well),
             ended => Ok(ended.map(|()| Done::Well)?),
         }
@@ -51,7 +51,7 @@ impl Pharo {
 
     fn options(self) -> anyhow::Result<Options> {
         let defaults = match self.port {
-            // What the environment says does not matter then, right or wrong.
+            // The environment is ignored here, even if its value is invalid.
             Some(port) => Options { port, ..Options::default() },
             None => pharo::defaults(&Environment::of_process())?,
         };

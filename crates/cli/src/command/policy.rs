@@ -60,7 +60,7 @@ pub(crate) fn run(command: PolicyCommand, data: Option<PathBuf>) -> anyhow::Resu
     }
 }
 
-/// Compiles a policy that a command works with, showing its problems if it has any.
+/// Compiles a policy for a command, and prints its problems if it has any.
 fn load_policy(source: &Source, json: bool) -> anyhow::Result<Option<Policy>> {
     match source.policy() {
         Ok(policy) => Ok(Some(policy)),
@@ -68,7 +68,7 @@ fn load_policy(source: &Source, json: bool) -> anyhow::Result<Option<Policy>> {
     }
 }
 
-/// Shows why a command cannot go on: for programs, what `check --json` prints.
+/// Prints the problems that stop a command; with `--json`, in the format of `check --json`.
 fn show_problems(source: &Source, problems: &[Problem], json: bool) -> anyhow::Result<Done> {
     if json {
         print_json(&check::CheckReport { ok: false, problems })?;
@@ -78,11 +78,11 @@ fn show_problems(source: &Source, problems: &[Problem], json: bool) -> anyhow::R
     Ok(Done::WithProblems)
 }
 
-/// More problems than this are counted, not drawn: nobody reads them, and one
-/// mistake often makes many.
+/// Beyond this number, problems are only counted: nobody reads that many, and one mistake often
+/// causes many.
 const MOST_DRAWN: usize = 50;
 
-/// Problems at their places, and how many there are.
+/// Draws the problems in their context, with a total.
 pub(super) fn draw(source: &Source, problems: &[Problem]) -> String {
     let shown = problems.iter().take(MOST_DRAWN);
     let text: String = shown.map(|one| problem(&source.name, &source.text, one)).collect();
@@ -95,7 +95,7 @@ pub(super) fn draw(source: &Source, problems: &[Problem]) -> String {
     format!("{text}{more}{BAD}{count}{BAD:#} in {}\n", visible(&source.name))
 }
 
-/// Writes a report to standard output, and gives the exit code for it.
+/// Writes a report to standard output, and returns its exit status.
 fn print_report(text: &str, well: bool) -> anyhow::Result<Done> {
     print(text)?;
     Ok(Done::well_if(well))

@@ -78,7 +78,7 @@ impl ScanCommand {
         let scan =
             Scan::of(&listing).map_err(|error| anyhow!("the server cannot be scanned: {error}"));
         let shown = scan.and_then(|scan| self.show(&scan, &target.place, &environment));
-        // The report is printed before the server has ended.
+        // The report is printed first; only then is the server given time to exit.
         runtime.block_on(leaving.end());
         shown
     }

@@ -69,7 +69,7 @@ struct Server {
 }
 
 impl Server {
-    /// Where it is.
+    /// The server's URL or command.
     fn place(&self) -> String {
         match (&self.url, &self.builtin, &self.command) {
             (Some(url), ..) => url.clone(),
@@ -142,7 +142,7 @@ mod tests {
     use super::{Server, draw};
 
     #[test]
-    fn servers_are_listed_with_their_place() {
+    fn servers_are_listed_with_their_url_or_command() {
         let server = |name: &str, builtin: Option<&str>| Server {
             name: name.into(),
             source: "file".into(),

@@ -58,7 +58,7 @@ impl Stack {
     }
 
     fn show(&self, machine: &Machine) -> anyhow::Result<Done> {
-        // What is remembered is to be found again.
+        // Creates the key now, so that later runs recognise the servers stored here.
         machine.fingerprints()?;
         let configured = machine.read_configured()?;
         let failed = if self.scan { self.scan_servers(machine, &configured)? } else { Vec::new() };
@@ -71,7 +71,7 @@ impl Stack {
             |entry| known::name_in_gateway(machine, entry),
         );
         for group in &mut survey.groups {
-            // A server whose policy does not load is not started either.
+            // A server whose policy does not load is not started.
             if report::StackReport::unusable(group).is_some() {
                 group.advice = Advice::AskFirst;
             }
@@ -94,7 +94,7 @@ impl Stack {
         Ok(Done::well_if(configured.problems.is_empty()))
     }
 
-    /// Asks servers what they can do; those that could not be asked.
+    /// Scans servers; returns those that failed.
     fn scan_servers(
         &self,
         machine: &Machine,

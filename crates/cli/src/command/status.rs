@@ -17,7 +17,7 @@ pub(crate) struct Status {
     json: bool,
 }
 
-/// What the gateway says of itself.
+/// The answer of `GET /api/v1/status`.
 #[derive(Debug, Deserialize)]
 struct Answer {
     version: String,

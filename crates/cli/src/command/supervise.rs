@@ -1,5 +1,5 @@
-//! `sluice supervise`: runs a server's command for the gateway, and stops it with all its
-//! child processes when the gateway is gone, for whatever reason.
+//! `sluice supervise`: runs a server's command for the gateway. When the gateway exits for any
+//! reason, it stops the command with all its child processes.
 //!
 //! The command reads the gateway's pipe itself; the supervisor only watches it.
 
@@ -26,7 +26,7 @@ use rustix::{
 
 use crate::output::{Done, complain};
 
-/// How long the command may take to end by itself, and again when it is told to.
+/// How long the command may take to exit by itself, and again after SIGTERM.
 const GRACE: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Args)]
@@ -36,10 +36,10 @@ pub(crate) struct Supervise {
     command: Vec<OsString>,
 }
 
-/// What can happen.
+/// The events that the supervisor waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Event {
-    /// Nobody writes to standard input any more.
+    /// The other end of standard input was closed.
     Closed,
     Exited,
 }
@@ -50,7 +50,7 @@ impl Supervise {
             return Ok(Done::Misused);
         };
         left::adopt();
-        // In a group of its own, it can be ended together with what it starts.
+        // With its own process group, the command can be stopped together with its child processes.
         let spawned = Command::new(program).args(arguments).process_group(0).spawn();
         let mut child = match spawned {
             Ok(child) => child,
@@ -59,7 +59,7 @@ impl Supervise {
                 let shown = program.display().to_string();
                 let error = anyhow::Error::new(error);
                 complain(&error.context(format!("command `{shown}` cannot be started")));
-                // What shells say of a command that is not there, or does not run.
+                // Shells return these codes for a command that is missing or not executable.
                 return Ok(Done::As(if is_missing { 127 } else { 126 }));
             }
         };
@@ -70,14 +70,14 @@ impl Supervise {
         if events.recv() != Ok(Event::Exited) {
             end(group, &events);
         }
-        // Until it is waited for below, its number cannot be somebody else's.
+        // The pid cannot be reused until it is waited for below.
         signal(group, Signal::KILL);
         left::end();
         Ok(Done::As(code(child.wait()?)))
     }
 }
 
-/// Tells when standard input is closed at its other end. Nothing is read.
+/// Sends an event when the other end of standard input is closed. It reads nothing.
 fn watch_input(sender: Sender<Event>) {
     thread::spawn(move || {
         let input = io::stdin();
@@ -94,12 +94,12 @@ fn watch_input(sender: Sender<Event>) {
     });
 }
 
-/// Tells when the command has ended, without taking its exit code away.
+/// Sends an event when the command has exited, without reaping it.
 fn watch_child(group: Pid, sender: Sender<Event>) {
     thread::spawn(move || {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         let now = options | WaitIdOptions::NOHANG;
-        // Others may be its children too, if the system has given them to it.
+        // There may be other children too, which the system has reparented to this process.
         while let Ok(_) | Err(rustix::io::Errno::INTR) = waitid(WaitId::All, options) {
             match waitid(WaitId::Pid(group), now) {
                 Ok(None) => left::reap(group),
@@ -110,7 +110,7 @@ fn watch_child(group: Pid, sender: Sender<Event>) {
     });
 }
 
-/// Waits for the command to end, tells it to, and at last makes it.
+/// Waits for the command to exit, then sends SIGTERM, and at last SIGKILL.
 fn end(group: Pid, events: &Receiver<Event>) {
     for forced in [Signal::TERM, Signal::KILL] {
         if events.recv_timeout(GRACE) == Ok(Event::Exited) {
@@ -122,11 +122,11 @@ fn end(group: Pid, events: &Receiver<Event>) {
 }
 
 fn signal(group: Pid, signal: Signal) {
-    // A group that is gone is what is wanted.
+    // An error means that the group is gone already.
     let _ = kill_process_group(group, signal);
 }
 
-/// The exit code as shells give it.
+/// The exit code in the convention of shells.
 fn code(status: ExitStatus) -> u8 {
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)

@@ -41,8 +41,8 @@ impl Up {
             Err(error) => return Err(error.into()),
         };
         up::raise_descriptors();
-        // Listeners and calls have threads of their own. This one reloads files and does
-        // what is due now and then.
+        // Listeners and calls have their own threads. This runtime reloads files and runs periodic
+        // tasks.
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()

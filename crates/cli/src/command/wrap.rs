@@ -52,7 +52,7 @@ enum Offer {
 impl Wrap {
     pub(crate) fn run(self, data: Option<PathBuf>) -> anyhow::Result<Done> {
         let environment = Environment::of_process();
-        // What the server writes is on the same stream, and is not to be drowned.
+        // The server writes its errors to the same stream, so our log stays quiet.
         logging::start_at("warn", LogFormat::Text, &environment);
         if self.policy == "-" {
             bail!("the policy must be a file: standard input is the client's");
@@ -82,13 +82,13 @@ impl Wrap {
             .build()
             .context("the runtime cannot be started")?;
         let done = runtime.block_on(wrap::run(start));
-        // Whoever waits for more of standard input need not hold this up.
+        // A blocked read of standard input must not delay the exit.
         runtime.shutdown_background();
         done
     }
 }
 
-/// The URL itself, which may hold a secret where it is not written out.
+/// The URL, read from the environment or a file if it holds a secret.
 fn address(given: &str, environment: &Environment) -> anyhow::Result<String> {
     let url = secret::read_argument(given, environment)
         .map_err(|message| anyhow!("`--url`: {message}"))?;

@@ -1,4 +1,4 @@
-//! `run.json`: the addresses of a running gateway, and finding one by them.
+//! `run.json`: announces the addresses of a running gateway, and finds a gateway by them.
 
 use std::{
     fs,
@@ -18,7 +18,7 @@ const NAME: &str = "run.json";
 /// How long a gateway on this machine may take to accept a connection.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What `run.json` holds. Fields may be added; readers pass over what they do not know.
+/// The contents of `run.json`. Fields may be added; readers ignore unknown ones.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Run {
     pub(super) pid: u32,
@@ -31,14 +31,14 @@ pub(super) struct Run {
     started_at: String,
 }
 
-/// A `run.json` that goes away with its gateway.
+/// A `run.json` that is removed when its gateway stops.
 #[derive(Debug)]
 pub(crate) struct RunFile {
     path: PathBuf,
 }
 
 impl DataDirectory {
-    /// Says where this process listens, also for port 0.
+    /// Writes the addresses that this process listens on, with the actual port if it was 0.
     pub(crate) fn announce(
         &self,
         listen: SocketAddr,
@@ -65,19 +65,19 @@ impl DataDirectory {
 
 impl Drop for RunFile {
     fn drop(&mut self) {
-        // One that is left behind is found out by its process, which is gone.
+        // A leftover file is harmless: readers see that its process is gone.
         let _ = fs::remove_file(&self.path);
     }
 }
 
-/// What the directory's `run.json` says, if it has one.
+/// Reads the directory's `run.json`, if it has one.
 pub(super) fn read(directory: &Path) -> Result<Option<Run>, DataError> {
     let path = directory.join(NAME);
     let Some(text) = secret::read(&path)? else { return Ok(None) };
     serde_json::from_str(&text).map(Some).map_err(|_| DataError::Content(path))
 }
 
-/// Where a running gateway's API is, and the token for it.
+/// The URL of a running gateway's API, and its token.
 #[derive(Debug)]
 pub(crate) struct Running {
     /// Without a path.
@@ -101,9 +101,8 @@ pub(crate) enum FindError {
 }
 
 impl Running {
-    /// The gateway that `SLUICE_URL` and `SLUICE_TOKEN` name, else the one on
-    /// this data directory. The directory's token goes to no other address than
-    /// the one that its own `run.json` gives.
+    /// Finds the gateway that `SLUICE_URL` and `SLUICE_TOKEN` name, else the one on this data
+    /// directory. The directory's token is sent only to the address in its own `run.json`.
     pub(crate) fn find(directory: &Path, environment: &Environment) -> Result<Running, FindError> {
         let token = variable("SLUICE_TOKEN", environment)?.map(Secret::new);
         match (variable("SLUICE_URL", environment)?, token) {
@@ -146,7 +145,7 @@ fn local(
     Ok(Running { url: format!("http://{address}"), token })
 }
 
-/// Where agents reach the gateway that runs on a data directory, without a path.
+/// The agents' URL of the gateway that runs on a data directory, without a path.
 pub(crate) fn agents_url(directory: &Path) -> Result<String, FindError> {
     let not_running = || FindError::NotRunning(directory.to_owned());
     let run = read(directory)?.filter(|run| is_alive(run.pid)).ok_or_else(not_running)?;
@@ -154,14 +153,14 @@ pub(crate) fn agents_url(directory: &Path) -> Result<String, FindError> {
     Ok(format!("{scheme}://{}", reachable(run.listen)))
 }
 
-/// Where people reach the gateway that runs on a data directory, or would if one ran.
+/// The admin URL of the gateway on a data directory, or the default one if none runs.
 pub(crate) fn admin_url(directory: &Path) -> String {
     let run = read(directory).ok().flatten().filter(|run| is_alive(run.pid));
     let address = run.map_or(SocketAddr::from((Ipv4Addr::LOCALHOST, 8788)), |run| run.admin);
     format!("http://{}", reachable(address))
 }
 
-/// The address by which this machine reaches a listener of its own.
+/// The address by which this machine reaches its own listener.
 fn reachable(bound: SocketAddr) -> SocketAddr {
     let ip = match bound.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
@@ -173,6 +172,6 @@ fn reachable(bound: SocketAddr) -> SocketAddr {
 
 fn is_alive(pid: u32) -> bool {
     let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
-    // A process that may not be signalled is there all the same.
+    // A process that we may not signal does exist.
     pid.is_some_and(|pid| rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH))
 }

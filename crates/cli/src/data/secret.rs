@@ -13,17 +13,17 @@ use sluice_store::Secret;
 
 use super::DataError;
 
-/// Bytes of such a file that are read.
+/// The largest such file, in bytes.
 const LONGEST: u64 = 4 << 10;
 
-/// The admin token that the environment gives, which takes the place of any other.
+/// The admin token from the environment, which takes precedence over any other.
 pub(super) fn of_environment(environment: &Environment) -> Result<Option<Secret>, DataError> {
     let Some(token) = environment.setting("SLUICE_ADMIN_TOKEN") else { return Ok(None) };
     let token = token.to_str().filter(|token| is_token(token)).ok_or(DataError::AdminToken)?;
     Ok(Some(Secret::new(token.to_owned())))
 }
 
-/// The token kept in a file.
+/// Reads the token in a file.
 pub(super) fn token(path: &Path) -> Result<Option<Secret>, DataError> {
     let Some(text) = read(path)? else { return Ok(None) };
     if is_token(&text) {
@@ -33,7 +33,7 @@ pub(super) fn token(path: &Path) -> Result<Option<Secret>, DataError> {
     }
 }
 
-/// The token kept in a file, made if there is none.
+/// Reads the token in a file; creates it if there is none.
 pub(super) fn kept_token(path: &Path, prefix: &str) -> Result<Secret, DataError> {
     if let Some(token) = token(path)? {
         return Ok(token);
@@ -43,7 +43,7 @@ pub(super) fn kept_token(path: &Path, prefix: &str) -> Result<Secret, DataError>
     Ok(Secret::new(token))
 }
 
-/// The key kept in a file, made if there is none.
+/// Reads the key in a file; creates it if there is none.
 pub(super) fn kept_key(path: &Path) -> Result<[u8; 32], DataError> {
     let text = match read(path)? {
         Some(text) => text,
@@ -53,8 +53,8 @@ pub(super) fn kept_key(path: &Path) -> Result<[u8; 32], DataError> {
     bytes.and_then(|bytes| bytes.try_into().ok()).ok_or_else(|| DataError::Content(path.to_owned()))
 }
 
-/// A new key in a file, or the one that another process has made meanwhile:
-/// several may be started at once, and all must have the same.
+/// Creates a key file, or reads the one that another process has just created: several may start at
+/// once, and all must use the same key.
 fn made_once(path: &Path) -> Result<String, DataError> {
     let failed = |error| DataError::Write(path.to_owned(), error);
     let folder = File::open(path.parent().unwrap_or(path)).map_err(failed)?;
@@ -77,7 +77,7 @@ fn random() -> Result<[u8; 32], DataError> {
     Ok(bytes)
 }
 
-/// The one line of a private file; `None` if there is no such file.
+/// Reads the one line of a private file; `None` if the file does not exist.
 pub(super) fn read(path: &Path) -> Result<Option<String>, DataError> {
     let failed = |error| DataError::Read(path.to_owned(), error);
     let metadata = match path.metadata() {
@@ -105,7 +105,7 @@ pub(super) fn write(path: &Path, line: &str) -> Result<(), DataError> {
     name.push(".new");
     let new = path.with_file_name(name);
     let written = || {
-        // What an earlier crash has left may have any mode.
+        // A file left by an earlier crash may have any mode.
         match fs::remove_file(&new) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}

@@ -5,13 +5,13 @@ use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 use super::visible;
 use sluice_config::Environment;
 
-/// What is written for, where nothing says otherwise.
+/// The default screen, if the real one is unknown.
 const USUAL: Screen = Screen { width: 80, height: 50 };
-/// Wider lines are not read well.
+/// Longer lines are hard to read.
 const WIDEST: usize = 160;
 const NARROWEST: usize = 40;
 
-/// How much is seen at once.
+/// The size of the terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Screen {
     pub(crate) width: usize,
@@ -19,7 +19,7 @@ pub(crate) struct Screen {
 }
 
 impl Screen {
-    /// The terminal, else what `COLUMNS` says.
+    /// The size of the terminal, else the width in `COLUMNS`.
     pub(crate) fn of(environment: &Environment) -> Screen {
         let screen = if let Some((width, height)) = terminal_size::terminal_size() {
             Screen { width: width.0.into(), height: height.0.into() }
@@ -32,12 +32,12 @@ impl Screen {
     }
 }
 
-/// The places that a text takes.
+/// The display width of a text, in columns.
 pub(crate) fn wide(text: &str) -> usize {
     text.width()
 }
 
-/// A text that takes at most `most` places; an ellipsis stands for what is cut.
+/// Cuts a text to at most `most` columns; an ellipsis marks the cut.
 pub(crate) fn fit(text: &str, most: usize) -> String {
     if wide(text) <= most {
         return text.to_owned();
@@ -53,13 +53,13 @@ pub(crate) fn fit(text: &str, most: usize) -> String {
     kept + "…"
 }
 
-/// The same for a text from anywhere, made harmless.
+/// Escapes and cuts an untrusted text.
 pub(crate) fn shorten(text: &str, most: usize) -> String {
     fit(&visible(text), most)
 }
 
-/// A text as lines of at most `most` places, parted between words; a word that is
-/// longer than a line is parted too.
+/// Wraps a text to lines of at most `most` columns, between words; a word that is longer than a
+/// line is split.
 pub(crate) fn wrap_lines(text: &str, most: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = String::new();
@@ -88,7 +88,7 @@ mod tests {
     use super::{fit, shorten, wide, wrap_lines};
 
     #[test]
-    fn texts_are_cut_by_the_places_they_take() {
+    fn texts_are_cut_by_display_width() {
         assert_eq!(fit("größe", 5), "größe");
         assert_eq!(fit("größer", 5), "größ…");
         assert_eq!(fit("建立一則筆記", 7), "建立一…");
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_parted_between_words() {
+    fn lines_are_wrapped_between_words() {
         assert_eq!(wrap_lines("one two  three", 7), ["one two", "three"]);
         assert_eq!(wrap_lines("a bbbbbbb c", 3), ["a", "bbb", "bbb", "b c"]);
         assert_eq!(wrap_lines("建立一則", 5), ["建立", "一則"]);

@@ -5,12 +5,12 @@ use std::fmt::Write as _;
 
 use sluice_classify::steers;
 
-/// The same JSON, without characters that could steer a terminal.
+/// The same JSON, without terminal control characters.
 pub(super) fn escape_controls(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     for character in json.chars() {
         match character {
-            // Between values only; in strings JSON itself has them escaped.
+            // They occur only between values: in strings, JSON escapes them.
             '\n' | '\t' => text.push(character),
             '\r' => {}
             steering if steers(steering) => {
@@ -32,7 +32,7 @@ mod tests {
     use super::escape_controls;
 
     #[test]
-    fn what_steers_a_terminal_is_escaped_and_the_value_stays() {
+    fn control_characters_are_escaped_and_the_value_stays() {
         let value = json!({"a\u{9b}31m\u{7f}": ["\u{202e}\u{e0041}\n\t\r", "größe 筆記", 1.50]});
         let text = escape_controls(&format!("{value:#}"));
         assert!(text.contains(r"a\u009b31m\u007f") && text.contains(r"\u202e\udb40\udc41\n\t\r"));

@@ -9,7 +9,7 @@ use terminal_size::Width;
 
 use super::visible;
 
-/// The problem, the line it stands on with a caret, and what to do about it.
+/// The problem, its line with a caret, and the hint.
 pub(crate) fn problem(file: &str, text: &[u8], problem: &Problem) -> String {
     let (line, caret) = line_of(text, problem.bytes.clone());
     let title = visible(&problem.message);
@@ -31,8 +31,8 @@ pub(crate) fn problem(file: &str, text: &[u8], problem: &Problem) -> String {
     format!("{}\n\n", renderer.render(&report))
 }
 
-/// The line a range begins on, and the part of the range that stands on it: a
-/// problem with a whole object does not show all of it.
+/// The line on which a range begins, and the part of the range on that line: a problem with a whole
+/// object does not print all of it.
 fn line_of(text: &[u8], range: Range<usize>) -> (String, Range<usize>) {
     let start = range.start.min(text.len());
     let (before, after) = text.split_at_checked(start).unwrap_or((text, &[]));
@@ -45,8 +45,7 @@ fn line_of(text: &[u8], range: Range<usize>) -> (String, Range<usize>) {
     (head + &marked + &tail, caret)
 }
 
-/// A part of the text, one character for each of its own, none of which can
-/// steer the terminal.
+/// A part of the text with control characters replaced, one character for one.
 fn harmless(text: &[u8], part: Range<usize>) -> String {
     let replaced = |character| match character {
         '\t' => '\t',

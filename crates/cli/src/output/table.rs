@@ -1,10 +1,10 @@
-//! Tables: columns as wide as their content, or as they were before.
+//! Tables: columns are as wide as their content, and never narrower than before.
 
 use anstyle::Style;
 
 use super::{FAINT, visible, wide};
 
-/// One cell. Its text is made harmless when it is made.
+/// One cell. The constructor escapes its text.
 #[derive(Debug, Clone)]
 pub(crate) struct Cell {
     text: String,
@@ -12,7 +12,7 @@ pub(crate) struct Cell {
 }
 
 impl Cell {
-    /// A text from anywhere.
+    /// A cell with untrusted text.
     pub(crate) fn new(text: &str) -> Cell {
         Cell { text: visible(text), style: Style::new() }
     }
@@ -21,7 +21,7 @@ impl Cell {
         Cell { style, ..Cell::new(text) }
     }
 
-    /// A text that may be missing.
+    /// A cell for a text that may be missing.
     pub(crate) fn maybe(text: Option<&str>) -> Cell {
         match text {
             Some(text) => Cell::new(text),
@@ -34,7 +34,7 @@ impl Cell {
     }
 }
 
-/// The columns of a table, which may be printed part by part.
+/// The columns of a table, which may be printed in several parts.
 #[derive(Debug)]
 pub(crate) struct Columns<const N: usize> {
     widths: [usize; N],
@@ -45,7 +45,7 @@ impl<const N: usize> Columns<N> {
         Columns { widths: [0; N] }
     }
 
-    /// Rows as lines. Columns grow with what they hold and never shrink.
+    /// Formats rows as lines. Columns grow with their content and never shrink.
     pub(crate) fn lines(&mut self, rows: &[[Cell; N]]) -> String {
         for row in rows {
             for (width, cell) in self.widths.iter_mut().zip(row) {
@@ -57,7 +57,7 @@ impl<const N: usize> Columns<N> {
 
     fn line(&self, row: &[Cell; N]) -> String {
         let mut line = String::new();
-        // Blanks are written only before something, so that no line ends in them.
+        // Padding is written only before the next cell, so that no line ends in blanks.
         let mut blanks = 0;
         for (width, cell) in self.widths.iter().zip(row) {
             if cell.text.is_empty() {
@@ -76,7 +76,7 @@ impl<const N: usize> Columns<N> {
     }
 }
 
-/// A whole table under its head.
+/// A whole table, with its head.
 pub(crate) fn table<const N: usize>(head: [&str; N], rows: &[[Cell; N]]) -> String {
     let head = head.map(|title| Cell::with_style(title, FAINT));
     let all: Vec<_> = std::iter::once(head).chain(rows.iter().cloned()).collect();
@@ -95,14 +95,14 @@ mod tests {
         let mut columns = Columns::new();
         let text = columns.lines(&[row("größe", "b", "c"), row("a", "", "c"), row("a", "b", "")]);
         assert_eq!(text, "größe  b  c\na         c\na      b\n");
-        // What comes later lines up with what came before.
+        // Later rows line up with earlier ones.
         assert_eq!(columns.lines(&[row("x", "y", "z")]), "x      y  z\n");
-        // Some characters take the place of two.
+        // Some characters are two columns wide.
         assert_eq!(columns.lines(&[row("筆記", "y", "z")]), "筆記   y  z\n");
     }
 
     #[test]
-    fn cells_cannot_steer_the_terminal() {
+    fn cells_escape_control_characters() {
         let mut columns = Columns::new();
         let cells = [Cell::with_style("a\nb", Style::new().bold())];
         assert_eq!(columns.lines(&[cells]), "\u{1b}[1ma\\u{a}b\u{1b}[0m\n");

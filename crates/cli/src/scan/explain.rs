@@ -1,4 +1,4 @@
-//! Explains why a server could not be scanned, with what it wrote and what to do.
+//! Explains why a server could not be scanned, with its error output and a hint.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use sluice_scan::{AskError, Place, Trouble};
 use sluice_stdio::NOBODY_ASKED;
 use sluice_upstream::client::ClientError;
 
-/// Lines of what it wrote that are shown.
+/// Lines of the server's error output that are shown.
 const SHOWN: usize = 8;
 
 /// The text for people.
@@ -49,7 +49,7 @@ fn explain_command(error: &AskError) -> String {
     format!("{}{wrote}{hint}", stray.unwrap_or_default())
 }
 
-/// A line without colours and what else steers a terminal.
+/// A line without colours and other control characters.
 pub(super) fn plain(line: &str) -> String {
     visible(&anstream::adapter::strip_str(line).to_string())
 }
@@ -62,10 +62,10 @@ fn describe_trouble(trouble: &Trouble, timeout: Duration) -> String {
         }
         Trouble::Client(ClientError::Send(error)) => {
             let text = error.to_string();
-            // For a command, there is no connection to speak of.
+            // A command has no connection, so these words are dropped.
             text.strip_prefix("the connection was lost: ").unwrap_or(&text).to_owned()
         }
-        // What it was told itself comes back.
+        // The command echoes our own message.
         Trouble::Client(ClientError::Refused { message, .. }) if message == NOBODY_ASKED => {
             "the command repeats what it is told: it does not speak MCP".into()
         }

@@ -1,5 +1,5 @@
-//! The commands to run next, to restrict the server. Secrets are not repeated, also because
-//! the text is meant to be pasted elsewhere.
+//! The next commands to run, to restrict the server. They never contain secrets, also because
+//! people paste them elsewhere.
 
 use sluice_stack::Guarded;
 
@@ -8,24 +8,24 @@ use crate::{
     wrap::{Place, name},
 };
 
-/// What stands for a URL with a secret in it.
+/// A placeholder for a URL that contains a secret.
 const YOUR_URL: &str = "<your URL>";
 
-/// The commands that hold a server, as they would be typed.
+/// The commands that restrict a server, ready to type.
 #[derive(Debug)]
 pub(crate) struct Hold {
-    /// Writes the policy.
+    /// The command that writes the policy.
     pub(super) policy: String,
-    /// For a client that starts a command.
+    /// The command for a client that starts its server.
     pub(super) wrap: String,
-    /// Behind a gateway that runs.
+    /// The commands for a running gateway.
     pub(super) gateway: Vec<String>,
-    /// What must be put in before they can be used.
+    /// The placeholder that must be filled in before the commands can be used.
     pub(super) missing: Option<&'static str>,
 }
 
 impl Hold {
-    /// For a server that was scanned with these headers, as they were typed.
+    /// Builds the commands for a server that was scanned with these headers, as they were typed.
     pub(crate) fn of(place: &Place, headers: &[String]) -> Hold {
         let (server, missing) = match place {
             Place::Command(command) => {
@@ -63,7 +63,7 @@ impl Hold {
     }
 }
 
-/// A place as it is shown to people.
+/// A URL or command for display.
 pub(crate) fn display_place(place: &Place) -> String {
     match place {
         Place::Command(command) => {
@@ -74,13 +74,13 @@ pub(crate) fn display_place(place: &Place) -> String {
     }
 }
 
-/// The words of a command, of which only what is no secret is shown.
+/// The words of a command, with secrets hidden.
 fn guard_words(command: &[String]) -> Vec<Guarded> {
     let Some((program, arguments)) = command.split_first() else { return Vec::new() };
     std::iter::once(Guarded::program(program)).chain(Guarded::arguments(arguments)).collect()
 }
 
-/// A name for it, made from what is shown of it.
+/// A name for the server, derived from the parts that are displayed.
 fn derive_name(place: &Place) -> String {
     let shown = match place {
         Place::Command(command) => {
@@ -94,7 +94,7 @@ fn derive_name(place: &Place) -> String {
     name::of(&shown).map_or_else(|_| "NAME".to_owned(), |name| name.to_string())
 }
 
-/// A header without its value, unless that only says where it is kept.
+/// A header without its value, unless the value only names where the secret is stored.
 fn hide_value(header: &str) -> String {
     let Some((name, value)) = header.split_once(':') else { return header.to_owned() };
     let value = value.trim();
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_can_be_typed() {
+    fn suggested_commands_can_be_typed() {
         let place = command(&["npx", "-y", "@a/notes", "my notes", "it's"]);
         let hold = Hold::of(&place, &[]);
         let expected = r"sluice wrap --policy policy.json -- npx -y @a/notes 'my notes' 'it'\''s'";
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_not_repeated_and_that_is_said() {
+    fn suggested_commands_replace_secrets_by_placeholders() {
         let place = command(&["npx", "@a/notes", "--api-key", "sesame", "https://h/x#sesame"]);
         let hold = Hold::of(&place, &[]);
         assert!(hold.wrap.contains("--api-key '***'"), "{}", hold.wrap);

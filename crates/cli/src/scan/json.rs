@@ -54,7 +54,7 @@ pub(crate) fn json(scan: &Scan) -> anyhow::Result<Value> {
     }))
 }
 
-/// A tool as the API writes it, and what it costs.
+/// A tool as the API writes it, with its cost in tokens.
 fn tool(tool: &Scanned) -> anyhow::Result<Value> {
     let assessed = AssessedTool::from(Tool {
         name: tool.name.clone(),

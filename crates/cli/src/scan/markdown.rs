@@ -8,7 +8,7 @@ use sluice_scan::{Scan, bearing, verdict};
 use super::{Hold, note_passed_over};
 use crate::output::{count_noun, fit, thousands, visible};
 
-/// Columns for a name and of a quotation.
+/// The widths of a name and of a quotation.
 const NAME: usize = 80;
 const QUOTE: usize = 120;
 const MOST_ATTACKS: usize = 5;
@@ -56,7 +56,7 @@ fn findings(scan: &Scan) -> Vec<String> {
     found.chain(repeated).collect()
 }
 
-/// What was found, in our words; some of them quote the server's.
+/// The kinds of findings in our words; some of them quote the server.
 fn kinds(kinds: &[&str]) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == ' ' || c == ',';
     let written = kinds.iter().map(|kind| {
@@ -98,10 +98,10 @@ fn next(scan: &Scan, hold: &Hold) -> Vec<String> {
     lines
 }
 
-/// A text as a code span that nothing in it can end.
+/// A code span that no character of the text can end.
 fn code(text: &str, most: usize) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    // Within a table no bar can be told from one that ends the cell.
+    // In a table, a bar would end the cell.
     let line = fit(&visible(&line), most).replace('|', "¦");
     if line.is_empty() {
         return "(nothing)".into();
@@ -117,7 +117,7 @@ mod tests {
     use super::code;
 
     #[test]
-    fn nothing_leaves_its_code_span() {
+    fn server_text_stays_in_its_code_span() {
         let check = |text: &str, expected: &str| assert_eq!(code(text, 40), expected);
         check("plain", "`plain`");
         check("a`b``c", "``` a`b``c ```");

@@ -12,24 +12,24 @@ use crate::output::{
     wrap_lines,
 };
 
-/// Columns that the bar of categories takes.
+/// The width of the bar of categories.
 const BAR: usize = 24;
-/// Findings and attack patterns that are shown.
+/// Findings and attack patterns shown.
 const MOST_FINDINGS: usize = 10;
 const MOST_ATTACKS: usize = 3;
-/// Lines of a screen on which none need be saved.
+/// The number of lines from which a screen need not save any.
 const TALL: usize = 32;
 
-/// How the page is drawn.
+/// The options of the page.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Manner {
     pub(crate) screen: Screen,
-    /// Whether every tool has its line, however many there are.
+    /// Whether every tool gets a line, however many there are.
     pub(crate) all: bool,
 }
 
 impl Manner {
-    /// Whether lines are to be saved.
+    /// Whether the page should save lines.
     fn is_small(self) -> bool {
         self.screen.height < TALL
     }
@@ -64,7 +64,7 @@ fn colour(category: Category) -> Style {
     }
 }
 
-/// What a category is drawn with, so that it is told apart without colours.
+/// The character that draws a category, so that categories differ without colours.
 fn glyph(category: Category) -> char {
     match category {
         Category::Financial => '█',
@@ -107,7 +107,7 @@ fn bar(scan: &Scan, width: usize) -> Vec<String> {
     for (category, tools) in &groups {
         before += tools.len();
         let style = colour(*category);
-        // Each has its share, and at least one place.
+        // Each category gets its share, and at least one column.
         let until = (before * BAR / total).max(drawn + 1);
         let glyphs: String = std::iter::repeat_n(glyph(*category), until - drawn).collect();
         line.push(format!("{style}{glyphs}{style:#}"));
@@ -130,7 +130,7 @@ fn bar(scan: &Scan, width: usize) -> Vec<String> {
     lines
 }
 
-/// Signs of poisoning, set apart.
+/// Signs of poisoning, in their own section.
 fn findings(scan: &Scan, width: usize) -> Vec<String> {
     let number = scan.findings().count() + scan.repeated.len();
     if number == 0 {
@@ -160,7 +160,7 @@ fn findings(scan: &Scan, width: usize) -> Vec<String> {
     lines
 }
 
-/// What was found in one text, each with a line of its own, and the text below.
+/// The findings in one text, one per line, with the text below.
 fn finding(found: &Found<'_>, width: usize) -> Vec<String> {
     let place = match found.parameter {
         Some(parameter) => format!("{} of {}", found.part, safe_name(parameter, 20)),
@@ -209,7 +209,7 @@ fn attacks(scan: &Scan, manner: Manner) -> Vec<String> {
     lines
 }
 
-/// How to go on. Commands are never cut, so that they can be copied.
+/// The next steps. Commands are never cut, so that they can be copied.
 fn next(hold: &Hold, manner: Manner) -> Vec<String> {
     let command = |command: &String| format!("  {}", visible(command));
     let mut lines = vec![String::new(), format!("{STRONG}To restrict it{STRONG:#}")];
@@ -226,7 +226,7 @@ fn next(hold: &Hold, manner: Manner) -> Vec<String> {
     lines
 }
 
-/// A text of the server's, made harmless and short.
+/// A text of the server, escaped and shortened.
 fn safe_name(text: &str, most: usize) -> String {
     if text.is_empty() { "(no name)".into() } else { shorten(text, most) }
 }

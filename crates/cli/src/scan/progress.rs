@@ -8,17 +8,17 @@ use std::{
 use super::explain::plain;
 use crate::output::{FAINT, fit};
 
-/// Whether there is somebody to see it.
+/// Whether standard error is a terminal.
 pub(super) fn has_terminal() -> bool {
     io::stderr().is_terminal()
 }
 
-/// Shows what is waited for, how long, and the last that it wrote.
+/// Shows what is being waited for, for how long, and the last line of its output.
 pub(super) fn show(what: &str, waited: Duration, last: Option<&str>) {
     draw(&line(what, waited, last));
 }
 
-/// Takes the line away.
+/// Clears the line.
 pub(super) fn clear() {
     draw("");
 }
@@ -28,12 +28,12 @@ fn line(what: &str, waited: Duration, last: Option<&str>) -> String {
     format!("waiting for {} · {} s{last}", fit(&plain(what), 40), waited.as_secs())
 }
 
-/// Puts a line in the place of the one before.
+/// Replaces the previous line.
 fn draw(line: &str) {
     let width = terminal_size::terminal_size_of(io::stderr()).map_or(80, |(width, _)| width.0);
     let line = fit(line, usize::from(width).saturating_sub(1));
     let mut out = anstream::stderr();
-    // A terminal that is gone has nobody to tell.
+    // If the terminal is gone, nobody sees the progress.
     let _ = write!(out, "\r\u{1b}[K{FAINT}{line}{FAINT:#}").and_then(|()| out.flush());
 }
 
@@ -44,7 +44,7 @@ mod tests {
     use super::line;
 
     #[test]
-    fn the_line_says_what_how_long_and_the_last_that_was_heard() {
+    fn the_progress_line_shows_the_wait_and_the_last_output() {
         let waited = Duration::from_millis(12_900);
         assert_eq!(line("npx x", waited, None), "waiting for npx x · 12 s");
         assert_eq!(

@@ -11,7 +11,7 @@ use crate::{
     output::{FAINT, STRONG, remark, visible},
 };
 
-/// What there is to say.
+/// The facts to print.
 pub(crate) struct Facts<'f> {
     pub(crate) listen: SocketAddr,
     pub(crate) admin: SocketAddr,
@@ -20,7 +20,7 @@ pub(crate) struct Facts<'f> {
     pub(crate) live: &'f LiveGateway,
 }
 
-/// Prints it.
+/// Prints the text.
 pub(crate) fn show(facts: &Facts<'_>) -> std::io::Result<()> {
     let scheme = if facts.is_tls { "https" } else { "http" };
     let Facts { listen, admin, .. } = facts;

@@ -9,7 +9,7 @@ use sluice_store::{AttachedPolicy, Grant, Name, Secret, Server, Source, TokenHas
 use crate::data::DataDirectory;
 use sluice_config::Config;
 
-/// The server itself, which takes no options.
+/// Creates the server, which takes no options.
 pub(crate) fn server(options: &str) -> Result<Arc<dyn Builtin>, String> {
     match options {
         "{}" => Ok(Arc::new(sluice_demo::Demo::new())),
@@ -29,7 +29,7 @@ impl Demo {
         Ok(Demo { name: Name::new("demo")?, token: data.demo_token()? })
     }
 
-    /// Adds the demo to what a file declares, which must not use its name.
+    /// Adds the demo to the configuration of the file, which must not use its name.
     pub(crate) fn add_to(&self, config: &mut Config) -> Result<(), String> {
         let id = format!("file:{}", self.name);
         let clash = |what| {

@@ -18,8 +18,7 @@ pub(crate) async fn record_stop(store: &Store) {
     note(store, record("gateway stopped".into())).await;
 }
 
-/// Records that another content of the files is in force, and each policy file
-/// that has changed.
+/// Records that new file contents are active, and each policy file that has changed.
 pub(crate) async fn record_reload(
     store: &Store,
     (before, after): (&str, &str),
@@ -86,6 +85,6 @@ fn record(message: String) -> Record {
 
 async fn note(store: &Store, record: Record) {
     if let Err(error) = store.append(record).await {
-        tracing::error!(%error, "what the gateway did could not be recorded");
+        tracing::error!(%error, "an action of the gateway could not be recorded in the audit log");
     }
 }

@@ -1,6 +1,6 @@
-//! The threads of the two listeners. Neither ever commits: whatever the disk does,
-//! the agent listener accepts connections and answers health probes, and the admin
-//! listener answers. Calls have threads of their own.
+//! The threads of the two listeners. Neither ever commits: even if the disk stalls, the agent
+//! listener accepts connections and answers health probes, and the admin listener answers. Calls
+//! run on other threads.
 
 use std::{io, thread};
 
@@ -14,21 +14,21 @@ use tokio::{
 
 /// A listener on a thread of its own.
 pub(super) struct Listening {
-    /// Done when the listener has ended.
+    /// Resolves when the listener has stopped.
     ended: oneshot::Receiver<()>,
-    /// Dropped to let the thread end, with all that was begun on it.
+    /// Dropped to let the thread exit, with all tasks that were spawned on it.
     _release: oneshot::Sender<()>,
 }
 
 impl Listening {
-    /// Waits until the listener has ended, then lets its thread end.
+    /// Waits until the listener has stopped, then lets its thread exit.
     pub(super) async fn finish(self) {
-        // Nothing is ever sent if the thread has failed, which is an end as well.
+        // An error means that the thread has failed, so the listener has stopped too.
         let _ = self.ended.await;
     }
 }
 
-/// Serves agents until `end` comes.
+/// Serves agents until `end` resolves.
 pub(super) fn serve_agents(
     listener: TcpListener,
     gateway: Gateway,
@@ -37,13 +37,13 @@ pub(super) fn serve_agents(
 ) -> io::Result<Listening> {
     let runtime = start_runtime()?;
     let listener = move_to(&runtime, listener)?;
-    // Probes that are encrypted live on the threads of calls.
+    // With TLS, probes are answered on the threads of calls, which must then not commit.
     let commits = if tls.is_some() { Commits::Apart } else { Commits::WithCalls };
     let threads = Threads::start(commits)?;
     run("agents", runtime, async move { gateway.serve(listener, tls, &threads, end).await })
 }
 
-/// Serves people until `end` comes.
+/// Serves the admin API until `end` resolves.
 pub(super) fn serve_people(
     listener: TcpListener,
     api: Api,
@@ -58,7 +58,7 @@ fn start_runtime() -> io::Result<Runtime> {
     Builder::new_current_thread().enable_all().build()
 }
 
-/// Has a listener waited for by another runtime.
+/// Registers a listener with another runtime.
 fn move_to(runtime: &Runtime, listener: TcpListener) -> io::Result<TcpListener> {
     let listener = listener.into_std()?;
     let _runtime = runtime.enter();
@@ -76,7 +76,7 @@ fn run(
         runtime.block_on(async move {
             serve.await;
             let _ = tell.send(());
-            // Calls may use what was begun here, such as the process of a server.
+            // Calls may still use tasks of this runtime, such as the process of a server.
             let _ = released.await;
         });
         runtime.shutdown_background();

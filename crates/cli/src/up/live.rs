@@ -17,30 +17,30 @@ use sluice_store::{AttachedPolicy, Grant, Key, Name, Snapshot, Store, TokenHash}
 use super::{demo::Demo, history};
 use crate::clock;
 
-/// The running gateway and what it was told.
+/// The running gateway and its configuration.
 #[derive(Debug)]
 pub(crate) struct LiveGateway {
     gateway: Gateway,
     store: Store,
     pub(crate) demo: Option<Demo>,
-    /// What the file says; changed only by one at a time.
+    /// The configuration of the file. Only one task at a time changes it.
     file: tokio::sync::Mutex<Option<Config>>,
     in_force: ArcSwap<InForce>,
-    /// How often single grants were changed; held while any are put in force.
+    /// Counts changes to single grants; locked while grants are applied.
     changes: Mutex<u64>,
     problems: Mutex<Vec<FileProblem>>,
     process: Process,
-    /// Which content of the files is in force.
+    /// The version of the active file contents.
     version: Mutex<FileVersion>,
 }
 
-/// What does not change while the gateway runs.
+/// Facts that do not change while the gateway runs.
 #[derive(Debug)]
 pub(crate) struct Process {
     pub(crate) started_at: Timestamp,
     pub(crate) listen: SocketAddr,
     pub(crate) admin: SocketAddr,
-    /// What versions are made with, so that nobody can guess secrets by them.
+    /// The key for versions, so that nobody can guess secrets from them.
     pub(crate) versions: Key,
 }
 
@@ -70,7 +70,7 @@ impl LiveGateway {
         }
     }
 
-    /// Puts a file's content in force, together with what the store holds; its version.
+    /// Applies the contents of the file together with those of the store; returns its version.
     pub(crate) async fn take(&self, mut config: Config) -> Result<String, TakeError> {
         if let Some(demo) = &self.demo {
             demo.add_to(&mut config).map_err(TakeError)?;
@@ -100,7 +100,7 @@ impl LiveGateway {
         Ok(version)
     }
 
-    /// A digest of what the files hold, in the form of a policy's version.
+    /// A digest of the files' contents, in the same form as a policy's version.
     fn version_of(&self, config: &Config) -> String {
         let digest = sluice_config::digest(&config.files);
         let keyed = self.process.versions.derive(&digest);
@@ -134,8 +134,8 @@ impl LiveGateway {
             let next = self.merge_with_store(config).await?;
             let changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
             if *changes != count {
-                // A grant was changed meanwhile, and what was read may bring
-                // back a token that is worth nothing.
+                // A grant was changed meanwhile, so the data just read may contain a token that is
+                // no longer valid.
                 continue;
             }
             self.gateway.apply(&next).map_err(|error| TakeError(error.to_string()))?;
@@ -151,7 +151,7 @@ impl LiveGateway {
         *self.changes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the file declares and the store holds, which must not share names.
+    /// Merges the file's configuration with the store's; they must not share names.
     async fn merge_with_store(&self, config: &Config) -> Result<Configuration, TakeError> {
         let stored = self.store.snapshot().await;
         let Snapshot { servers, policies, grants, .. } =

@@ -9,7 +9,7 @@ use sluice_pharo::Pharo;
 use crate::pharo;
 use sluice_config::Environment;
 
-/// The server, with options from the file.
+/// Creates the server, with options from the file.
 pub(crate) fn server(options: &str) -> Result<Arc<dyn Builtin>, String> {
     let defaults =
         pharo::defaults(&Environment::of_process()).map_err(|error| error.to_string())?;

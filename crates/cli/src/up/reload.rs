@@ -11,7 +11,7 @@ use self::changes::Changes;
 use super::live::LiveGateway;
 use sluice_config::{Config, Environment, LoadError, Overrides, WatchedFile};
 
-/// Watches for as long as it is held.
+/// Watches the files until it is dropped.
 pub(crate) struct Watching {
     task: tokio::task::JoinHandle<()>,
 }
@@ -22,7 +22,7 @@ impl Drop for Watching {
     }
 }
 
-/// Begins to watch the files of a configuration.
+/// Starts to watch the files of a configuration.
 pub(crate) fn watch(
     live: Arc<LiveGateway>,
     config: Config,
@@ -46,19 +46,18 @@ async fn follow(
     let mut changes = Changes::new()?;
     let mut files = started_with.files.clone();
     loop {
-        // What changed before its folder was watched is not told of.
+        // If a folder is new, compare its files at once: earlier changes cause no event.
         if !changes.watch(&files) && !changes.wait_until_settled().await {
             return Ok(());
         }
-        // The folders may hold other files, which change for other reasons.
+        // Other files in the same folders change for other reasons.
         if files.iter().any(WatchedFile::has_changed) {
             files = reload(live, &started_with, overrides, environment).await;
         }
     }
 }
 
-/// Reads the configuration again; the files that it consists of now, whether or not
-/// it could be read.
+/// Reloads the configuration. It returns the files to watch, even if the reload failed.
 async fn reload(
     live: &LiveGateway,
     started_with: &Config,
@@ -78,7 +77,7 @@ async fn reload(
     }
     match live.take(config).await {
         Ok(version) => {
-            tracing::info!(version, "the configuration was read again and is in force");
+            tracing::info!(version, "the configuration was reloaded");
         }
         Err(error) => {
             let file = files.first().map(|file| file.path.display().to_string());
@@ -133,7 +132,7 @@ fn problems_of(error: &LoadError) -> Vec<FileProblem> {
     placed.collect()
 }
 
-/// Keys that were changed and cannot take effect while the gateway runs.
+/// The changed keys that need a restart to take effect.
 fn unchangeable_keys(before: &Config, now: &Config) -> Vec<&'static str> {
     let changed = [
         ("listen", before.listen != now.listen),

@@ -7,19 +7,19 @@ use sluice_store::{Name, NameError};
 
 use super::Place;
 
-/// Programs that run others, whose own name says nothing.
+/// Programs that run others, so their own name does not identify the server.
 const RUNNERS: [&str; 17] = [
     "bash", "bun", "bunx", "deno", "docker", "env", "node", "npm", "npx", "pipx", "pnpm", "python",
     "sh", "tsx", "uv", "uvx", "yarn",
 ];
-/// Words of theirs that say to run something.
+/// Subcommands of these programs that run something.
 const VERBS: [&str; 6] = ["dlx", "exec", "run", "start", "tool", "x"];
-/// Files that many servers begin with.
+/// File names that many servers share.
 const COMMON_FILES: [&str; 12] = [
     "__init__", "__main__", "app", "cli", "index", "main", "mcp", "mod", "program", "run",
     "server", "start",
 ];
-/// Folders that many servers have.
+/// Folder names that many servers share.
 const COMMON_FOLDERS: [&str; 17] = [
     "",
     ".",
@@ -39,7 +39,7 @@ const COMMON_FOLDERS: [&str; 17] = [
     "src",
     "target",
 ];
-/// The longest a name may be.
+/// The maximum length of a name.
 const LONGEST: usize = 32;
 
 /// The name of a server.
@@ -57,7 +57,7 @@ pub(crate) fn of(place: &Place) -> Result<Name, NameError> {
     }
 }
 
-/// The name of a policy, after its file.
+/// The name of a policy, from its file.
 pub(super) fn of_file(path: &str) -> Result<Name, NameError> {
     name_from(stem(path))
 }
@@ -79,14 +79,14 @@ fn of_command(command: &[String], folder: Option<&str>) -> Result<Name, NameErro
     }
 }
 
-/// Whether a program runs others; some have their version in their name.
+/// Whether a program runs others; some have a version in their name.
 fn is_runner(program: &str) -> bool {
     let name = stem(program).trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
     RUNNERS.contains(&name)
 }
 
-/// The name, or where many servers have the same, that of the nearest folder which
-/// says more: of those on the way to the file, or else the one it is run in.
+/// The file's name. If many servers share it, the name of the nearest folder that is more specific:
+/// first those in the path, then the working directory.
 fn telling<'t>(path: &'t str, name: &'t str, folder: Option<&'t str>) -> &'t str {
     if !COMMON_FILES.contains(&name) {
         return name;
@@ -112,7 +112,7 @@ fn stem(path: &str) -> &str {
     ending.map_or(name, |(before, _)| before)
 }
 
-/// A name as near to a text as a name can be.
+/// The valid name that is closest to a text.
 pub(crate) fn name_from(text: &str) -> Result<Name, NameError> {
     let fits = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
     let name: String = text.chars().map(fits).take(LONGEST).collect();
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_says_nothing_is_named_after_its_folder() {
+    fn a_common_file_name_is_replaced_by_its_folder() {
         let check = |line: &str, folder, expected: &str| {
             let command: Vec<_> = line.split(' ').map(String::from).collect();
             assert_eq!(of_command(&command, folder).unwrap().as_str(), expected, "{line}");
@@ -157,7 +157,7 @@ mod tests {
         check("python -m weather.__main__", None, "weather");
         check("/opt/notes/target/release/server", None, "notes");
         check("deno run -A C:\\notes\\src\\cli.ts", None, "notes");
-        // Where the path says nothing, the folder that it starts in does.
+        // If the path is not specific, the working directory gives the name.
         check("node ./dist/index.js", Some("notes"), "notes");
         check("node dist/index.js", None, "index");
         check("python main.py", Some("src"), "main");

@@ -10,7 +10,7 @@ use super::{Parsed, Wrong};
 
 const ADDRESS: &str = "an address and a port such as `127.0.0.1:8787`";
 
-/// An address to listen on, of the file.
+/// A listen address from the file.
 pub(crate) fn address(value: &DeValue<'_>) -> Parsed<SocketAddr> {
     match value {
         DeValue::Integer(port) => {
@@ -20,8 +20,8 @@ pub(crate) fn address(value: &DeValue<'_>) -> Parsed<SocketAddr> {
     }
 }
 
-/// An address to listen on. Names are not looked up: which address they lead to
-/// decides who can reach the listener.
+/// Parses a listen address. Host names are not resolved: the address decides who can reach the
+/// listener.
 pub(crate) fn socket_address(text: &str) -> Parsed<SocketAddr> {
     if let Ok(address) = text.parse() {
         return Ok(address);
@@ -53,7 +53,7 @@ pub(crate) fn range(value: &DeValue<'_>) -> Parsed<IpNet> {
     }
 }
 
-/// A host as a `Host` header names it, with its port if there is one.
+/// A host as in a `Host` header, with its port if there is one.
 pub(crate) fn host(value: &DeValue<'_>) -> Parsed<String> {
     const EXPECTED: &str = "a host such as `gateway.example.com` or `gateway.example.com:8787`";
     let text = value.as_str().ok_or(EXPECTED)?;
@@ -66,7 +66,7 @@ pub(crate) fn host(value: &DeValue<'_>) -> Parsed<String> {
     };
     let is_port = port.is_none_or(|port| port.parse::<u16>().is_ok_and(|port| port > 0));
     let canonical = Host::parse(name).ok().map(|host| host.to_string());
-    // What is not written as it would be sent would never be equal to it.
+    // Another spelling would never equal the header that clients send.
     let is_host = canonical.is_some_and(|host| host.eq_ignore_ascii_case(name));
     if is_host && is_port && !text.contains('*') {
         Ok(text.to_ascii_lowercase())
@@ -75,7 +75,7 @@ pub(crate) fn host(value: &DeValue<'_>) -> Parsed<String> {
     }
 }
 
-/// An origin as an `Origin` header names it.
+/// An origin as in an `Origin` header.
 pub(crate) fn origin(value: &DeValue<'_>) -> Parsed<String> {
     const EXPECTED: &str = "an origin such as `https://app.example.com`";
     let text = value.as_str().ok_or(EXPECTED)?;

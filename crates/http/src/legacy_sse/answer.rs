@@ -16,7 +16,7 @@ use crate::{
     answer::{empty, event_stream, json},
 };
 
-/// One request that waits; dropped, it no longer does.
+/// A request that waits for its answer; dropping it deregisters it.
 pub(super) struct Caller {
     pub(super) session: Arc<Session>,
     pub(super) id: Id,
@@ -31,7 +31,7 @@ impl Drop for Caller {
 }
 
 impl Caller {
-    /// The answer, once it has begun; whether it is a result.
+    /// Waits for the start of the answer; also returns whether it is a result.
     pub(super) async fn answer(mut self) -> Result<(Response<AnswerBody>, bool), SendError> {
         let first = self.said.recv().await;
         self.begun_by(first)
@@ -55,7 +55,7 @@ impl Caller {
     }
 }
 
-/// Messages that no request waits for.
+/// A stream of messages that belong to no request.
 pub(super) fn listen(session: &Arc<Session>) -> Response<AnswerBody> {
     match session.switchboard.listen() {
         Ok(said) => events(Events { first: None, caller: Source::Listener(said) }),
@@ -63,7 +63,7 @@ pub(super) fn listen(session: &Arc<Session>) -> Response<AnswerBody> {
     }
 }
 
-/// An event stream made of messages.
+/// An event stream that is built from messages.
 struct Events {
     first: Option<SseDelivery>,
     caller: Source,

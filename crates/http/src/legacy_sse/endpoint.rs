@@ -3,17 +3,17 @@
 use http::Uri;
 use url::Url;
 
-/// Why the first event of a stream names no place to send messages to.
+/// Why the first event of a stream does not name a usable URL.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum EndpointError {
     #[error("its endpoint is no URL")]
     Url,
-    /// The server's own credential would go there.
+    /// Another origin, which must not get the server's credential.
     #[error("its endpoint is not on the server's own origin")]
     Origin,
 }
 
-/// The URL that `named` means on a stream of `server`.
+/// Resolves the URL `named` in a stream of `server`.
 pub(super) fn endpoint(server: &Uri, named: &str) -> Result<Uri, EndpointError> {
     let server = Url::parse(&server.to_string()).map_err(|_| EndpointError::Url)?;
     let mut url = server.join(named.trim()).map_err(|_| EndpointError::Url)?;
@@ -36,7 +36,7 @@ mod tests {
     }
 
     #[test]
-    fn an_endpoint_is_found_from_the_url_of_the_stream() {
+    fn an_endpoint_is_resolved_against_the_url_of_the_stream() {
         check("/message?sessionId=1", Ok("http://old.example:8080/message?sessionId=1"));
         check("message?s=1#part", Ok("http://old.example:8080/base/message?s=1"));
         check("?s=1", Ok("http://old.example:8080/base/sse?s=1"));
@@ -45,7 +45,7 @@ mod tests {
     }
 
     #[test]
-    fn an_endpoint_elsewhere_is_refused() {
+    fn an_endpoint_at_another_origin_is_refused() {
         for elsewhere in [
             "http://169.254.169.254/latest",
             "http://old.example/m",

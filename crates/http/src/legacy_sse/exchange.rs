@@ -17,20 +17,20 @@ use super::{
 };
 use crate::{AnswerBody, HttpUpstream, SendError, answer::empty};
 
-/// How long a message whose stream broke is waited for: if it was refused, it was
-/// certainly not taken.
+/// How long to wait for the status of a posted message after its stream broke: a refusal proves
+/// that the server has not accepted the message.
 const LAST_WORD: Duration = Duration::from_secs(1);
 
-/// A message on its way, as far as it matters here.
+/// A message to be sent, with the facts that are needed here.
 pub(super) struct Outgoing {
     request: Request<Bytes>,
-    /// None of what has no answer.
+    /// `None` for messages without an answer.
     id: Option<Id>,
     token: Option<String>,
     is_hello: bool,
 }
 
-/// Why something is no message.
+/// Why a body is not a message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Unreadable {
     #[error("this is no JSON: {0}")]
@@ -50,7 +50,7 @@ impl Unreadable {
 }
 
 impl Outgoing {
-    /// Reads what is to be sent, which goes on as it came.
+    /// Parses the message to send; its bytes are sent unchanged.
     pub(super) fn read(request: Request<Bytes>) -> Result<Outgoing, Unreadable> {
         let bounds = Bounds {
             bytes: usize::MAX,
@@ -88,7 +88,7 @@ impl Outgoing {
     }
 }
 
-/// Sends a message, and gives its answer; whether that is a result.
+/// Sends a message and returns its answer, and whether that is a result.
 pub(super) async fn carry_out(
     server: &HttpUpstream,
     session: Arc<Session>,
@@ -127,7 +127,7 @@ pub(super) async fn carry_out(
         && let Ok(Ok(Ok(posted))) = tokio::time::timeout(LAST_WORD, posting).await
         && !posted.status().is_success()
     {
-        // The session was gone before the message came.
+        // The session was gone before the message arrived.
         return Ok((posted, false));
     }
     caller.begun_by(first)
@@ -137,7 +137,7 @@ fn lost_message(_: tokio::task::JoinError) -> SendError {
     SendError::Lost("the message could not be sent".into())
 }
 
-/// Introduces the gateway itself, in a session that lasts for one request.
+/// Sends `initialize` on behalf of the gateway, in a session for a single request.
 pub(super) async fn introduce(
     server: &HttpUpstream,
     session: &Arc<Session>,
@@ -152,7 +152,7 @@ pub(super) async fn introduce(
     for text in [hello, ready] {
         let mut request = Request::new(Bytes::from(text));
         *request.headers_mut() = headers.clone();
-        // The message was not sent, and this session was for it alone.
+        // The client's message was not sent, and this session was only for that message.
         let not_sent = || SendError::NotSent("the server does not begin a session".into());
         let message = Outgoing::read(request).map_err(|_| not_sent())?;
         let (_, is_taken) =

@@ -18,18 +18,18 @@ use crate::{
     sse::{Decoder, Event},
 };
 
-/// Bytes of one message. What a client may be sent is bounded again, by settings.
+/// The largest message in bytes. Settings limit again what a client may be sent.
 const MOST_MESSAGE: usize = 16 << 20;
-/// How long a server may take to say where messages go.
+/// How long a server may take to send its endpoint URL.
 const ENDPOINT_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long it may take over a message that is sent to it.
+/// The time limit for posting a message.
 const POSTING: Duration = Duration::from_mins(1);
-/// A session that has been idle for this long is closed.
+/// A session is closed after being idle for this long.
 const IDLE: Duration = Duration::from_mins(30);
-/// How often that is looked at.
+/// How often idle sessions are looked for.
 const LOOK: Duration = Duration::from_mins(1);
 
-/// Why there is no stream.
+/// Why the stream could not be opened.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum OpenError {
     #[error(transparent)]
@@ -39,7 +39,7 @@ pub(super) enum OpenError {
     Other(String),
 }
 
-/// A stream that stands until this is dropped.
+/// A stream that stays open until this is dropped.
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) switchboard: Arc<Switchboard>,
@@ -54,7 +54,7 @@ impl Drop for Session {
     }
 }
 
-/// A stream whose messages are still to be read.
+/// The unread part of a stream.
 struct Incoming {
     body: AnswerBody,
     decoder: Decoder,
@@ -63,7 +63,7 @@ struct Incoming {
 }
 
 impl Session {
-    /// Opens a stream, which begins with the place to send messages to.
+    /// Opens a stream, and reads its endpoint URL.
     pub(super) async fn open(
         server: &HttpUpstream,
         headers: &HeaderMap,
@@ -79,8 +79,8 @@ impl Session {
         Ok(Session { switchboard, endpoint, reader })
     }
 
-    /// Sends a message; its answer, if one is due, comes on the stream. Goes on
-    /// even if nobody waits for it, because the connection would be lost with it.
+    /// Posts a message; its answer, if there is one, arrives on the stream. Posting continues even
+    /// if the caller is gone, because cancelling it would lose the connection.
     pub(super) fn post(
         &self,
         server: &HttpUpstream,
@@ -100,7 +100,7 @@ impl Session {
     }
 }
 
-/// The headers of a request without those of a transport this server does not know.
+/// The headers of a request, without those that HTTP+SSE does not have.
 fn passing(headers: &HeaderMap) -> HeaderMap {
     let mut headers = headers.clone();
     for name in [SESSION, LAST_EVENT] {
@@ -109,7 +109,7 @@ fn passing(headers: &HeaderMap) -> HeaderMap {
     headers
 }
 
-/// Asks for a stream, and reads it up to where messages go.
+/// Requests a stream, and reads it up to the endpoint URL.
 async fn open_stream(
     server: &HttpUpstream,
     headers: &HeaderMap,
@@ -157,7 +157,7 @@ impl Incoming {
     }
 }
 
-/// Reads a stream to its end, or until it has been idle for long.
+/// Reads a stream until it ends, or is idle for too long.
 async fn read(switchboard: Arc<Switchboard>, mut incoming: Incoming) {
     let bounds = Bounds {
         bytes: MOST_MESSAGE,
@@ -196,13 +196,13 @@ async fn deliver(
     Ok(())
 }
 
-/// A message as an event.
+/// Encodes a message as an event.
 pub(super) fn event(text: &str) -> Bytes {
     Event::message(text).encode()
 }
 
 impl SseDelivery {
-    /// The message as the next event of an answer; an error if there is none.
+    /// Encodes the message as the next event of an answer; an error if there will be none.
     pub(super) fn into_event(self) -> Result<Bytes, String> {
         match self {
             SseDelivery::Besides(text) | SseDelivery::Answer { text, .. } => Ok(event(&text)),

@@ -1,5 +1,5 @@
-//! Routes the messages on a server's one stream: to the request that is answered, to a
-//! listener, or to a queue.
+//! Routes the messages on a server's single stream: to the request that they answer, to a listener,
+//! or to a queue.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -13,16 +13,16 @@ use sluice_wire::{
 };
 use tokio::{sync::mpsc, time::Instant};
 
-/// Requests of one session that may wait at a time.
+/// The maximum number of waiting requests in one session.
 const MOST_WAITING: usize = 256;
-/// Messages on their way to one who waits.
+/// The channel capacity of one receiver.
 const AHEAD: usize = 16;
-/// Messages kept for a listener that has not come yet, and their bytes; the
-/// oldest are forgotten.
+/// The maximum number of messages kept for a later listener, and of their bytes; the oldest are
+/// dropped.
 const MOST_KEPT: usize = 64;
 const MOST_KEPT_BYTES: usize = 1 << 20;
-/// How long a receiver may take to read before it is dropped, so that a stalled one
-/// does not delay the others of the session for longer.
+/// How long a receiver may stall before it is dropped, so that it cannot delay the others of the
+/// session any longer.
 const STALLED: Duration = Duration::from_secs(30);
 
 /// One message for a waiting request or listener.
@@ -30,20 +30,20 @@ const STALLED: Duration = Duration::from_secs(30);
 pub(super) enum SseDelivery {
     /// A notification or a request of the server.
     Besides(String),
-    /// The answer, after which nothing comes.
+    /// The answer, which is the last message.
     Answer { text: String, is_failure: bool },
-    /// There will be no answer.
+    /// The stream broke, so there will be no answer.
     Broken(String),
 }
 
 /// Why a request cannot be registered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refused {
-    /// The stream is over.
+    /// The stream has ended.
     Over,
-    /// Another request with this id waits.
+    /// Another request with this id is waiting.
     Twice,
-    /// Too many wait.
+    /// Too many requests are waiting.
     Full,
 }
 
@@ -51,8 +51,8 @@ pub(super) enum Refused {
 #[derive(Debug)]
 pub(super) struct Switchboard {
     state: Mutex<State>,
-    /// Whether the session is ours and lasts for one request, so that the server
-    /// has nobody to ask.
+    /// Whether the gateway opened this session for a single request, so that nobody can answer
+    /// requests of the server.
     is_passing: bool,
 }
 
@@ -72,7 +72,7 @@ struct Waiting {
     sender: mpsc::Sender<SseDelivery>,
     /// The progress token, as JSON.
     token: Option<String>,
-    /// Counts requests, so that the newest can be told.
+    /// Increases with each request, to find the newest.
     order: u64,
 }
 
@@ -91,11 +91,11 @@ impl Switchboard {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Nothing panics while it holds the lock, and if it did, the table is whole.
+        // Even after a panic, the table is consistent.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for the answer to a request, which is given a place in their order.
+    /// Registers a request that waits for its answer; returns its sequence number and its messages.
     pub(super) fn wait(
         &self,
         id: &Id,
@@ -119,8 +119,8 @@ impl Switchboard {
         Ok((order, receiver))
     }
 
-    /// Nobody waits for this any more. By now the id may be another request's,
-    /// which the order tells.
+    /// Deregisters a request. Its id may belong to another request by now, which `order` tells
+    /// apart.
     pub(super) fn forget(&self, id: &Id, order: u64) {
         let mut state = self.state();
         if state.waiting.get(id).is_some_and(|waiting| waiting.order == order) {
@@ -136,7 +136,7 @@ impl Switchboard {
         }
         let (sender, receiver) = mpsc::channel(MOST_KEPT + AHEAD);
         for text in std::mem::take(&mut state.kept) {
-            // There is room for all that may be kept.
+            // The channel has room for all kept messages.
             let _ = sender.try_send(SseDelivery::Besides(text));
         }
         state.kept_bytes = 0;
@@ -168,14 +168,13 @@ impl Switchboard {
         });
     }
 
-    /// Hands one message to whom it is for. An error says why the stream cannot
-    /// be followed further.
+    /// Delivers one message. The error says why the stream cannot be read any further.
     pub(super) async fn take(&self, text: String, bounds: &Bounds) -> Result<(), String> {
         let document = Document::parse(text, bounds)
             .map_err(|refusal| format!("a message is not valid JSON: {}", refusal.reason))?;
         let message = match Message::read(&document) {
             Ok(message) => message,
-            // Some servers keep a stream alive by events that carry nothing.
+            // Some servers send events without a message to keep the stream alive.
             Err(_) if !resembles_message(document.text()) => return Ok(()),
             Err(error) => return Err(format!("an event is no JSON-RPC message: {error}")),
         };
@@ -188,7 +187,7 @@ impl Switchboard {
                 self.take_waiting(&id),
                 SseDelivery::Answer { text: document.into_text(), is_failure: true },
             ),
-            // It names no request, so no request can fail.
+            // It names no request, so no request fails.
             Message::Failure { id: None, .. } => return Ok(()),
             Message::Request { .. } if self.is_passing => return Ok(()),
             Message::Request { .. } => {
@@ -220,16 +219,16 @@ impl Switchboard {
         }
     }
 
-    /// Takes the request that waits for this answer.
+    /// Removes the request that waits for this answer.
     fn take_waiting(&self, id: &Id) -> Option<mpsc::Sender<SseDelivery>> {
         let mut state = self.state();
         state.used = Instant::now();
         state.waiting.remove(id).map(|waiting| waiting.sender)
     }
 
-    /// The receiver of a message that is no answer: the request whose progress it is, the
-    /// only one that waits, the listener, or the newest request. If there is
-    /// nobody, it is kept.
+    /// Finds the receiver of a message that is no answer: the request whose progress it reports,
+    /// the only waiting request, the listener, or the newest request. If there is none, the message
+    /// is kept.
     fn besides(
         &self,
         token: Option<&str>,
@@ -245,7 +244,7 @@ impl Switchboard {
         let request = meant.or(only).map(|waiting| &waiting.sender);
         let heard =
             request.or(state.listener.as_ref()).or(newest.map(|waiting| &waiting.sender)).cloned();
-        // News of a request's progress mean nothing once it is over.
+        // A progress notification is useless once its request is over.
         if heard.is_none() && token.is_none() {
             state.keep(document.text());
         }

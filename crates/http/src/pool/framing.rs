@@ -3,14 +3,14 @@
 use bytes::{Buf as _, Bytes, BytesMut};
 use http::{HeaderMap, HeaderName, StatusCode, Version, header};
 
-/// Bytes of one line of a chunked body's framing.
+/// The longest line in the framing of a chunked body, in bytes.
 const MOST_LINE: usize = 4 << 10;
-/// Bytes of what may follow a chunked body.
+/// The largest trailers after a chunked body, in bytes.
 const MOST_TRAILERS: usize = 16 << 10;
-/// Pieces up to this size are copied, so that the buffer can be used again.
+/// Chunks up to this size are copied, so that the buffer can be reused.
 const COPIED: usize = 4 << 10;
 
-/// The rest of a body.
+/// How the rest of a body is framed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Framing {
     Length(u64),
@@ -19,29 +19,29 @@ pub(super) enum Framing {
     Ended,
 }
 
-/// Where in a chunked body the next byte belongs.
+/// The position in a chunked body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Chunk {
     Size,
     Data(u64),
-    /// The line's end after the data.
+    /// The line end after the data.
     DataEnd,
-    /// Lines after the last chunk, of which this much has been read.
+    /// The trailers, of which this many bytes have been read.
     Trailers(usize),
 }
 
-/// The kind of the next bytes.
+/// The next part of a body.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Piece {
     Data(Bytes),
-    /// More has to be read first.
+    /// More bytes have to be read first.
     Lacking,
     End,
 }
 
 impl Framing {
-    /// How an answer's body is framed, by its head; and whether that was said once
-    /// and in one way, so that what comes after it can be trusted.
+    /// Derives the framing of an answer's body from its head. The flag says whether the framing
+    /// headers were unambiguous, so that the connection can be reused.
     pub(super) fn of(
         version: Version,
         status: StatusCode,
@@ -55,7 +55,7 @@ impl Framing {
             return Ok((Framing::Ended, is_empty));
         }
         let framing = match (coding, length) {
-            // Several servers say it twice and mean it once.
+            // Several servers send the header twice.
             (Some(coding), _) if coding.eq_ignore_ascii_case(b"chunked") => {
                 if version != Version::HTTP_11 {
                     return Err("its transfer coding is not one of HTTP/1.0");
@@ -73,7 +73,7 @@ impl Framing {
         Ok((framing, is_plain))
     }
 
-    /// How much is left, if that is known.
+    /// The number of remaining bytes, if known.
     pub(super) fn remaining(self) -> Option<u64> {
         match self {
             Framing::Length(left) => Some(left),
@@ -82,7 +82,7 @@ impl Framing {
         }
     }
 
-    /// Takes the next piece of the body out of what was read.
+    /// Takes the next part of the body from the buffer.
     pub(super) fn take(&mut self, read: &mut BytesMut) -> Result<Piece, &'static str> {
         match self {
             Framing::Ended => Ok(Piece::End),
@@ -103,7 +103,7 @@ impl Framing {
         }
     }
 
-    /// Notes that the connection was closed; whether the body is whole.
+    /// Handles the end of the connection; returns whether the body is complete.
     pub(super) fn close(&mut self) -> bool {
         let is_whole = matches!(self, Framing::UntilClose | Framing::Ended);
         *self = Framing::Ended;
@@ -146,7 +146,7 @@ impl Chunk {
     }
 }
 
-/// Takes at most so much; also says what is left of that.
+/// Takes at most `most` bytes; also returns how many of them are still missing.
 fn cut(read: &mut BytesMut, most: u64) -> (Bytes, u64) {
     let length = usize::try_from(most).map_or(read.len(), |most| most.min(read.len()));
     let data = if length > COPIED {
@@ -159,7 +159,7 @@ fn cut(read: &mut BytesMut, most: u64) -> (Bytes, u64) {
     (data, most - length as u64)
 }
 
-/// Takes a line, without its end; `None` if it is not there whole.
+/// Takes a line, without its end; `None` if it is incomplete.
 fn line(read: &mut BytesMut) -> Result<Option<BytesMut>, &'static str> {
     let Some(end) = memchr::memchr(b'\n', read) else {
         return if read.len() > MOST_LINE { Err("its framing has no end") } else { Ok(None) };
@@ -169,7 +169,7 @@ fn line(read: &mut BytesMut) -> Result<Option<BytesMut>, &'static str> {
     }
     let mut line = read.split_to(end + 1);
     line.truncate(end);
-    // Nowhere but at the end, where another reader would see an end too.
+    // A CR is allowed only at the end: some parsers treat it as a line end anywhere.
     match memchr::memchr(b'\r', &line) {
         Some(place) if place + 1 == end => line.truncate(place),
         _ => return Err("a line of its framing ends wrongly"),
@@ -177,7 +177,7 @@ fn line(read: &mut BytesMut) -> Result<Option<BytesMut>, &'static str> {
     Ok(Some(line))
 }
 
-/// The size at the beginning of a chunk's line; extensions mean nothing here.
+/// The size at the start of a chunk's line; extensions are ignored.
 fn size(line: &[u8]) -> Option<u64> {
     let digits = line.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
     let (digits, rest) = line.split_at_checked(digits)?;
@@ -187,7 +187,7 @@ fn size(line: &[u8]) -> Option<u64> {
     u64::from_str_radix(text, 16).ok()
 }
 
-/// How often a header says something, and what, if that is always the same.
+/// How many times a header occurs, and its value if all occurrences agree.
 fn read_repeated<'h>(headers: &'h HeaderMap, name: &HeaderName) -> (usize, Option<&'h [u8]>) {
     let mut said = headers
         .get_all(name)
@@ -203,7 +203,7 @@ fn read_repeated<'h>(headers: &'h HeaderMap, name: &HeaderName) -> (usize, Optio
     (count, is_same.then_some(first))
 }
 
-/// A number of digits only.
+/// Parses a number that consists of digits only.
 fn number(text: &[u8]) -> Option<u64> {
     let is_plain = !text.is_empty() && text.iter().all(u8::is_ascii_digit);
     str::from_utf8(text).ok().filter(|_| is_plain)?.parse().ok()
@@ -228,7 +228,7 @@ mod tests {
         Framing::of(Version::HTTP_11, StatusCode::OK, &headers(pairs)).map(|(framing, _)| framing)
     }
 
-    /// Reads a chunked body that arrives in pieces: its data, and whether it ended.
+    /// Decodes a chunked body that arrives in parts: its data, and whether it ended.
     fn chunked(pieces: &[&[u8]]) -> Result<(Vec<u8>, bool), &'static str> {
         let mut framing = Framing::Chunked(Chunk::Size);
         let (mut read, mut data) = (BytesMut::new(), Vec::new());
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn the_head_says_how_a_body_is_framed() {
+    fn the_head_determines_the_framing_of_a_body() {
         assert_eq!(framed(&[]), Ok(Framing::UntilClose));
         assert_eq!(framed(&[("content-length", "12")]), Ok(Framing::Length(12)));
         assert_eq!(framed(&[("content-length", "0")]), Ok(Framing::Ended));
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_that_can_be_read_in_two_ways_is_refused() {
+    fn an_ambiguous_head_is_refused() {
         let mut twice = headers(&[("content-length", "12")]);
         twice.append("content-length", HeaderValue::from_static("13"));
         assert!(Framing::of(Version::HTTP_11, StatusCode::OK, &twice).is_err());
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn chunks_are_put_together() {
+    fn chunked_bodies_are_decoded() {
         let whole: &[u8] =
             b"3\r\nabc\r\n00A ; name=\"x\"\r\n0123456789\r\n0\r\nsome: thing\r\n\r\n";
         assert_eq!(chunked(&[whole]), Ok((b"abc0123456789".to_vec(), true)));
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn chunks_that_can_be_read_in_two_ways_are_refused() {
+    fn ambiguous_chunks_are_refused() {
         for text in [
             "\r\n",
             "x\r\n",
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_is_whole_when_its_framing_says_so() {
+    fn a_closed_connection_completes_only_bodies_that_may_end_there() {
         for (mut framing, is_whole) in [
             (Framing::UntilClose, true),
             (Framing::Ended, true),
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_a_body_is_left() {
+    fn bytes_after_a_body_are_left_in_the_buffer() {
         let (mut framing, mut read) = (Framing::Length(3), BytesMut::from("abcd"));
         assert_eq!(framing.take(&mut read), Ok(Piece::Data(Bytes::from("abc"))));
         assert_eq!((framing.take(&mut read), &read[..]), (Ok(Piece::End), &b"d"[..]));
@@ -333,7 +333,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_in_any_chunks_come_out_as_they_were(
+        fn any_bytes_in_any_chunks_are_decoded_unchanged(
             chunks in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 1..9000), 0..6),
             step in 1_usize..9000,
         ) {

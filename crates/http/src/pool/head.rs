@@ -5,7 +5,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri,
 
 use super::framing::Framing;
 
-/// Headers of an answer.
+/// The maximum number of headers in an answer.
 const MOST_HEADERS: usize = 100;
 
 /// Headers that only the connection itself may set.
@@ -25,12 +25,11 @@ pub(super) struct Head {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
     pub(super) framing: Framing,
-    /// Whether the connection can be used again after it.
+    /// Whether the connection can be reused after the answer.
     pub(super) is_kept: bool,
 }
 
-/// Writes a request's head. The values were checked when they were made: none has
-/// the end of a line in it.
+/// Writes the head of a request. `HeaderValue` has checked the values: none contains a line end.
 pub(super) fn write(out: &mut Vec<u8>, url: &Uri, host: &HeaderValue, request: &Request<Bytes>) {
     let (method, length) = (request.method(), request.body().len());
     let (mark, query) = url.query().map_or(("", ""), |query| ("?", query));
@@ -41,7 +40,7 @@ pub(super) fn write(out: &mut Vec<u8>, url: &Uri, host: &HeaderValue, request: &
     for (name, value) in request.headers().iter().filter(|(name, _)| !OWN.contains(name)) {
         line(out, name, value.as_bytes());
     }
-    // A request without a body needs no length, unless it is one that has a body.
+    // A request without a body needs no `Content-Length`, except a POST.
     if length > 0 || *method == Method::POST {
         line(out, &header::CONTENT_LENGTH, length.to_string().as_bytes());
     }
@@ -54,8 +53,8 @@ fn line(out: &mut Vec<u8>, name: &HeaderName, value: &[u8]) {
     }
 }
 
-/// Takes an answer's head out of what was read; `None` if it is not there whole.
-/// Bytes before `searched` are known not to end one.
+/// Takes the head of an answer from the buffer; `None` if it is incomplete. The bytes before
+/// `searched` are known not to contain its end.
 pub(super) fn take(
     read: &mut BytesMut,
     searched: &mut usize,
@@ -69,14 +68,14 @@ pub(super) fn take(
             head if head.status == StatusCode::SWITCHING_PROTOCOLS => {
                 return Err("it speaks another protocol");
             }
-            // Something in between: the answer follows.
+            // An interim response: the final one follows.
             head if head.status.is_informational() => {}
             head => return Ok(Some(head)),
         }
     }
 }
 
-/// Where the first empty line ends.
+/// The position after the first empty line.
 fn end(read: &BytesMut, searched: &mut usize) -> Option<usize> {
     let from = searched.saturating_sub(2);
     for found in memchr::memchr_iter(b'\n', read.get(from..)?) {
@@ -93,7 +92,7 @@ fn end(read: &BytesMut, searched: &mut usize) -> Option<usize> {
 
 fn parse(text: &[u8]) -> Result<Head, &'static str> {
     const WRONG: &str = "it is no HTTP/1.1";
-    // One block for all values, so that the buffer can be used again.
+    // All values share one copy, so that the buffer can be reused.
     let all = Bytes::copy_from_slice(text);
     let mut parsed = [httparse::EMPTY_HEADER; MOST_HEADERS];
     let mut answer = httparse::Response::new(&mut parsed);
@@ -113,7 +112,7 @@ fn parse(text: &[u8]) -> Result<Head, &'static str> {
     }
     let (framing, is_plain) = Framing::of(version, status, &headers)?;
     if matches!(framing, Framing::Chunked(_)) {
-        // Not passed on: it was not what told where the body ends.
+        // It is dropped, because it did not determine the end of the body.
         headers.remove(header::CONTENT_LENGTH);
     }
     let is_kept = version == Version::HTTP_11
@@ -151,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_says_what_it_is_and_how_long() {
+    fn the_head_of_a_request_has_its_method_headers_and_length() {
         let mut request = Request::post("/").body(Bytes::from("ok")).unwrap();
         request.headers_mut().insert("accept", HeaderValue::from_static("text/event-stream"));
         let url = "http://here:1/mcp?a=b";
@@ -177,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_is_read_however_it_arrives() {
+    fn the_head_of_an_answer_is_parsed_however_it_is_split() {
         let text =
             "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nA: b\r\nContent-Length: 2\r\n\r\nok";
         let (mut read, mut searched) = (BytesMut::new(), 0);
@@ -196,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_is_used_again_only_where_that_is_safe() {
+    fn a_connection_is_reused_only_if_that_is_safe() {
         for (headers, is_kept) in [
             ("content-length: 2", true),
             ("transfer-encoding: chunked", true),
@@ -222,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_answer_is_refused() {
+    fn invalid_answers_are_refused() {
         for text in [
             "HTTP/2 200 OK\r\n\r\n",
             "ICY 200 OK\r\n\r\n",

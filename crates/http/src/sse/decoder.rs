@@ -4,10 +4,10 @@ use memchr::memchr2;
 
 use super::Event;
 
-/// Bytes of an event's id: it comes back in a header.
+/// The longest event id in bytes, because clients send it back in a header.
 const LONGEST_ID: usize = 4096;
 
-/// Why a stream cannot be followed further.
+/// Why a stream cannot be decoded any further.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SseError {
     #[error("an event is longer than {0} bytes")]
@@ -16,19 +16,19 @@ pub enum SseError {
     Utf8,
 }
 
-/// Reads a stream of events piece by piece.
+/// Decodes a stream of events chunk by chunk.
 #[derive(Debug)]
 pub struct Decoder {
-    /// Bytes that one event may have.
+    /// The largest event, in bytes.
     limit: usize,
-    /// The beginning of a line whose end has not arrived yet.
+    /// The start of an incomplete line.
     line: Vec<u8>,
     event: Event,
     /// Whether a field of the event has been read, so that a blank line ends it.
     has_fields: bool,
-    /// Bytes of the event in the lines before this one.
+    /// Bytes of the event before the current line.
     length: usize,
-    /// Whether the last byte was a CR, to which an LF may still belong.
+    /// Whether the last byte was a CR, which may be the start of a CRLF.
     is_after_cr: bool,
     /// Only the first line of a stream may begin with a byte order mark.
     is_first_line: bool,
@@ -48,19 +48,18 @@ impl Decoder {
         }
     }
 
-    /// Reads the next bytes of the stream, and hands over each event as soon as
-    /// the blank line that ends it has begun. A comment between two events is
-    /// handed over as an event without fields.
+    /// Decodes the next bytes of the stream, and passes on each event as soon as the blank line
+    /// after it has started. A comment between two events is passed on as an event without fields.
     ///
-    /// Bytes after the last blank line are kept for the next call; if the stream
-    /// ends there, it was no event.
+    /// Bytes after the last blank line are kept for the next call. If the stream ends there, they
+    /// are not an event.
     pub fn push(&mut self, chunk: &[u8], mut each: impl FnMut(Event)) -> Result<(), SseError> {
         let mut rest = chunk;
         if std::mem::take(&mut self.is_after_cr) {
             if rest.is_empty() {
                 self.is_after_cr = true;
             }
-            // The second half of a CRLF says nothing.
+            // The second half of a CRLF is skipped.
             rest = rest.strip_prefix(b"\n").unwrap_or(rest);
         }
         while let Some(end) = memchr2(b'\n', b'\r', rest) {
@@ -129,7 +128,7 @@ impl Decoder {
                 data.push_str(value);
             }
             (b"data", event) => event.data = Some(value.to_owned()),
-            // An id that could not be sent back unchanged is none.
+            // An id that could not be sent back unchanged is ignored.
             (b"id", event) if value.len() <= LONGEST_ID && super::is_printable(value) => {
                 event.id = Some(value.to_owned());
             }

@@ -14,7 +14,7 @@ use crate::{
     words,
 };
 
-/// Where a tool stands.
+/// The treatment of a tool.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Standing {
     Hidden,
@@ -22,16 +22,16 @@ pub(super) enum Standing {
     Open { held: bool, conditional: bool, limited: bool },
 }
 
-/// Everything a policy asks of calls to one tool. Each demand is kept by what it
-/// says, so that moving a rule to another entry is no change.
+/// All demands of a policy on calls to one tool. Each demand is keyed by its text, so that moving a
+/// rule to another entry is no change.
 #[derive(Debug)]
 pub(super) struct Summary<'p> {
     pub(super) standing: Standing,
-    /// Conditions on arguments, with the rule each stands in.
+    /// Conditions on arguments, each with its rule.
     conditions: BTreeMap<String, &'p str>,
-    /// When approval is needed, with the rule.
+    /// Conditions for approval, each with its rule.
     approvals: BTreeMap<String, &'p str>,
-    /// By counter: the smallest bound.
+    /// The limit with the smallest maximum, by counter.
     limits: BTreeMap<String, &'p Limit>,
 }
 
@@ -147,7 +147,7 @@ impl<'p> Summary<'p> {
         }
     }
 
-    /// What changes when `after` takes this one's place.
+    /// The changes if `after` replaces this one.
     pub(super) fn changes_to(&self, after: &Summary<'_>) -> Vec<Change> {
         match (&self.standing, &after.standing) {
             (Standing::Open { .. }, Standing::Open { .. }) => {}
@@ -195,7 +195,7 @@ impl<'p> Summary<'p> {
         Change { effect, rule, detail: detail.into() }
     }
 
-    /// Everything asked of a tool that has just become available.
+    /// All demands on a tool that has just become available.
     fn demands(&self) -> Vec<Change> {
         let open = Standing::Open { held: false, conditional: false, limited: false };
         Summary::closed_off(open).changes_to(self)
@@ -269,7 +269,7 @@ fn counter(limit: &Limit) -> String {
         Some(path) => format!(", adding `{}`", path.text()),
         None => String::new(),
     };
-    // By length, because `minute` and 60 are the same window.
+    // Compared by length, because `minute` and 60 are the same window.
     let window = match limit.window.seconds() {
         60 => "minute".into(),
         3_600 => "hour".into(),

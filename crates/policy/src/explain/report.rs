@@ -22,7 +22,7 @@ use crate::{
     words,
 };
 
-/// Why a call comes out as it does.
+/// Why a call has its outcome.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Explanation {
     /// `allow`, `deny`, `hide` or `hold`.
@@ -33,11 +33,11 @@ pub struct Explanation {
     pub message: Option<String>,
     /// The charges of an allowed call.
     pub charges: Vec<ChargeReport>,
-    /// Everything that was checked, in order.
+    /// All checks, in order.
     pub trace: Vec<Step>,
-    /// Whether the policy only watches.
+    /// Whether the policy is in shadow mode.
     pub shadow: bool,
-    /// When trying again may help.
+    /// When a retry may succeed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
     /// How many people must approve a held call.
@@ -48,7 +48,7 @@ pub struct Explanation {
     pub expires_seconds: Option<u64>,
 }
 
-/// One charge. Numbers are JSON numbers with all of their digits.
+/// One charge. Numbers are JSON numbers with all their digits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ChargeReport {
     pub counter: String,
@@ -66,10 +66,10 @@ pub struct Step {
     /// The kind of check: `tool`, `validate_args`, `require`, `deny_if`,
     /// `approval`, `limits` or `decision`.
     pub step: &'static str,
-    /// Its rule id, where it has one.
+    /// Its rule id, if it has one.
     pub rule: Option<String>,
-    /// `pass`, `deny`, `hold`, `match` for a condition that holds where that
-    /// speaks against the call, or in the last step the outcome.
+    /// `pass`, `deny`, `hold`, `match` for a condition that holds and counts against the call, or
+    /// in the last step the outcome.
     pub result: &'static str,
     /// The result in words.
     pub detail: String,
@@ -123,7 +123,7 @@ impl Recorder {
         self.steps.push(Step { step, rule: rule.map(String::from), result, detail });
     }
 
-    /// Records how each limit of an otherwise allowed call stands.
+    /// Records the state of each limit of an otherwise allowed call.
     pub(super) fn limits(&mut self, allow: &Allow<'_>, reading: &impl Fn(&Limit) -> Amount) {
         for demand in &allow.demands {
             let (limit, used) = (demand.limit, reading(demand.limit));
@@ -139,7 +139,7 @@ impl Recorder {
         }
     }
 
-    /// The trace, closed by the decision itself.
+    /// Returns the trace, ending with the decision itself.
     pub(super) fn finish(mut self, explanation: &Explanation) -> Vec<Step> {
         let detail = match (&explanation.message, explanation.outcome) {
             (Some(message), _) => message.clone(),
@@ -167,7 +167,7 @@ impl Witness for Recorder {
             Ok(entries) => {
                 let named: Vec<_> =
                     entries.iter().map(|entry| format!("`{}`", entry.key)).collect();
-                // By identity, because a tool may be named `all_tools`.
+                // Compared by identity, because a tool may be named `all_tools`.
                 let for_all =
                     |entry| policy.all_tools.as_ref().is_some_and(|all| ptr::eq(all, entry));
                 let listed = entries.iter().any(|entry| !for_all(*entry));
@@ -204,8 +204,8 @@ impl Witness for Recorder {
                 format!("{wanted}: cannot be judged, another key looks like one on the path")
             }
         };
-        // Only `require` fails by a single condition; whether a predicate of
-        // another list fires as a whole is the next step's to say.
+        // Only `require` fails by a single condition; for the other lists, the next step says
+        // whether the whole predicate holds.
         let result = match (holds, list) {
             (Err(_), _) | (Ok(false), "require") => "deny",
             (Ok(true), "deny_if" | "approval") => "match",
@@ -217,7 +217,7 @@ impl Witness for Recorder {
     }
 
     fn note_predicate(&mut self, list: &'static str, predicate: &Predicate) {
-        // Predicates of `approval` are reported once, together.
+        // Predicates of `approval` are reported together in one step.
         if list == "deny_if" {
             let detail = match predicate.conditions.len() {
                 0 => "holds for every call",

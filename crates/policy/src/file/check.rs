@@ -16,12 +16,12 @@ use crate::decimal::{Decimal, LARGEST_EXPONENT};
 
 pub use suggest::{did_you_mean, nearest};
 
-/// Reports everything about the tree that does not fit the language.
+/// Reports every part of the tree that the language does not allow.
 pub(super) fn check(root: &Node, problems: &mut Problems) {
     check_as(&POLICY, root, problems);
 }
 
-/// Reports everything about the tree that does not fit `record`.
+/// Reports every part of the tree that does not fit `record`.
 pub fn check_as(record: &'static Record, root: &Node, problems: &mut Problems) {
     let mut checker = Checker { problems };
     checker.repeated_keys(root);
@@ -47,7 +47,7 @@ impl Checker<'_> {
         node.items().iter().for_each(|item| self.repeated_keys(item));
     }
 
-    /// Numbers whose exponent is beyond any use would make comparing inexact.
+    /// Reports numbers with excessive exponents, which would make comparisons inexact.
     fn numbers(&mut self, node: &Node) {
         if let Content::Number(text) = &node.content
             && Decimal::read(text).magnitude().unsigned_abs() > LARGEST_EXPONENT
@@ -58,7 +58,7 @@ impl Checker<'_> {
         node.members().iter().for_each(|member| self.numbers(&member.value));
     }
 
-    /// Checks a value; `name` is the key it stands under.
+    /// Checks a value; `name` is its key.
     fn value(&mut self, name: &str, node: &Node, of: &Type) {
         match (of, &node.content) {
             (_, Content::Reported) => {}
@@ -107,7 +107,7 @@ impl Checker<'_> {
         }
     }
 
-    /// A text where one of some words or a number should be, as for windows.
+    /// Checks a string where a keyword or a number is expected, as for windows.
     fn word_or_number(&mut self, name: &str, node: &Node, text: &str, words: &'static [Choice]) {
         let names = || words.iter().map(|word| word.name);
         let listed: Vec<_> = names().map(|name| format!("`{name}`")).collect();
@@ -230,7 +230,7 @@ pub(super) fn field(record: &'static Record, key: &str) -> Option<&'static Field
     record.fields.iter().find(|field| field.name == key)
 }
 
-/// Whether the value's own type is the one wanted.
+/// Whether the value has the expected type.
 fn takes(of: &Type, node: &Node) -> bool {
     match of {
         Type::Text | Type::Form(_) | Type::Choice(_) | Type::Operator => node.as_str().is_some(),
@@ -246,7 +246,7 @@ fn takes(of: &Type, node: &Node) -> bool {
     }
 }
 
-/// The type in the language's words, with its article.
+/// The name of a type in the language's terms, with its article.
 fn describe_type(of: &Type) -> String {
     match of {
         Type::Text | Type::Operator => "a string".into(),

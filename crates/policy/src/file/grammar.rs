@@ -19,7 +19,7 @@ pub struct Field {
 /// An object with fixed keys.
 #[derive(Debug)]
 pub struct Record {
-    /// What it is called in the JSON Schema.
+    /// Its name in the JSON Schema.
     pub name: &'static str,
     pub doc: &'static str,
     pub fields: &'static [Field],
@@ -60,14 +60,14 @@ pub enum Type {
     Choice(&'static [Choice]),
     List(&'static Type),
     Record(&'static Record),
-    /// Any keys of one form, with values of one type.
+    /// Any keys of one format, with values of one type.
     Map {
         keys: &'static TextForm,
         values: &'static Type,
     },
     /// Any object.
     Object,
-    /// Depends on the operator beside it.
+    /// Depends on the operator next to it.
     OperatorValue,
     Operator,
     Either(&'static [Type]),
@@ -98,7 +98,7 @@ static TIME: TextForm =
     TextForm { pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ]", example: "2026-01-31T12:00:00Z" };
 static NOT_EMPTY: TextForm = TextForm { pattern: ".", example: "eval_rate" };
 
-/// Longest run of calls in one of a policy's tests.
+/// The maximum of `times` in one of a policy's tests.
 pub(crate) const MOST_TIMES: u64 = 10_000;
 
 static POSTURES: [Choice; 2] = [

@@ -8,7 +8,7 @@ use super::{
     problem::Problems,
 };
 
-/// Reads the text; a syntax problem ends the reading.
+/// Parses the text; stops at a syntax error.
 pub(super) fn read(text: &[u8], problems: &mut Problems) -> Option<Node> {
     let bounds = Bounds {
         bytes: LONGEST_TEXT,

@@ -24,10 +24,10 @@ use crate::{
     policy::{Except, Hide, Mode, Policy, Posture, ServerRequest, Tools},
 };
 
-/// Entries of `tools`.
+/// The maximum number of entries in `tools`.
 const MOST_ENTRIES: usize = 5_000;
 
-/// Compiles the policy; meaningful only if no problem was found.
+/// Compiles the policy; the result is valid only if no problem was found.
 pub(super) fn lower(root: &Node, problems: &mut Problems) -> Policy {
     let mut lowering = Lowering {
         problems,
@@ -45,7 +45,7 @@ struct Lowering<'l> {
     hide: Vec<(Pattern, Except)>,
 }
 
-/// Where a counter was first named, and what for.
+/// The first use of a counter.
 struct FirstUse {
     number: u32,
     window: crate::time::Window,

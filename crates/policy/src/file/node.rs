@@ -86,7 +86,7 @@ impl Node {
         self.as_number()?.parse().ok()
     }
 
-    /// The elements, if it is a list; none otherwise.
+    /// The elements of a list; empty for other types.
     pub fn items(&self) -> &[Node] {
         match &self.content {
             Content::List(items) => items,
@@ -94,7 +94,7 @@ impl Node {
         }
     }
 
-    /// The members, if it is an object; none otherwise.
+    /// The members of an object; empty for other types.
     pub fn members(&self) -> &[Member] {
         match &self.content {
             Content::Object(members) => members,
@@ -102,12 +102,12 @@ impl Node {
         }
     }
 
-    /// The first member of that name.
+    /// The first member with this key.
     pub fn get(&self, key: &str) -> Option<&Node> {
         self.members().iter().find(|member| &*member.key == key).map(|member| &member.value)
     }
 
-    /// The same tree in the form the schema library takes.
+    /// Converts the tree for the schema library.
     pub fn to_serde(&self) -> Json {
         match &self.content {
             Content::Reported | Content::Null => Json::Null,

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::node::Span;
 
-/// One thing wrong with a policy's text.
+/// One problem in a policy's text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Problem {
     /// Line, from 1.
@@ -13,14 +13,14 @@ pub struct Problem {
     pub column: usize,
     /// What is wrong.
     pub message: String,
-    /// What to do about it, if known.
+    /// How to fix it, if known.
     pub hint: Option<String>,
-    /// The bytes of the text it is about.
+    /// The byte range that it refers to.
     #[serde(skip)]
     pub bytes: std::ops::Range<usize>,
 }
 
-/// Problems as they are found.
+/// Collects problems.
 #[derive(Debug, Default)]
 pub struct Problems {
     found: Vec<(Span, String, Option<String>)>,
@@ -39,10 +39,10 @@ impl Problems {
         self.found.push((span, message, Some(hint)));
     }
 
-    /// The problems in order of place, with lines and columns.
+    /// The problems by position, with lines and columns.
     pub fn placed_in(mut self, text: &[u8]) -> Vec<Problem> {
         self.found.sort_by_key(|(span, ..)| span.start);
-        // One walk over the text, however many problems there are.
+        // One pass over the text, however many problems there are.
         let mut place = Position::START;
         self.found
             .into_iter()
@@ -56,7 +56,7 @@ impl Problems {
 }
 
 impl Problem {
-    /// A problem at a byte of `text`.
+    /// A problem at a byte offset of `text`.
     pub fn at(text: &[u8], offset: usize, message: String) -> Problem {
         let (line, column) = place(text, offset);
         Problem { line, column, message, hint: None, bytes: offset..offset }
@@ -70,7 +70,7 @@ pub fn place(text: &[u8], offset: usize) -> (usize, usize) {
     (place.line, place.column)
 }
 
-/// How far a text has been read.
+/// A position in a text.
 #[derive(Debug, Clone, Copy)]
 struct Position {
     offset: usize,
@@ -81,12 +81,12 @@ struct Position {
 impl Position {
     const START: Position = Position { offset: 0, line: 1, column: 1 };
 
-    /// Goes on to a later offset.
+    /// Advances to a later offset.
     fn advance(&mut self, text: &[u8], offset: usize) {
         for byte in text.get(self.offset..offset.min(text.len())).unwrap_or_default() {
             match byte {
                 b'\n' => (self.line, self.column) = (self.line + 1, 1),
-                // The later bytes of a character do not count.
+                // Continuation bytes of a character do not count.
                 0x80..0xc0 => {}
                 _ => self.column += 1,
             }

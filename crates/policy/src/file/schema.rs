@@ -16,7 +16,7 @@ pub fn json_schema() -> Json {
     root
 }
 
-/// Records that were met, by name.
+/// The records used so far, by name.
 struct Definitions(Map<String, Json>);
 
 impl Definitions {
@@ -46,7 +46,7 @@ impl Definitions {
     fn property(&mut self, field: &'static Field) -> Json {
         let of = self.of(&field.of);
         match of {
-            // A reference beside other keywords is fine in this draft.
+            // This draft allows a reference beside other keywords.
             Json::Object(mut members) => {
                 members.insert("description".into(), json!(field.doc));
                 Json::Object(members)
@@ -87,7 +87,7 @@ impl Definitions {
 
     fn reference(&mut self, record: &'static Record) -> Json {
         if !self.0.contains_key(record.name) {
-            // Placed before it is filled, so that order follows first mention.
+            // Inserted before its content, so that the order is that of first use.
             self.0.insert(record.name.into(), Json::Null);
             let object = self.object(record);
             self.0.insert(record.name.into(), object);
@@ -96,14 +96,14 @@ impl Definitions {
     }
 }
 
-/// Each word with its own description, which `enum` has no room for.
+/// Each word with its own description, which `enum` cannot hold.
 fn words(words: impl Iterator<Item = (&'static str, &'static str)>) -> Json {
     let each: Vec<_> =
         words.map(|(name, doc)| json!({ "const": name, "description": doc })).collect();
     json!({ "type": "string", "oneOf": each })
 }
 
-/// What `value` must be, for each operator.
+/// The type of `value` for each operator.
 fn operator_values() -> Json {
     OPERATORS
         .iter()

@@ -11,8 +11,8 @@ use super::{
     problem::Problems,
 };
 
-/// Reads the text. A syntax problem ends the reading; what is merely not
-/// accepted is reported and passed over, so that the rest can be checked too.
+/// Parses the text. A syntax error stops parsing; a construct that is only not allowed is reported
+/// and skipped, so that the rest can be checked too.
 pub(crate) fn read(text: &[u8], problems: &mut Problems) -> Option<Node> {
     let text = match std::str::from_utf8(text) {
         Ok(text) => text,
@@ -55,7 +55,7 @@ pub(crate) fn read(text: &[u8], problems: &mut Problems) -> Option<Node> {
     builder.root
 }
 
-/// What usually lies behind a mistake on the line of `offset`.
+/// The usual cause of an error on the line of `offset`.
 fn hint(text: &str, offset: usize) -> Option<&'static str> {
     let start = text.get(..offset)?.rfind('\n').map_or(0, |place| place + 1);
     let line = text.get(start..)?.lines().next()?;
@@ -87,7 +87,7 @@ enum Open {
         start: usize,
         items: Vec<Node>,
     },
-    /// The key is that of the member being read; none in it if it was no string.
+    /// `key` belongs to the member being parsed; it holds no text if the key was not a string.
     Object {
         start: usize,
         members: Vec<Member>,
@@ -96,7 +96,7 @@ enum Open {
 }
 
 impl Builder<'_> {
-    /// `None` ends the reading.
+    /// Processes one event; `None` stops parsing.
     fn take(&mut self, event: Event<'_>, span: Span) -> Option<()> {
         if event.tag().is_some() {
             self.refuse(span, "tag", "write the value itself");
@@ -160,7 +160,7 @@ impl Builder<'_> {
 
     fn scalar(&mut self, text: &str, style: ScalarStyle, span: Span) {
         let is_key = matches!(self.open.last(), Some(Open::Object { key: None, .. }));
-        // Keys are text whatever they look like: a tool may be named `1`.
+        // Keys are always text: a tool may be named `1`.
         if is_key || style != ScalarStyle::Plain {
             return self.place(Node { span, content: Content::String(text.into()) });
         }
@@ -171,7 +171,7 @@ impl Builder<'_> {
         self.place(Node { span, content });
     }
 
-    /// Puts a finished node where it belongs.
+    /// Adds a finished node to its parent.
     fn place(&mut self, node: Node) {
         match self.open.last_mut() {
             None => self.root = self.root.take().or(Some(node)),

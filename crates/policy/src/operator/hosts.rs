@@ -12,14 +12,14 @@ pub(crate) struct Hosts(Box<[HostPattern]>);
 
 #[derive(Debug)]
 pub(crate) enum HostPattern {
-    /// This host.
+    /// Exactly this host.
     Exact(Box<str>),
-    /// `*.` and this: at least one label before it. Kept with its leading dot.
+    /// `*.` and this: at least one more label before it. Stored with its leading dot.
     Below(Box<str>),
 }
 
 impl HostPattern {
-    /// Reads `api.example.com` or `*.example.com`; `None` if it is no host.
+    /// Parses `api.example.com` or `*.example.com`; `None` if it is not a host.
     pub(crate) fn parse(text: &str) -> Option<HostPattern> {
         match text.strip_prefix("*.") {
             Some(parent) => match normal(parent)? {
@@ -40,7 +40,7 @@ impl HostPattern {
     }
 }
 
-/// The host in the form a URL parser gives it.
+/// The host in the normalised form of a URL parser.
 fn normal(text: &str) -> Option<Host> {
     let host = Host::parse(text).ok()?;
     let usable = !text.contains(['*', '%']) && !host.to_string().ends_with('.');
@@ -55,7 +55,7 @@ impl Hosts {
     /// Whether the host of the URL in `text` is one of these.
     pub(crate) fn include(&self, text: &str) -> Result<bool, Unjudgeable> {
         let user_info = Cell::new(false);
-        // The parser drops an empty user-info, but it does say that it saw one.
+        // The parser drops an empty user-info, but reports it as a violation.
         let notice = |violation| {
             user_info.set(user_info.get() || violation == SyntaxViolation::EmbeddedCredentials);
         };
@@ -65,8 +65,8 @@ impl Hosts {
             return Err(Unjudgeable::Type);
         }
         let Some(host) = url.host_str() else { return Ok(false) };
-        // `example.com.` is the same machine as `example.com` to some programs
-        // and another name to others.
+        // `example.com.` is the same host as `example.com` to some programs, and another one to
+        // others.
         if host.ends_with('.') || !(url.is_special() || is_plain(host)) {
             return Err(Unjudgeable::Type);
         }
@@ -74,8 +74,8 @@ impl Hosts {
     }
 }
 
-/// Whether a host is spelt as a web URL would have it, with nothing odd in it.
-/// Other schemes keep a host as it was written: `git://EVIL.example`.
+/// Whether a host is spelt as in a web URL, without unusual characters. Other schemes keep a host
+/// as it was written: `git://EVIL.example`.
 fn is_plain(host: &str) -> bool {
     let odd = |byte: u8| !byte.is_ascii_alphanumeric() && !b".-_[]:".contains(&byte);
     !host.bytes().any(odd) && Host::parse(host).is_ok_and(|normal| normal.to_string() == host)
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn user_info_and_other_text_are_not_judged() {
+    fn urls_with_user_info_and_other_texts_are_not_judged() {
         for url in [
             "api.example.com",
             "/x",

@@ -4,12 +4,12 @@ use smallvec::SmallVec;
 
 use crate::path::Unjudgeable;
 
-/// Absolute directories, each as its segments.
+/// Absolute directories, split into segments.
 #[derive(Debug)]
 pub(crate) struct Directories(Box<[Box<[Box<str>]>]>);
 
 impl Directories {
-    /// One directory as segments, or `None` if it could not be judged as a path.
+    /// The segments of a directory, or `None` if it cannot be judged as a path.
     pub(crate) fn segments(directory: &str) -> Option<Box<[Box<str>]>> {
         let segments = resolve(directory)?;
         Some(segments.into_iter().map(Box::from).collect())
@@ -30,8 +30,8 @@ impl Directories {
     }
 }
 
-/// The segments of an absolute path after `.`, `..` and `//`; `None` for
-/// anything another program might read in its own way.
+/// The segments of an absolute path after resolving `.`, `..` and `//`; `None` for any spelling
+/// that another program might resolve differently.
 fn resolve(path: &str) -> Option<SmallVec<[&str; 16]>> {
     let device = ["//./", "//?/", "/??/"].iter().any(|start| path.starts_with(start));
     if !path.starts_with('/') || path.contains(['\0', '\\']) || device {
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_segments_count() {
+    fn paths_are_compared_by_whole_segments() {
         for path in ["/srv/data", "/srv/data/a", "/tmp//x/./y", "/etc/../tmp/a", "/../tmp"] {
             check(path, Ok(true));
         }
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn other_forms_are_not_judged() {
+    fn ambiguous_paths_are_not_judged() {
         for path in [
             "",
             "tmp/a",

@@ -2,9 +2,9 @@
 
 use regex_automata::meta::{BuildError, Config, Regex};
 
-/// Bytes of one pattern's source.
+/// The longest source of a pattern, in bytes.
 pub(crate) const LONGEST_SOURCE: usize = 4 << 10;
-/// Bytes of all compiled patterns of a policy.
+/// The maximum size of all compiled patterns of a policy, in bytes.
 pub(crate) const MOST_COMPILED: usize = 10 << 20;
 
 /// A compiled pattern.
@@ -27,7 +27,7 @@ pub enum TextPatternError {
     NotLinear,
 }
 
-/// How much memory the patterns of one policy may still take.
+/// The memory that is left for the patterns of one policy.
 #[derive(Debug)]
 pub struct PatternBudget {
     left: usize,
@@ -40,19 +40,19 @@ impl Default for PatternBudget {
 }
 
 impl PatternBudget {
-    /// Whether nothing more fits, which has been reported then.
+    /// Whether the budget is exhausted, which was reported.
     pub(crate) fn is_spent(&self) -> bool {
         self.left == 0
     }
 
-    /// Takes the size of patterns that were compiled elsewhere off the budget.
+    /// Deducts the size of patterns that were compiled elsewhere.
     pub(crate) fn spend(&mut self, bytes: usize) -> Result<(), TextPatternError> {
         let left = self.left.checked_sub(bytes);
         self.left = left.unwrap_or_default();
         left.map(|_| ()).ok_or(TextPatternError::TooLarge)
     }
 
-    /// Compiles `source` and takes its size off the budget.
+    /// Compiles `source` and deducts its size.
     pub fn compile(&mut self, source: &str) -> Result<TextPattern, TextPatternError> {
         if source.len() > LONGEST_SOURCE {
             return Err(TextPatternError::LongSource);
@@ -66,7 +66,7 @@ impl PatternBudget {
             let left = self.left.checked_sub(regex.memory_usage());
             left.map(|left| (regex, left)).ok_or(TextPatternError::TooLarge)
         });
-        // Once over, nothing more is built: trying takes the longest.
+        // Once over budget, nothing more is compiled: the attempt takes the longest.
         if matches!(fits, Err(TextPatternError::TooLarge)) {
             self.left = 0;
         }
@@ -105,7 +105,7 @@ mod tests {
     use super::{PatternBudget, TextPatternError};
 
     #[test]
-    fn a_dollar_is_the_very_end() {
+    fn a_dollar_matches_only_the_end_of_the_text() {
         let pattern = PatternBudget::default().compile("^ab$").unwrap();
         assert!(pattern.occurs_in("ab"));
         assert!(!pattern.occurs_in("ab\n"));
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_counted_over_all_patterns() {
+    fn the_memory_of_all_patterns_is_limited_together() {
         let mut budget = PatternBudget::default();
         let mut many = std::iter::repeat_with(|| budget.compile(r"\w{200}")).take(1000);
         assert_eq!(many.find_map(Result::err), Some(TextPatternError::TooLarge));

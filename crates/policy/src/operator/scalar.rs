@@ -12,7 +12,7 @@ pub(crate) enum Scalar {
     Bool(bool),
 }
 
-/// A number, by its text.
+/// A number, stored as text.
 #[derive(Debug, Clone)]
 pub(crate) struct Number(Box<str>);
 
@@ -36,7 +36,7 @@ impl Scalar {
         }
     }
 
-    /// Same type and same value.
+    /// Whether type and value are equal.
     pub(crate) fn equals(&self, value: Value<'_>) -> bool {
         match self {
             Scalar::String(text) => value.as_str() == Some(text),
@@ -48,7 +48,7 @@ impl Scalar {
     }
 }
 
-/// Whether `value` equals one of `scalars`, at least one of which must be of its type.
+/// Whether `value` equals one of `scalars`, at least one of which must have its type.
 pub(super) fn is_one_of(value: Value<'_>, scalars: &[Scalar]) -> Result<bool, Unjudgeable> {
     let kind = value.kind();
     let mut of_its_type = scalars.iter().filter(|scalar| scalar.kind() == kind).peekable();

@@ -12,10 +12,10 @@ use smallvec::SmallVec;
 
 use super::{Glob, Pattern};
 
-/// Numbers of the patterns that match, in the order they were given.
+/// Numbers of the matching patterns, in the order in which they were given.
 pub(crate) type Matches = SmallVec<[u32; 8]>;
 
-/// Below this many globs, trying each is quicker than searching for pieces.
+/// With fewer globs than this, trying each is faster than searching for pieces.
 const FEW: usize = 8;
 
 /// A list of patterns, searchable by tool.
@@ -30,14 +30,14 @@ pub(crate) struct PatternIndex {
 #[derive(Debug)]
 struct Pieces {
     search: AhoCorasick,
-    /// For each piece, the places in `globs` of the globs that need it.
+    /// For each piece, the indices in `globs` of the globs that contain it.
     needed_by: Vec<SmallVec<[u32; 1]>>,
-    /// Globs of stars alone, which need no piece.
+    /// Globs of stars only, which have no piece.
     always: Vec<u32>,
 }
 
 impl PatternIndex {
-    /// Numbers `patterns` from zero.
+    /// Builds the index; the patterns are numbered from zero.
     pub(crate) fn new<'p>(patterns: impl IntoIterator<Item = &'p Pattern>) -> PatternIndex {
         let mut index = PatternIndex::default();
         for (number, pattern) in (0..).zip(patterns) {
@@ -58,17 +58,17 @@ impl PatternIndex {
         self.exact.is_empty() && self.globs.is_empty() && self.categories.is_empty()
     }
 
-    /// The names that are no patterns, in no order.
+    /// The exact names, unordered.
     pub(crate) fn exact_names(&self) -> impl Iterator<Item = &str> {
         self.exact.keys().map(|name| &**name)
     }
 
-    /// The category patterns, for when a tool's category is not known.
+    /// The category patterns, for tools of unknown category.
     pub(crate) fn categories(&self) -> impl Iterator<Item = u32> + '_ {
         self.categories.iter().map(|(number, _)| *number)
     }
 
-    /// The patterns that match a tool of this name and, if known, category.
+    /// The patterns that match a tool with this name and, if known, category.
     pub(crate) fn matches(&self, name: &str, category: Option<Category>) -> Matches {
         let mut found = Matches::new();
         if let Some(numbers) = self.exact.get(name) {
@@ -85,7 +85,7 @@ impl PatternIndex {
                 found.push(*number);
             }
         }
-        // Globs are numbered among names and categories.
+        // Globs, names and categories share one numbering.
         found.sort_unstable();
         found
     }
@@ -100,7 +100,7 @@ impl PatternIndex {
 }
 
 impl Pieces {
-    /// `None` if the search cannot be built; then every glob is tried.
+    /// `None` if the automaton cannot be built; then every glob is tried.
     fn new(globs: &[(u32, Glob)]) -> Option<Pieces> {
         let mut always = Vec::new();
         let mut places: HashMap<&str, u32> = HashMap::new();
@@ -124,14 +124,14 @@ impl Pieces {
         Some(Pieces { search, needed_by, always })
     }
 
-    /// Calls `each` for every glob that may match, once.
+    /// Calls `each` once for every glob that may match.
     fn candidates(&self, name: &str, each: &mut impl FnMut(usize)) {
         let mut found: SmallVec<[u32; 16]> = self.always.iter().copied().collect();
         for piece in self.search.find_overlapping_iter(name) {
             let globs = self.needed_by.get(piece.pattern().as_usize());
             found.extend(globs.into_iter().flatten().copied());
         }
-        // A piece may occur many times in a name.
+        // A piece may occur several times in a name.
         found.sort_unstable();
         found.dedup();
         found.iter().for_each(|place| each(*place as usize));
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn few_and_many_globs_find_the_same() {
+    fn few_and_many_globs_have_the_same_matches() {
         let few = ["get_user", "get_*", "*", "@read"];
         check(&few, "get_user", Some(Category::Read), &[0, 1, 2, 3]);
         check(&few, "get_user", None, &[0, 1, 2]);

@@ -9,28 +9,28 @@ use serde_json::Value as Json;
 
 use super::locations::{Location, Locations, locations};
 
-/// Levels of arguments: more than the reader of messages lets through.
+/// The maximum depth of arguments: more than the message parser allows.
 const DEEPEST: usize = 64;
-/// Subschemas in a row for one value.
+/// The longest chain of subschemas for one value.
 const LONGEST_CHAIN: usize = 64;
-/// Subschemas open at once: each holds some of the stack.
+/// The maximum number of nested validations, because each takes stack space.
 const MOST_OPEN: u64 = 512;
-/// Steps for one value of the arguments together with all that it is inside of.
+/// The maximum number of steps for one value of the arguments and its ancestors.
 const MOST_STEPS: u64 = 100_000;
-/// Steps for all values; about a fifth of a second.
+/// The maximum number of steps for all values; about a fifth of a second.
 const MOST_WORK: u64 = 50_000_000;
 
-/// What checking arguments can cost.
+/// The worst-case cost of validating arguments.
 #[derive(Debug)]
 pub(super) struct Cost {
     /// Steps for one value, by the depth of the arguments.
     steps: Vec<u64>,
-    /// Bytes of its patterns.
+    /// The size of its patterns, in bytes.
     pub(super) pattern_bytes: usize,
 }
 
 impl Cost {
-    /// The cost of a schema, or why there is no saying or it is too high.
+    /// The cost of a schema, or why it cannot be computed or is too high.
     pub(super) fn of(schema: &Json) -> Result<Cost, String> {
         let Locations { all: locations, pattern_bytes } = locations(schema)?;
         let order = order(&locations)?;
@@ -51,7 +51,7 @@ impl Cost {
         Ok(Cost { steps, pattern_bytes })
     }
 
-    /// Why arguments `depth` levels deep and of this size are not checked.
+    /// Why arguments of this depth and size are not validated.
     pub(super) fn refuse(&self, depth: usize, size: u64) -> Option<&'static str> {
         match self.steps.get(depth) {
             None => Some("they are nested too deeply for this schema to be checked"),
@@ -63,18 +63,18 @@ impl Cost {
     }
 }
 
-/// The worst case for a value at one location, with so many levels below it.
+/// The worst case for a value at one location, with a given number of levels below it.
 #[derive(Debug, Clone, Copy, Default)]
 struct Load {
-    /// Steps to check the value and one way down into it.
+    /// Steps to validate the value and one path down into it.
     steps: u64,
-    /// Steps to find out which of its members or items the location looks at.
+    /// Steps to find out which of its members or items the location evaluates.
     marking: u64,
-    /// Subschemas open at once.
+    /// The number of nested validations.
     open: u64,
 }
 
-/// The loads of all locations for one more level than `below`.
+/// Computes the loads of all locations for one level more than `below`.
 fn level(locations: &[Location], order: &[usize], below: &[Load]) -> Vec<Load> {
     let mut loads = vec![Load::default(); locations.len()];
     for &at in order {
@@ -86,7 +86,7 @@ fn level(locations: &[Location], order: &[usize], below: &[Load]) -> Vec<Load> {
     loads
 }
 
-/// One location's load, from those of the locations it leads to.
+/// Computes one location's load from those of the locations that it refers to.
 fn load(location: &Location, here: &[Load], below: &[Load]) -> Load {
     let same = || location.same.iter().map(|&at| get(here, at));
     let one = || location.one.iter().map(|&at| get(below, at));
@@ -105,7 +105,7 @@ fn load(location: &Location, here: &[Load], below: &[Load]) -> Load {
     }
 }
 
-/// Below the last level there is nothing to check.
+/// The load of a location; zero below the last level.
 fn get(loads: &[Load], at: usize) -> Load {
     loads.get(at).copied().unwrap_or_default()
 }
@@ -114,8 +114,7 @@ fn sum(steps: impl IntoIterator<Item = u64>) -> u64 {
     steps.into_iter().fold(0, u64::saturating_add)
 }
 
-/// The locations in such an order that each comes after those it leads to with
-/// the same value.
+/// The locations sorted topologically: each comes after those that it applies to the same value.
 fn order(locations: &[Location]) -> Result<Vec<usize>, String> {
     let mut walk = Walk { locations, heights: vec![0; locations.len()], order: Vec::new() };
     for at in 0..locations.len() {
@@ -126,7 +125,7 @@ fn order(locations: &[Location]) -> Result<Vec<usize>, String> {
 
 struct Walk<'l> {
     locations: &'l [Location],
-    /// The longest chain from each location; 0 where it is not known yet.
+    /// The longest chain from each location; 0 if not yet known.
     heights: Vec<usize>,
     order: Vec<usize>,
 }
@@ -134,8 +133,8 @@ struct Walk<'l> {
 impl Walk<'_> {
     /// The longest chain from `at`; `above` locations are being visited already.
     ///
-    /// A cycle is a chain without end, so both are found by the same bound, which
-    /// also bounds the recursion here.
+    /// A cycle is an endless chain, so the same bound detects both, and it limits the recursion
+    /// here too.
     fn visit(&mut self, at: usize, above: usize) -> Result<usize, String> {
         let known = self.heights.get(at).copied().unwrap_or_default();
         let mut height = known;

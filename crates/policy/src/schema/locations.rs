@@ -8,26 +8,26 @@ use std::{borrow::Cow, collections::HashMap};
 use regex_automata::{dfa::onepass, nfa::thompson};
 use serde_json::{Map, Value as Json};
 
-/// Locations within one schema.
+/// The maximum number of locations in one schema.
 const MOST_LOCATIONS: usize = 20_000;
-/// Patterns of one schema: each is compiled and kept.
+/// The maximum number of patterns in one schema: each is compiled and kept.
 const MOST_PATTERNS: usize = 500;
-/// Bytes of all patterns of one schema, as far as compiling shows them.
+/// The maximum size of all patterns in one schema, in bytes, if they can be compiled here.
 const MOST_PATTERN_BYTES: usize = 2 << 20;
-/// The cost of a pattern: a search reads every byte of a piece of text.
+/// The cost of a pattern for a piece of text: a search reads every byte.
 const PATTERN: u64 = 32;
 /// The cost of a pattern that only the library can compile.
 const UNKNOWN_PATTERN: u64 = 65_536;
-/// States with which a pattern's searches never need many threads at once.
+/// The number of states up to which a pattern's search never needs many threads.
 const FEW_STATES: usize = 64;
-/// What `uniqueItems` counts for: it looks at all that is inside the list.
+/// The cost of `uniqueItems`, which examines everything inside the list.
 const UNIQUE: u64 = 64;
-/// What comparing with a number counts for, more with many digits.
+/// The cost of comparing with a number; more with many digits.
 const NUMBER: u64 = 16;
-/// What `multipleOf` counts for besides: it reduces a fraction.
+/// The additional cost of `multipleOf`, which reduces a fraction.
 const MULTIPLE: u64 = 256;
 
-/// One subschema, and where validation goes from it; others are named by number.
+/// One subschema, and the subschemas that it refers to, by number.
 #[derive(Debug, Default)]
 pub(super) struct Location {
     /// Steps for its own keywords.
@@ -36,13 +36,13 @@ pub(super) struct Location {
     pub(super) same: Vec<usize>,
     /// Checked against members or items, at most one of these for each.
     pub(super) one: Vec<usize>,
-    /// Checked against members or items, perhaps all of these for each.
+    /// Checked against members or items, possibly all of these for each.
     pub(super) each: Vec<usize>,
-    /// Whether it must first find out what the others have looked at.
+    /// Whether it first needs to know what the others have evaluated.
     pub(super) unevaluated: bool,
 }
 
-/// All places that can be reached; the first is the whole schema.
+/// All reachable locations; the first is the whole schema.
 pub(super) fn locations(schema: &Json) -> Result<Locations, String> {
     let mut reader = Reader {
         root: schema,
@@ -62,7 +62,7 @@ pub(super) fn locations(schema: &Json) -> Result<Locations, String> {
     Ok(Locations { all: locations, pattern_bytes: reader.pattern_bytes })
 }
 
-/// A schema's places, and what its patterns take.
+/// A schema's locations, and the size of its patterns.
 #[derive(Debug)]
 pub(super) struct Locations {
     pub(super) all: Vec<Location>,
@@ -71,7 +71,7 @@ pub(super) struct Locations {
 
 struct Reader<'s> {
     root: &'s Json,
-    /// By address: two references to one place are one location.
+    /// Keyed by address, so that two references to one subschema are one location.
     numbers: HashMap<*const Json, usize>,
     found: Vec<&'s Json>,
     patterns: usize,
@@ -100,7 +100,7 @@ impl<'s> Reader<'s> {
         Ok(location)
     }
 
-    /// Adds the ways one keyword leads, whatever the schema's draft.
+    /// Adds the subschemas of one keyword, whatever the schema's draft.
     fn follow(&mut self, at: &mut Location, keyword: &str, value: &'s Json) -> Result<(), String> {
         match keyword {
             "$ref" => {
@@ -130,7 +130,7 @@ impl<'s> Reader<'s> {
         Ok(())
     }
 
-    /// The steps one keyword takes by itself.
+    /// The steps of one keyword by itself.
     fn weigh(&mut self, keyword: &str, value: &Json) -> Result<u64, String> {
         Ok(match keyword {
             "enum" | "const" | "required" | "dependentRequired" | "minimum" | "maximum"
@@ -149,7 +149,7 @@ impl<'s> Reader<'s> {
         })
     }
 
-    /// The steps one pattern takes for a piece of text.
+    /// The steps of one pattern for a piece of text.
     fn pattern(&mut self, pattern: &str) -> Result<u64, String> {
         self.patterns += 1;
         if self.patterns > MOST_PATTERNS {
@@ -184,7 +184,7 @@ impl<'s> Reader<'s> {
         Ok(place)
     }
 
-    /// A name of its own below the root changes what references in it mean.
+    /// Refuses an id below the root, because it changes the meaning of references in it.
     fn refuse_name(&self, place: &Json) -> Result<(), String> {
         let named = |key| place.get(key).is_some_and(Json::is_string);
         if !std::ptr::eq(place, self.root) && (named("$id") || named("id")) {
@@ -202,7 +202,7 @@ fn members(value: &Json) -> impl Iterator<Item = &Json> {
     value.as_object().into_iter().flat_map(Map::values)
 }
 
-/// The steps it takes to compare with a value.
+/// The steps to compare with a value.
 fn size(value: &Json) -> u64 {
     let number = value.as_number().map_or(0, |number| {
         NUMBER + count(super::digits(number.as_str()).saturating_pow(2)) / NUMBER
@@ -214,16 +214,15 @@ fn count(many: usize) -> u64 {
     u64::try_from(many).unwrap_or(u64::MAX)
 }
 
-/// The steps a search takes for a piece of text, and the pattern's size, if it
-/// can be compiled.
+/// The steps of a search for a piece of text, and the pattern's size, if it can be compiled.
 fn search_cost(pattern: &str) -> Option<(u64, usize)> {
-    // These mean only ASCII in a schema, and the whole of Unicode to this compiler.
+    // These classes are ASCII in a schema, but Unicode in this compiler.
     let pattern = pattern.replace(r"\w", "[0-9A-Za-z_]").replace(r"\d", "[0-9]");
     let bounds = thompson::Config::new().nfa_size_limit(Some(super::PATTERN_BYTES));
     let compiled = thompson::Compiler::new().configure(bounds).build(&pattern).ok()?;
     let (states, bytes) = (compiled.states().len(), compiled.memory_usage());
     let bounds = onepass::Config::new().size_limit(Some(super::SEARCH_BYTES));
-    // Otherwise each byte may be looked at in every state.
+    // Otherwise each byte may be examined in every state.
     let is_plain = states <= FEW_STATES
         || compiled.is_always_start_anchored()
             && onepass::Builder::new().configure(bounds).build_from_nfa(compiled).is_ok();
@@ -254,7 +253,7 @@ mod tests {
     use super::{PATTERN, search_cost};
 
     #[test]
-    fn only_patterns_with_many_threads_count_for_more() {
+    fn only_patterns_with_many_threads_cost_more() {
         let search_steps = |pattern| search_cost(pattern).map(|(steps, _)| steps);
         for plain in ["^[a-z]+$", r"^[\w-]{1,255}$", "a|b", r"\d{4}-\d{2}-\d{2}"] {
             assert_eq!(search_steps(plain), Some(PATTERN), "{plain}");

@@ -13,7 +13,7 @@ use crate::decimal::Decimal;
 /// Whether a list's items must differ.
 struct Unique(bool);
 
-/// Makes the keyword for one place of a schema.
+/// Builds the keyword for one location of a schema.
 #[expect(clippy::unnecessary_wraps, reason = "the library's factories may fail")]
 pub(super) fn keyword<'a>(
     _: &'a Map<String, Json>,
@@ -45,7 +45,7 @@ fn are_unique(items: &[Json]) -> bool {
     items.is_sorted_by(|one, next| one < next)
 }
 
-/// A value with an order among all values; equal exactly where JSON Schema says so.
+/// A value with a total order; equal exactly if JSON Schema considers them equal.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Ordered<'j> {
     Null,
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn different_items_are_unique() {
+    fn unequal_items_are_unique() {
         check("[]", true);
         check(r#"[null, false, true, 0, 1, "", "1", [], [[]], [1], {}, {"a": 1}, {"b": 1}]"#, true);
         check("[9007199254740993, 9007199254740992, 1e300, 1e301]", true);

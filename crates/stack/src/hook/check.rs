@@ -12,11 +12,11 @@ use crate::{
 /// A client's question to the hook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HookQuestion {
-    /// A session begins.
+    /// A session starts.
     Session,
     /// A tool of a server is about to be called.
     Call(HookCall),
-    /// Something that concerns no MCP server.
+    /// An event that concerns no MCP server.
     Other,
 }
 
@@ -60,8 +60,8 @@ impl HookCall {
         named.or_else(of_tool)
     }
 
-    /// Whether the call is one of this server: by its name, and by what it runs where
-    /// the client says that too.
+    /// Whether the call goes to this server: the name matches, and also the command or URL if the
+    /// client sends it.
     pub fn is_of(&self, entry: &Entry) -> bool {
         let agrees = self.agrees(entry);
         match &self.server {
@@ -88,12 +88,12 @@ impl HookCall {
             Transport::Url { url, .. } => url.expose().to_owned(),
             Transport::Unclear => return None,
         };
-        // The client has expanded variables that the file only names.
+        // The client has expanded variables that are unexpanded in the file.
         if written.contains("${") {
             return None;
         }
         Some(match &entry.own {
-            // A client may tell the program alone, or all of the line in quotes of its own.
+            // A client may send the program only, or the whole command line with its own quoting.
             Transport::Command { .. } => {
                 self.command.is_some()
                     && (remove_quotes(&written) == remove_quotes(told)
@@ -106,7 +106,7 @@ impl HookCall {
 
 /// Whether a client means the server of this name.
 fn is_called(server: &str, name: &str) -> bool {
-    // Cursor may put the scope before the name.
+    // Cursor may prefix the scope to the name.
     let of_user = server.strip_prefix("user-").is_some_and(|rest| plain(rest) == plain(name));
     let of_project = server.starts_with("project-") && server.ends_with(&format!("-{name}"));
     plain(server) == plain(name) || of_user || of_project
@@ -120,7 +120,7 @@ fn slashless(url: &str) -> &str {
     url.strip_suffix('/').unwrap_or(url)
 }
 
-/// A name as Claude Code writes it in names of tools.
+/// The form of a name that Claude Code uses in tool names.
 fn plain(name: &str) -> String {
     let fits = |c: char| if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '_' };
     name.chars().map(fits).collect()
@@ -129,19 +129,19 @@ fn plain(name: &str) -> String {
 /// The answer of the hook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// It has nothing to say; the client goes on as without it.
+    /// No objection: the client continues as without the hook.
     Pass,
-    /// The user is to know this.
+    /// A message for the user.
     Tell(String),
-    /// The user is to decide; where a client cannot ask, the call is refused.
+    /// The user must decide; if a client cannot ask, the call is refused.
     Ask(String),
 }
 
 impl Answer {
-    /// The answer as a client reads it.
+    /// The answer in the client's format.
     pub fn to_client_json(&self, client: Client) -> String {
         let answer = match (self, client) {
-            // `allow` would pass over the client's own questions.
+            // `allow` would skip the client's own confirmation.
             (Answer::Pass, _) => json!({}),
             (Answer::Tell(text), _) => json!({ "systemMessage": text }),
             (Answer::Ask(text), Client::Cursor) => json!({

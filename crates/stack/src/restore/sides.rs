@@ -22,8 +22,8 @@ pub(super) struct Sides<'a> {
 }
 
 impl Sides<'_> {
-    /// Whether the entry is as it was: somebody has put it back, or the change or
-    /// its undoing was cut short.
+    /// Whether the entry has its original content: somebody has restored it, or the rewrite or the
+    /// restore was interrupted.
     pub(super) fn is_done(&self, text: &str) -> bool {
         let entry = |text| self.entry(text).as_ref().map(of_value);
         let now = entry(text);
@@ -37,7 +37,7 @@ impl Sides<'_> {
         if text.get(now.clone()) == self.rewritten.get(then) {
             return splice(text, vec![Edit::new(now, first)]);
         }
-        // Some clients write their whole file anew, in a layout of their own.
+        // Some clients rewrite their whole file in their own layout.
         let (current, rewritten) = (self.entry(text)?, self.entry(self.rewritten)?);
         match self.form.syntax {
             Syntax::Json if of_value(&current) == of_value(&rewritten) => {
@@ -54,7 +54,7 @@ impl Sides<'_> {
         }
     }
 
-    /// The same for an entry of which only other parts were changed.
+    /// Reverts only program and arguments, in an entry whose other parts have changed.
     fn program_taken_back(&self, text: &str) -> Option<String> {
         let (now, then, first) =
             (self.pieces(text)?, self.pieces(self.rewritten)?, self.pieces(self.original)?);
@@ -69,8 +69,8 @@ impl Sides<'_> {
         splice(text, vec![Edit::new(now.program, program), Edit::new(now.args?, args)])
     }
 
-    /// The keys whose values are not those that we wrote, for people. Values may be
-    /// secrets, and are not among it.
+    /// The keys whose values differ from those that we wrote, for people. The values may be
+    /// secrets, so they are not included.
     pub(super) fn differences(&self, text: &str) -> Vec<String> {
         let mut keys = Vec::new();
         if let (Some(now), Some(then)) = (self.entry(text), self.entry(self.rewritten)) {
@@ -98,7 +98,7 @@ impl Sides<'_> {
     }
 }
 
-/// Paths at which two values differ; within objects, those of their members.
+/// Collects the paths at which two values differ, down to the members of objects.
 fn differing(one: &Value, other: &Value, path: &str, found: &mut Vec<String>) {
     if one == other {
         return;

@@ -18,8 +18,8 @@ pub(crate) fn is_same_change(one: &Value, other: &Value) -> bool {
     TOUCHED.iter().all(|key| one.get(key) == other.get(key))
 }
 
-/// The text with the changed keys of an entry as they are in `original`; `None`
-/// where the entry has a layout in which that cannot be done.
+/// The text with the changed keys of an entry restored from `original`; `None` if the entry's
+/// layout does not allow that.
 pub(crate) fn put_back(text: &str, original: &str, keys: &[String]) -> Option<String> {
     let (now, before) = (parse(text).ok()?, parse(original).ok()?);
     let pairs = pairs(original, table(before.as_item(), keys)?, &TOUCHED)?;
@@ -38,7 +38,7 @@ pub(crate) fn put_back(text: &str, original: &str, keys: &[String]) -> Option<St
     (of_value(&read) == of_value(&wanted)).then_some(new)
 }
 
-/// The document's value with the touched keys of an entry as they were.
+/// The document's value with the touched keys of an entry restored.
 fn put_keys_back(mut now: Value, before: &Value, keys: &[String]) -> Option<Value> {
     let before = keys.iter().try_fold(before, |value, key| value.get(key))?;
     let entry = keys.iter().try_fold(&mut now, |value, key| value.get_mut(key))?;
@@ -52,7 +52,7 @@ fn put_keys_back(mut now: Value, before: &Value, keys: &[String]) -> Option<Valu
     Some(now)
 }
 
-/// Pairs of an entry in the order of its text, each in one piece.
+/// The pairs of an entry in text order, one string each.
 fn pairs(text: &str, entry: &dyn TableLike, wanted: &[&str]) -> Option<Vec<String>> {
     let mut pairs = Vec::new();
     for (name, item) in entry.iter().filter(|(name, _)| wanted.contains(name)) {
@@ -66,7 +66,7 @@ fn pairs(text: &str, entry: &dyn TableLike, wanted: &[&str]) -> Option<Vec<Strin
     Some(pairs)
 }
 
-/// An inline table of texts, which is all that is kept in tables here.
+/// An inline table of strings; tables with other values are not supported.
 fn inline(value: &Value) -> Option<String> {
     let pair = |(key, value): (&String, &Value)| {
         Some(format!("{} = {}", quote(key), quote(value.as_str()?)))
@@ -75,7 +75,7 @@ fn inline(value: &Value) -> Option<String> {
     Some(format!("{{ {} }}", pairs?.join(", ")))
 }
 
-/// The edit of an entry that is an inline table.
+/// The edit for an entry that is an inline table.
 fn inline_edits(
     text: &str,
     entry: &dyn TableLike,
@@ -88,7 +88,7 @@ fn inline_edits(
     Some(vec![Edit::new(item.span()?, format!("{{ {} }}", all.join(", ")))])
 }
 
-/// The edits of an entry that has a line for each pair.
+/// The edits for an entry with one line per pair.
 fn line_edits(text: &str, entry: &dyn TableLike, pairs: &[String]) -> Option<Vec<Edit>> {
     let touched = TOUCHED.iter().filter_map(|key| entry.get_key_value(key));
     let mut lines = Vec::new();
@@ -102,7 +102,7 @@ fn line_edits(text: &str, entry: &dyn TableLike, pairs: &[String]) -> Option<Vec
     }
     let first = first?;
     let place = line(text, &first);
-    // The indentation, and the keys that lead to the entry where it is dotted.
+    // The indentation, and the dotted key prefix if there is one.
     let prefix = text.get(place.start..first.start)?;
     let end = if text.get(place.clone())?.ends_with("\r\n") { "\r\n" } else { "\n" };
     let mut put = String::new();
@@ -116,7 +116,7 @@ fn line_edits(text: &str, entry: &dyn TableLike, pairs: &[String]) -> Option<Vec
     Some(lines.into_iter().map(edit).collect())
 }
 
-/// The lines that a pair or a table takes.
+/// The lines of a pair or a table.
 fn lines_of(text: &str, key: Range<usize>, item: &Item) -> Option<Vec<Range<usize>>> {
     match item {
         Item::Value(value) => Some(vec![line(text, &(key.start..value.span()?.end))]),
@@ -134,7 +134,7 @@ fn lines_of(text: &str, key: Range<usize>, item: &Item) -> Option<Vec<Range<usiz
     }
 }
 
-/// All lines that have any of these bytes, with their ends.
+/// All lines that overlap these bytes, including their line ends.
 fn line(text: &str, span: &Range<usize>) -> Range<usize> {
     let (before, after) = text.split_at(span.start);
     let start = before.rfind('\n').map_or(0, |at| at + 1);
@@ -143,7 +143,7 @@ fn line(text: &str, span: &Range<usize>) -> Range<usize> {
     start..end
 }
 
-/// A heading's line with the empty one before it.
+/// A heading's line, with the empty line before it.
 fn with_blank_line(text: &str, heading: Range<usize>) -> Range<usize> {
     let before = text.get(..heading.start).unwrap_or_default();
     let blank = ["\r\n", "\n"].iter().find_map(|end| {

@@ -13,7 +13,7 @@ use super::{Client, ClientError, Declares, Manner, NAME, VERSION};
 use crate::Upstream;
 
 impl<'u> Client<'u> {
-    /// Finds out which era the server speaks, and begins.
+    /// Detects the era of the server, and does the handshake.
     pub async fn introduce(
         upstream: &'u Upstream,
         headers: &'u HeaderMap,
@@ -24,16 +24,15 @@ impl<'u> Client<'u> {
         match begin().discover().await {
             Ok(Some(client)) => return Ok(client),
             Err(ClientError::Send(error)) => return Err(error.into()),
-            // A server of the legacy era may say anything here. One that wants a
-            // credential says the same again.
+            // A legacy server may answer this with any error. If it requires a credential, it
+            // repeats that below.
             Ok(None) | Err(_) => {}
         }
         begin().initialize().await
     }
 
-    /// The same with a server that may never answer what it does not know, such
-    /// as a command: after `probe` both questions are asked. One that refuses
-    /// both is an error.
+    /// Does the handshake with a server that may ignore requests it does not know, such as a
+    /// command: after `probe`, both handshakes run at once. If both are refused, that is an error.
     pub async fn introduce_unsure(
         upstream: &'u Upstream,
         headers: &'u HeaderMap,
@@ -50,7 +49,7 @@ impl<'u> Client<'u> {
             Ok(_) => return begin().initialize_strictly().await,
             Err(_) => {}
         }
-        // It may be slow to start, or deaf to the question.
+        // It may start slowly, or ignore the request.
         let late = async {
             match discovery.await {
                 Ok(Some(client)) => client,
@@ -66,12 +65,12 @@ impl<'u> Client<'u> {
                 Err(error) => error,
             },
         };
-        // The answer to the first question may come after that to the second.
+        // The first handshake may be answered after the second one.
         tokio::time::timeout(probe, late).await.map_err(|_| refused)
     }
 
-    /// Begins in the legacy era without asking: for servers that end when they
-    /// are asked what they do not know.
+    /// Does the legacy handshake without detection, for servers that exit on a request they do not
+    /// know.
     pub async fn introduce_legacy(
         upstream: &'u Upstream,
         headers: &'u HeaderMap,
@@ -91,7 +90,7 @@ impl<'u> Client<'u> {
         Client { upstream, headers, bounds, declares, manner, introduction: None, next: 0 }
     }
 
-    /// `None` if it is no server of the modern era.
+    /// `None` if the server does not support the modern era.
     async fn discover(mut self) -> Result<Option<Client<'u>>, ClientError> {
         let answer = self.request("server/discover", "", None).await?;
         let is_modern = answer.root().get("result").is_some();
@@ -129,7 +128,7 @@ impl<'u> Client<'u> {
     }
 }
 
-/// The error that a message is, if it is one.
+/// The error in a message, if it is one.
 pub(super) fn refusal(method: &str, answer: &Document) -> Option<ClientError> {
     let error = answer.root().get("error")?;
     let message = error.get("message").and_then(Value::as_str).unwrap_or("it gives no reason");

@@ -1,4 +1,4 @@
-//! Lists in pages.
+//! Reads lists page by page.
 
 use sluice_wire::{
     edit::quote,
@@ -7,12 +7,12 @@ use sluice_wire::{
 
 use super::{Client, ClientError, begin::refusal};
 
-/// More pages than any honest list has.
+/// More pages than any real list has.
 const MOST_PAGES: u32 = 200;
 
 impl Client<'_> {
-    /// All pages of what `tools/list` and the like answer, which together are no
-    /// longer than one answer may be.
+    /// Reads all pages of `tools/list` and similar lists. Their total size is limited to that of
+    /// one answer.
     pub async fn pages(&mut self, method: &str) -> Result<Vec<Document>, ClientError> {
         let too_much = |reason: String| ClientError::Answer { method: method.to_owned(), reason };
         let mut pages = Vec::new();

@@ -4,16 +4,16 @@ use smallvec::SmallVec;
 
 use super::AnswerError;
 
-/// Longest name or value that is looked at; longer names are nobody's.
+/// The longest name or value that is examined; longer names are unknown ones.
 const MOST_KEPT: usize = 64 << 10;
 
-/// Who wants to know about the outermost object and its `result`.
+/// Receives the names and values of the outermost object and its `result`.
 pub(super) trait Sink {
-    /// A name was met; whether its value, if it is no object or list, is wanted.
+    /// Called for each name; returns whether its value is needed, if it is a scalar.
     fn key(&mut self, in_result: bool, raw: &str) -> Result<bool, AnswerError>;
-    /// Whether the object that begins now, in the outermost one, is the result.
+    /// Whether the object that starts now, in the outermost one, is the result.
     fn is_result(&self) -> bool;
-    /// A wanted value.
+    /// Called with a needed value.
     fn scalar(&mut self, in_result: bool, raw: &str) -> Result<(), AnswerError>;
 }
 
@@ -28,14 +28,14 @@ enum Expect {
     Colon,
     /// A comma, or the end of the open container.
     CommaOrEnd,
-    /// Only blanks.
+    /// Only white space.
     Nothing,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Token {
     None,
-    /// A string; whether it is a name.
+    /// In a string, which may be a name.
     String {
         is_key: bool,
     },
@@ -43,7 +43,7 @@ enum Token {
     Escape {
         is_key: bool,
     },
-    /// In `\u`, with so many digits to come.
+    /// In `\u`, with this many digits to come.
     Hex {
         is_key: bool,
         left: u8,
@@ -53,7 +53,7 @@ enum Token {
     Word(&'static [u8]),
 }
 
-/// How far a number has come.
+/// The state within a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Digits {
     Minus,
@@ -71,19 +71,19 @@ pub(super) struct Scanner {
     depth: usize,
     /// The open containers; `true` for objects.
     open: SmallVec<[bool; 16]>,
-    /// Whether the second of these is the result.
+    /// Whether the second container is the result.
     in_result: bool,
     expect: Expect,
     token: Token,
-    /// The token's text so far, where somebody may want it.
+    /// The token's text so far, if it may be needed.
     kept: Vec<u8>,
-    /// Whether somebody may.
+    /// Whether the token's text is kept.
     keeps: bool,
-    /// Whether the value that comes is wanted.
+    /// Whether the next value is needed.
     wanted: bool,
-    /// Bytes of a character that is not complete.
+    /// Bytes of an incomplete character.
     partial: Vec<u8>,
-    /// Bytes read before this push.
+    /// Bytes read before this call of `push`.
     read: u64,
 }
 
@@ -114,7 +114,7 @@ impl Scanner {
                     if self.byte(byte, sink).ok_or(AnswerError::Json(place))?? {
                         after
                     } else {
-                        // The byte ended a number and belongs to what follows.
+                        // This byte ended a number, so it is processed again.
                         continue;
                     }
                 }
@@ -130,7 +130,7 @@ impl Scanner {
         if is_whole { Ok(()) } else { Err(AnswerError::Incomplete) }
     }
 
-    /// Checks the encoding, also of characters cut in two.
+    /// Checks the encoding, also of characters that are split between chunks.
     fn utf8(&mut self, bytes: &[u8]) -> Result<(), AnswerError> {
         let mut bytes = bytes;
         while !self.partial.is_empty() {
@@ -154,7 +154,7 @@ impl Scanner {
         }
     }
 
-    /// Reads on in a string, as far as it goes.
+    /// Scans a string, as far as the input goes.
     fn string<'b>(
         &mut self,
         bytes: &'b [u8],
@@ -189,8 +189,8 @@ impl Scanner {
         }
     }
 
-    /// Takes one byte outside of a string; `false` if it is still to be taken,
-    /// `None` if it cannot stand here.
+    /// Processes one byte outside of a string. It returns `false` if the byte must be processed
+    /// again, and `None` if it is not allowed here.
     fn byte(&mut self, byte: u8, sink: &mut impl Sink) -> Option<Result<bool, AnswerError>> {
         match self.token {
             Token::None => self.structure(byte, sink),
@@ -290,7 +290,7 @@ impl Scanner {
         Some(Ok(true))
     }
 
-    /// Whether names and values here are the outermost object's or the result's.
+    /// Whether names and values here belong to the outermost object or the result.
     fn is_watched(&self) -> bool {
         self.open.len() == 1 || (self.open.len() == 2 && self.in_result)
     }
@@ -315,7 +315,7 @@ impl Scanner {
     }
 
     fn begin(&mut self, is_object: bool, sink: &impl Sink) -> Result<(), AnswerError> {
-        // A wanted value must be a scalar.
+        // A needed value must be a scalar.
         if (self.open.is_empty() && !is_object) || (self.wanted && self.is_watched()) {
             return Err(AnswerError::Envelope);
         }
@@ -349,14 +349,14 @@ impl Scanner {
         Ok(())
     }
 
-    /// A token begins, whose text is kept if it is wanted.
+    /// Starts a token, and keeps its text if it is needed.
     fn keep_from(&mut self, byte: u8, is_wanted: bool) {
         self.keeps = is_wanted;
         self.kept.clear();
         self.kept.push(byte);
     }
 
-    /// The token has ended; whether its text was kept.
+    /// Ends the token; returns whether its text was kept.
     fn keeps_no_more(&mut self) -> bool {
         std::mem::take(&mut self.keeps)
     }
@@ -373,13 +373,13 @@ impl Scanner {
     }
 }
 
-/// Whether a character stands there that a string must write as an escape.
+/// Whether the bytes contain a control character, which must be escaped in a string.
 fn has_control(bytes: &[u8]) -> bool {
-    /// In each byte of a word: the first that is no control character, and the
-    /// bit that is set in what is left of a smaller one.
+    /// For each byte of a word: the first code that is not a control character, and the bit that a
+    /// subtraction sets for smaller codes.
     const FIRST: u64 = u64::from_ne_bytes([b' '; 8]);
     const BORROWED: u64 = u64::from_ne_bytes([0x80; 8]);
-    // Eight at a time, by hand: it is left to no setting of the compiler.
+    // Eight bytes at a time, written by hand so that it does not depend on auto-vectorisation.
     let (words, rest) = bytes.as_chunks();
     let found = words
         .iter()

@@ -1,19 +1,19 @@
 //! Size limits of a document, in every dimension that costs memory or time.
 
-/// Limits checked while a document is read, before memory is spent on it.
+/// Limits that are checked while a document is parsed, before memory is allocated for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
-    /// Bytes of text.
+    /// The maximum length of the text, in bytes.
     pub bytes: usize,
-    /// Containers within containers; a lone list or object has depth 1.
+    /// The maximum nesting of containers; a single list or object has depth 1.
     pub depth: usize,
-    /// Bytes of one string or key, escapes decoded.
+    /// The maximum length of a string or key, in bytes, with escapes decoded.
     pub string: usize,
-    /// Bytes of one number's text.
+    /// The maximum length of a number's text, in bytes.
     pub number: usize,
-    /// Elements of one list or members of one object.
+    /// The maximum number of elements in a list, or of members in an object.
     pub members: usize,
-    /// Values in all.
+    /// The maximum number of values in total.
     pub nodes: usize,
 }
 

@@ -8,7 +8,7 @@ use super::{
 };
 
 impl fmt::Display for Value<'_> {
-    /// Compact JSON that reads back as the same tree.
+    /// Compact JSON that parses to the same tree.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kind() {
             Kind::Null | Kind::Bool | Kind::Number => f.write_str(self.raw()),
@@ -39,10 +39,10 @@ impl fmt::Display for Value<'_> {
     }
 }
 
-/// Writes `text` as a JSON string, escaping only what must be.
+/// Writes `text` as a JSON string, with only the necessary escapes.
 pub fn write_string(out: &mut impl fmt::Write, text: &str) -> fmt::Result {
     out.write_char('"')?;
-    // Nearly all texts need no escapes and can be copied.
+    // Nearly all texts need no escapes and are copied.
     let (plain, rest) = text.split_at_checked(plain_prefix(text.as_bytes())).unwrap_or(("", text));
     out.write_str(plain)?;
     for character in rest.chars() {
@@ -59,7 +59,7 @@ pub fn write_string(out: &mut impl fmt::Write, text: &str) -> fmt::Result {
     out.write_char('"')
 }
 
-/// Text that shows as a JSON string, for writing JSON by `format!`.
+/// A text that displays as a JSON string, for use in `format!`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Quoted<'t>(pub &'t str);
 

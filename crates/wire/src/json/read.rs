@@ -1,7 +1,7 @@
 //! The JSON parser: one pass, without recursion.
 //!
-//! Limits are checked as each token is met, before anything is stored for it.
-//! Strings and duplicate keys have modules of their own.
+//! Limits are checked at each token, before anything is stored for it. Strings and duplicate keys
+//! have their own modules.
 
 mod keys;
 mod string;
@@ -15,20 +15,20 @@ use super::{
 };
 use keys::OpenKeys;
 
-/// What to do when an object names a key twice.
+/// How duplicate keys in an object are handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RepeatedKeys {
     Refuse,
     Keep,
 }
 
-/// Reads `bytes` as one JSON value.
+/// Parses `bytes` as one JSON value.
 pub(crate) fn document(
     bytes: Vec<u8>,
     bounds: &Bounds,
     repeated: RepeatedKeys,
 ) -> Result<Document, Refusal> {
-    // Offsets are kept in 32 bits, so that a node stays small.
+    // Offsets have 32 bits, to keep nodes small.
     let most = bounds.bytes.min(u32::MAX as usize - 1);
     if bytes.len() > most {
         return Err(Refusal { offset: most, reason: Reason::TooLong(most) });
@@ -56,14 +56,14 @@ pub(crate) fn document(
     Ok(Document { text, decoded, nodes })
 }
 
-/// A list or object whose end has not been met.
+/// A list or object that is not closed yet.
 struct Open {
     /// Its node.
     index: u32,
     is_object: bool,
-    /// Members read so far.
+    /// Members parsed so far.
     count: u32,
-    /// How many keys were on the stack when it began.
+    /// The number of keys on the stack before it.
     keys_before: usize,
 }
 
@@ -82,8 +82,8 @@ struct Reader<'t> {
 impl Reader<'_> {
     fn read(&mut self) -> Result<(), Refusal> {
         loop {
-            // Here a value begins; a container that has something in it only
-            // opens, and its first value begins in the next round.
+            // A value starts here. A container with content is only opened; its first value is
+            // parsed in the next iteration.
             if self.value()? {
                 continue;
             }
@@ -109,7 +109,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads one value; true if it opened a container that is not empty.
+    /// Parses one value; returns true if it opened a container that is not empty.
     fn value(&mut self) -> Result<bool, Refusal> {
         let first = self.next_significant();
         self.count_value()?;
@@ -154,7 +154,7 @@ impl Reader<'_> {
         self.open.push(Open { index, is_object, count: 0, keys_before: self.keys.len() });
         let start = self.at;
         self.at += 1;
-        // The shape is completed when the container closes.
+        // The shape is set when the container closes.
         self.push(Shape::Null, start);
         match (self.next_significant(), is_object) {
             (Some(b'}'), true) | (Some(b']'), false) => {
@@ -188,7 +188,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Reads a key and its colon.
+    /// Parses a key and its colon.
     fn key(&mut self) -> Result<(), Refusal> {
         if self.next_significant() != Some(b'"') {
             return self.refuse_unexpected("a key in double quotes");
@@ -247,7 +247,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// One or more digits.
+    /// Parses one or more digits.
     fn digits(&mut self) -> Result<(), Refusal> {
         let found = self.rest().iter().take_while(|byte| byte.is_ascii_digit()).count();
         if found == 0 {
@@ -257,7 +257,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Nothing but white space may follow the value.
+    /// Checks that only white space follows the value.
     fn end(&mut self) -> Result<(), Refusal> {
         match self.next_significant() {
             None => Ok(()),
@@ -287,7 +287,7 @@ impl Reader<'_> {
         self.text.as_bytes().get(self.at).copied()
     }
 
-    /// Skips white space and shows the byte after it.
+    /// Skips white space and returns the next byte without consuming it.
     fn next_significant(&mut self) -> Option<u8> {
         loop {
             match self.peek() {

@@ -1,6 +1,6 @@
 //! Parse errors: why a text was not accepted as JSON, and where.
 
-/// A text that was not accepted, and the byte at which that became certain.
+/// An error with the byte offset at which it was detected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason} at byte {offset}")]
 pub struct Refusal {

@@ -14,7 +14,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The word a person uses for it.
+    /// The name in messages.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Null => "null",
@@ -27,7 +27,7 @@ impl Kind {
     }
 }
 
-/// One value or key. `start..end` is its place in the source text.
+/// One value or key. `start..end` is its range in the source text.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Node {
     pub(super) shape: Shape,
@@ -61,7 +61,7 @@ pub(super) enum Shape {
     },
 }
 
-/// A JSON text that was accepted, with its tree.
+/// A valid JSON text, with its tree.
 #[derive(Clone)]
 pub struct Document {
     pub(super) text: String,
@@ -75,19 +75,19 @@ impl Document {
         Value { document: self, index: 0 }
     }
 
-    /// The text exactly as it was read.
+    /// The text exactly as it was parsed.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Gives the text back without copying it.
+    /// Returns the text without copying it.
     pub fn into_text(self) -> String {
         self.text
     }
 
     fn node(&self, index: u32) -> Node {
-        // An index comes only from this document's own nodes, so the fallback
-        // is never seen; it keeps a broken invariant from ending the process.
+        // Indices only come from this document's own nodes, so the fallback is never used; it only
+        // avoids a panic if an invariant is broken.
         self.nodes.get(index as usize).copied().unwrap_or(Node {
             shape: Shape::Null,
             start: 0,
@@ -186,7 +186,7 @@ impl<'d> Value<'d> {
         }
     }
 
-    /// The member of this name, if this is an object that has it.
+    /// The member with this key, if this is an object that has it.
     pub fn get(self, key: &str) -> Option<Value<'d>> {
         self.members()?.find(|(name, _)| name.as_str() == Some(key)).map(|(_, value)| value)
     }
@@ -197,7 +197,7 @@ impl<'d> Value<'d> {
         self.document.text.get(node.start as usize..node.end as usize).unwrap_or_default()
     }
 
-    /// Where the value begins in the source text.
+    /// The offset of the value in the source text.
     pub fn offset(self) -> usize {
         self.node().start as usize
     }

@@ -2,7 +2,7 @@
 
 use data_encoding::BASE64;
 
-/// A text as a header carries it: as it is, or encoded where a header cannot.
+/// Encodes a text for a header: unchanged if a header allows it.
 pub fn header_text(text: &str) -> String {
     let is_plain = text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
         && !text.starts_with(' ')
@@ -15,7 +15,7 @@ pub fn header_text(text: &str) -> String {
     }
 }
 
-/// The text that a header's value stands for; `None` if it stands for none.
+/// Decodes a header's value; `None` if it is invalid.
 pub fn text_of_header(value: &str) -> Option<String> {
     let encoded = value.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?="));
     match encoded {

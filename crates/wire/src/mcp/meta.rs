@@ -2,21 +2,21 @@
 
 /// The protocol version of a modern request.
 pub const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
-/// What a client can do.
+/// The capabilities of a client.
 pub const META_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 pub const META_CLIENT: &str = "io.modelcontextprotocol/clientInfo";
 pub const META_SERVER: &str = "io.modelcontextprotocol/serverInfo";
-/// The level of log messages that a request asks for.
+/// The log level that a request asks for.
 pub const META_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 /// The subscription that a notification belongs to.
 pub const META_SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 /// The task that a message belongs to.
 pub const META_RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
-/// The extension that a client declares who knows tasks of the modern era.
+/// The extension that a client declares if it supports tasks of the modern era.
 pub const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
 
-/// The member `_meta` by which a modern client introduces itself in each request: its
-/// capabilities, as JSON, and its name and version, which need no escapes.
+/// The member `_meta` of a modern client's request: the protocol version, its capabilities as JSON,
+/// and its name and version, which need no escapes.
 pub fn client_meta(
     revision: super::Revision,
     capabilities: &str,
@@ -34,7 +34,7 @@ mod tests {
     use crate::mcp::Revision;
 
     #[test]
-    fn a_client_says_its_version_and_what_it_can_do() {
+    fn client_meta_has_the_version_and_the_capabilities() {
         let meta = client_meta(Revision::V2026_07_28, r#"{"roots":{}}"#, ("me", "1.2"));
         assert_eq!(
             meta,

@@ -6,15 +6,14 @@ use std::sync::LazyLock;
 use super::revision::Revision::{self, V2024_11_05, V2025_11_25, V2026_07_28};
 use crate::look_alike::Governed;
 
-/// Which part of a policy a method is judged by.
+/// The part of a policy that a method is checked against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MethodClass {
-    /// Getting to know each other, liveness, cancellation, progress, logging:
-    /// always open.
+    /// Handshake, liveness, cancellation, progress, logging: always allowed.
     Always,
-    /// `tools/list`: always open, and its answer is filtered.
+    /// `tools/list`: always allowed, and its answer is filtered.
     ToolList,
-    /// `tools/call`: judged by the rules for the tool.
+    /// `tools/call`: checked by the rules for the tool.
     ToolCall,
     /// A resource by its URI.
     Resource,
@@ -30,16 +29,16 @@ pub enum MethodClass {
     Task,
     /// A list of tasks, whose answer is filtered.
     TaskList,
-    /// A stream of what changes on the server.
+    /// A stream of changes on the server.
     Listen,
 }
 
-/// A method that is known.
+/// A known method.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Method {
     pub name: &'static str,
     pub class: MethodClass,
-    /// The first and the last revision that have it.
+    /// The first and the last protocol version that have it.
     since: Revision,
     until: Revision,
 }
@@ -80,18 +79,18 @@ static METHODS: [Method; 24] = [
     method("tasks/list", MethodClass::TaskList, V2025_11_25, V2025_11_25),
 ];
 
-/// The names, for finding what resembles one.
+/// The names, to find those that resemble one.
 static NAMES: LazyLock<Vec<Governed>> =
     LazyLock::new(|| METHODS.iter().map(|method| Governed::new(method.name)).collect());
 
 impl Method {
-    /// Whether some server could take a name for that of a method known here, of
-    /// any revision. Such a name is not one that nobody knows.
+    /// Whether a server could confuse a name with that of a known method, of any protocol version.
+    /// Such a name does not count as unknown.
     pub fn resembles_known(name: &str) -> bool {
         NAMES.iter().any(|known| known.name() == name || known.resembles(name))
     }
 
-    /// The method of that name, if the revision has it. Names are exact.
+    /// The method with this exact name, if the protocol version has it.
     pub fn find(name: &str, revision: Revision) -> Option<&'static Method> {
         METHODS
             .iter()
@@ -109,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn methods_belong_to_revisions() {
+    fn methods_belong_to_protocol_versions() {
         check("tools/call", Revision::V2024_11_05, Some(MethodClass::ToolCall));
         check("tools/call", Revision::V2026_07_28, Some(MethodClass::ToolCall));
         check("initialize", Revision::V2025_11_25, Some(MethodClass::Always));
@@ -121,14 +120,14 @@ mod tests {
     }
 
     #[test]
-    fn names_are_exact() {
+    fn method_names_are_exact() {
         for name in ["Tools/call", "tools/call ", "tools/call\0", "tools//call", "", "eval"] {
             check(name, Revision::V2025_11_25, None);
         }
     }
 
     #[test]
-    fn look_alikes_and_other_revisions_are_not_unknown() {
+    fn look_alikes_and_methods_of_other_versions_are_not_unknown() {
         for name in ["tools/call", "Tools/Call", "tools/call ", "tool\u{17f}/call", "ping\0x"] {
             assert!(Method::resembles_known(name), "{name:?}");
         }
@@ -138,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn no_method_is_there_twice() {
+    fn no_method_is_listed_twice() {
         for (place, method) in METHODS.iter().enumerate() {
             assert!(METHODS[..place].iter().all(|other| other.name != method.name), "{method:?}");
             assert!(method.since <= method.until, "{method:?}");

@@ -1,7 +1,7 @@
 //! The target of a request: the tool, resource or prompt that its parameters name.
 //!
-//! A parameter that another program could take for the judged one is refused, so
-//! that the server reads what was judged.
+//! A parameter that another program could confuse with the checked one is refused, so that the
+//! server uses the one that was checked.
 
 use std::sync::LazyLock;
 
@@ -11,10 +11,10 @@ use crate::{
     look_alike::Governed,
 };
 
-/// The target that the parameters of a judged request name.
+/// The target in the parameters of a request.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Target<'d> {
-    /// A tool, and its arguments if it has any: always an object.
+    /// A tool, and its arguments if there are any, which are always an object.
     Tool { name: &'d str, arguments: Option<Value<'d>> },
     /// A resource by its URI.
     Resource(&'d str),
@@ -22,11 +22,11 @@ pub enum Target<'d> {
     Prompt(&'d str),
     /// A task by its id.
     Task(&'d str),
-    /// Nothing that a policy would tell apart.
+    /// No target that policies distinguish.
     Nothing,
 }
 
-/// Why parameters cannot be judged.
+/// Why the target cannot be determined.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ParamsError {
     #[error("`params` must be an object")]
@@ -41,7 +41,7 @@ pub enum ParamsError {
     LookAlike(&'static str),
 }
 
-/// The parameters that decide, so that no other may resemble one of them.
+/// The governed parameters, which no other may resemble.
 static GOVERNED: LazyLock<[(&'static str, Governed); 6]> = LazyLock::new(|| {
     ["name", "arguments", "uri", "taskId", "ref", "type"].map(|name| (name, Governed::new(name)))
 });
@@ -74,7 +74,8 @@ fn tool(params: Option<Value<'_>>) -> Result<Target<'_>, ParamsError> {
     }
 }
 
-/// `ref` of a completion: `{"type": "ref/prompt", "name"}` or `{"type": "ref/resource", "uri"}`.
+/// The `ref` of a completion: `{"type": "ref/prompt", "name"}` or `{"type": "ref/resource",
+/// "uri"}`.
 fn reference(params: Option<Value<'_>>) -> Result<Target<'_>, ParamsError> {
     let reference = object(params, &["ref"])?.get("ref");
     let reference = object(reference, &["type", "name", "uri"]).map_err(|error| match error {
@@ -88,7 +89,7 @@ fn reference(params: Option<Value<'_>>) -> Result<Target<'_>, ParamsError> {
     }
 }
 
-/// The value as an object in which nothing resembles the keys that are read.
+/// The value as an object in which no key resembles those that are read.
 fn object<'d>(value: Option<Value<'d>>, read: &[&'static str]) -> Result<Value<'d>, ParamsError> {
     let value = value.ok_or(ParamsError::NotAnObject)?;
     for (key, _) in value.members().ok_or(ParamsError::NotAnObject)? {
@@ -128,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn targets_are_found() {
+    fn targets_of_requests_are_found() {
         check(MethodClass::ToolCall, r#"{"name": "eval", "_meta": {}}"#, Ok("eval"));
         check(
             MethodClass::ToolCall,

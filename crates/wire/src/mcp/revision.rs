@@ -1,15 +1,15 @@
 //! MCP protocol versions and their two eras.
 
-/// How client and server know each other.
+/// How client and server identify themselves and keep state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Era {
     /// `initialize`, sessions, and requests in both directions.
     Legacy,
-    /// Stateless: every request says who is speaking.
+    /// Stateless: every request identifies its client.
     Modern,
 }
 
-/// One dated revision; later ones compare greater.
+/// One protocol version, named by its date; later ones compare greater.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Revision {
     V2024_11_05,
@@ -29,11 +29,11 @@ impl Revision {
         Revision::V2026_07_28,
     ];
 
-    /// The version of a request without the version header, which the
-    /// revision that brought the header asks for.
+    /// The version of a request without the version header, as specified by the protocol version
+    /// that introduced the header.
     pub const UNSAID: Revision = Revision::V2025_03_26;
 
-    /// The date it goes by.
+    /// The date that names it.
     pub fn name(self) -> &'static str {
         match self {
             Revision::V2024_11_05 => "2024-11-05",
@@ -44,23 +44,23 @@ impl Revision {
         }
     }
 
-    /// The revision of that date.
+    /// The protocol version of this date.
     pub fn from_name(name: &str) -> Option<Revision> {
         Revision::ALL.into_iter().find(|revision| revision.name() == name)
     }
 
-    /// Those of the modern era.
+    /// The protocol versions of the modern era.
     pub fn modern() -> impl Iterator<Item = Revision> {
         Revision::ALL.into_iter().filter(|revision| revision.era() == Era::Modern)
     }
 
-    /// How it is spoken.
+    /// Its era.
     pub fn era(self) -> Era {
         if self >= Revision::V2026_07_28 { Era::Modern } else { Era::Legacy }
     }
 }
 
-/// Whether servers answer with this HTTP status that do not know the era of a request.
+/// Whether servers that do not support the era of a request answer with this HTTP status.
 pub fn is_unknown_era(status: u16) -> bool {
     matches!(status, 400 | 404 | 405 | 406 | 415 | 422)
 }
@@ -75,14 +75,14 @@ mod tests {
     use super::{Era, Revision, is_modern_error_code, is_unknown_era};
 
     #[test]
-    fn a_server_of_the_other_era_is_known_by_its_refusal() {
+    fn a_server_of_the_other_era_is_recognised_by_its_refusal() {
         let statuses: Vec<_> = (100..600).filter(|status| is_unknown_era(*status)).collect();
         assert_eq!(statuses, [400, 404, 405, 406, 415, 422]);
         assert!(is_modern_error_code("-32021") && !is_modern_error_code("-32602"));
     }
 
     #[test]
-    fn revisions_are_ordered_and_named() {
+    fn protocol_versions_are_ordered_and_named() {
         assert!(Revision::ALL.is_sorted());
         for revision in Revision::ALL {
             assert_eq!(Revision::from_name(revision.name()), Some(revision));

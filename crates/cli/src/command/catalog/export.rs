@@ -48,7 +48,7 @@ impl ExportSite {
         let written = site::write(catalog, only.as_ref(), folder, recommend, |so_far| {
             let percent = so_far.servers * 100 / total.max(1);
             if is_terminal && told.replace(percent) != Some(percent) {
-                // Progress that cannot be shown is no reason to stop.
+                // Failing to print progress must not stop the export.
                 let _ = remark(&progress(percent, so_far));
             }
         });

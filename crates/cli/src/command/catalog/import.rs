@@ -1,6 +1,6 @@
 //! `sluice catalog import`.
 
-mod told;
+mod progress;
 
 use std::{
     io,
@@ -12,7 +12,7 @@ use clap::Args;
 use serde_json::json;
 use sluice_catalog::{Catalog, ImportError, Imported};
 
-use self::told::{ImportProgress, Lists, STANDARD_INPUT};
+use self::progress::{ImportProgress, Lists, STANDARD_INPUT};
 use crate::output::{BAD, Done, GOOD, complain, count_noun, print_json, remark};
 
 #[derive(Debug, Args)]

@@ -29,22 +29,22 @@ impl Page {
         self
     }
 
-    /// Text from anywhere, wrapped.
+    /// Untrusted text, wrapped.
     pub(super) fn text(&mut self, text: &str) -> &mut Page {
         self.wrap_lines("", text, Style::new())
     }
 
-    /// The same as one of several points.
+    /// Untrusted text as a list item, wrapped.
     pub(super) fn point(&mut self, text: &str) -> &mut Page {
         self.wrap_lines("- ", text, Style::new())
     }
 
-    /// What belongs to the point before it.
+    /// A detail of the preceding list item.
     pub(super) fn detail(&mut self, text: &str) -> &mut Page {
         self.wrap_lines("  ", text, Style::new())
     }
 
-    /// The same, less visible.
+    /// Untrusted text in a faint style, wrapped.
     pub(super) fn aside(&mut self, text: &str) -> &mut Page {
         self.wrap_lines("", text, FAINT)
     }
@@ -58,7 +58,7 @@ impl Page {
         self
     }
 
-    /// Lines that are made already, each two columns in.
+    /// Lines that are already formatted, indented by two columns.
     pub(super) fn lines(&mut self, lines: &str) -> &mut Page {
         for line in lines.lines() {
             let _ = writeln!(self.text, "  {line}");
@@ -86,7 +86,7 @@ mod tests {
     use super::Page;
 
     #[test]
-    fn no_line_is_wider_than_a_terminal_nor_steers_it() {
+    fn lines_fit_the_terminal_and_hold_no_control_characters() {
         let mut page = Page::default();
         page.title("t\u{1b}").point(&"word ".repeat(100)).text(&"x".repeat(300));
         let text = page.finish();

@@ -19,7 +19,7 @@ pub(crate) struct Remove {
 
 impl Remove {
     pub(crate) fn run(&self, mut catalog: Catalog) -> anyhow::Result<Done> {
-        // All are looked for first, so that a slip removes nothing.
+        // Looks up all names first, so that a typo removes nothing.
         let found: anyhow::Result<Vec<Server>> =
             self.servers.iter().map(|name| find_import(&catalog, name)).collect();
         let mut servers = found?;

@@ -16,8 +16,7 @@ use sluice_config::Environment;
 /// Servers that are shown above the tools.
 const MOST_SERVERS: usize = 5;
 
-/// Characters of a line for everything but the names of a tool and its server, or
-/// of a server and its source.
+/// Columns of a line besides the names of a tool and its server, or of a server and its source.
 const BESIDES: usize = 28;
 const BESIDES_SERVER: usize = 22;
 
@@ -101,8 +100,7 @@ impl Search {
     }
 }
 
-/// The width of the terminal. What goes elsewhere is not cut, so that names can be
-/// taken from it.
+/// The width of the terminal. Output that goes elsewhere is not cut, so that names stay complete.
 fn width() -> usize {
     if io::stdout().is_terminal() {
         Screen::of(&Environment::of_process()).width
@@ -131,7 +129,7 @@ fn draw(found: &SearchResults, width: usize) -> String {
     if !text.is_empty() {
         text.push('\n');
     }
-    // What the tools' names leave of a line is the servers'.
+    // The servers' names get the columns that the tools' names leave free.
     let tool_width = found.tools.iter().map(|hit| wide(&visible(&hit.tool))).max();
     let names = width.saturating_sub(BESIDES);
     let tool_width = tool_width.unwrap_or_default().clamp(4, (names / 2).max(4));
@@ -155,7 +153,7 @@ fn draw(found: &SearchResults, width: usize) -> String {
 }
 
 fn server_row(server: &Server, width: usize) -> [Cell; 4] {
-    // The name is what is typed next, so it may have the most of it.
+    // The user types the name next, so it gets the most space.
     let names = width.saturating_sub(BESIDES_SERVER);
     let name_width = wide(&visible(&server.name)).min(names / 5 * 3);
     let worst = server.worst();

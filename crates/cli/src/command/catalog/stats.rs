@@ -8,7 +8,7 @@ use sluice_classify::Category;
 use super::page::of_risk;
 use crate::output::{Cell, Columns, Done, FAINT, count_noun, print, print_json};
 
-/// Sources that are named.
+/// Sources listed by name.
 const MOST_SOURCES: usize = 8;
 /// Characters of the longest bar.
 const BAR: u64 = 32;
@@ -105,7 +105,7 @@ fn sources(stats: &sluice_catalog::Stats) -> String {
     format!("{FAINT}servers from{FAINT:#}\n{rows}{others}")
 }
 
-/// A share with one digit after the point.
+/// A percentage with one decimal.
 fn percent(part: u64, of: u64) -> String {
     let thousandths = (part * 1_000 + of / 2) / of.max(1);
     format!("{:>3}.{} %", thousandths / 10, thousandths % 10)

@@ -6,13 +6,13 @@ use anyhow::{Context as _, anyhow};
 use sluice_classify::Definition;
 use sluice_wire::json::{Bounds, Document, Value};
 
-/// A JSON text of a file.
+/// One JSON text of a file.
 #[derive(Debug)]
 pub(super) struct Source {
     document: Document,
-    /// Where it stands, for messages.
+    /// The position in the file, for messages.
     place: String,
-    /// What its tools' server is called where the text does not say.
+    /// The server name to use if the text contains none.
     server: String,
 }
 
@@ -23,12 +23,12 @@ pub(super) struct Row<'d> {
     pub(super) definition: Definition<'d>,
 }
 
-/// The JSON texts of a file: one, or one a line.
+/// The JSON texts of a file: a single one, or one per line.
 pub(super) fn documents(name: &str, text: Vec<u8>) -> anyhow::Result<Vec<Source>> {
     let server = Path::new(name).file_stem().filter(|_| name != "-");
     let server = server.map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
-    // The definitions come from the user's own disk; hostile ones are bounded
-    // where they are looked at.
+    // The definitions come from the user's own disk; the classifier has its own bounds against
+    // hostile ones.
     let bounds = Bounds {
         bytes: usize::MAX,
         depth: 512,
@@ -56,7 +56,7 @@ pub(super) fn documents(name: &str, text: Vec<u8>) -> anyhow::Result<Vec<Source>
 }
 
 impl Source {
-    /// The tools it defines.
+    /// The tools that the text defines.
     pub(super) fn rows(&self) -> anyhow::Result<Vec<Row<'_>>> {
         let root = self.document.root();
         let server = root.get("server").and_then(Value::as_str).unwrap_or(&self.server);

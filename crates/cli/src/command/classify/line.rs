@@ -17,7 +17,7 @@ pub(super) struct Line<'a> {
     findings: Vec<Evidence<'a>>,
 }
 
-/// Something that was seen, and where.
+/// One piece of evidence, and its position.
 #[derive(Debug, Serialize)]
 struct Evidence<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -29,7 +29,7 @@ struct Evidence<'a> {
     part: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     parameter: Option<&'a str>,
-    /// Bytes of the part's text.
+    /// Byte offsets in the text of the part.
     start: usize,
     end: usize,
     quote: &'a str,

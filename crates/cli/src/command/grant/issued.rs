@@ -18,7 +18,7 @@ struct Issued {
     token: String,
 }
 
-/// Shows the token: alone on standard output, the rest beside it.
+/// Prints the token alone on standard output, and everything else on standard error.
 pub(super) fn show(gateway: &Gateway, answer: &Value, json: bool) -> anyhow::Result<Done> {
     if json {
         print_json(answer)?;
@@ -45,7 +45,7 @@ pub(super) fn show(gateway: &Gateway, answer: &Value, json: bool) -> anyhow::Res
 }
 
 impl Issued {
-    /// The server of a grant that has one, or all of them behind one URL.
+    /// The name and URL for clients: the one server of the grant, or the URL of all servers.
     fn access(&self, gateway: &str) -> (String, String) {
         match &*self.servers {
             [server] => (server.clone(), format!("{gateway}/mcp/{server}")),

@@ -9,7 +9,7 @@ use crate::{
     output::{Done, print_bytes},
 };
 
-/// Columns of a table: their names, and where in a record they come from.
+/// The CSV columns: their names, and the JSON pointers of their values in a record.
 const COLUMNS: [(&str, &str); 20] = [
     ("id", "/id"),
     ("at", "/at"),
@@ -76,10 +76,10 @@ impl ExportLog {
     }
 }
 
-/// Turns lines of JSON that arrive in pieces into rows.
+/// Turns JSON lines that arrive in chunks into CSV rows.
 #[derive(Debug, Default)]
 struct Rows {
-    /// The beginning of a line whose end has not come yet.
+    /// The start of an incomplete line.
     rest: Vec<u8>,
 }
 
@@ -106,8 +106,8 @@ fn row(record: &Value) -> String {
     fields.join(",") + "\r\n"
 }
 
-/// A text as RFC 4180 has it. What a spreadsheet would take for a formula is led
-/// in by an apostrophe: tools and arguments are named by strangers.
+/// A CSV field as in RFC 4180. Values that a spreadsheet would read as a formula get a leading
+/// apostrophe, because names of tools and arguments are untrusted.
 fn field(text: &str) -> String {
     let is_formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']);
     let text = if is_formula { format!("'{text}") } else { text.to_owned() };
@@ -123,7 +123,7 @@ mod tests {
     use super::{Rows, field};
 
     #[test]
-    fn fields_are_quoted_where_they_must_be() {
+    fn csv_fields_are_quoted_where_needed() {
         for (text, expected) in [
             ("plain", "plain"),
             ("a,b", "\"a,b\""),
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_come_whole_however_their_lines_arrive() {
+    fn csv_rows_are_complete_however_the_input_is_split() {
         let mut rows = Rows::default();
         assert_eq!(rows.take(br#"{"id":"1","grant":{"label":"l"},"#).unwrap(), "");
         let first = rows.take(b"\"micros\":7}\n{\"id\"").unwrap();

@@ -7,7 +7,7 @@ use crate::output::{BAD, Cell, Columns, FAINT, GOOD, HELD};
 
 const HEAD: [&str; 7] = ["TIME", "KIND", "OUTCOME", "SERVER", "TOOL", "GRANT", "WHY"];
 
-/// Lines of a log, of which more may come.
+/// A log table that is printed in several parts.
 #[derive(Debug)]
 pub(super) struct Lines {
     columns: Columns<7>,
@@ -19,7 +19,7 @@ impl Lines {
         Lines { columns: Columns::new(), has_head: false }
     }
 
-    /// Some more lines, under a head if they are the first.
+    /// Formats more records; the first call also adds the head.
     pub(super) fn draw(&mut self, records: &[Value]) -> String {
         if records.is_empty() {
             return String::new();
@@ -47,7 +47,7 @@ fn cells(record: &Value) -> [Cell; 7] {
     ]
 }
 
-/// To the second, and with a blank where nobody needs a letter.
+/// The time to the second, with a blank in place of the `T`.
 fn shown_time(at: &str) -> String {
     match at.split_once('.') {
         Some((seconds, _)) => seconds.replacen('T', " ", 1) + "Z",
@@ -55,7 +55,7 @@ fn shown_time(at: &str) -> String {
     }
 }
 
-/// What a call came to; of an outcome, what the server said.
+/// The decision on a call, or the status of the server's answer.
 fn shown_outcome(record: &Value) -> String {
     let outcome = record.pointer("/outcome").and_then(Value::as_str).unwrap_or_default();
     let status = record.pointer("/upstream/status").and_then(Value::as_u64);

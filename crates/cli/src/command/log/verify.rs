@@ -71,7 +71,7 @@ mod tests {
     use super::{Fault, Verified, draw_result};
 
     #[test]
-    fn faults_are_told_one_by_one() {
+    fn faults_are_listed_one_by_one() {
         let whole = Verified { ok: true, records: 3, pruned_through: Some(7), faults: Vec::new() };
         let plain = |text: String| anstream::adapter::strip_str(&text).to_string();
         let expected = "ok: 3 records, after 7 that were pruned, each as it was written\n";

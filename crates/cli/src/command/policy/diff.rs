@@ -69,7 +69,7 @@ fn draw_diff(diff: &PolicyDiff) -> String {
 }
 
 fn line(change: &Change) -> String {
-    // What lets more through is what a reviewer must not miss.
+    // Reviewers must not miss changes that allow more.
     let style = match change.effect {
         "allowed" | "loosened" => HELD,
         "denied" => BAD,

@@ -43,7 +43,7 @@ fn time(text: &str) -> Result<Timestamp, String> {
 }
 
 fn reading(text: &str) -> Result<(String, Amount), String> {
-    // A counter's name may hold `=`; a number cannot.
+    // A counter's name may contain `=`, but a number cannot.
     let (counter, number) = text.rsplit_once('=').ok_or("write it as COUNTER=N")?;
     let document = Document::parse(number, &Bounds::default()).ok();
     let number = document.as_ref().and_then(|document| document.root().as_number());
@@ -106,7 +106,7 @@ fn draw_explanation(tool: &str, explanation: &Explanation) -> String {
     text.concat()
 }
 
-/// What becomes of the call, in one sentence.
+/// The outcome of the call in one sentence.
 fn verdict(tool: &str, explanation: &Explanation) -> String {
     let rule = visible(explanation.rule.as_deref().unwrap_or_default());
     let call = format!("This call of {STRONG}{tool}{STRONG:#} is");

@@ -32,7 +32,7 @@ pub(crate) struct Put {
 impl Put {
     pub(crate) fn run(self, data: Option<PathBuf>) -> anyhow::Result<Done> {
         let source = read_source(&self.file)?;
-        // The gateway checks it too; here the text is at hand to show where.
+        // The gateway checks the policy too, but only here can the problem be shown in its text.
         let problems = match source.policy() {
             Ok(policy) => source.failing_tests(&policy).0,
             Err(problems) => problems,

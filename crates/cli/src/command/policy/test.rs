@@ -29,7 +29,7 @@ struct Report {
 struct FileReport {
     file: String,
     ok: bool,
-    /// Why the tests could not be run, if they could not.
+    /// Problems that kept the tests from running.
     problems: Vec<Problem>,
     tests: Vec<TestReport>,
 }

@@ -76,7 +76,7 @@ impl Add {
     }
 }
 
-/// Headers by name. None of their values is in any message.
+/// Parses headers. Error messages never contain their values.
 pub(in crate::command) fn headers(
     given: &[String],
     environment: &Environment,
@@ -103,7 +103,7 @@ mod tests {
     use sluice_config::Environment;
 
     #[test]
-    fn headers_are_resolved_here() {
+    fn header_values_are_resolved_by_the_command() {
         let environment = Environment::from([("KEY", "sesame")]);
         let given = ["Authorization: Bearer a:b", "X-Key: env:KEY", "X-Auth: Bearer env:KEY"];
         let read = headers(&given.map(String::from), &environment).unwrap();

@@ -1,5 +1,5 @@
-//! Adds and removes stdio servers. They are written to the data directory on this machine,
-//! where a running gateway notices them: the API never accepts a command.
+//! Adds and removes stdio servers. They are written to the data directory on this machine, where a
+//! running gateway picks them up: the API never accepts a command.
 
 use std::{
     fs,
@@ -21,11 +21,12 @@ use crate::{
 };
 use sluice_config::{Environment, Overrides, server_file};
 
-/// How long a running gateway may take to notice, in steps.
+/// How long to wait for a running gateway to pick up a change: the poll interval and the number of
+/// polls.
 const STEP: Duration = Duration::from_millis(50);
 const STEPS: u32 = 200;
 
-/// What was asked for.
+/// The server to add.
 pub(super) struct Wanted {
     pub(super) command: Vec<String>,
     pub(super) env: Vec<String>,
@@ -33,7 +34,7 @@ pub(super) struct Wanted {
     pub(super) timeout: Option<String>,
 }
 
-/// The server as its file says it.
+/// The contents of a server's file.
 #[derive(Serialize)]
 struct Written {
     command: Vec<String>,
@@ -50,14 +51,14 @@ fn directory(data: Option<PathBuf>) -> anyhow::Result<PathBuf> {
     Ok(sluice_config::data_directory(&overrides, &Environment::of_process())?)
 }
 
-/// The file of a server that was added here, if there is one.
+/// The file of a server that was added with this command, if there is one.
 pub(super) fn added_file(data: Option<PathBuf>, name: &Name) -> Option<PathBuf> {
-    // Where there is no data directory to be found, the gateway is asked.
+    // Without a data directory, the gateway's API is used instead.
     let file = directory(data).ok().map(|directory| server_file(&directory, name));
     file.filter(|file| file.exists())
 }
 
-/// Adds a server, and waits until a running gateway has it.
+/// Adds a server, and waits until a running gateway has loaded it.
 pub(super) fn add(
     name: &Name,
     wanted: Wanted,
@@ -97,11 +98,11 @@ pub(super) fn add(
     Ok(done)
 }
 
-/// Removes a server that was added here, and what policies a running gateway was
-/// given for it: they would hold again for another server of that name.
+/// Removes a server that was added with this command, and its policies in a running gateway:
+/// otherwise they would apply to a later server of the same name.
 pub(super) fn remove(file: &Path, data: Option<PathBuf>, one: &OneServer) -> anyhow::Result<Done> {
     if is_running(&directory(data.clone())?) {
-        // First, because without a policy nothing may be called.
+        // Policies go first, because without a policy every call is denied.
         match with_gateway(data.clone(), |gateway| remove_policies(gateway, &one.name))? {
             Done::Well => {}
             done => return Ok(done),
@@ -121,7 +122,7 @@ fn remove_policies(gateway: &Gateway, server: &Name) -> anyhow::Result<Done> {
     let answer = gateway.ask(Question::get(&["servers", server.as_str(), "policies"]))?;
     for policy in answer.get("policies").and_then(Value::as_array).into_iter().flatten() {
         let of = |name: &str| policy.get(name).and_then(Value::as_str);
-        // Those that `sluice.toml` declares are its own business.
+        // Policies declared in `sluice.toml` are removed there.
         if let (Some(name), true) = (of("name"), of("source") != Some("file")) {
             let path = ["servers", server.as_str(), "policies", name];
             gateway.ask(Question::delete(&path))?;
@@ -139,7 +140,7 @@ fn is_running(directory: &Path) -> bool {
     Running::find(directory, &Environment::of_process()).is_ok()
 }
 
-/// Waits until a running gateway knows the server, or no longer does.
+/// Waits until a running gateway has added or removed the server.
 fn wait_for_gateway(
     directory: &Path,
     data: Option<PathBuf>,
@@ -176,7 +177,7 @@ fn is_known(gateway: &Gateway, name: &Name) -> anyhow::Result<bool> {
 fn write_server(wanted: Wanted) -> anyhow::Result<Written> {
     let Wanted { mut command, env, is_per_session, timeout } = wanted;
     if let Some(program) = command.first_mut().filter(|program| program.contains('/')) {
-        // The gateway may run in another folder.
+        // The gateway may run in another directory.
         let path = std::path::absolute(&*program)?;
         *program = path
             .into_os_string()
@@ -188,7 +189,7 @@ fn write_server(wanted: Wanted) -> anyhow::Result<Written> {
     }
     let mut table = toml::Table::new();
     for pair in env {
-        // What follows the name may be a secret, and is in no message.
+        // The value may be a secret, so messages do not contain it.
         let (name, value) =
             pair.split_once('=').ok_or_else(|| anyhow!("`--env` must be `NAME=VALUE`"))?;
         declare::variable_name(name).map_err(|message| anyhow!("`--env`: {message}"))?;
@@ -199,7 +200,7 @@ fn write_server(wanted: Wanted) -> anyhow::Result<Written> {
     Ok(Written { command, instances: is_per_session.then_some("session"), timeout, env: table })
 }
 
-/// The same secret, wherever the gateway runs.
+/// Makes the path of a secret absolute, because the gateway may run in another directory.
 fn absolute(value: &str) -> anyhow::Result<String> {
     match value.strip_prefix("file:") {
         Some(path) => Ok(format!("file:{}", std::path::absolute(path)?.display())),
@@ -221,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_is_written_as_the_file_would_say_it() {
+    fn an_added_server_is_written_as_toml() {
         let text = toml::to_string(&write_server(wanted(&["KEY=env:KEY"])).unwrap()).unwrap();
         let expected = "command = [\"npx\", \"-y\", 'a \"b\"']\ninstances = \"session\"\n\
                         timeout = \"5s\"\n\n[env]\nKEY = \"env:KEY\"\n";

@@ -10,7 +10,7 @@ use crate::{
     output::{BAD, Cell, Columns, Done, FAINT, GOOD, HELD, print, print_json, remark, table},
 };
 
-/// Characters of a quotation that are shown.
+/// The longest quotation shown, in characters.
 const LONGEST_QUOTE: usize = 40;
 
 #[derive(Debug, Deserialize)]
@@ -36,7 +36,7 @@ struct Finding {
 }
 
 impl Tool {
-    /// What is wrong with the definition, else the first reason for its category.
+    /// The problem with the definition, or else the first reason for its category.
     fn why(&self) -> String {
         if let Some(finding) = self.findings.first() {
             return format!("warning: {}", finding.text);
@@ -129,7 +129,7 @@ fn draw_tools(tools: &[Tool]) -> String {
     table(["TOOL", "CATEGORY", "RISK", "CONFIDENCE", "WHY"], &rows)
 }
 
-/// The beginning of a text's first line.
+/// The first line of a text, shortened.
 fn first_line(text: &str) -> String {
     let line = text.trim().lines().next().unwrap_or_default();
     let start: String = line.chars().take(LONGEST_QUOTE).collect();
@@ -143,7 +143,7 @@ mod tests {
     use super::{draw_tools, first_line, read};
 
     #[test]
-    fn tools_are_listed_with_what_they_can_do_and_why() {
+    fn tools_are_listed_with_their_categories_and_reasons() {
         let reason = json!({ "text": "the name reads", "part": "name", "quote": "list" });
         let tools = read(&json!({ "tools": [
             { "name": "list", "category": "read", "risk": "low", "confidence": 0.95,

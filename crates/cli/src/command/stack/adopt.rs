@@ -1,8 +1,8 @@
 //! `sluice stack adopt`: routes servers of clients through Sluicegate.
 
 mod mend;
+mod messages;
 mod terms;
-mod told;
 
 use std::{
     collections::BTreeMap,
@@ -36,7 +36,7 @@ pub(crate) struct Adopt {
     consent: Consent,
 }
 
-/// Which servers are adopted.
+/// Selects the servers to adopt.
 #[derive(Debug, Args)]
 struct Which {
     /// Servers, by their names in the clients
@@ -53,7 +53,7 @@ struct Which {
     projects: bool,
 }
 
-/// Whether the user is asked before anything is written.
+/// Whether the user must confirm before anything is written.
 #[derive(Debug, Args)]
 struct Consent {
     /// Show what would be written, and write nothing
@@ -69,7 +69,7 @@ fn client(text: &str) -> Result<Client, String> {
     Client::from_id(text).ok_or_else(|| format!("it must be one of {}", ids.join(", ")))
 }
 
-/// Files as they would be, where anything in them changes.
+/// The new content of each file that changes.
 type Work<'c> = Vec<(&'c ConfigFile, Adoption<'c>)>;
 /// The name and policy of each server, by its identity.
 type AllTerms<'c> = BTreeMap<String, Terms<'c>>;
@@ -87,7 +87,7 @@ struct Refused<'c> {
 impl Adopt {
     pub(crate) fn run(self, machine: &Machine) -> anyhow::Result<Done> {
         if !self.consent.dry_run {
-            // What is remembered is to be found again.
+            // Creates the key now, so that later runs recognise the servers stored here.
             machine.fingerprints()?;
         }
         let configured = machine.read_configured()?;
@@ -106,24 +106,24 @@ impl Adopt {
         let terms = self.terms(machine, &open, &mut refused)?;
         let front = machine.front()?;
         let work = work(&configured, &open, &terms, &front, &mut refused);
-        told::report_refused(&refused)?;
+        messages::report_refused(&refused)?;
         let adopted: usize = work.iter().map(|(_, adoption)| adoption.adopted.len()).sum();
         let mut done = Done::well_if(adopted == wanted && is_whole);
         let mut written = Vec::new();
         if !work.is_empty() {
             self.preview(machine, &work, &terms)?;
-            told::warn_of_projects(machine, &work)?;
-            told::warn_of_build(&front)?;
+            messages::warn_of_projects(machine, &work)?;
+            messages::warn_of_build(&front)?;
             if self.consent.is_given(work.len())? {
                 written = write(machine, &configured, &work, &terms)?;
             }
-            // A dry run has done what it was asked for.
+            // A dry run has succeeded at this point.
             if written.len() < work.len() && !self.consent.dry_run {
                 done = Done::WithProblems;
             }
         }
         if self.json {
-            let told = told::AdoptReport { work: &work, terms: &terms, refused: &refused };
+            let told = messages::AdoptReport { work: &work, terms: &terms, refused: &refused };
             print_json(&told.json(&written, self.consent.dry_run))?;
         }
         Ok(done)
@@ -136,9 +136,9 @@ impl Adopt {
         work: &Work<'_>,
         terms: &AllTerms<'_>,
     ) -> anyhow::Result<()> {
-        let text = told::preview(machine, work, terms);
+        let text = messages::preview(machine, work, terms);
         match self.json {
-            // There is one JSON on standard output, at the end.
+            // Standard output gets a single JSON document, at the end.
             true if self.consent.is_asked() => remark(&text)?,
             true => {}
             false => print(&text)?,
@@ -148,7 +148,7 @@ impl Adopt {
 }
 
 impl Which {
-    /// The entries that were asked for.
+    /// The entries that the user selected.
     fn choose_entries<'c>(&self, configured: &'c Configured) -> anyhow::Result<Vec<&'c Entry>> {
         let is_here = |entry: &&Entry| self.client.is_none_or(|client| entry.client == client);
         let here: Vec<&Entry> = configured.entries().filter(is_here).collect();
@@ -169,7 +169,7 @@ impl Which {
         Ok(here.into_iter().filter(|entry| self.servers.contains(&entry.name)).collect())
     }
 
-    /// Takes out those that must be asked for by their names.
+    /// Removes the entries that are adopted only if they are named, and returns them.
     fn passed_over<'c>(&self, open: &mut Vec<&'c Entry>) -> Vec<Refused<'c>> {
         if !self.servers.is_empty() {
             return Vec::new();
@@ -188,7 +188,7 @@ impl Which {
 }
 
 impl Consent {
-    /// Whether somebody is there to be asked, and has to be.
+    /// Whether confirmation is needed and there is a terminal to ask on.
     fn is_asked(&self) -> bool {
         !self.yes && !self.dry_run && stdin().is_terminal()
     }
@@ -217,7 +217,7 @@ impl Consent {
     }
 }
 
-/// Asks the user, who is at a terminal.
+/// Asks the user on the terminal.
 fn is_yes(question: &str) -> anyhow::Result<bool> {
     remark(&format!("{STRONG}{question}{STRONG:#} [y/N] "))?;
     let mut answer = String::new();
@@ -225,8 +225,8 @@ fn is_yes(question: &str) -> anyhow::Result<bool> {
     Ok(["y", "yes"].contains(&answer.trim().to_lowercase().as_str()))
 }
 
-/// Takes out those that can never be adopted, before any of them is started: what
-/// others have put behind `sluice wrap`, and what is no server.
+/// Removes the entries that can never be adopted, before any server is started: those that somebody
+/// else put behind `sluice wrap`, and those that are not servers.
 fn refused_first<'c>(open: &mut Vec<&'c Entry>) -> Vec<Refused<'c>> {
     let error = |entry: &Entry| match entry.transport {
         _ if entry.is_wrap() => Some(AdoptError::Wrap),
@@ -267,7 +267,7 @@ fn plans<'e>(file: &'e ConfigFile, open: &[&'e Entry], terms: &AllTerms<'_>) -> 
     of_file.filter_map(plan).collect()
 }
 
-/// Writes all of it; the files that were.
+/// Writes all files; returns those that were written.
 fn write(
     machine: &Machine,
     configured: &Configured,
@@ -303,7 +303,7 @@ fn write(
         }
     }
     if !written.is_empty() {
-        told::report_done(machine, count, &written)?;
+        messages::report_done(machine, count, &written)?;
     }
     Ok(written)
 }

@@ -13,20 +13,20 @@ use sluice_stack::{Ability, Tool};
 use super::machine::Machine;
 use crate::{data, input::read_source};
 
-/// A policy that is to be put into the data directory, unless one is there.
+/// A policy to be written to the data directory, unless the file exists.
 pub(super) struct Draft {
     pub(super) path: PathBuf,
     pub(super) text: String,
-    /// What it does, line by line.
+    /// The effect of the policy, line by line.
     pub(super) effect: Vec<String>,
-    /// Whether somebody has written one before, which stays.
+    /// Whether the file exists already; it is not overwritten.
     pub(super) exists: bool,
-    /// What clients lose under the policy that will be in force; `None` where the
-    /// tools are not known, or that policy cannot be read.
+    /// What clients lose under the policy that will apply; `None` if the tools are unknown, or the
+    /// existing policy cannot be read.
     pub(super) restriction: Option<Restriction>,
 }
 
-/// The policy of a server whose tools are known, or of one whose tools are not.
+/// Drafts the policy of a server, whether its tools are known or not.
 pub(super) fn draft(machine: &Machine, name: &str, ability: Option<&Ability>) -> Draft {
     let path = folder(machine).join(format!("{name}.json"));
     let suggested = match ability {
@@ -41,7 +41,7 @@ pub(super) fn draft(machine: &Machine, name: &str, ability: Option<&Ability>) ->
     Draft { path, text: suggested.policy, effect: suggested.effect, exists, restriction }
 }
 
-/// A policy that somebody has written, if it can be used.
+/// Reads an existing policy, if it is valid.
 fn read(path: &Path) -> Option<Policy> {
     read_source(path.to_str()?).ok()?.policy().ok()
 }
@@ -59,7 +59,7 @@ fn folder(machine: &Machine) -> PathBuf {
 }
 
 impl Draft {
-    /// Writes it, if there is none.
+    /// Writes the policy, unless the file exists.
     pub(super) fn write(&self, machine: &Machine) -> anyhow::Result<()> {
         if !Path::exists(&self.path) {
             machine.directory()?.stack_folder("policies")?;
@@ -84,7 +84,7 @@ impl fmt::Display for Unusable {
     }
 }
 
-/// What is wrong with a policy's file, if anything is.
+/// The problem with a policy file, if there is one.
 pub(super) fn unusable(path: &str) -> Option<Unusable> {
     if !Path::new(path).exists() {
         return Some(Unusable::Gone);

@@ -1,4 +1,4 @@
-//! `sluice stack hook`: installs hooks with which clients ask before they call a server that
+//! `sluice stack hook`: installs hooks in clients that ask the user before a call to a server that
 //! was not accepted.
 
 mod check;
@@ -12,10 +12,10 @@ use sluice_stack::{Entry, Fingerprints, HookFile, Hooked, Memory};
 use super::machine::{Machine, now};
 use crate::output::{Done, FAINT, GOOD, complain, fit, print, quote_for_shell, remark, visible};
 
-/// Columns of a command.
+/// The width of a command, in columns.
 const WIDTH: usize = 78;
 
-/// How much names are to have in common, of 1, for one to be meant by another.
+/// The similarity, from 0 to 1, from which a name is suggested for a mistyped one.
 const ALIKE: f64 = 0.6;
 
 #[derive(Debug, Args)]
@@ -55,7 +55,7 @@ impl Hook {
     }
 }
 
-/// The files of hooks of the clients that are used here.
+/// The hook files of the clients that are in use on this machine.
 fn files(machine: &Machine) -> anyhow::Result<Vec<HookFile>> {
     let mut files = Vec::new();
     for client in HookFile::CLIENTS {
@@ -99,7 +99,7 @@ fn install(machine: &Machine) -> anyhow::Result<Done> {
     Ok(Done::Well)
 }
 
-/// Accepts these servers; how many there are.
+/// Accepts these servers; returns their number.
 fn accept_entries<'e>(
     memory: &mut Memory,
     entries: impl Iterator<Item = &'e Entry>,
@@ -166,7 +166,7 @@ fn accept(machine: &Machine, names: &[String], unlisted: bool) -> anyhow::Result
                 accept_entries(memory, found.into_iter(), &fingerprints);
                 continue;
             }
-            // It may come with a plug-in, or from an account.
+            // The server may come from a plug-in or an account.
             let name = visible(name);
             remark(&format!("note: no file here has a server `{name}`; it passes by its name\n"))?;
             memory.accepted_names.insert(name);
@@ -177,14 +177,14 @@ fn accept(machine: &Machine, names: &[String], unlisted: bool) -> anyhow::Result
     Ok(Done::Well)
 }
 
-/// What was probably meant, as the beginning of a hint.
+/// The start of a hint that suggests the most similar name.
 fn near(name: &str, known: &BTreeSet<&str>) -> String {
     let alike = |other: &&&str| strsim::normalized_damerau_levenshtein(name, other) > ALIKE;
     let near: Vec<_> = known.iter().filter(alike).map(|name| format!("`{name}`")).collect();
     if near.is_empty() { String::new() } else { format!("there is {}; ", near.join(", ")) }
 }
 
-/// Says what is accepted: a name may stand for several servers.
+/// Lists the accepted servers, because one name may match several.
 fn report_accepted(machine: &Machine, entries: &[&Entry]) -> anyhow::Result<()> {
     for entry in entries {
         let file = visible(&machine.display_path(&entry.file));

@@ -8,8 +8,7 @@ use sluice_store::{Server, Transport as Place};
 use super::machine::Machine;
 use crate::data::agents_url;
 
-/// What a server can do: as it has said itself, or else as the catalogue has the
-/// package that it is run from.
+/// The abilities of a server, from its last scan, or else from the catalogue entry of its package.
 pub(super) fn ability(
     memory: &Memory,
     catalog: Option<&Catalog>,
@@ -34,8 +33,7 @@ fn ability_from_catalog(catalog: &Catalog, entry: &Entry) -> Option<Ability> {
     Some(Ability { tools, source, is_hearsay: true, changes: Changes::default() })
 }
 
-/// What a server is called in the gateway that runs on the data directory, if
-/// that is where its URL leads.
+/// The server's name in the gateway that runs on the data directory, if its URL points there.
 pub(super) fn name_in_gateway(machine: &Machine, entry: &Entry) -> Option<String> {
     let Transport::Url { url, .. } = &entry.transport else { return None };
     let rest = url.expose().split_once("://")?.1;
@@ -47,7 +45,7 @@ pub(super) fn name_in_gateway(machine: &Machine, entry: &Entry) -> Option<String
     Some(if name.is_empty() { "all servers".to_owned() } else { name.to_owned() })
 }
 
-/// What a server is called in the gateway's configuration, if that has it too.
+/// The server's name in the gateway's configuration, if it is declared there too.
 pub(super) fn declared_name<'s>(servers: &'s [Server], entry: &Entry) -> Option<&'s str> {
     let is_same = |server: &&Server| match (&server.transport, &entry.transport) {
         (Place::Http { url, .. }, Transport::Url { url: theirs, .. }) => url == theirs.expose(),

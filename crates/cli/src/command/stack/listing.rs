@@ -15,7 +15,7 @@ use crate::{
 };
 use sluice_config::Environment;
 
-/// How long a server may take to start and answer; some are downloaded first.
+/// The time limit for a server to start and answer; some are downloaded first.
 const LIST_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Why there is no list of tools.
@@ -31,7 +31,7 @@ pub(super) enum ListError {
     Failed(String),
 }
 
-/// The tools of a server, and what each can do.
+/// The tools of a server, with their classification.
 pub(super) async fn tools(
     entry: &Entry,
     environment: &Environment,
@@ -65,7 +65,7 @@ fn list_error(entry: &Entry, error: AskError) -> ListError {
     ListError::Failed(entry.scrub(&told))
 }
 
-/// Fills in what clients fill in themselves: variables and folders.
+/// Expands the variables and folders that clients expand.
 struct Filler<'a> {
     entry: &'a Entry,
     environment: &'a Environment,
@@ -98,7 +98,7 @@ impl Filler<'_> {
                 return Err(ListError::Failed(told.into()));
             }
         };
-        // The caller reports which server is being asked.
+        // No progress line: the caller reports which server is being scanned.
         Ok(Target { place, env, timeout: LIST_TIMEOUT, waiting: None })
     }
 

@@ -16,13 +16,13 @@ use crate::{
 };
 use sluice_config::{Config, Environment, Overrides};
 
-/// Bytes of what is remembered.
+/// The largest state file, in bytes.
 const LONGEST: u64 = 64 << 20;
 
 pub(super) struct Machine {
     pub(super) places: Folders,
     pub(super) environment: Environment,
-    /// The data directory, which is made when something is put there.
+    /// The data directory, created when something is written to it.
     pub(super) data: PathBuf,
 }
 
@@ -33,20 +33,20 @@ impl Machine {
         let data = sluice_config::data_directory(&overrides, &environment)?;
         Ok(Machine {
             places: places(&environment)?,
-            // Clients start `sluice` in folders of their own.
+            // Clients start `sluice` in other working directories.
             data: std::path::absolute(data)?,
             environment,
         })
     }
 
-    /// The servers of the gateway's configuration; none if that cannot be read,
-    /// which `sluice config` explains.
+    /// The servers of the gateway's configuration. The list is empty if the configuration cannot be
+    /// read, which `sluice config` explains.
     pub(super) fn declared_servers(&self) -> Vec<Server> {
         let overrides = Overrides { data: Some(self.data.clone()), ..Overrides::default() };
         Config::load(&overrides, &self.environment).map(|config| config.servers).unwrap_or_default()
     }
 
-    /// The catalogue, of this machine or as it ships.
+    /// The catalogue of this machine, or the shipped one.
     pub(super) fn catalog(&self) -> Option<Catalog> {
         let own = self.directory().ok();
         let own = own.and_then(|own| Catalog::open(&data::catalog_file(own.path())).ok());
@@ -68,23 +68,23 @@ impl Machine {
         })
     }
 
-    /// What the clients of this machine are configured to use.
+    /// The servers that clients on this machine are configured to use.
     pub(super) fn read_configured(&self) -> anyhow::Result<Configured> {
         Ok(Configured::read(&self.places, &self.front()?))
     }
 
-    /// Whether there is a key for fingerprints; only looking makes none.
+    /// Whether the key for fingerprints exists. A command that only reads does not create it.
     fn has_key(&self) -> bool {
         self.data.join("keys/master").exists()
     }
 
-    /// What servers are known by again.
+    /// The keyed fingerprints by which servers are recognised later.
     pub(super) fn fingerprints(&self) -> anyhow::Result<Fingerprints> {
         let key = Key::from_bytes(self.directory()?.master_key()?);
         Ok(Fingerprints::new(key.derive("accepted servers").as_bytes()))
     }
 
-    /// What was remembered last time.
+    /// The state of the last run.
     pub(super) fn memory(&self) -> anyhow::Result<Memory> {
         let path = self.memory_file();
         if !path.exists() {
@@ -97,7 +97,7 @@ impl Machine {
         })
     }
 
-    /// Changes what is remembered, as it is by now: others may do so too.
+    /// Updates the stored state. It is read again first, because other processes may change it.
     pub(super) fn remember<T>(
         &self,
         change: impl FnOnce(&mut Memory) -> anyhow::Result<T>,
@@ -125,7 +125,7 @@ impl Machine {
         self.data.join("stack/memory.json")
     }
 
-    /// A path as people write it.
+    /// A path for display, with `~` for the home directory.
     pub(super) fn display_path(&self, path: &Path) -> String {
         match path.strip_prefix(&self.places.home) {
             Ok(rest) if !rest.as_os_str().is_empty() => format!("~/{}", rest.display()),
@@ -134,12 +134,12 @@ impl Machine {
     }
 }
 
-/// The path that this program was called by: a link that stays when what it leads
-/// to is replaced by another version.
+/// The path by which this program was started. A symbolic link stays valid when its target is
+/// replaced by another version.
 fn called_by(environment: &Environment, real: &Path) -> Option<PathBuf> {
     let word = PathBuf::from(std::env::args_os().next()?);
     let real = std::fs::canonicalize(real).ok()?;
-    // A program can be started under any name.
+    // A process can be started with any name, so the path is compared.
     let is_this = |path: &PathBuf| std::fs::canonicalize(path).is_ok_and(|path| path == real);
     if word.components().count() > 1 {
         return std::path::absolute(word).ok().filter(is_this);

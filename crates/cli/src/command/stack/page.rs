@@ -11,11 +11,11 @@ use crate::output::{
     BAD, Cell, FAINT, GOOD, HELD, STRONG, count_noun, shorten, table, visible, wide,
 };
 
-/// Columns that a line may have.
+/// The maximum width of a line.
 const WIDTH: usize = 80;
-/// Columns for a name.
+/// The width of a name.
 const NAME: usize = 22;
-/// Columns for the clients.
+/// The width of the list of clients.
 const CLIENTS: usize = 24;
 
 pub(super) fn draw(report: &StackReport<'_>, machine: &Machine) -> String {
@@ -36,12 +36,12 @@ pub(super) fn draw(report: &StackReport<'_>, machine: &Machine) -> String {
     text
 }
 
-/// What it comes to.
+/// The totals.
 fn totals(groups: &[Group<'_>]) -> String {
     let tools: usize = groups.iter().map(|group| tools_of(group)).sum();
     let unknown = groups.iter().filter(|group| group.ability.is_none()).count();
     let known = groups.len() - unknown;
-    // Clients of the servers that are counted beside them.
+    // Counts only the clients of the servers in the total beside them.
     let counts = |group: &&Group<'_>| known == 0 || group.ability.is_some();
     let mut clients: Vec<Client> = groups.iter().filter(counts).flat_map(Group::clients).collect();
     clients.sort();
@@ -86,7 +86,7 @@ fn totals(groups: &[Group<'_>]) -> String {
     text
 }
 
-/// Parts of one sentence, on as many lines as they need.
+/// Joins the parts of a sentence, and wraps them.
 fn wrap_parts(parts: &[String]) -> String {
     let mut lines = vec![String::new()];
     let mut width = 0;
@@ -107,7 +107,7 @@ fn wrap_parts(parts: &[String]) -> String {
     lines.join("\n") + "\n"
 }
 
-/// What a category lets an agent do.
+/// What tools of a category let an agent do.
 fn ability_of(category: Category) -> &'static str {
     match category {
         Category::Financial => "move money",
@@ -139,7 +139,7 @@ fn servers(report: &StackReport<'_>, machine: &Machine) -> String {
         let _ = writeln!(text, "{line}");
         let place =
             group.entries.first().map(|entry| entry.transport.to_masked()).unwrap_or_default();
-        // The user's own name is nothing to share.
+        // The path contains the user's name, which should not end up in a shared report.
         let home = format!("{}/", machine.places.home.display());
         let place = shorten(&place.replace(&home, "~/"), WIDTH - 2);
         let _ = writeln!(text, "  {FAINT}{place}{FAINT:#}");
@@ -191,7 +191,7 @@ fn clients(group: &Group<'_>) -> String {
     }
 }
 
-/// What is out of the ordinary about a server.
+/// Remarks on what is unusual about a server.
 fn notes(report: &StackReport<'_>, group: &Group<'_>) -> Vec<String> {
     let mut notes = Vec::new();
     let mut note = |style: Style, text: &str| {
@@ -235,7 +235,7 @@ fn changes(ability: &Ability) -> Vec<(&'static str, &Vec<String>)> {
     all.into_iter().filter(|(_, names)| !names.is_empty()).collect()
 }
 
-/// What is different from when this was last looked at.
+/// Changes since the last run.
 fn news(report: &StackReport<'_>) -> String {
     let new: Vec<_> = report
         .survey
@@ -267,17 +267,17 @@ fn problems(report: &StackReport<'_>, machine: &Machine) -> String {
     text
 }
 
-/// Whether every client that has hooks has ours.
+/// Whether our hook is installed in every client that supports hooks.
 fn is_hooked(machine: &Machine) -> bool {
     let read = |client| HookFile::read(client, &machine.places).ok().flatten();
     HookFile::CLIENTS.into_iter().filter_map(read).all(|file| file.is_installed())
 }
 
-/// The commands to run from here.
+/// The next commands to run.
 fn next(report: &StackReport<'_>, machine: &Machine) -> String {
     let groups = &report.survey.groups;
     let is_used = |group: &&Group<'_>| !group.is_disabled() && !group.is_adopted();
-    // Asking once more those that have just not answered would be of no use.
+    // Servers whose scan has just failed are not suggested for another scan.
     let is_unasked = |group: &&Group<'_>| {
         group.ability.as_ref().is_none_or(|ability| ability.is_hearsay)
             && report.failure(group).is_none()
@@ -318,7 +318,7 @@ fn next(report: &StackReport<'_>, machine: &Machine) -> String {
     text
 }
 
-/// Whether no file of the user's own has any of these.
+/// Whether all of these are found only in project files.
 fn are_of_projects(groups: &[&Group<'_>]) -> bool {
     groups.iter().flat_map(|group| &group.entries).all(|entry| entry.is_of_project)
 }

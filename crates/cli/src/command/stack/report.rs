@@ -11,23 +11,23 @@ pub(super) struct StackReport<'a> {
     pub(super) configured: &'a Configured,
     pub(super) survey: &'a Survey<'a>,
     pub(super) failed: &'a [Failed],
-    /// Servers of the gateway's own configuration.
+    /// Servers in the gateway's own configuration.
     pub(super) declared: &'a [Server],
 }
 
 impl StackReport<'_> {
-    /// Why a server could not be asked, if it was asked.
+    /// Why the scan of a server failed, if it did.
     pub(super) fn failure(&self, group: &Group<'_>) -> Option<String> {
         let failed = self.failed.iter().find(|failed| failed.identity == group.identity)?;
         Some(failed.error.to_string())
     }
 
-    /// What a server is called in the gateway's own configuration.
+    /// The name of a server in the gateway's own configuration.
     pub(super) fn declared_name(&self, group: &Group<'_>) -> Option<&str> {
         known::declared_name(self.declared, group.entries.first()?)
     }
 
-    /// What is wrong with its policy, if it is adopted.
+    /// The problem with the policy of an adopted server.
     pub(super) fn unusable(group: &Group<'_>) -> Option<String> {
         let mut wrapped = group.entries.iter().filter_map(|entry| entry.wrapped.as_ref());
         wrapped.find_map(|wrapped| drafts::unusable(&wrapped.policy)).map(|why| why.to_string())

@@ -78,8 +78,8 @@ impl Elsewhere<'_> {
     }
 }
 
-/// Files of projects are left out: others may have written a directory there, and
-/// what they call backups is not to be put anywhere.
+/// Finds such entries. It leaves out project files: others may have written the directory there,
+/// and files from it must not be restored as if they were backups.
 fn elsewhere<'c>(machine: &Machine, configured: &'c Configured) -> Vec<Elsewhere<'c>> {
     let entries = configured.entries().filter(|entry| !entry.is_of_project);
     let all = entries.filter_map(|entry| Some(Elsewhere { entry, data: entry.data()? }));
@@ -138,7 +138,7 @@ fn draw(machine: &Machine, undo: &Undo) -> String {
         // Writing to a string cannot fail.
         let _ = writeln!(text, "{BAD}not restored{BAD:#} {name}: {why}");
     }
-    // Servers that were adopted together are kept together.
+    // Servers that were adopted together share one backup.
     let kept: BTreeSet<_> = undo.refused.iter().map(|left| &left.kept).collect();
     for kept in kept {
         let file = visible(&machine.display_path(kept));

@@ -11,22 +11,22 @@ use super::{
 };
 use crate::output::{BAD, FAINT, HELD, remark, shorten, visible, wide};
 
-/// Columns of a line, without the numbers before it.
+/// The width of a line, without the numbers at its start.
 const WIDTH: usize = 68;
 
-/// A server that could not be asked.
+/// A server whose scan failed.
 pub(super) struct Failed {
     pub(super) identity: String,
     pub(super) error: ListError,
 }
 
-/// Each server once, in whichever client it was found first.
+/// Each server once, from the client in which it was found first.
 pub(super) fn distinct<'e>(entries: impl Iterator<Item = &'e Entry>) -> Vec<&'e Entry> {
     let mut seen = HashSet::new();
     entries.filter(|entry| seen.insert(entry.identity())).collect()
 }
 
-/// Asks these servers, and remembers what they say; those that could not be asked.
+/// Scans these servers and stores the results; returns those that failed.
 pub(super) fn all(machine: &Machine, entries: &[&Entry]) -> anyhow::Result<Vec<Failed>> {
     let mut failed = Vec::new();
     let width = entries.iter().map(|entry| wide(&visible(&entry.name))).max().unwrap_or_default();
@@ -56,7 +56,7 @@ pub(super) fn all(machine: &Machine, entries: &[&Entry]) -> anyhow::Result<Vec<F
     Ok(failed)
 }
 
-/// Asks one server, in the folder that it is started in.
+/// Scans one server, in its working directory.
 fn one(machine: &Machine, entry: &Entry) -> anyhow::Result<Result<Vec<Tool>, ListError>> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -65,12 +65,12 @@ fn one(machine: &Machine, entry: &Entry) -> anyhow::Result<Result<Vec<Tool>, Lis
     let _back = Folder::enter(entry);
     let asked = listing::tools(entry, &machine.environment, &machine.places.home);
     let tools = runtime.block_on(asked);
-    // A command that does not end by itself is ended by its supervisor.
+    // The supervisor stops a command that does not exit by itself.
     runtime.shutdown_background();
     Ok(tools)
 }
 
-/// Goes back to the folder that was left, when it is over.
+/// Returns to the previous working directory on drop.
 struct Folder(Option<PathBuf>);
 
 impl Folder {
@@ -85,7 +85,7 @@ impl Folder {
 impl Drop for Folder {
     fn drop(&mut self) {
         if let Some(before) = &self.0 {
-            // If it is gone, nothing else here depends on it.
+            // If the directory is gone, nothing here depends on it.
             let _ = std::env::set_current_dir(before);
         }
     }

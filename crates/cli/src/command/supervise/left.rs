@@ -19,18 +19,18 @@ mod linux {
         set_child_subreaper, waitpid,
     };
 
-    /// How often processes are looked for that are still being started.
+    /// How many times to look for processes that are still being started.
     const ROUNDS: u32 = 400;
     const PAUSE: Duration = Duration::from_millis(5);
 
-    /// Makes this process the parent of what the processes below it leave behind.
+    /// Makes this process the parent of orphans of its descendants.
     pub(in super::super) fn adopt() {
-        // Without it, what leaves the group is left alone, as on other systems.
+        // If this fails, processes that have left the group keep running, as on other systems.
         let _ = set_child_subreaper(Some(getpid()));
     }
 
-    /// Takes note of adopted processes that have ended, which nobody else waits for.
-    /// The command itself is left to its own.
+    /// Reaps adopted processes that have exited, because nobody else waits for them. The command
+    /// itself is not reaped here.
     pub(in super::super) fn reap(command: Pid) {
         let own = getpid();
         let found = parents();
@@ -39,14 +39,14 @@ mod linux {
             matches!(waitpid(Some(**pid), WaitOptions::NOHANG), Ok(Some(_)) | Err(_))
         });
         if ended.count() == 0 {
-            // Something has ended that cannot be found: it is looked for again later.
+            // A process has exited but was not found: look again later.
             thread::sleep(Duration::from_secs(1));
         }
     }
 
-    /// Ends everything below this process.
+    /// Kills all descendants of this process.
     pub(in super::super) fn end() {
-        // A process that is being started at this moment is found in the next round.
+        // A process that is just being started is found in the next round.
         for _ in 0..ROUNDS {
             let below = below(getpid(), &living());
             if below.is_empty() {
@@ -57,7 +57,7 @@ mod linux {
         }
     }
 
-    /// Ends processes, unless others have their numbers by now.
+    /// Kills processes, unless their pids were reused meanwhile.
     fn kill(pids: &[Pid]) {
         let opened = pids.iter().filter_map(|pid| {
             let process = pidfd_open(*pid, PidfdFlags::empty()).ok()?;
@@ -71,7 +71,7 @@ mod linux {
         }
     }
 
-    /// All processes below one.
+    /// All descendants of a process.
     fn below(root: Pid, parents: &HashMap<Pid, Pid>) -> Vec<Pid> {
         let is_below = |pid: &Pid| {
             // Bounded: the parents are not read atomically, so there may be a cycle.
@@ -81,12 +81,12 @@ mod linux {
         parents.keys().copied().filter(is_below).collect()
     }
 
-    /// The parent of each process that runs.
+    /// The parent of each running process.
     fn living() -> HashMap<Pid, Pid> {
         read(|state| state != "Z" && state != "X")
     }
 
-    /// The parent of each process, also of those that have ended and are not waited for.
+    /// The parent of each process, including zombies.
     fn parents() -> HashMap<Pid, Pid> {
         read(|_| true)
     }
@@ -97,7 +97,7 @@ mod linux {
         let found = processes.filter_map(|entry| {
             let pid = number(entry.file_name().to_str()?)?;
             let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
-            // The name stands in brackets and may hold anything.
+            // The name is in brackets and may contain any character.
             let (_, rest) = stat.rsplit_once(") ")?;
             let (state, rest) = rest.split_once(' ')?;
             let parent = number(rest.split(' ').next()?)?;

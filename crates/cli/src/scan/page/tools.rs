@@ -6,14 +6,14 @@ use sluice_scan::{Scan, Scanned};
 use super::{Manner, colour, glyph, safe_name};
 use crate::output::{BAD, FAINT, Screen, count_noun, fit, thousands, visible, wide};
 
-/// Lines that everything but the tools takes, where none is saved and where some are.
+/// Lines of the page besides the tools, on tall and on small screens.
 const AROUND: usize = 23;
 const AROUND_SMALL: usize = 17;
-/// A group of tools that do more than read has at least so many lines.
+/// The minimum number of lines for a group of tools that do more than read.
 const FEWEST: usize = 4;
-/// More names than these do not fit a line.
+/// The most names that fit on a line.
 const NAMED: usize = 20;
-/// Confidence in percent below which a doubt is shown.
+/// The confidence in percent below which doubt is shown.
 const DOUBTFUL: u8 = 60;
 
 /// All groups.
@@ -27,11 +27,11 @@ pub(super) fn draw_groups(scan: &Scan, manner: Manner) -> Vec<String> {
     let mut lines = vec![String::new()];
     lines.extend((!is_small).then(|| widths.head()));
     for (index, (category, tools)) in groups.iter().enumerate() {
-        // Each of those that follow needs a line at least.
+        // Each later group needs at least one line.
         let later = groups.len() - index - 1;
         let fewest = if is_harmless(*category) { 1 } else { FEWEST };
         let room = left.saturating_sub(later).max(fewest);
-        // Those that something was found in come first, and are never folded.
+        // Tools with findings come first, and are never folded.
         let marked = tools.iter().take_while(|tool| !tool.findings.is_empty()).count();
         let most = if tools.len() <= room { tools.len() } else { marked.max(room - 1) };
         left = left.saturating_sub(room.min(tools.len()).max(most));
@@ -50,7 +50,7 @@ fn is_harmless(category: Category) -> bool {
     matches!(category, Category::Read | Category::Other)
 }
 
-/// The category, its risk, and what the suggested policy makes of it.
+/// The category, its risk, and its treatment in the suggested policy.
 fn heading(category: Category, number: usize, width: usize) -> String {
     let style = colour(category);
     let risk = Risk::from(category);
@@ -64,7 +64,7 @@ fn heading(category: Category, number: usize, width: usize) -> String {
     format!("{style}{title}{style:#} · {rest}")
 }
 
-/// What the suggested policy makes of a category, in a few words.
+/// How the suggested policy treats a category, in a few words.
 fn treatment(category: Category) -> &'static str {
     match category {
         Category::Read => "allowed",
@@ -76,7 +76,7 @@ fn treatment(category: Category) -> &'static str {
     }
 }
 
-/// How wide each column is.
+/// The width of each column.
 struct Widths {
     name: usize,
     tokens: usize,
@@ -96,7 +96,7 @@ impl Widths {
         Widths { name, tokens, signals, why: width.saturating_sub(taken) }
     }
 
-    /// What the columns are, above the first of them.
+    /// The column headings.
     fn head(&self) -> String {
         let Widths { name, tokens, signals, .. } = *self;
         let takes = if signals == 0 { String::new() } else { format!("{:<signals$}  ", "TAKES") };
@@ -120,7 +120,7 @@ fn line(tool: &Scanned, widths: &Widths) -> String {
     line.trim_end().to_owned()
 }
 
-/// What a tool takes or reaches, in short words.
+/// The data that a tool takes or reaches, in short words.
 fn marks(tool: &Scanned) -> String {
     let words = tool.assessment.signals.iter().map(|signal| match signal.kind {
         SignalKind::FreeFormCode => "code",
@@ -134,14 +134,14 @@ fn marks(tool: &Scanned) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// The best reason, with the words it stands on first.
+/// The best reason, starting with the words that it is based on.
 fn reason(tool: &Scanned) -> String {
     if !tool.findings.is_empty() {
         return "suggested: hidden".into();
     }
     let doubt = if tool.assessment.confidence.percent() < DOUBTFUL { "unsure: " } else { "" };
     match tool.assessment.reasons.first() {
-        // The words of a hint are the protocol's own, and say no more.
+        // The text of a hint comes from the protocol, so it is not quoted.
         Some(reason) if reason.at.part == Part::Hint => format!("{doubt}{}", reason.text),
         Some(reason) => {
             let quote = reason.at.quote.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -151,7 +151,7 @@ fn reason(tool: &Scanned) -> String {
     }
 }
 
-/// Those that have no line of their own.
+/// One line of names for the tools without their own line.
 fn fold_names(tools: &[&Scanned], width: usize) -> Option<String> {
     if tools.is_empty() {
         return None;

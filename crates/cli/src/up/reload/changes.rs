@@ -1,7 +1,6 @@
 //! Watches the configuration's files, with a debounce so that they are complete.
 //!
-//! Folders are watched, because editors replace files. Changes of other files in them delay
-//! nothing.
+//! It watches folders, because editors replace files. Changes to other files in them delay nothing.
 
 use std::{
     collections::BTreeSet,
@@ -18,11 +17,11 @@ use tokio::{
     time::{Instant, sleep, timeout_at},
 };
 
-/// Editors write a file in several steps; this long after the last, it is read.
+/// Editors write a file in several steps; it is read this long after the last one.
 const DEBOUNCE: Duration = Duration::from_millis(100);
-/// So long after the first step it is read, even if there are always more.
+/// The file is read this long after the first step, even if more steps follow.
 const LONGEST_DEBOUNCE: Duration = Duration::from_millis(500);
-/// So long after a change of another file ours are looked at: a link may lead to it.
+/// Our files are checked this long after a change to another file: a link may lead to it.
 const OTHERS: Duration = Duration::from_millis(500);
 
 /// Changes in the folders of the configuration's files.
@@ -30,12 +29,12 @@ pub(super) struct Changes {
     watcher: RecommendedWatcher,
     folders: BTreeSet<PathBuf>,
     ours: Arc<Mutex<Ours>>,
-    /// One sign is enough, however many changes there are.
+    /// One message is enough for any number of changes.
     own: mpsc::Receiver<()>,
     others: mpsc::Receiver<()>,
 }
 
-/// What makes a path one of ours.
+/// The names and folders by which a path is recognised as ours.
 #[derive(Default)]
 struct Ours {
     names: BTreeSet<OsString>,
@@ -82,7 +81,7 @@ impl Changes {
         Ok(Changes { watcher, folders: BTreeSet::new(), ours, own, others })
     }
 
-    /// Watches these files from now on; whether any folder is new.
+    /// Watches these files from now on; returns whether any folder is new.
     pub(super) fn watch(&mut self, files: &[WatchedFile]) -> bool {
         *self.ours.lock().unwrap_or_else(PoisonError::into_inner) = Ours::of(files);
         let mut has_new = false;
@@ -105,7 +104,7 @@ impl Changes {
         has_new
     }
 
-    /// Waits until something has changed; `false` if nothing will be heard any more.
+    /// Waits for a change and the debounce; returns `false` if no more changes will be reported.
     pub(super) async fn wait_until_settled(&mut self) -> bool {
         let is_own = tokio::select! {
             biased;

@@ -176,7 +176,7 @@ fn wide_names_fit_their_columns() {
 }
 
 #[test]
-fn what_steers_a_terminal_is_shown_instead() {
+fn control_characters_are_escaped() {
     let home = Home::new();
     home.write(
         ".cursor/mcp.json",

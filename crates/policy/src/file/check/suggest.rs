@@ -1,6 +1,6 @@
 //! "Did you mean" suggestions for misspelt words.
 
-/// The nearest of `names` to `word`, if any is near enough to be meant.
+/// The most similar name, if any is similar enough.
 pub fn nearest<'n>(word: &str, names: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
     // Nobody misspells a short word as a long one, and comparing takes time.
     if word.len() > 64 {
@@ -13,7 +13,7 @@ pub fn nearest<'n>(word: &str, names: impl IntoIterator<Item = &'n str>) -> Opti
         .filter_map(|name| {
             let distance = strsim::damerau_levenshtein(&plain, name)
                 .min(strsim::damerau_levenshtein(&squeezed, &name.replace('_', "")));
-            // A third of a word may be wrong; a longer start or a plural is near too.
+            // A third of a word may be wrong; a longer prefix or a plural counts too.
             let extended = plain.len() >= 3
                 && (name.starts_with(&plain) || (name.len() >= 3 && plain.starts_with(name)));
             let near = distance <= (name.len() / 3).max(1) && distance < name.len();
@@ -36,7 +36,7 @@ mod tests {
     }
 
     #[test]
-    fn near_words_are_suggested_and_far_ones_not() {
+    fn similar_words_are_suggested_and_others_are_not() {
         let keys = ["require", "deny_if", "limits", "rate_limit", "approval", "validate_args"];
         check("requires", &keys, Some("require"));
         check("denyIf", &keys, Some("deny_if"));

@@ -13,9 +13,9 @@ pub(crate) struct Operator {
     pub(crate) name: &'static str,
     pub(crate) takes: Takes,
     pub(crate) doc: &'static str,
-    /// How messages speak of it.
+    /// Its phrases for messages.
     pub(crate) phrases: Phrases,
-    /// Spellings people try.
+    /// Other spellings that people try.
     pub(crate) also: &'static [&'static str],
 }
 
@@ -24,10 +24,10 @@ pub(crate) struct Operator {
 pub(crate) enum Takes {
     /// A string, number or boolean.
     Scalar(fn(Scalar) -> Test),
-    /// A list of those.
+    /// A list of scalars.
     Scalars(fn(Box<[Scalar]>) -> Test),
     Number(fn(Number) -> Test),
-    /// May be left out, and is then `true`.
+    /// May be left out, and defaults to `true`.
     Boolean(fn(bool) -> Test),
     Text(fn(Box<str>) -> Test),
     /// A regular expression.

@@ -122,7 +122,7 @@ impl Lowering<'_> {
         Some(Test::UrlHostIn(Hosts::new(all)))
     }
 
-    /// Reads each string of a list, reporting all that cannot be read.
+    /// Parses each string of a list, and reports all that are invalid.
     fn each<T>(
         &mut self,
         operator: &'static Operator,

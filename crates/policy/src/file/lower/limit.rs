@@ -13,7 +13,7 @@ use crate::{
 };
 
 impl Lowering<'_> {
-    /// All limits of a rule: the written ones, then the short form.
+    /// All limits of a rule: the explicit ones, then the short form.
     pub(super) fn limits(&mut self, rule: &Rule<'_>) -> Vec<Limit> {
         let written = list(rule.node, "limits");
         let mut limits: Vec<_> = written.iter().filter_map(|node| self.limit(rule, node)).collect();
@@ -80,7 +80,7 @@ impl Lowering<'_> {
         self.number_counter(limit, node.span)
     }
 
-    /// Reads `10/minute`.
+    /// Parses a rate such as `10/minute`.
     fn rate<'t>(&mut self, text: &'t str, span: Span) -> Option<(&'t str, Window)> {
         let (max, word) = text.split_once('/').unwrap_or((text, ""));
         let whole = !max.is_empty()
@@ -99,7 +99,7 @@ impl Lowering<'_> {
         None
     }
 
-    /// Gives the limit its counter's number, once it agrees with earlier uses.
+    /// Assigns the limit its counter's number, if it is consistent with earlier uses.
     fn number_counter(&mut self, mut limit: Limit, span: Span) -> Option<Limit> {
         let next = u32::try_from(self.counters.len()).ok()?;
         let first = self

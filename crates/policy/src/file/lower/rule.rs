@@ -10,20 +10,20 @@ use crate::{
     schema::ArgsSchema,
 };
 
-/// Conditions of one rule, in all of its lists.
+/// The maximum number of conditions in one rule, over all its lists.
 const MOST_CONDITIONS: usize = 100;
 
 /// A rule being lowered.
 pub(super) struct Rule<'r> {
-    /// Its key, which sugar names counters after.
+    /// Its key, after which short forms name their counters.
     pub(super) key: &'r str,
-    /// What its ids begin with.
+    /// The prefix of its rule ids.
     pub(super) base: String,
     pub(super) node: &'r Node,
 }
 
 impl Rule<'_> {
-    /// The message to use where a part of the rule has none of its own.
+    /// The message for a part of the rule: its own, or else the rule's.
     pub(super) fn message(&self, own: Option<&str>) -> Option<Box<str>> {
         own.or_else(|| text(self.node, "reason")).map(Box::from)
     }
@@ -101,7 +101,7 @@ impl Lowering<'_> {
             None => ValidateBy::Default,
             Some((Some(true), _)) => ValidateBy::Own,
             Some((Some(false), _)) => ValidateBy::NotByDefault,
-            // A policy over the bound is refused; compiling more only takes time.
+            // A policy over the limit is refused, so compiling more would waste time.
             Some((None, node))
                 if !matches!(node.content, Content::Object(_)) || self.patterns.is_spent() =>
             {
@@ -125,8 +125,8 @@ impl Lowering<'_> {
         Validate { by, rule: id, message: rule.message(None) }
     }
 
-    /// `action: "approve"` beside an `approval` object keeps its terms and holds
-    /// every call; the object's `when` is still judged, so that it can deny.
+    /// `action: "approve"` beside an `approval` object keeps the object's terms and holds every
+    /// call; its `when` is still evaluated, so that it can deny.
     fn approval(&mut self, rule: &Rule<'_>, always: bool) -> Option<Approval> {
         let node = rule.node.get("approval");
         if node.is_none() && !always {
@@ -161,7 +161,7 @@ impl Lowering<'_> {
     }
 }
 
-/// A duration such as `15m`.
+/// Parses a duration such as `15m`.
 fn seconds(text: &str) -> Option<u64> {
     let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
     let unit = match unit {

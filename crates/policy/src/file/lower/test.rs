@@ -5,8 +5,7 @@ use sluice_wire::json::{Bounds, Document, Reason, Refusal};
 use super::{Lowering, text};
 use crate::{decision::Outcome, file::node::Node, selftest::SelfTest, time::Timestamp};
 
-/// Calls that all tests of a policy make together, because they are made
-/// whenever it is loaded.
+/// The maximum number of calls in all tests of a policy, because they run whenever it is loaded.
 const MOST_CALLS: u32 = 100_000;
 
 impl Lowering<'_> {
@@ -58,11 +57,11 @@ impl Lowering<'_> {
         time
     }
 
-    /// The arguments as a call would bring them.
+    /// The arguments in the form that a call would have.
     fn arguments(&mut self, node: &Node) -> Option<Document> {
         match Document::parse(node.to_string(), &Bounds::default()) {
             Ok(document) => Some(document),
-            // Repeated keys are reported wherever they stand.
+            // Duplicate keys are reported by the check.
             Err(Refusal { reason: Reason::DuplicateKey(_), .. }) => None,
             Err(refusal) => {
                 let message = format!("`args` could not be sent as they are: {}", refusal.reason);

@@ -2,10 +2,10 @@
 
 use super::Content;
 
-/// Digits of one number; more would be a mistake, and cost time to compare.
+/// The maximum number of digits in a number; more would be a mistake, and slow to compare.
 const LONGEST_NUMBER: usize = 1024;
 
-/// The value, or why it is none.
+/// Resolves a scalar, or says why it is invalid.
 pub(super) fn resolve(text: &str) -> Result<Content, String> {
     Ok(match text {
         "" | "~" | "null" | "Null" | "NULL" => Content::Null,
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn the_core_schema_decides() {
+    fn scalars_are_resolved_by_the_core_schema() {
         check("", "null");
         check("~", "null");
         check("True", "true");

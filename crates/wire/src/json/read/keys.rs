@@ -8,13 +8,13 @@ use super::{super::refusal::Reason, Open, Reader, Refusal, Shape};
 /// Up to this many keys are compared one by one.
 const FEW: usize = 16;
 
-/// The keys of all objects now open, innermost last: a digest and the key's node.
+/// The keys of all open objects, innermost last: a digest and the key's node.
 #[derive(Debug)]
 pub(super) struct OpenKeys(Vec<(u64, u32)>);
 
 impl OpenKeys {
     pub(super) fn new() -> OpenKeys {
-        // Enough for most messages, so that it does not grow by and by.
+        // Enough for most messages, so that it rarely grows.
         OpenKeys(Vec::with_capacity(FEW))
     }
 
@@ -28,8 +28,8 @@ impl OpenKeys {
 }
 
 impl Reader<'_> {
-    /// Records the key just pushed, which begins at `start`, and refuses it if
-    /// the object has it already and is still small.
+    /// Records the key just pushed, which starts at `start`, and refuses it if the object is still
+    /// small and has it already.
     pub(super) fn refuse_early_repeat(&mut self, start: usize) -> Result<(), Refusal> {
         let index = self.next_index() - 1;
         let name = self.name(index);
@@ -47,7 +47,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Refuses a repeat in an object too large to have been compared key by key.
+    /// Refuses duplicates in an object that is too large for comparing keys one by one.
     pub(super) fn refuse_late_repeats(&mut self, open: &Open) -> Result<(), Refusal> {
         if open.count as usize <= FEW {
             return Ok(());
@@ -92,8 +92,8 @@ fn refuse_repeated(offset: usize, name: &str) -> Result<(), Refusal> {
     Err(Refusal { offset, reason: Reason::DuplicateKey(shown) })
 }
 
-/// Tells most keys apart at a glance. Equal digests are always followed by a
-/// comparison of the keys themselves, so collisions cost time but nothing else.
+/// A quick digest that distinguishes most keys. If digests are equal, the keys themselves are
+/// compared, so a collision only costs time.
 fn digest(bytes: &[u8]) -> u64 {
     const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
     let (chunks, tail) = bytes.as_chunks::<8>();

@@ -3,7 +3,7 @@
 use super::{super::refusal::Reason, Reader, Refusal, Shape, narrow};
 
 impl Reader<'_> {
-    /// Reads the string whose opening quote is next.
+    /// Parses the string whose opening quote is next.
     pub(super) fn string(&mut self) -> Result<Shape, Refusal> {
         let opening = self.at;
         self.at += 1;
@@ -18,7 +18,7 @@ impl Reader<'_> {
         self.read_escaped(opening)
     }
 
-    /// Decodes the string that begins at `opening`, its first escape being next.
+    /// Decodes the string that starts at `opening`; its first escape is next.
     fn read_escaped(&mut self, opening: usize) -> Result<Shape, Refusal> {
         let from = self.decoded.len();
         let mut copied = opening + 1;
@@ -46,7 +46,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads one escape, its backslash being next.
+    /// Parses one escape; its backslash is next.
     fn escape(&mut self) -> Result<char, Refusal> {
         let start = self.at;
         self.at += 1;
@@ -110,10 +110,10 @@ impl Reader<'_> {
     }
 }
 
-/// How many bytes come before a quote, a backslash or a control character.
+/// The number of bytes before a quote, a backslash or a control character.
 ///
-/// Eight bytes at a time: each of the three tests leaves the top bit set in the
-/// lowest byte that passes it, and bytes above that one do not matter.
+/// Eight bytes at a time: each of the three tests sets the top bit of the lowest matching byte; the
+/// bytes above it do not matter.
 pub(in crate::json) fn plain_prefix(bytes: &[u8]) -> usize {
     const LOW: u64 = u64::from_ne_bytes([0x01; 8]);
     const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);

@@ -13,7 +13,7 @@ use crate::{
     output::{Cell, HELD, STRONG, count_noun, shorten, table, visible},
 };
 
-/// Tools that are shown, unless all are wanted.
+/// Tools shown unless `--all` is given.
 const MOST_TOOLS: usize = 15;
 
 pub(super) fn page(server: &Server, tools: &[Tool], all: bool) -> String {
@@ -63,7 +63,7 @@ fn head(page: &mut Page, server: &Server) {
     }
 }
 
-/// How a server became known, and from where, if that says more.
+/// The source of a server, and its location if that adds anything.
 pub(super) fn origin(server: &Server) -> String {
     let standing = server.standing.name();
     if server.source == standing {
@@ -113,13 +113,13 @@ fn list(page: &mut Page, server: &Server, tools: &[Tool], all: bool) {
     if left > 0 {
         page.aside(&format!("and {left} more, none of them worse: --all"));
     }
-    // A command is shown to be copied, so no name of others may change what it does.
+    // Users copy this command, so a name from outside must not change what it does.
     if let Some(first) = tools.iter().find(|tool| is_plain(&tool.name)) {
         page.aside(&format!("sluice catalog show {}/{}", server.slug, first.name));
     }
 }
 
-/// Whether a shell takes a name for nothing but itself.
+/// Whether a shell treats a name as one literal word.
 fn is_plain(name: &str) -> bool {
     name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte))
 }

@@ -12,9 +12,9 @@ use crate::{
     output::{BAD, visible},
 };
 
-/// Attack patterns that are shown, unless all are wanted.
+/// Attack patterns shown unless `--all` is given.
 const MOST_ATTACKS: usize = 4;
-/// Tools of the same server that are named.
+/// Names of sibling tools that are shown.
 const MOST_SIBLINGS: usize = 5;
 
 pub(super) fn page(
@@ -73,7 +73,7 @@ fn evidence(page: &mut Page, tool: &Tool) {
     }
 }
 
-/// What was seen, and where.
+/// What was found, and where.
 fn describe_evidence(evidence: &Evidence) -> String {
     let says = match &evidence.what {
         Evident::Reason(category, text) => format!("{category}: {text}"),

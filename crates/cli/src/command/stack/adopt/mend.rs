@@ -14,7 +14,7 @@ use crate::{
 };
 
 impl Adopt {
-    /// Whether all of these have a policy, be it by now.
+    /// Recreates missing policies; returns whether every entry has a usable policy now.
     pub(super) fn restore_policies(
         &self,
         machine: &Machine,

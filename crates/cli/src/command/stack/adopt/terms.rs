@@ -1,5 +1,5 @@
-//! The name and the policy of each server to be adopted; unknown servers are asked for their
-//! tools first.
+//! Determines the name and the policy of each server to be adopted. Unknown servers are scanned
+//! first.
 
 use std::collections::BTreeMap;
 
@@ -17,11 +17,11 @@ use crate::{
     wrap,
 };
 
-/// Columns of a command.
+/// The width of a command, in columns.
 const WIDTH: usize = 78;
 const UNASKED: &str = "it is in a file of a project, and is not started unasked\nhint: look at its command, and name it; `--yes` starts all";
 
-/// What a server is called, and the policy it is put under.
+/// The name and the policy of an adopted server.
 pub(super) struct Terms<'c> {
     pub(super) entry: &'c Entry,
     pub(super) name: String,
@@ -29,8 +29,8 @@ pub(super) struct Terms<'c> {
 }
 
 impl Adopt {
-    /// The name and policy of each server, by its identity. Servers that were not
-    /// asked before are asked first; those that do not answer are left out.
+    /// Returns the name and policy of each server, by its identity. Unknown servers are scanned
+    /// first; those that do not answer are left out.
     pub(super) fn terms<'c>(
         &self,
         machine: &Machine,
@@ -38,7 +38,7 @@ impl Adopt {
         refused: &mut Vec<Refused<'c>>,
     ) -> anyhow::Result<AllTerms<'c>> {
         let mut servers = open.to_vec();
-        // Of the same server in several files, the user's own is the one to start.
+        // If several files have the same server, start the one from the user's own file.
         servers.sort_by_key(|entry| entry.is_of_project);
         let servers = scan::distinct(servers.into_iter());
         let failed =
@@ -47,7 +47,7 @@ impl Adopt {
         let mut terms = BTreeMap::new();
         for entry in servers {
             if let Some(why) = self.objection(&failed, entry) {
-                // Wherever else it is, it is not adopted either.
+                // Its entries in other files are not adopted either.
                 let identity = entry.identity();
                 let same = open.iter().copied().filter(|other| other.identity() == identity);
                 refused.extend(same.map(|entry| Refused { entry, why: why.clone() }));
@@ -66,7 +66,7 @@ impl Adopt {
         Ok(terms)
     }
 
-    /// Asks the servers that are not known yet, as far as they may be started.
+    /// Scans the servers that are not known yet, if they may be started.
     fn ask(&self, machine: &Machine, servers: &[&Entry]) -> anyhow::Result<Asked> {
         let memory = machine.memory()?;
         let unknown = servers.iter().copied().filter(|entry| memory.ability(entry).is_none());
@@ -87,7 +87,7 @@ impl Adopt {
         Ok(asked)
     }
 
-    /// Why a server that did not tell its tools is not adopted.
+    /// Why a server whose tools could not be listed is not adopted.
     fn objection(&self, asked: &Asked, entry: &Entry) -> Option<String> {
         let identity = entry.identity();
         if asked.held.contains(&identity) {
@@ -107,11 +107,11 @@ impl Adopt {
 #[derive(Default)]
 struct Asked {
     failed: Vec<Failed>,
-    /// Identities of those that were not started.
+    /// Identities of servers that were not started.
     held: Vec<String>,
 }
 
-/// Whether the user lets servers of projects be started.
+/// Asks the user whether servers of project files may be started.
 fn may_be_started(servers: &[&Entry]) -> anyhow::Result<bool> {
     remark("These are in files of projects, and asking them what tools they have starts them:\n")?;
     for entry in servers {

@@ -1,7 +1,7 @@
 //! The check that a client's hook runs: whether the server about to be called was accepted.
 //!
-//! A check that fails must not let the call pass, and clients go on unless a hook ends with
-//! exit code 2: so every failure ends with that.
+//! Clients continue with the call unless the hook exits with code 2. Every failure of the check
+//! therefore exits with that code.
 
 use std::{
     io::{Read as _, stdin},
@@ -23,20 +23,19 @@ use crate::{
     output::{Done, fit, print, quote_for_shell, visible},
 };
 
-/// Bytes of what a client tells its hook.
+/// The largest input from a client, in bytes.
 const LONGEST: u64 = 16 << 20;
-/// How long a check may take: a client that has waited too long goes on.
+/// The time limit of a check, because a client that waits too long continues with the call.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
-/// Bytes of its stack, for files that are nested as deep as they are read.
+/// The stack size in bytes, enough for the deepest nesting that is parsed.
 const STACK: usize = 64 << 20;
-/// Variables by which clients tell their hooks where a session began.
+/// Variables in which clients tell their hooks where the session started.
 const PROJECTS: [&str; 2] = ["CLAUDE_PROJECT_DIR", "GEMINI_PROJECT_DIR"];
-/// Columns of a name in an answer, and names.
+/// The longest name in an answer, in columns, and the number of names.
 const LONGEST_NAME: usize = 60;
 const MOST_NAMES: usize = 10;
 
-/// Answers a client. Whatever goes wrong ends with exit code 2, by which every
-/// client refuses the call.
+/// Answers a client. Every failure exits with code 2, on which every client refuses the call.
 pub(super) fn check(machine: Machine, client: String) -> anyhow::Result<Done> {
     let (sender, answered) = mpsc::channel();
     thread::Builder::new()
@@ -73,18 +72,18 @@ fn answer(machine: &Machine, client: &str) -> anyhow::Result<String> {
     Ok(check.answer(&HookQuestion::read(client, &said)).to_client_json(client))
 }
 
-/// The folders that a client works in: what holds in any of them is what matters.
+/// The folders that a client works in; the configuration of each of them counts.
 fn folders(machine: &Machine, said: &Value) -> Vec<PathBuf> {
     let roots = said.get("workspace_roots").and_then(Value::as_array).into_iter().flatten();
     let told = said.get("cwd").into_iter().chain(roots).filter_map(Value::as_str);
-    // An agent may have gone elsewhere since its session began.
+    // An agent may have changed directory since its session started.
     let began = PROJECTS.iter().filter_map(|name| machine.environment.path(name));
     let mut folders = vec![machine.places.folder.clone()];
     folders.extend(told.map(PathBuf::from).chain(began).map(|one| machine.places.folder.join(one)));
     folders
 }
 
-/// What an answer depends on.
+/// The inputs of a decision.
 struct Check<'a> {
     machine: &'a Machine,
     memory: &'a Memory,
@@ -103,8 +102,8 @@ impl Check<'_> {
         }
     }
 
-    /// Servers that this client may use here. One that is turned off is turned on
-    /// without a question.
+    /// Servers that this client may use here, including disabled ones: clients enable them without
+    /// asking.
     fn entries(&self) -> impl Iterator<Item = &Entry> {
         self.configured.entries().filter(|entry| self.is_read(entry.client))
     }
@@ -113,7 +112,7 @@ impl Check<'_> {
         by == self.client || by == Client::Project
     }
 
-    /// A file that this client reads here, and we cannot: who knows what is in it.
+    /// A file that this client reads here but we cannot parse, so its servers are unknown.
     fn problem(&self) -> Option<&Problem> {
         let is_here = |problem: &&Problem| match problem.scope.folder() {
             Some(folder) => self.folders.iter().any(|here| here.starts_with(folder)),
@@ -124,7 +123,7 @@ impl Check<'_> {
     }
 
     fn is_accepted(&self, entry: &Entry) -> bool {
-        // Others may have put more into an entry of a project than where it leads.
+        // In a project's entry, others may have changed more than the URL or command.
         self.memory.is_accepted(entry, self.fingerprints)
             || (!entry.is_of_project && known::name_in_gateway(self.machine, entry).is_some())
     }
@@ -176,12 +175,12 @@ impl Check<'_> {
     }
 }
 
-/// A name from outside, in a text that people and agents read.
+/// Shortens an untrusted name for a text that people and agents read.
 fn short_name(name: &str) -> String {
     fit(&visible(name), LONGEST_NAME)
 }
 
-/// The same in a command to copy, which must not do anything else.
+/// Quotes an untrusted name for a command to copy, so that it cannot run anything else.
 fn argument(name: &str) -> String {
     if short_name(name) == name && !name.starts_with('-') {
         quote_for_shell(name)

@@ -10,19 +10,19 @@ use sluice_catalog::{At, Before, Change, Event, Imported, Problem};
 
 use crate::output::{BAD, FAINT, count_noun, print, remark, shorten, visible};
 
-/// Servers that are told one by one; of more, only how many.
+/// Servers listed one by one; if there are more, only their number is printed.
 const MOST_TOLD: u64 = 20;
-/// Tools that are named in one line.
+/// Tool names printed on one line.
 const MOST_NAMED: usize = 6;
-/// Problems that are told; of more, only how many.
+/// Problems listed one by one; if there are more, only their number is printed.
 const MOST_PROBLEMS: u64 = 100;
 
-/// What standard input is called.
+/// The display name of standard input.
 pub(super) const STANDARD_INPUT: &str = "standard input";
-/// What is said of a server that has no name.
+/// The problem text for a server without a name.
 const NO_NAME: &str = "the server has no name";
 
-/// Everything that was imported and passed over, for programs.
+/// All imported and skipped entries, for `--json`.
 #[derive(Debug, Default)]
 pub(super) struct Lists {
     pub(super) servers: Vec<Value>,
@@ -30,25 +30,25 @@ pub(super) struct Lists {
 }
 
 impl Lists {
-    /// A file that could not be read.
+    /// Adds a file that could not be read.
     pub(super) fn unread(&mut self, path: &Path, error: &io::Error) {
         let (file, message) = (path.display().to_string(), format!("cannot read it: {error}"));
         self.problems.push(problem_value(&Problem { file, at: At::Whole, message }));
     }
 }
 
-/// Says what happens while it does.
+/// Prints progress during an import.
 pub(super) struct ImportProgress<'i> {
-    /// Where it is listed, if it is for programs.
+    /// Collects the results for `--json`.
     lists: Option<&'i mut Lists>,
-    /// What the user calls the server.
+    /// The server name that the user gave.
     called: Option<&'i str>,
-    /// Servers that are called otherwise all the same.
+    /// Servers whose file contains another name than the one the user gave.
     otherwise: u64,
     is_terminal: bool,
     servers: u64,
     problems: u64,
-    /// The last thousandth of the file that was told.
+    /// The progress that was printed last, in thousandths of the file.
     thousandth: u64,
 }
 
@@ -67,7 +67,7 @@ impl<'i> ImportProgress<'i> {
     }
 
     pub(super) fn take(&mut self, event: &Event<'_>) {
-        // What cannot be written any more must not stop an import halfway.
+        // A failed write must not stop an import halfway.
         let _ = match event {
             Event::Problem(problem) => self.problem(problem),
             Event::Changed(change) => self.report_change(change),
@@ -84,7 +84,7 @@ impl<'i> ImportProgress<'i> {
             return Ok(());
         }
         self.clear();
-        // Standard input has no name that the server could have.
+        // Standard input has no file name to use as the server's name.
         let is_unnamed = self.called.is_none() && problem.file == STANDARD_INPUT;
         let hint = if is_unnamed && problem.message.ends_with(NO_NAME) {
             "\nhint: name it with `--server`"
@@ -118,7 +118,7 @@ impl<'i> ImportProgress<'i> {
         remark(&format!("\r{FAINT}{:>3} %  {tools}{FAINT:#}\u{1b}[K", thousandth / 10))
     }
 
-    /// Takes the progress off the screen.
+    /// Clears the progress line from the screen.
     pub(super) fn clear(&mut self) {
         if self.is_terminal && self.thousandth > 0 {
             let _ = remark("\r\u{1b}[K");
@@ -175,7 +175,7 @@ fn problem_value(problem: &Problem) -> Value {
     json!({ "file": file, "line": line, "entry": entry, "message": message })
 }
 
-/// What has changed with one server.
+/// The line that describes the changes to one server.
 fn line(change: &Change) -> String {
     let server = visible(&change.server);
     let tools = match change.tools {

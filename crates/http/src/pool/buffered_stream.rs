@@ -1,8 +1,7 @@
 //! An HTTP/1.1 client connection: one request, then its answer.
 //!
-//! This is our own code, because a client built on tasks and channels needs twice as
-//! many instructions per call: here the sender of the request polls the connection, and
-//! both buffers are reused.
+//! A client built on tasks and channels needs twice as many instructions per call, so this is our
+//! own code: here the sender of the request polls the connection, and both buffers are reused.
 
 use std::{
     future::poll_fn,
@@ -23,38 +22,38 @@ use super::{
 };
 use crate::connect::Stream;
 
-/// Bytes that are read at first, and once it turns out that there are many.
+/// The initial read size, and the size for large answers.
 const SOME: usize = 4 << 10;
 const MANY: usize = 64 << 10;
-/// Bytes of an answer's head.
+/// The largest head of an answer, in bytes.
 const MOST_HEAD: usize = 64 << 10;
-/// Bodies up to this size are sent along with the head.
+/// Bodies up to this size are written together with the head.
 const SMALL: usize = 16 << 10;
 
-/// A connection, and what was read of it but not yet taken.
+/// A connection with its read and write buffers.
 #[derive(Debug)]
 pub(super) struct BufferedStream {
     stream: Stream,
     read: BytesMut,
-    /// How much is read at once.
+    /// The current read size.
     step: usize,
-    /// The head of a request, and a small body with it.
+    /// The head of a request, followed by a small body.
     out: Vec<u8>,
-    /// How much of that was written.
+    /// How many bytes of `out` were written.
     written: usize,
-    /// The rest of a large body.
+    /// The unsent part of a large body.
     body: Bytes,
     sending: Sending,
-    /// The thread whose runtime waits for it. Used elsewhere, it would have one
-    /// thread wake the other for each answer.
+    /// The thread whose runtime polls this connection. Use on another thread would cost a
+    /// cross-thread wake-up for each answer.
     pub(super) home: ThreadId,
 }
 
-/// How far sending a request has come.
+/// The progress of sending a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Sending {
     Going,
-    /// All of it has left.
+    /// Everything was sent.
     Over,
     Failed(String),
 }
@@ -73,15 +72,16 @@ impl BufferedStream {
         }
     }
 
-    /// Whether a connection that was kept can still be used: it was not closed,
-    /// and nothing came that nobody asked for.
+    /// Whether an idle connection can still be used: it is not closed, and no unexpected bytes have
+    /// arrived.
     pub(super) fn is_usable(&mut self) -> bool {
-        // However much this task has done already: otherwise nothing is looked at.
+        // Tokio's task budget must not matter here: with an exhausted budget, the poll would read
+        // nothing.
         let look = pin!(tokio::task::unconstrained(poll_fn(|context| self.poll_read(context))));
         look.poll(&mut Context::from_waker(Waker::noop())).is_pending()
     }
 
-    /// Sends a request and waits for its answer to begin.
+    /// Sends a request and waits for the start of its answer.
     pub(super) async fn send(
         &mut self,
         url: &Uri,
@@ -101,7 +101,7 @@ impl BufferedStream {
         poll_fn(|context| self.poll_answer(context, &mut searched)).await
     }
 
-    /// Bytes before `searched` are known not to end the answer's head.
+    /// The bytes before `searched` are known not to contain the end of the answer's head.
     fn poll_answer(
         &mut self,
         context: &mut Context<'_>,
@@ -128,8 +128,8 @@ impl BufferedStream {
         }
     }
 
-    /// Sends as much as goes now. Who cannot be sent more may have answered all the
-    /// same, so that is no reason to stop reading.
+    /// Sends as much as possible now. A server that stops reading may still have answered, so a
+    /// failed write does not stop reading.
     fn go_on_sending(&mut self, context: &mut Context<'_>) {
         if self.sending != Sending::Going {
             return;
@@ -169,13 +169,13 @@ impl BufferedStream {
         Poll::Ready(read)
     }
 
-    /// The next piece of an answer's body; `None` at its end.
+    /// The next chunk of an answer's body; `None` at its end.
     pub(super) fn poll_data(
         &mut self,
         context: &mut Context<'_>,
         framing: &mut Framing,
     ) -> Poll<Option<Result<Bytes, String>>> {
-        // An answer may begin before the request has ended.
+        // An answer may start before the request has been sent completely.
         self.go_on_sending(context);
         loop {
             match framing.take(&mut self.read) {
@@ -196,8 +196,8 @@ impl BufferedStream {
         }
     }
 
-    /// Makes it ready to be kept, with little memory; whether it can be: all that
-    /// was to be sent has left, and nothing has come that belongs to no answer.
+    /// Prepares the connection for the pool and shrinks its buffers. Returns whether it can be
+    /// reused: the request was sent completely, and no unexpected bytes have arrived.
     pub(super) fn comes_to_rest(&mut self) -> bool {
         if self.sending != Sending::Over || !self.read.is_empty() {
             return false;

@@ -13,10 +13,10 @@ use crate::{
     output::{BAD, FAINT, GOOD, HELD, STRONG, remark, visible, wrap_lines},
 };
 
-/// Columns of a line about a policy.
+/// The width of a line about a policy, in columns.
 const WIDTH: usize = 76;
 
-/// Shows what would change, file by file, and the policies.
+/// Shows the changes to each file, and the policies.
 pub(super) fn preview(machine: &Machine, work: &Work<'_>, terms: &AllTerms<'_>) -> String {
     let mut text = String::new();
     for (file, adoption) in work {
@@ -41,14 +41,14 @@ pub(super) fn preview(machine: &Machine, work: &Work<'_>, terms: &AllTerms<'_>) 
         let mut lines = if terms.draft.exists { Vec::new() } else { terms.draft.effect.clone() };
         lines.extend(terms.draft.restriction.iter().flat_map(losses));
         for line in &lines {
-            // What belongs to the line before stands further in.
+            // Continuation lines are indented further.
             let _ = writeln!(text, "  {}", wrap_lines(&visible(line), WIDTH).join("\n    "));
         }
     }
     text
 }
 
-/// What clients can no longer use, line by line.
+/// The tools and actions that clients lose, one per line.
 fn losses(restriction: &Restriction) -> Vec<String> {
     let mut lines = Vec::new();
     if !restriction.hidden_tools.is_empty() {
@@ -66,7 +66,7 @@ fn sort_by_name<'t>(terms: &'t AllTerms<'_>) -> Vec<&'t Terms<'t>> {
     sorted
 }
 
-/// Says what is not adopted, and why.
+/// Prints the servers that are not adopted, and why.
 pub(super) fn report_refused(refused: &[Refused<'_>]) -> anyhow::Result<()> {
     for Refused { entry, why } in refused {
         let lines: Vec<_> = why.lines().map(visible).collect();
@@ -80,7 +80,7 @@ pub(super) fn report_refused(refused: &[Refused<'_>]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The same for programs.
+/// The same report as JSON.
 pub(super) struct AdoptReport<'a, 'c> {
     pub(super) work: &'a Work<'c>,
     pub(super) terms: &'a AllTerms<'c>,
@@ -114,7 +114,7 @@ impl AdoptReport<'_, '_> {
     }
 }
 
-/// A file of a project is often kept in its repository, for everybody.
+/// Warns about project files: they are often committed, so others get paths of this machine.
 pub(super) fn warn_of_projects(machine: &Machine, work: &Work<'_>) -> anyhow::Result<()> {
     for (file, _) in work.iter().filter(|(file, _)| file.scope != Scope::User) {
         let path = visible(&machine.display_path(&file.path));
@@ -125,7 +125,7 @@ pub(super) fn warn_of_projects(machine: &Machine, work: &Work<'_>) -> anyhow::Re
     Ok(())
 }
 
-/// Clients will start the path that is written into their files.
+/// Warns about a development build: clients will start the path that is written to their files.
 pub(super) fn warn_of_build(front: &Front) -> anyhow::Result<()> {
     let parts: Vec<_> = front.program.split('/').collect();
     let is_build =
@@ -139,7 +139,7 @@ pub(super) fn warn_of_build(front: &Front) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Says what was done, and what is left to do by hand.
+/// Prints what was done, and the remaining manual steps.
 pub(super) fn report_done(
     machine: &Machine,
     count: usize,
