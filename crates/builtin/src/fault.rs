@@ -51,7 +51,7 @@ impl Fault {
             Era::Legacy => StatusCode::OK,
             Era::Modern => StatusCode::NOT_FOUND,
         };
-        Fault::new(status, -32601, format!("method `{name}` is not known here"))
+        Fault::new(status, -32601, format!("unknown method `{name}`"))
     }
 
     /// A header is missing, repeated, or says something else than the body.

@@ -165,7 +165,7 @@ fn legacy_methods_it_lacks_are_unknown_at_200() {
     for method in ["resources/list", "logging/setLevel", "server/discover", "x/y"] {
         let body = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}"}}"#);
         let expected = format!(
-            r#"200 {{"jsonrpc":"2.0","id":1,"error":{{"code":-32601,"message":"method `{method}` is not known here"}}}}"#
+            r#"200 {{"jsonrpc":"2.0","id":1,"error":{{"code":-32601,"message":"unknown method `{method}`"}}}}"#
         );
         legacy(&body, &expected);
     }
@@ -243,7 +243,7 @@ fn modern_requests_are_answered() {
 fn modern_methods_it_lacks_are_not_found() {
     for method in ["ping", "initialize", "subscriptions/listen", "resources/list", "x/y"] {
         let expected = format!(
-            r#"404 {{"jsonrpc":"2.0","id":"a","error":{{"code":-32601,"message":"method `{method}` is not known here"}}}}"#
+            r#"404 {{"jsonrpc":"2.0","id":"a","error":{{"code":-32601,"message":"unknown method `{method}`"}}}}"#
         );
         modern(method, None, "", &expected);
     }

@@ -84,7 +84,8 @@ pub(crate) fn identify(
         .and_then(bearer_token)
         .ok_or("`Authorization` must be `Bearer` and a grant's token")?;
     let token = TokenHash::of(token);
-    let holder = gateway.config.grant(&token).ok_or("this token is not known here")?;
+    let holder =
+        gateway.config.grant(&token).ok_or("unknown token: it may have been rotated or removed")?;
     if holder.is_revoked {
         return Err("this grant was revoked");
     }

@@ -59,9 +59,7 @@ fn assume_legacy(header: Option<&str>, method: Option<&str>) -> Result<Revision,
         (Some(_), Some(revision)) => Ok(revision),
         // In `initialize`, the version is only a proposal.
         _ if method == Some("initialize") => Ok(Revision::V2025_11_25),
-        (Some(other), None) => {
-            Err(Refusal::Request(format!("revision `{other}` is not known here")))
-        }
+        (Some(other), None) => Err(Refusal::Request(format!("unknown protocol version `{other}`"))),
         (None, _) => Ok(Revision::UNSAID),
     }
 }
@@ -75,7 +73,7 @@ pub(crate) fn without_message(headers: &HeaderMap) -> Result<Revision, Refusal> 
         Some((_, Some(revision))) if revision.era() == Era::Legacy => Ok(revision),
         Some((_, Some(_))) => Err(Refusal::MethodNotAllowed),
         Some((version, None)) => {
-            Err(Refusal::Request(format!("revision `{version}` is not known here")))
+            Err(Refusal::Request(format!("unknown protocol version `{version}`")))
         }
     }
 }

@@ -187,7 +187,7 @@ impl Refusal {
             | Refusal::Meta(reason)
             | Refusal::HeaderMismatch(reason) => reason.clone(),
             Refusal::UnknownMethod { method, .. } => format!("method `{method}` is not available"),
-            Refusal::UnsupportedVersion(asked) => format!("revision `{asked}` is not spoken here"),
+            Refusal::UnsupportedVersion(asked) => format!("unsupported protocol version `{asked}`"),
             Refusal::TasksUndeclared => "declare the tasks extension to ask for a task".into(),
             Refusal::LegacyServer => "this server speaks an older revision: initialize".into(),
             Refusal::Session => "session not found: initialize again".into(),

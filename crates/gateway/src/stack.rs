@@ -242,9 +242,8 @@ pub(crate) async fn get(mut stack: Stack) -> Result<Response<ClientBody>, Refusa
     let last = stack.headers.remove(LAST_EVENT);
     let last = match last.as_ref().map(|last| last.to_str().unwrap_or_default()) {
         None => LastEvent::default(),
-        Some(text) => LastEvent::read(text).ok_or_else(|| {
-            Refusal::Request("`Last-Event-ID` is none that was given out here".into())
-        })?,
+        Some(text) => LastEvent::read(text)
+            .ok_or_else(|| Refusal::Request("`Last-Event-ID` is unknown here".into()))?,
     };
     if let LastEvent::OfAnswer { server, id } = last {
         // Resumes one answer, and nothing else.

@@ -276,7 +276,7 @@ impl Keeper {
                 Ok(Silence::Flood) => "the server wrote a line without end".to_owned(),
                 _ => self.last_words().await,
             },
-            _ = is_held.changed() => "nobody needs the server any more".to_owned(),
+            _ = is_held.changed() => "the server is no longer needed".to_owned(),
         };
         // Callers need not wait until the process has exited.
         if let Some(child) = child() {

@@ -294,7 +294,7 @@ fn is_modern(headers: &HeaderMap, message: &Message<'_>) -> bool {
 }
 
 fn no_message() -> Response<AnswerBody> {
-    let why = "this is no JSON-RPC message";
+    let why = "this is not a JSON-RPC message";
     json(StatusCode::BAD_REQUEST, failure("null", -32600, why))
 }
 

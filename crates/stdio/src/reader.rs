@@ -89,7 +89,7 @@ fn hear(child: &Arc<Child>, line: Vec<u8>) {
         }
         Ok(Message::Request { id, method, .. }) => handle_request(child, &document, &id, method),
         Ok(Message::Notification { method, params }) => news(child, &document, method, params),
-        Err(error) => unreadable(child, &ends, &format!("its answer is none: {error}")),
+        Err(error) => unreadable(child, &ends, &format!("its answer is invalid: {error}")),
     }
 }
 

@@ -71,7 +71,7 @@ pub enum ClientError {
     /// The message is that of a JSON-RPC error in the body, if there is one.
     #[error("it answered `{method}` with status {status}{}", message_suffix(message.as_deref()))]
     Status { method: String, status: u16, message: Option<String> },
-    #[error("its answer to `{method}` is none: {reason}")]
+    #[error("its answer to `{method}` is invalid: {reason}")]
     Answer { method: String, reason: String },
     /// The server answered with an error.
     #[error("it refused `{method}`: {message}")]

@@ -26,7 +26,7 @@ pub enum AnswerError {
     TooDeep(usize),
     #[error("it ends before it is complete")]
     Incomplete,
-    #[error("it is no JSON-RPC response")]
+    #[error("it is not a JSON-RPC response")]
     Envelope,
     #[error("it answers another request")]
     OtherId,

@@ -149,7 +149,7 @@ impl ToLegacy {
         let state = params.and_then(|params| params.get("requestState")).and_then(Value::as_str);
         let found = state.and_then(|state| self.suspensions.take(state, &asked.caller.key));
         let Some(suspended) = found else {
-            let what = "`requestState` is of no call that waits: make the request again";
+            let what = "no call waits with this `requestState`: make the request again";
             output.finish(StatusCode::BAD_REQUEST, error(&id, BAD_PARAMS, what)).await;
             return None;
         };
@@ -206,7 +206,9 @@ impl ToLegacy {
         output: &mut Output,
     ) -> Result<Next, String> {
         let (own, document) = (&under_way.id, &heard.document);
-        match Message::read(document).map_err(|_| "its answer is no JSON-RPC message".to_owned())? {
+        match Message::read(document)
+            .map_err(|_| "its answer is not a JSON-RPC message".to_owned())?
+        {
             Message::Notification { method, params } => {
                 if passes(asked, method, params) {
                     output.say(document.text()).await;

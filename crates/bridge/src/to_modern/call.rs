@@ -128,7 +128,7 @@ impl ToModern {
         let mut reader = Reader::new(answer, asked.caller.bounds);
         while let Some(document) = reader.next().await? {
             match Message::read(&document)
-                .map_err(|_| "its answer is no JSON-RPC message".to_owned())?
+                .map_err(|_| "its answer is not a JSON-RPC message".to_owned())?
             {
                 Message::Notification { .. } => output.say(document.text()).await,
                 Message::Response { id, result } if id == *own => {

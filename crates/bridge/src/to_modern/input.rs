@@ -75,7 +75,7 @@ fn check(asked: &LegacyRequest, request: Value<'_>) -> Result<(), String> {
         return Ok(());
     }
     let wish = known_request(method)
-        .map_or_else(|| "a wish of the server".into(), |known| format!("`{known}`"));
+        .map_or_else(|| "a request of the server".into(), |known| format!("`{known}`"));
     let what = format!("{wish}, which the client has not declared,");
     Err(unbridgeable(&what, &asked.revision, MODERN.name()))
 }

@@ -34,7 +34,7 @@ fn explain_command(error: &AskError) -> String {
     };
     let stray = stray.as_ref().map(|line| {
         let line = plain(line);
-        format!("\nit writes what is no JSON-RPC, so it seems not to speak MCP; the first line:\n  {line}")
+        format!("\nits output is not JSON-RPC, so it is probably not an MCP server; the first line:\n  {line}")
     });
     let hint = match trouble {
         _ if *has_ended => {

@@ -255,7 +255,7 @@ impl EventStream {
         let message = match Message::read(&document) {
             Ok(message) => message,
             Err(error) => {
-                return self.skip(&data, &format!("an event is no JSON-RPC message: {error}"));
+                return self.skip(&data, &format!("an event is not a JSON-RPC message: {error}"));
             }
         };
         if let Some(silence) = &mut self.silence {

@@ -56,7 +56,7 @@ async fn change(
     document: Document,
 ) -> Result<Passed, Refusal> {
     let message = Message::read(&document)
-        .map_err(|_| Refusal::bad_gateway("the answer is no JSON-RPC response"))?;
+        .map_err(|_| Refusal::bad_gateway("the answer is not a JSON-RPC response"))?;
     let (is_error, text) = match message {
         Message::Response { id, result } if id == expected.id => {
             let is_error = result.get("isError").and_then(sluice_wire::json::Value::as_bool);

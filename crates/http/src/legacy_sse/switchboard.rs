@@ -176,7 +176,7 @@ impl Switchboard {
             Ok(message) => message,
             // Some servers send events without a message to keep the stream alive.
             Err(_) if !resembles_message(document.text()) => return Ok(()),
-            Err(error) => return Err(format!("an event is no JSON-RPC message: {error}")),
+            Err(error) => return Err(format!("an event is not a JSON-RPC message: {error}")),
         };
         let (heard, said) = match message {
             Message::Response { id, .. } => (

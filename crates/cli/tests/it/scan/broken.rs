@@ -66,7 +66,7 @@ fn garbage_on_standard_output_is_passed_over_or_told() {
     let folder = Folder::new();
     let told = scan(&folder, "echo 'Listening on port 80'; cat > heard").exits(2);
     assert!(told.err.contains("  Listening on port 80"), "{}", told.err);
-    assert!(told.err.contains("seems not to speak MCP"), "{}", told.err);
+    assert!(told.err.contains("probably not an MCP server"), "{}", told.err);
     let told = scan(&folder, "exec yes garbage").exits(2);
     assert_eq!(told.err.matches("garbage").count(), 1, "{}", told.err);
     let told = scan(&folder, "exec cat").exits(2);
