@@ -30,7 +30,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     });
     let table: Vec<_> = [head].into_iter().chain(lines).collect();
     match writeln!(io::stdout(), "{}", table.join("\n")) {
-        // The reader has closed the pipe, which is no error.
+        // The reader has closed the pipe, which is not an error.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         written => Ok(written?),
     }

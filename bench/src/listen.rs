@@ -49,7 +49,7 @@ where
         stream.set_nodelay(true)?;
         let service = service_fn(handle.clone());
         tokio::spawn(async move {
-            // A client that disconnects is no error here.
+            // A client that disconnects is not an error here.
             let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
         });
     }

@@ -49,7 +49,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Vec<Row>> {
         let path = arguments.bridges.join("node_modules/.bin").join(name);
         if !path.exists() {
             let folder = arguments.bridges.display();
-            eprintln!("{name} is not installed and is skipped: npm install --prefix {folder} {name}");
+            eprintln!("{name} is skipped, not installed: npm install --prefix {folder} {name}");
             continue;
         }
         let bridge = started(arguments, &path, name, before, &command)?;
