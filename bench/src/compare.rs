@@ -1,5 +1,5 @@
-//! Two results of `run` side by side. Ratios within a run can be compared;
-//! times and rates only if machine and load were the same.
+//! Prints two results of `run` side by side. Ratios within a run can be compared; times and rates
+//! only if machine and load were the same.
 
 use std::{
     fs,
@@ -30,7 +30,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     });
     let table: Vec<_> = [head].into_iter().chain(lines).collect();
     match writeln!(io::stdout(), "{}", table.join("\n")) {
-        // Whoever reads only the beginning wants no more.
+        // The reader has closed the pipe, which is not an error.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         written => Ok(written?),
     }

@@ -3,7 +3,7 @@
 use clap::ValueEnum;
 use serde::Serialize;
 
-/// Which of the two kinds of MCP is spoken.
+/// The era of a client or server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Era {
@@ -14,7 +14,7 @@ pub(crate) enum Era {
 }
 
 impl Era {
-    /// The newest revision of the era.
+    /// The newest protocol version of the era.
     pub(crate) fn version(self) -> &'static str {
         match self {
             Era::Legacy => "2025-11-25",
@@ -22,7 +22,7 @@ impl Era {
         }
     }
 
-    /// As it is written on a command line.
+    /// Its name on the command line.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Era::Legacy => "legacy",

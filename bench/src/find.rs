@@ -1,5 +1,5 @@
-//! A process that serves a catalogue: opens it, answers a mix of questions, and
-//! says how long each took and how much memory is resident.
+//! A process that serves a catalogue: opens it, runs a mix of queries, and prints how long each
+//! took and how much memory is resident.
 
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ use crate::{clock, load::Tally, process};
 pub(crate) struct Arguments {
     /// The catalogue's file
     catalog: PathBuf,
-    /// Times that all questions are asked
+    /// How many times all queries are run
     #[arg(long, default_value_t = 20)]
     times: u32,
 }
@@ -28,10 +28,10 @@ pub(crate) struct Measured {
     /// In microseconds.
     pub(crate) p50: f64,
     pub(crate) p99: f64,
-    /// The slowest question's median, and what it asks.
+    /// The median of the slowest query, and its text.
     pub(crate) slowest: f64,
     pub(crate) slowest_is: String,
-    /// In MiB, at its most.
+    /// The peak, in MiB.
     pub(crate) memory: f64,
 }
 
@@ -43,7 +43,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let mut tally = Tally::new()?;
     let mut slowest = (0.0, String::new());
     for question in &questions {
-        // The first time fills the cache, and is not counted.
+        // The first run fills the cache, and is not counted.
         catalog.search(question)?;
         let mut times = Vec::new();
         for _ in 0..arguments.times {
@@ -72,7 +72,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What people ask: common words and rare ones, alone, together and narrowed.
+/// Typical queries: common and rare words, alone, combined and filtered.
 fn questions() -> Vec<Query> {
     let query = |words: &str| Query { words: words.into(), limit: 20, ..Query::default() };
     let mut questions = Vec::new();

@@ -1,4 +1,4 @@
-//! The double of a Pharo image that the tests use, as a process of its own.
+//! The test double of a Pharo image, as a separate process.
 
 use std::{
     io::{self, Write as _},
@@ -10,7 +10,7 @@ use sluice_testkit::PharoImage;
 
 use crate::listen::{self, READY};
 
-/// Where it is to be.
+/// The arguments of the image.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Arguments {
     /// Where to listen; port 0 takes a free one, which is printed

@@ -1,5 +1,5 @@
-//! What upstream and pass-through have in common: a runtime, a listener that
-//! says where it listens, and HTTP/1.1 connections served by one function.
+//! Code shared by upstream and pass-through: a runtime, a listener that prints its address, and
+//! HTTP/1.1 connections served by one function.
 
 use std::{
     convert::Infallible,
@@ -20,10 +20,10 @@ use tokio::{
     runtime::{Builder, Runtime},
 };
 
-/// What the line with the bound address begins with.
+/// The prefix of the line with the bound address.
 pub(crate) const READY: &str = "listening on ";
 
-/// A runtime of its own for one thread, or one that shares work among several.
+/// A single-threaded runtime, or one with several workers.
 pub(crate) fn runtime(workers: usize) -> io::Result<Runtime> {
     if workers <= 1 {
         return Builder::new_current_thread().enable_all().build();
@@ -31,7 +31,7 @@ pub(crate) fn runtime(workers: usize) -> io::Result<Runtime> {
     Builder::new_multi_thread().worker_threads(workers).enable_all().build()
 }
 
-/// Listens and answers until the process ends.
+/// Listens and answers until the process exits.
 pub(crate) async fn serve<F, Fut, B>(listen: SocketAddr, handle: F) -> anyhow::Result<()>
 where
     F: Fn(Request<Incoming>) -> Fut + Clone + Send + 'static,
@@ -49,7 +49,7 @@ where
         stream.set_nodelay(true)?;
         let service = service_fn(handle.clone());
         tokio::spawn(async move {
-            // A client that goes away is no news here.
+            // A client that disconnects is not an error here.
             let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
         });
     }

@@ -22,10 +22,10 @@ pub(crate) use request::{Calls, head, meta};
 pub(crate) use response::Decoder;
 pub(crate) use tally::Tally;
 
-/// Text that only the upstream's answer holds.
+/// Text that only the upstream's answer contains.
 pub(crate) const MARK: &str = "done-by-the-upstream";
 
-/// What to send where.
+/// The arguments of the load generator.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Arguments {
     /// `http://<ip>:<port>/<path>` of an MCP endpoint
@@ -34,10 +34,10 @@ pub(crate) struct Arguments {
     /// A grant's token
     #[arg(long)]
     token: Option<String>,
-    /// Connections; in closed loop each has one call on its way at all times
+    /// Connections; in closed loop each has one call in flight at all times
     #[arg(long, default_value_t = 16)]
     connections: usize,
-    /// Calls a second, sent whether or not answers come (open loop)
+    /// Calls per second, sent whether or not answers arrive (open loop)
     #[arg(long)]
     rate: Option<u32>,
     #[arg(long, default_value_t = 2.0)]
@@ -52,13 +52,13 @@ pub(crate) struct Arguments {
     pid: Option<u32>,
 }
 
-/// One stretch of load on one target.
+/// One period of load on one target.
 #[derive(Debug, Clone)]
 pub(crate) struct Load {
     pub(crate) pattern: Pattern,
     pub(crate) span: Duration,
     pub(crate) calls: Calls,
-    /// Whose CPU is counted.
+    /// The process whose CPU time is measured.
     pub(crate) pid: Option<u32>,
 }
 
@@ -67,16 +67,16 @@ pub(crate) struct Load {
 pub(crate) enum Pattern {
     /// Each connection sends its next call when the last is answered.
     Closed { connections: usize },
-    /// At even intervals, whatever the target does.
+    /// Calls are sent at even intervals, whatever the target does.
     Open { rate: u32, connections: usize },
 }
 
-/// What one stretch of load showed.
+/// The result of one period of load.
 #[derive(Debug)]
 pub(crate) struct Measured {
     pub(crate) tally: Tally,
     pub(crate) took: Duration,
-    /// Of the process that was watched.
+    /// The CPU time of the measured process.
     pub(crate) cpu: Option<Duration>,
 }
 
@@ -130,12 +130,12 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 
 fn print(measured: &Measured) {
     let tally = &measured.tally;
-    println!("calls    {}, every answer right", tally.calls());
+    println!("calls    {}, every answer correct", tally.calls());
     println!("rate     {:.0}/s", measured.calls_per_second());
     for (name, quantile) in [("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999)] {
         println!("{name:<8} {:.0} µs", tally.micros(quantile));
     }
     if let Some(micros) = measured.cpu_micros_per_call() {
-        println!("cpu      {micros:.1} µs a call");
+        println!("cpu      {micros:.1} µs per call");
     }
 }

@@ -1,6 +1,6 @@
-//! `sluice-bench`: how fast the whole gateway is, beside a proxy that only passes on.
+//! `sluice-bench`: measures the whole gateway, in comparison with a proxy that only forwards.
 //!
-//! Each part can be started by itself; `run` starts them all and measures.
+//! Each part can be started by itself; `run` starts all of them and measures.
 
 mod clock;
 mod compare;
@@ -31,13 +31,13 @@ struct Arguments {
 enum Command {
     /// An MCP server that answers at once and costs little
     Upstream(upstream::Arguments),
-    /// The HTTP port of a Pharo image, as far as tests need one
+    /// A test double of the HTTP port of a Pharo image
     Image(image::Arguments),
-    /// A proxy that parses nothing: the limit to approach
+    /// A proxy that parses nothing: the lower bound of any proxy's cost
     Passthrough(passthrough::Arguments),
     /// Sends calls to one target and checks every answer
     Load(load::Arguments),
-    /// Opens a catalogue and answers a mix of questions
+    /// Opens a catalogue and runs a mix of queries
     Find(find::Arguments),
     /// Starts everything, measures round by round, prints a table and writes JSON
     Run(run::Arguments),

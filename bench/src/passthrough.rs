@@ -1,5 +1,5 @@
-//! A proxy that passes on and parses nothing: what any proxy on this stack must
-//! at least cost. Bodies stream both ways, connections upstream are pooled.
+//! A proxy that forwards and parses nothing: the minimum cost of any proxy on this stack. Bodies
+//! stream both ways, and connections to the upstream are pooled.
 
 use std::{convert::Infallible, net::SocketAddr};
 
@@ -18,7 +18,7 @@ use hyper_util::{
 
 use crate::listen;
 
-/// Headers that are for one hop only.
+/// Hop-by-hop headers.
 const HOP: [HeaderName; 8] = [
     header::CONNECTION,
     header::HOST,
@@ -30,13 +30,13 @@ const HOP: [HeaderName; 8] = [
     header::UPGRADE,
 ];
 
-/// Where to listen and where to pass on to.
+/// The addresses to listen on and to forward to.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Arguments {
     /// Where to listen; port 0 takes a free one, which is printed
     #[arg(long, default_value = "127.0.0.1:0")]
     listen: SocketAddr,
-    /// Where every request goes, whatever its path
+    /// The destination of every request, whatever its path
     #[arg(long)]
     upstream: Uri,
     #[arg(long, default_value_t = 2)]

@@ -1,4 +1,4 @@
-//! Processes: starting and ending them, and what they use.
+//! Starts and stops processes, and reads their CPU time and memory.
 
 use std::{
     fs,
@@ -14,10 +14,10 @@ use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, se
 
 use crate::{clock, listen::READY};
 
-/// How long a process may take to end by itself: a gateway gives calls half a minute.
+/// How long a process may take to exit by itself: a gateway gives calls half a minute.
 const PATIENCE: Duration = Duration::from_secs(40);
 
-/// A process of ours; it ends with this value.
+/// A child process, which is stopped on drop.
 #[derive(Debug)]
 pub(crate) struct Process {
     child: Child,
@@ -31,7 +31,7 @@ pub(crate) struct Memory {
 }
 
 impl Process {
-    /// Starts this program again as one of its parts; answers where it listens.
+    /// Starts this program again as one of its parts; returns its address.
     pub(crate) fn part(arguments: &[&str]) -> anyhow::Result<(Process, String)> {
         let mut child = Command::new(std::env::current_exe()?)
             .args(arguments)
@@ -47,7 +47,7 @@ impl Process {
         Ok((process, address.to_owned()))
     }
 
-    /// Starts a program whose output goes into a file.
+    /// Starts a program whose output goes to a file.
     pub(crate) fn logged(command: &mut Command, log: &Path) -> anyhow::Result<Process> {
         let out = fs::File::create(log)?;
         let child = command
@@ -59,7 +59,7 @@ impl Process {
         Ok(Process { child })
     }
 
-    /// Starts a program that is spoken to over its standard input and output.
+    /// Starts a program with pipes for standard input and output.
     pub(crate) fn piped(
         command: &mut Command,
     ) -> anyhow::Result<(Process, ChildStdin, ChildStdout)> {
@@ -77,7 +77,7 @@ impl Process {
         self.child.id()
     }
 
-    /// Fails if the process has ended.
+    /// Fails if the process has exited.
     pub(crate) fn check_running(&mut self) -> anyhow::Result<()> {
         match self.child.try_wait()? {
             None => Ok(()),
@@ -85,7 +85,7 @@ impl Process {
         }
     }
 
-    /// Asks the process to end, and waits until it has.
+    /// Asks the process to exit, and waits until it has.
     pub(crate) fn stop(mut self) -> anyhow::Result<()> {
         self.ask_to_end()
     }
@@ -110,7 +110,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // What a process has counted (see scripts/profile) it writes when it ends by itself.
+        // A profiled process (see scripts/profile) writes its counts only if it exits by itself.
         if let Err(error) = self.ask_to_end() {
             eprintln!("{error:#}");
             let _ = self.child.kill();
@@ -119,11 +119,11 @@ impl Drop for Process {
     }
 }
 
-/// CPU time a process has used so far, all its threads together.
+/// The CPU time of a process so far, over all its threads.
 pub(crate) fn cpu(pid: u32) -> anyhow::Result<Duration> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat"))
         .with_context(|| format!("no process {pid}"))?;
-    // The name, in brackets, may hold spaces; after it come state and numbers.
+    // The name, in brackets, may contain spaces; state and numbers follow it.
     let (_, rest) = stat.rsplit_once(')').context("no name in `stat`")?;
     let ticks = rest
         .split_ascii_whitespace()
@@ -135,7 +135,7 @@ pub(crate) fn cpu(pid: u32) -> anyhow::Result<Duration> {
     Ok(Duration::from_millis(ticks * 1000 / per_second))
 }
 
-/// Memory a process holds now, and held at most.
+/// The resident memory of a process, now and at its peak.
 pub(crate) fn memory(pid: u32) -> anyhow::Result<Memory> {
     let status = fs::read_to_string(format!("/proc/{pid}/status"))
         .with_context(|| format!("no process {pid}"))?;
@@ -147,8 +147,8 @@ pub(crate) fn memory(pid: u32) -> anyhow::Result<Memory> {
     Ok(Memory { resident: mebibytes("VmRSS:")?, peak: mebibytes("VmHWM:")? })
 }
 
-/// Waits until a process is as good as idle, so that what it does at start or
-/// behind a call's back is not counted as a call's cost.
+/// Waits until a process is almost idle, so that its startup and background work is not counted as
+/// a cost of calls.
 pub(crate) fn wait_until_idle(pid: u32) -> anyhow::Result<()> {
     const LOOK: Duration = Duration::from_millis(500);
     let mut before = cpu(pid)?;
@@ -163,7 +163,7 @@ pub(crate) fn wait_until_idle(pid: u32) -> anyhow::Result<()> {
     bail!("process {pid} is still busy after five minutes without a call");
 }
 
-/// Allows this process, and those it starts, as many descriptors as it may have.
+/// Raises the limit of open files of this process, and of those it starts, to the maximum.
 pub(crate) fn raise_descriptor_limit() -> anyhow::Result<()> {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     Ok(setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })?)

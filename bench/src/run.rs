@@ -1,5 +1,5 @@
-//! The whole measurement: starts everything, measures scenario by scenario,
-//! prints a table as it goes and writes all numbers as JSON.
+//! The whole measurement: starts everything, measures each scenario, prints a table as it goes and
+//! writes all numbers as JSON.
 
 mod config;
 mod gateway;
@@ -27,7 +27,7 @@ pub(crate) struct Arguments {
     sluice: PathBuf,
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = Scenario::ALL)]
     scenarios: Vec<Scenario>,
-    /// Rounds; ratios are taken within one, medians over all
+    /// Number of rounds; ratios are taken within a round, medians over all rounds
     #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
     /// Seconds for each target in each round
@@ -38,7 +38,7 @@ pub(crate) struct Arguments {
     /// The upstream answers calls as server-sent events
     #[arg(long)]
     sse: bool,
-    /// Calls a second in open loop; keep it well below what the gateway can do
+    /// Calls per second in open loop; keep it well below the gateway's maximum
     #[arg(long, default_value_t = 2_000)]
     rate: u32,
     /// Bytes of a large answer
@@ -50,7 +50,7 @@ pub(crate) struct Arguments {
     policies: usize,
     #[arg(long, default_value_t = 5_000)]
     tools: usize,
-    /// Audit records that are there before the first call
+    /// Number of audit records before the first call
     #[arg(long, default_value_t = 10_000_000)]
     rows: usize,
     /// Servers and tools of the generated catalogue
@@ -62,13 +62,13 @@ pub(crate) struct Arguments {
     listen_streams: usize,
     #[arg(long, default_value_t = 5_000)]
     get_streams: usize,
-    /// Where npm has put `supergateway` and `mcp-proxy`, which `stdio` compares with
+    /// The npm folder with `supergateway` and `mcp-proxy`, which `stdio` compares with
     #[arg(long, default_value = "target/bridges")]
     bridges: PathBuf,
     /// For configurations and data directories; 10 million records need 10 GB
     #[arg(long, default_value = "target/bench")]
     work: PathBuf,
-    /// Where the numbers go
+    /// The output file for the numbers
     #[arg(long, default_value = "target/bench.json")]
     json: PathBuf,
 }
@@ -86,7 +86,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     for scenario in &arguments.scenarios {
         let rows = scenario.run(arguments);
         report.add(rows.with_context(|| format!("scenario `{}`", scenario.word()))?);
-        // What was measured is kept even if a later scenario fails.
+        // The results so far are written even if a later scenario fails.
         report.write(&arguments.json)?;
     }
     report.end();

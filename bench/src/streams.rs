@@ -1,4 +1,4 @@
-//! Many clients that listen and hear nothing: streams that are opened and kept.
+//! Opens many event streams and keeps them open and idle.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::{
     target::Target,
 };
 
-/// Streams that are being opened at the same time.
+/// The number of streams opened concurrently.
 const AT_ONCE: usize = 64;
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -38,7 +38,7 @@ impl Kind {
     }
 }
 
-/// Opens so many streams, each on a connection of its own.
+/// Opens this many streams, each on its own connection.
 pub(crate) async fn open(
     target: &Target,
     kind: Kind,
@@ -56,7 +56,7 @@ pub(crate) async fn open(
 
 /// Fails if a stream has been closed.
 pub(crate) async fn check_open(streams: &[TcpStream]) -> anyhow::Result<()> {
-    // The runtime has to be given a moment to hear of what has happened.
+    // The runtime needs a moment to notice closed connections.
     sleep(Duration::from_millis(100)).await;
     let mut buffer = [0; 1024];
     for stream in streams {
@@ -96,14 +96,14 @@ async fn listen(connection: &mut TcpStream, target: &Target, n: usize) -> anyhow
     Ok(())
 }
 
-/// The same target in a session that was begun there.
+/// The same target, with a new session.
 pub(crate) async fn in_session(target: &Target) -> anyhow::Result<Target> {
     let mut connection = TcpStream::connect(target.address).await?;
     let begun = timeout(PATIENCE, begin(&mut connection, target)).await;
     Ok(Target { session: Some(begun.context("no answer")??), ..target.clone() })
 }
 
-/// Begins a session; its id.
+/// Starts a session; returns its id.
 async fn begin(connection: &mut TcpStream, target: &Target) -> anyhow::Result<String> {
     let era = Era::Legacy;
     let body = format!(
@@ -131,7 +131,7 @@ async fn get(connection: &mut TcpStream, target: &Target) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// Sends a request and reads its whole answer, of which the session is wanted.
+/// Sends a request and reads its whole answer; returns the session id in it.
 async fn complete(connection: &mut TcpStream, request: &str) -> anyhow::Result<Option<String>> {
     connection.write_all(request.as_bytes()).await?;
     let mut answer = Decoder::default();
@@ -139,7 +139,7 @@ async fn complete(connection: &mut TcpStream, request: &str) -> anyhow::Result<O
     Ok(answer.session)
 }
 
-/// Reads on; says whether the answer is complete.
+/// Reads more bytes; returns whether the answer is complete.
 async fn receive(connection: &mut TcpStream, answer: &mut Decoder) -> anyhow::Result<bool> {
     let mut buffer = [0; 4096];
     let length = connection.read(&mut buffer).await?;

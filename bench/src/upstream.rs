@@ -1,5 +1,5 @@
-//! An MCP server that costs little: it looks for method and id in a request
-//! and parses nothing else, so that what is measured is what stands before it.
+//! A cheap MCP server: it searches a request for method and id and parses nothing else, so that the
+//! measurement shows the cost of the proxy.
 
 mod answer;
 mod body;
@@ -17,16 +17,16 @@ use crate::{era::Era, listen};
 use answer::Answers;
 use body::Reply;
 
-/// What the upstream is to be.
+/// The arguments of the upstream.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Arguments {
     /// Where to listen; port 0 takes a free one, which is printed
     #[arg(long, default_value = "127.0.0.1:0")]
     listen: SocketAddr,
-    /// Bytes of a call's answer, about
+    /// Approximate size of a call's answer, in bytes
     #[arg(long, default_value_t = 200)]
     size: usize,
-    /// Tools in the list
+    /// Number of tools in the list
     #[arg(long, default_value_t = 20)]
     tools: usize,
     #[arg(long, value_enum, default_value_t = Era::Legacy)]
@@ -41,7 +41,7 @@ pub(crate) struct Arguments {
     stdio: bool,
 }
 
-/// The name of the `n`th tool, as lists and policies have it.
+/// The name of the `n`th tool, in lists and policies.
 pub(crate) fn tool(n: usize) -> String {
     format!("tool_{n:05}")
 }
@@ -89,8 +89,8 @@ fn post(answers: &Answers, body: &[u8]) -> Response<Reply> {
         }
         (Some(b"ping"), Some(id)) => json(StatusCode::OK, answer::pong(id)),
         (_, None) => empty(StatusCode::ACCEPTED),
-        // Clients go on to `initialize` after a 400, and take a 404 for the
-        // modern era's answer to an unknown method.
+        // Clients continue with `initialize` after a 400; a 404 is the modern answer to an unknown
+        // method.
         (_, Some(id)) if answers.era == Era::Legacy => {
             json(StatusCode::BAD_REQUEST, answer::unknown(id))
         }

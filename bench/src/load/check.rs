@@ -1,4 +1,4 @@
-//! Whether an answer is what the upstream says to an allowed call.
+//! Checks that an answer is the upstream's answer to an allowed call.
 
 use std::{error::Error, fmt};
 
@@ -6,10 +6,10 @@ use memchr::memmem;
 
 use super::{MARK, response::Decoder};
 
-/// How much of a wrong answer is shown.
+/// How much of a wrong answer is printed.
 const SHOWN: usize = 400;
 
-/// An answer that is not the right one.
+/// A wrong answer.
 #[derive(Debug)]
 pub(super) struct Wrong {
     why: &'static str,
@@ -25,7 +25,7 @@ impl fmt::Display for Wrong {
 
 impl Error for Wrong {}
 
-/// Looks at an answer to the call with this id.
+/// Checks the answer to the call with this id.
 pub(super) fn check(answer: &Decoder, id: u64) -> Result<(), Wrong> {
     let body = answer.body.as_slice();
     let why = if answer.status != 200 {
@@ -60,7 +60,7 @@ fn has_id(body: &[u8], id: u64) -> bool {
     rest.is_some_and(|rest| matches!(rest.first(), Some(b',' | b'}' | b' ')))
 }
 
-/// What follows a key.
+/// The text after a key.
 fn after<'a>(body: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
     let at = memmem::find(body, key)? + key.len();
     Some(body.get(at..)?.trim_ascii_start().strip_prefix(b":")?.trim_ascii_start())
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn the_upstreams_answer_is_right() {
+    fn the_upstreams_answer_is_accepted() {
         let text = r#"{"jsonrpc":"2.0","id":1000000042,"result":{"content":[{"type":"text","text":"done-by-the-upstream"}],"isError":false}}"#;
         assert_eq!(checked(200, text), None);
         assert_eq!(checked(200, &format!("event: message\ndata: {text}\n\n")), None);
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn denials_and_errors_are_wrong() {
+    fn denials_and_errors_are_wrong_answers() {
         let denied = r#"{"id":1000000042,"result":{"isError": true,"content":[{"text":"[POLICY DENIED]"}]}}"#;
         assert_eq!(checked(200, denied), Some("a denied or failed call"));
         let failed = r#"{"id":1000000042,"error":{"code":-32603}}"#;

@@ -12,9 +12,9 @@ use tokio::{
 use super::{Load, Measured, check::check, request::Request, response::Decoder, tally::Tally};
 use crate::{clock, listen, target::Target};
 
-/// What is read at once; a small answer fits several times over.
+/// The size of the read buffer; several small answers fit into it.
 const BUFFER: usize = 64 * 1024;
-/// An answer that takes longer is taken for lost.
+/// An answer that takes longer counts as lost.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(super) fn run(load: &Load, target: &Target, connections: usize) -> anyhow::Result<Measured> {

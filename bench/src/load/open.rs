@@ -1,8 +1,8 @@
-//! Open loop: calls leave at even intervals, and a call's time runs from when
-//! it should have left, so that a target that stalls is not spared.
+//! Open loop: calls are sent at even intervals. A call's latency is measured from its scheduled
+//! time, so that a stalling target is not flattered.
 //!
-//! One thread for each connection: the kernel's timers wake a thread more
-//! exactly than an asynchronous runtime, whose finest step is a millisecond.
+//! Each connection has its own thread: the kernel's timers wake a thread more precisely than an
+//! asynchronous runtime, whose resolution is a millisecond.
 
 use std::{
     io::{Read as _, Write as _},
@@ -19,9 +19,9 @@ use super::{Load, Measured, check::check, request::Request, response::Decoder, t
 use crate::{clock, target::Target};
 
 const BUFFER: usize = 64 * 1024;
-/// An answer that takes longer is taken for lost.
+/// An answer that takes longer counts as lost.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Time for all threads to be there before the first call is due.
+/// Time for all threads to start before the first call is due.
 const LEAD: Duration = Duration::from_millis(20);
 
 /// When each call is due; the threads take turns.
@@ -33,7 +33,7 @@ struct Schedule {
 }
 
 impl Schedule {
-    /// The moment of the next call that nobody has taken yet.
+    /// The scheduled time of the next call that no thread has taken.
     fn take(&self) -> Option<Instant> {
         let n = self.next.fetch_add(1, Ordering::Relaxed);
         let offset = Duration::from_secs(1) * n / self.rate;

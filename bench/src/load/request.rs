@@ -1,23 +1,23 @@
-//! The bytes of a call. They are made once for each connection; only the id
-//! changes, and it has always the same number of digits.
+//! The bytes of a call. They are built once per connection; only the id changes, and it always has
+//! the same number of digits.
 
 use std::fmt::Write as _;
 
 use crate::{era::Era, target::Target};
 
-/// Ids are counted from here, so that all have ten digits.
+/// The first id, so that all ids have ten digits.
 const FIRST_ID: u64 = 1_000_000_000;
-/// Calls that one connection can make before it comes to the next one's ids.
+/// The distance between the ids of two connections, which limits their number of calls.
 const APART: u64 = 10_000_000;
 
-/// Which calls are made.
+/// The calls to make.
 #[derive(Debug, Clone)]
 pub(crate) struct Calls {
     pub(crate) era: Era,
     pub(crate) tool: String,
 }
 
-/// A call of one connection, again and again.
+/// The repeated call of one connection.
 #[derive(Debug)]
 pub(super) struct Request {
     bytes: Vec<u8>,
@@ -42,8 +42,8 @@ impl Request {
         Request { bytes: text.into_bytes(), id_at, id: FIRST_ID }
     }
 
-    /// The same for the `n`th of connections that may share a session, in which
-    /// no two calls have the same id.
+    /// The request for the `n`th of several connections that may share a session, in which ids must
+    /// be unique.
     pub(super) fn of_connection(self, n: usize) -> Request {
         let apart = u64::try_from(n).unwrap_or_default() * APART;
         Request { id: self.id + apart, ..self }
@@ -55,7 +55,7 @@ impl Request {
         let mut left = self.id;
         let digits = self.bytes.get_mut(self.id_at..self.id_at + 10).unwrap_or_default();
         for digit in digits.iter_mut().rev() {
-            // The remainder is a digit, so nothing is cut off.
+            // The remainder is a digit, so the conversion cannot fail.
             *digit = b'0' + u8::try_from(left % 10).unwrap_or_default();
             left /= 10;
         }
@@ -63,7 +63,7 @@ impl Request {
     }
 }
 
-/// The head of a request of MCP; `length` is the body's, if there is one.
+/// The head of an MCP request; `length` is that of the body, if there is one.
 pub(crate) fn head(
     method: &str,
     target: &Target,
@@ -89,7 +89,7 @@ pub(crate) fn head(
     text + "\r\n"
 }
 
-/// What stands after the id.
+/// The text after the id.
 fn rest(calls: &Calls) -> String {
     let Calls { era, tool } = calls;
     let meta = match era {
@@ -101,7 +101,7 @@ fn rest(calls: &Calls) -> String {
     )
 }
 
-/// What every request of the modern era says of itself.
+/// The `_meta` of every modern request.
 pub(crate) fn meta(era: Era) -> String {
     let version = era.version();
     format!(

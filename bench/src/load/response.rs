@@ -1,16 +1,16 @@
-//! Reading HTTP/1.1 answers as their bytes arrive, without knowing where they
-//! come from: the closed loop is asynchronous, the open loop is not.
+//! Parses HTTP/1.1 answers as their bytes arrive, without doing I/O: the closed loop is
+//! asynchronous, the open loop is not.
 
 use anyhow::{Context as _, bail};
 
-/// An answer in the making. One serves a connection for all its answers.
+/// An incremental parser, reused for all answers of a connection.
 #[derive(Debug, Default)]
 pub(crate) struct Decoder {
     pending: Vec<u8>,
     state: State,
     pub(crate) status: u16,
     pub(crate) session: Option<String>,
-    /// As far as it has come.
+    /// The body so far.
     pub(crate) body: Vec<u8>,
 }
 
@@ -18,19 +18,19 @@ pub(crate) struct Decoder {
 enum State {
     #[default]
     Head,
-    /// So much of the body is to come.
+    /// This many bytes of the body are missing.
     Sized(usize),
-    /// A chunk's size is to come.
+    /// A chunk's size comes next.
     ChunkSize,
-    /// So much of a chunk is to come, with the line end after it.
+    /// This many bytes of a chunk are missing, including its line end.
     Chunk(usize),
-    /// The line end after the last chunk is to come; trailers are not expected.
+    /// The line end after the last chunk comes next; trailers are not expected.
     LastLine,
     Complete,
 }
 
 impl Decoder {
-    /// Makes ready for the next answer.
+    /// Prepares for the next answer.
     pub(crate) fn reset(&mut self) {
         self.pending.clear();
         self.body.clear();
@@ -38,12 +38,12 @@ impl Decoder {
         self.state = State::Head;
     }
 
-    /// Whether the head is there.
+    /// Whether the head is complete.
     pub(crate) fn has_head(&self) -> bool {
         self.state != State::Head
     }
 
-    /// Takes what has arrived; says whether the answer is complete.
+    /// Parses the next bytes; returns whether the answer is complete.
     pub(crate) fn feed(&mut self, bytes: &[u8]) -> anyhow::Result<bool> {
         self.pending.extend_from_slice(bytes);
         while self.state != State::Complete {
@@ -56,8 +56,8 @@ impl Decoder {
         Ok(true)
     }
 
-    /// Goes on to the next state; says how many bytes that used up, or `None`
-    /// if more must arrive first.
+    /// Advances to the next state; returns the number of bytes consumed, or `None` if more bytes
+    /// are needed.
     fn step(&mut self) -> anyhow::Result<Option<usize>> {
         match self.state {
             State::Head => self.take_head(),
@@ -74,7 +74,7 @@ impl Decoder {
                     self.state = State::Chunk(left - used);
                     return Ok((used > 0).then_some(used));
                 }
-                // The line end is taken with the chunk's last bytes.
+                // The line end is consumed with the chunk's last bytes.
                 let ended = self.pending.get(used..).is_some_and(|rest| rest.len() >= 2);
                 self.state = if ended { State::ChunkSize } else { State::Chunk(0) };
                 Ok(if ended { Some(used + 2) } else { (used > 0).then_some(used) })
@@ -116,7 +116,7 @@ impl Decoder {
         Ok(Some(used))
     }
 
-    /// Moves up to `most` bytes into the body; says how many.
+    /// Moves up to `most` bytes into the body; returns their number.
     fn take_body(&mut self, most: usize) -> usize {
         let used = most.min(self.pending.len());
         self.body.extend_from_slice(self.pending.get(..used).unwrap_or_default());
@@ -128,7 +128,7 @@ impl Decoder {
 mod tests {
     use super::Decoder;
 
-    /// However the bytes are cut, the same answer is read.
+    /// Checks that the answer is parsed correctly however its bytes are split.
     fn check(answer: &str, status: u16, body: &str) {
         for size in 1..=answer.len() {
             let mut decoder = Decoder::default();
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_an_answer_unasked_is_an_error() {
+    fn extra_bytes_after_an_answer_are_an_error() {
         let mut decoder = Decoder::default();
         assert!(decoder.feed(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nab").is_err());
     }

@@ -1,10 +1,10 @@
-//! How long calls took.
+//! The latencies of calls.
 
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
-/// Latencies of calls that were answered rightly, to three digits.
+/// Latencies of correctly answered calls, to three digits.
 #[derive(Debug)]
 pub(crate) struct Tally {
     nanos: Histogram<u64>,
@@ -28,7 +28,7 @@ impl Tally {
         self.nanos.len()
     }
 
-    /// The latency that this part of the calls did not exceed.
+    /// The latency at a quantile of the calls.
     pub(crate) fn micros(&self, quantile: f64) -> f64 {
         Duration::from_nanos(self.nanos.value_at_quantile(quantile)).as_secs_f64() * 1e6
     }

@@ -1,5 +1,5 @@
-//! The gateway's configuration for one run: a policy that denies what it does
-//! not name, with one limit on every call that no run can reach.
+//! The gateway's configuration for one run: a policy that denies tools it does not list, with one
+//! limit on every call that no run can reach.
 
 use std::{fmt::Write as _, fs, net::SocketAddr, path::Path};
 
@@ -7,19 +7,19 @@ use sluice_store::TokenHash;
 
 use crate::upstream::tool;
 
-/// How much the gateway is told of.
+/// The size of the configuration.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Shape {
     pub(super) grants: usize,
     pub(super) policies: usize,
-    /// Tools that each policy names, and the upstream has.
+    /// The number of tools that each policy lists, and that the upstream has.
     pub(super) tools: usize,
 }
 
-/// What an ordinary gateway is told of.
+/// The size of an ordinary configuration.
 pub(super) const ORDINARY: Shape = Shape { grants: 1, policies: 1, tools: 20 };
 
-/// Where the gateway listens.
+/// The addresses of the gateway's listeners.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Listeners {
     pub(super) agents: SocketAddr,
@@ -27,8 +27,8 @@ pub(super) struct Listeners {
 }
 
 impl Shape {
-    /// Calls are made with the last grant, under the last policy, to the last
-    /// tool: whoever searches from the front has to go all the way.
+    /// Calls use the last grant, the last policy and the last tool, so that a linear search takes
+    /// the longest.
     pub(super) fn token(self) -> String {
         token(self.grants - 1)
     }
@@ -87,7 +87,7 @@ fn policy(tools: usize) -> String {
     format!(r#"{{"version":"1","default":"deny","tools":{{{}}}}}"#, entries.join(","))
 }
 
-/// The `n`th grant's token: of the form that tokens have, and always the same.
+/// The token of the `n`th grant: valid, and always the same.
 fn token(n: usize) -> String {
     format!("sg_{}", TokenHash::of(&format!("benchmark {n}")).as_hex())
 }

@@ -1,4 +1,4 @@
-//! The gateway under measurement: configured, started, ready, ended.
+//! The gateway under measurement: configures, starts and stops it.
 
 use std::{
     fs,
@@ -21,7 +21,7 @@ use crate::{clock, process::Process, target::Target};
 
 /// How long a gateway with a very large configuration may take to be ready.
 const PATIENCE: Duration = Duration::from_mins(2);
-/// How often it is asked whether it is.
+/// The interval between readiness probes.
 const LOOK: Duration = Duration::from_micros(500);
 
 /// A configured gateway, running or not.
@@ -33,16 +33,16 @@ pub(super) struct Installation {
     token: String,
 }
 
-/// A gateway that takes calls.
+/// A gateway that accepts calls.
 #[derive(Debug)]
 pub(super) struct Gateway {
     pub(super) part: Part,
-    /// From start to ready.
+    /// The time from start to ready.
     pub(super) ready_after: Duration,
 }
 
 impl Installation {
-    /// A new one, in a folder of its own that is emptied first.
+    /// A new installation in its own folder, which is emptied first.
     pub(super) fn new(
         arguments: &Arguments,
         name: &str,
@@ -53,7 +53,7 @@ impl Installation {
         Installation::before(arguments, name, shape, &place)
     }
 
-    /// One before a server that a line of TOML names.
+    /// An installation with one server, declared by a line of TOML.
     pub(super) fn before(
         arguments: &Arguments,
         name: &str,
@@ -76,7 +76,7 @@ impl Installation {
         self.folder.join("data")
     }
 
-    /// Deletes it; some are too large to be left lying about.
+    /// Deletes it; some are too large to keep.
     pub(super) fn remove(self) -> anyhow::Result<()> {
         Ok(fs::remove_dir_all(&self.folder)?)
     }
@@ -107,7 +107,7 @@ impl Installation {
     }
 }
 
-/// The end of what the gateway said.
+/// The end of the gateway's log.
 fn said(log: &Path) -> String {
     let text = fs::read_to_string(log).unwrap_or_default();
     let lines: Vec<_> = text.lines().rev().take(10).collect();
@@ -115,8 +115,8 @@ fn said(log: &Path) -> String {
     format!("the gateway said:\n{}", lines.join("\n"))
 }
 
-/// An address that nobody listens on. Someone else could take it before the
-/// gateway does; then the gateway says so and the run ends.
+/// A free address. Another process could take it before the gateway does; then the gateway reports
+/// that and the run stops.
 pub(super) fn free_address() -> anyhow::Result<SocketAddr> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?)
 }

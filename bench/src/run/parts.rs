@@ -1,10 +1,10 @@
-//! What stands around the gateway: upstreams, and the pass-through beside it.
+//! The other processes of a measurement: upstreams, and the pass-through.
 
 use crate::{era::Era, process::Process, target::Target};
 
 use super::Arguments;
 
-/// A process and where it takes calls.
+/// A process and the address at which it accepts calls.
 #[derive(Debug)]
 pub(super) struct Part {
     pub(super) process: Process,
@@ -23,7 +23,7 @@ impl Part {
     }
 }
 
-/// An upstream with answers of this size and so many tools.
+/// An upstream with answers of this size and this many tools.
 pub(super) fn upstream(
     arguments: &Arguments,
     era: Era,
@@ -39,7 +39,7 @@ pub(super) fn upstream(
     Part::start(&words)
 }
 
-/// The HTTP port of a Pharo image.
+/// A test double of the HTTP port of a Pharo image.
 pub(super) fn image() -> anyhow::Result<Part> {
     Part::start(&["image"])
 }

@@ -1,5 +1,5 @@
-//! An audit log that is old already: records appended through the store itself,
-//! so that they are chained and laid out as the gateway's own.
+//! Fills an audit log: records are appended through the store itself, so that they are chained and
+//! stored like the gateway's own.
 
 use std::{
     fs,
@@ -17,10 +17,10 @@ use sluice_store::{
 
 use crate::{clock, listen, upstream::tool};
 
-/// Appended together; the store makes few transactions of them.
+/// The number of records appended together; the store groups them into few transactions.
 const BATCH: usize = 4096;
 
-/// Appends so many records to the database of a data directory.
+/// Appends `rows` records to the database of a data directory.
 pub(super) fn fill(data: &Path, rows: usize) -> anyhow::Result<()> {
     let store = Store::open(StoreConfig {
         directory: data.to_owned(),
@@ -41,14 +41,14 @@ pub(super) fn fill(data: &Path, rows: usize) -> anyhow::Result<()> {
     })
 }
 
-/// The key that the gateway has made.
+/// The key that the gateway has created.
 fn key(data: &Path) -> anyhow::Result<Key> {
     let text = fs::read_to_string(data.join("keys/master"))?;
     let digits = data_encoding::HEXLOWER.decode(text.trim().as_bytes())?;
     Ok(Key::from_bytes(digits.try_into().ok().context("the key has another length")?))
 }
 
-/// Decisions and their outcomes by turns, as calls leave them.
+/// Decisions and their outcomes alternately, as calls write them.
 fn record(n: usize) -> Record {
     let at = Timestamp::from_millis(clock::epoch_millis());
     let is_outcome = n % 2 == 1;
@@ -79,7 +79,7 @@ mod tests {
     use crate::listen;
 
     #[test]
-    fn a_filled_log_is_one_the_store_accepts() {
+    fn the_store_accepts_a_filled_log() {
         let folder = std::env::temp_dir().join(format!("sluice-bench-fill-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::create_dir_all(folder.join("keys")).unwrap();

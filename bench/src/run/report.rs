@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{clock, era::Era};
 
-/// Everything one run has found, and where.
+/// All results of one run, and the machine.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     /// Milliseconds since the Unix epoch.
@@ -28,7 +28,7 @@ pub(super) struct Report {
 }
 
 impl Report {
-    /// Notes the circumstances and prints the table's head.
+    /// Notes the machine and the settings, and prints the table's head.
     pub(super) fn begin(arguments: &Arguments) -> anyhow::Result<Report> {
         let report = Report {
             began_at: clock::epoch_millis(),
@@ -72,7 +72,7 @@ impl Report {
         Ok(fs::write(path, serde_json::to_string_pretty(self)? + "\n")?)
     }
 
-    /// Says how many promises were kept.
+    /// Prints how many promises were kept.
     pub(super) fn end(&self) {
         let kept: Vec<_> = self.rows.iter().filter_map(Row::is_kept).collect();
         let broken = kept.iter().filter(|kept| !**kept).count();
@@ -103,12 +103,12 @@ fn print(row: &Row) {
     );
 }
 
-/// With as many digits as mean something.
+/// Formats a number with its significant digits.
 fn number(value: f64) -> String {
     if value.abs() < 100.0 { format!("{value:.1}") } else { format!("{value:.0}") }
 }
 
-/// What a command prints, if it succeeds.
+/// The output of a command, if it succeeds.
 fn said(command: &mut Command) -> Option<String> {
     let output = command.output().ok().filter(|output| output.status.success())?;
     Some(String::from_utf8(output.stdout).ok()?.trim().to_owned())

@@ -1,15 +1,15 @@
-//! Rounds: every target once in each, so that what the machine does meanwhile
-//! falls on all of them, and ratios are taken within a round.
+//! Rounds: each round measures every target once, so that other activity on the machine affects all
+//! of them, and ratios are taken within a round.
 
 use std::time::Duration;
 
 use super::{Arguments, parts::Part};
 use crate::load::{Calls, Load, Measured, Pattern};
 
-/// Load before the first round, so that connections and caches are there.
+/// Load before the first round, to open connections and fill caches.
 const WARM_UP: Duration = Duration::from_millis(500);
 
-/// What one target showed in one round.
+/// The result of one target in one round.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sample {
     pub(super) calls_per_second: f64,
@@ -31,14 +31,14 @@ impl Sample {
     }
 }
 
-/// One target, and what is called on it.
+/// One target, and the calls that are made on it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Side<'a> {
     pub(super) part: &'a Part,
     pub(super) tool: &'a str,
 }
 
-/// Measures every side in every round; answers by side, then by round.
+/// Measures every side in every round; returns samples by side, then by round.
 pub(super) fn measure<const N: usize>(
     arguments: &Arguments,
     pattern: Pattern,
@@ -49,8 +49,7 @@ pub(super) fn measure<const N: usize>(
     }
     let mut samples = [const { Vec::new() }; N];
     for round in 0..arguments.rounds {
-        // Each round begins with another one, so that none has always the same
-        // neighbour.
+        // Each round starts with another side, so that no side always has the same predecessor.
         let mut order: Vec<_> = sides.into_iter().zip(&mut samples).collect();
         order.rotate_left(usize::try_from(round)? % N);
         for (side, samples) in order {

@@ -1,5 +1,5 @@
-//! One line of the result: a number on each side, round by round, their ratio,
-//! and what is promised of it.
+//! One line of the result: a number for each side, round by round, their ratio, and the promise
+//! about it.
 
 use std::fmt;
 
@@ -22,7 +22,7 @@ impl Series {
         }
     }
 
-    /// The smallest and the largest.
+    /// The minimum and the maximum.
     pub(super) fn range(&self) -> (f64, f64) {
         let least = self.0.iter().copied().fold(f64::INFINITY, f64::min);
         let most = self.0.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -50,7 +50,7 @@ impl Serialize for Series {
     }
 }
 
-/// What a row's ratio, or its number where it has none, must be.
+/// The bound on a row's ratio, or on its number if it has no ratio.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Promise {
@@ -82,18 +82,18 @@ pub(super) struct Row {
     pub(super) scenario: &'static str,
     pub(super) what: String,
     pub(super) unit: &'static str,
-    /// The upstream without anything before it.
+    /// The upstream without a proxy.
     pub(super) direct: Option<Series>,
-    /// What the gateway is compared with: the pass-through, or an ordinary gateway.
+    /// The baseline of the gateway: the pass-through, or an ordinary gateway.
     pub(super) beside: Option<Series>,
     pub(super) gateway: Series,
-    /// Of the gateway to what stands beside it, within each round.
+    /// The ratio of the gateway to its baseline, within each round.
     pub(super) ratio: Option<Series>,
     pub(super) promise: Option<Promise>,
 }
 
 impl Row {
-    /// A number of the gateway alone.
+    /// A row with only the gateway's number.
     pub(super) fn alone(
         scenario: &'static str,
         what: impl Into<String>,
@@ -113,7 +113,7 @@ impl Row {
         }
     }
 
-    /// A number of the gateway, and the same number of another.
+    /// A row with the gateway's number and that of a baseline.
     pub(super) fn beside(
         scenario: &'static str,
         what: impl Into<String>,
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn the_median_of_an_even_number_lies_between_the_two_in_the_middle() {
+    fn the_median_of_an_even_count_is_between_the_middle_values() {
         assert_eq!(series(&[4.0, 1.0, 3.0, 2.0]).median().to_string(), "2.5");
     }
 }

@@ -1,4 +1,4 @@
-//! What can be measured, by name.
+//! The scenarios that can be measured.
 
 mod calls;
 mod catalog;
@@ -14,7 +14,7 @@ use clap::ValueEnum;
 use super::{Arguments, row::Row};
 use scaling::Growth;
 
-/// One thing that is measured.
+/// One scenario.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Scenario {
     /// Calls a second, CPU and latency in closed loop
@@ -27,7 +27,7 @@ pub(super) enum Scenario {
     Memory,
     /// From start to ready
     Start,
-    /// Calls to a command, beside HTTP and beside bridges of others
+    /// Calls to a command, compared with HTTP and with third-party bridges
     Stdio,
     /// Memory with thousands of idle streams
     Streams,
@@ -39,7 +39,7 @@ pub(super) enum Scenario {
     Tools,
     /// Cost per call with a long audit log
     Audit,
-    /// The Pharo server over standard input and output, beside a bare HTTP call
+    /// The Pharo server over stdio, compared with a bare HTTP call
     Pharo,
     /// The catalogue of the whole field: importing, searching, memory
     Catalog,
@@ -62,7 +62,7 @@ impl Scenario {
         Scenario::Catalog,
     ];
 
-    /// As it is written on the command line.
+    /// Its name on the command line.
     pub(super) fn word(self) -> &'static str {
         match self {
             Scenario::Throughput => "throughput",

@@ -1,4 +1,4 @@
-//! What the upstream answers. Everything but the id is made once.
+//! The upstream's answers. Everything but the id is built once.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -63,13 +63,13 @@ impl Answers {
         answer(id, Bytes::from(result))
     }
 
-    /// A session of its own for each client.
+    /// A new session id for each client.
     pub(super) fn session(&self) -> HeaderValue {
         HeaderValue::from(self.sessions.fetch_add(1, Ordering::Relaxed))
     }
 }
 
-/// The stream of a subscription, which says at once that it is one.
+/// The stream of a subscription, which starts with an acknowledgement.
 pub(super) fn acknowledge(id: &[u8]) -> Reply {
     let id = String::from_utf8_lossy(id);
     let event = format!(
@@ -87,7 +87,7 @@ pub(super) fn unknown(id: &[u8]) -> Reply {
     answer(id, Bytes::from_static(error))
 }
 
-/// What stands before the part that is the same for every request.
+/// The part before the constant rest.
 fn head(before: &[u8], id: &[u8]) -> Bytes {
     Bytes::from([before, br#"{"jsonrpc":"2.0","id":"#, id, b","].concat())
 }
@@ -101,7 +101,7 @@ fn answer(id: &[u8], rest: Bytes) -> Reply {
     Reply::whole([all, Bytes::new(), Bytes::new()])
 }
 
-/// A tool's result, filled up to the size asked for.
+/// A tool's result, padded to the requested size.
 fn call(era: Era, size: usize) -> String {
     let kind = match era {
         Era::Legacy => "",

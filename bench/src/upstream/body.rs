@@ -1,5 +1,4 @@
-//! Bodies of answers: a few pieces that are shared, not copied, and streams
-//! that stay open.
+//! Bodies of answers: a few shared pieces, which are not copied, and streams that stay open.
 
 use std::{
     convert::Infallible,
@@ -17,34 +16,34 @@ pub(super) struct Reply {
     end: End,
 }
 
-/// What comes after the pieces.
+/// How a body ends.
 #[derive(Debug, PartialEq, Eq)]
 enum End {
-    /// Nothing, and the length was told in advance.
+    /// The length is known in advance.
     Known,
-    /// Nothing, which the client learns when it is there.
+    /// The body is chunked and ends after the pieces.
     Chunked,
-    /// Nothing for as long as the client stays.
+    /// The body stays open until the client disconnects.
     Never,
 }
 
 impl Reply {
-    /// A body whose length is told in advance.
+    /// A body with a known length.
     pub(super) fn whole(pieces: [Bytes; 3]) -> Reply {
         Reply { pieces, end: End::Known }
     }
 
-    /// Its bytes, one piece after the other.
+    /// Its pieces, in order.
     pub(super) fn pieces(&self) -> impl Iterator<Item = &Bytes> {
         self.pieces.iter()
     }
 
-    /// A body whose length is not told, as servers send event streams.
+    /// A chunked body, as servers send event streams.
     pub(super) fn chunked(pieces: [Bytes; 3]) -> Reply {
         Reply { pieces, end: End::Chunked }
     }
 
-    /// A stream that begins with `first` and stays open.
+    /// A stream that starts with `first` and stays open.
     pub(super) fn open(first: Bytes) -> Reply {
         Reply { pieces: [first, Bytes::new(), Bytes::new()], end: End::Never }
     }
@@ -61,7 +60,7 @@ impl Body for Reply {
         let piece = self.pieces.iter_mut().find(|piece| !piece.is_empty()).map(std::mem::take);
         match piece {
             Some(piece) => Poll::Ready(Some(Ok(Frame::data(piece)))),
-            // The connection's own reading wakes it when the client leaves.
+            // The connection wakes the task when the client disconnects.
             None if self.end == End::Never => Poll::Pending,
             None => Poll::Ready(None),
         }

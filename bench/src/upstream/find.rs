@@ -1,7 +1,7 @@
-//! Method and id of a JSON-RPC request, by byte search.
+//! Finds method and id of a JSON-RPC request by byte search.
 //!
-//! Right for what our load generator sends, whose arguments hold neither word;
-//! nothing to rely on elsewhere.
+//! This is correct for the requests of our load generator, whose arguments contain neither word,
+//! but not in general.
 
 use memchr::memmem;
 
@@ -10,7 +10,7 @@ pub(super) fn method(body: &[u8]) -> Option<&[u8]> {
     value(body, b"\"method\"")?.strip_prefix(b"\"")?.split(|byte| *byte == b'"').next()
 }
 
-/// The request's id as it is written; `None` for a notification.
+/// The text of the request's id; `None` for a notification.
 pub(super) fn id(body: &[u8]) -> Option<&[u8]> {
     let rest = value(body, b"\"id\"")?;
     let length = match rest.strip_prefix(b"\"") {
@@ -20,7 +20,7 @@ pub(super) fn id(body: &[u8]) -> Option<&[u8]> {
     rest.get(..length).filter(|id| !id.is_empty())
 }
 
-/// What follows a key.
+/// The text after a key.
 fn value<'a>(body: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
     let at = memmem::find(body, key)? + key.len();
     let rest = body.get(at..)?.trim_ascii_start().strip_prefix(b":")?;
@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_neither_has_neither() {
+    fn other_texts_have_no_method_or_id() {
         check("", (None, None));
         check(r#"{"id":}"#, (None, None));
     }

@@ -1,5 +1,4 @@
-//! The same server as a command: messages on standard input, one a line, and
-//! answers on standard output.
+//! The same server over stdio: one message per line.
 
 use std::io::{self, BufRead as _, Write as _};
 
@@ -9,7 +8,7 @@ use super::{
 };
 use crate::era::Era;
 
-/// Answers until there is no more input. What has arrived together is answered together.
+/// Answers until the input ends. Messages that arrive together are answered together.
 pub(super) fn serve(answers: &Answers) -> anyhow::Result<()> {
     let mut input = io::BufReader::new(io::stdin().lock());
     let mut output = io::BufWriter::new(io::stdout().lock());

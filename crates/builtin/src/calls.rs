@@ -14,11 +14,11 @@ use tokio::sync::oneshot;
 /// A session of a client, and a request's id within it.
 type Key = (Box<str>, Id);
 
-/// All that are under way.
+/// All calls in progress.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Calls(Arc<Mutex<HashMap<Key, oneshot::Sender<()>>>>);
 
-/// One of them; it is under way as long as this is there.
+/// A call in progress; dropping this ends it.
 #[derive(Debug)]
 pub(super) struct Ticket {
     calls: Calls,
@@ -27,7 +27,7 @@ pub(super) struct Ticket {
 }
 
 impl Calls {
-    /// Begins one. `None` if the session has one of that id already.
+    /// Registers a call. `None` if the session already has one with this id.
     pub(super) fn begin(&self, session: &str, id: &Id) -> Option<Ticket> {
         let key = (session.into(), id.clone());
         let mut calls = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -40,7 +40,7 @@ impl Calls {
         Some(Ticket { calls: self.clone(), key, cancelled })
     }
 
-    /// Calls off what a message names, if it is a cancellation.
+    /// Cancels the call that a message names, if it is a cancellation.
     pub(super) fn hear(&self, session: &str, message: &Message<'_>) {
         let Message::Notification { method: "notifications/cancelled", params } = message else {
             return;
@@ -55,8 +55,7 @@ impl Calls {
 }
 
 impl Ticket {
-    /// The result of the work, or `None` as soon as it is cancelled; then the
-    /// work is dropped.
+    /// Returns the result of the work. On cancellation it drops the work and returns `None`.
     pub(super) async fn unless_cancelled<T>(mut self, work: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             biased;
@@ -70,8 +69,8 @@ impl Drop for Ticket {
     fn drop(&mut self) {
         self.cancelled.close();
         let mut calls = self.calls.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // After a cancellation another call may go by the same id: its sender is
-        // open, while that of this ticket is gone.
+        // After a cancellation, another call may use the same id: its sender is open, while that of
+        // this ticket is closed.
         if calls.get(&self.key).is_some_and(oneshot::Sender::is_closed) {
             calls.remove(&self.key);
         }

@@ -34,10 +34,10 @@ use super::{
     mirror, serve,
 };
 
-/// Reports that may wait until they are read.
+/// The maximum number of unread progress reports.
 const MOST_REPORTS: usize = 16;
 
-/// Where a built-in server takes requests.
+/// The HTTP endpoint of a built-in server.
 #[derive(Clone)]
 pub struct Endpoint {
     server: Arc<dyn Builtin>,
@@ -50,8 +50,8 @@ impl fmt::Debug for Endpoint {
     }
 }
 
-/// Whether a tool call came to nothing, whatever its caller is told. It comes
-/// with a response, beside what is sent, and is settled once that has ended.
+/// Whether a tool call failed, even if its caller is not told. It is attached to the response,
+/// outside of the body, and is final once the body has ended.
 #[derive(Debug, Clone, Default)]
 pub struct Verdict(Arc<AtomicBool>);
 
@@ -71,8 +71,8 @@ impl Endpoint {
         Endpoint { server, calls: Calls::default() }
     }
 
-    /// Answers one request: as JSON, or as events if there is progress to report
-    /// before the answer. Dropping the answer cancels the call.
+    /// Answers one request: as JSON, or as events if there is progress to report before the answer.
+    /// Dropping the answer cancels the call.
     pub async fn answer(&self, request: Request<Bytes>) -> Response<AnswerBody> {
         let (head, body) = request.into_parts();
         if head.method != Method::POST {
@@ -106,7 +106,7 @@ impl Endpoint {
         response
     }
 
-    /// Begins with a request, and waits for its answer or for the first report.
+    /// Starts a request, and waits for its answer or the first progress report.
     async fn begin(&self, headers: HeaderMap, document: Document) -> Response<AnswerBody> {
         let (reports, mut reported) = mpsc::channel(MOST_REPORTS);
         let verdict = Verdict::default();
@@ -161,7 +161,7 @@ impl Endpoint {
         let progress = Progress::of(params, reports);
         let serving = serve::serve(&*self.server, revision, method, params, &progress);
         let session = session_of(headers);
-        // Without a session an id says nothing of whose call it is.
+        // Without a session, an id does not tell whose call it is.
         let ticket = if session.is_empty() { None } else { self.calls.begin(session, id) };
         match ticket {
             Some(ticket) => {
@@ -176,20 +176,20 @@ fn session_of(headers: &HeaderMap) -> &str {
     headers.get(SESSION).and_then(|session| session.to_str().ok()).unwrap_or_default()
 }
 
-/// A name for a session that no other has. Without chance there is none, and
-/// its calls cannot be called off.
+/// A unique session id. If the system has no random numbers, there is none, and the session's calls
+/// cannot be cancelled.
 fn new_session() -> Option<HeaderValue> {
     let mut random = [0; 16];
     getrandom::fill(&mut random).ok()?;
     HeaderValue::from_str(&BASE64URL_NOPAD.encode(&random)).ok()
 }
 
-/// Reports and then the answer, each an event.
+/// An event stream of progress reports, followed by the answer.
 struct Telling {
     first: Option<String>,
     reported: mpsc::Receiver<String>,
     work: Work,
-    /// The answer, until all reports before it are told.
+    /// The answer, until all reports before it are sent.
     answer: Option<String>,
     is_over: bool,
 }
@@ -219,12 +219,12 @@ fn events(mut telling: Telling) -> Response<AnswerBody> {
     event_stream(AnswerBody::from_body(body))
 }
 
-/// A fault of a message whose id is not known.
+/// The response to a message whose id is unknown.
 fn fault_response(fault: &Fault) -> Response<AnswerBody> {
     json(fault.status, fault.body(None))
 }
 
-/// There are no sessions to end and no streams to open, so only POST is left.
+/// Sessions need no end and there are no streams, so only POST is allowed.
 fn not_allowed() -> Response<AnswerBody> {
     let mut response = empty(StatusCode::METHOD_NOT_ALLOWED);
     response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));

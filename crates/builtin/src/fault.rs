@@ -24,28 +24,28 @@ impl Fault {
         Fault { status, code, message, data: None }
     }
 
-    /// The body is not JSON that has one meaning.
+    /// The body is not valid and unambiguous JSON.
     pub(super) fn unreadable(refusal: &Refusal) -> Self {
         Fault::new(StatusCode::BAD_REQUEST, -32700, refusal.to_string())
     }
 
-    /// The body is JSON, but no message this server takes.
+    /// The body is JSON, but not a message that this server accepts.
     pub(super) fn invalid(problem: &dyn Display) -> Self {
         Fault::new(StatusCode::BAD_REQUEST, -32600, problem.to_string())
     }
 
-    /// A modern request without what every modern request carries.
+    /// A modern request lacks a required part.
     pub(super) fn unsaid(problem: String) -> Self {
         Fault::new(StatusCode::BAD_REQUEST, -32602, problem)
     }
 
-    /// A method's own parameters are wrong. The message as such was in order,
-    /// so that HTTP has nothing to complain of.
+    /// A method's own parameters are wrong. The HTTP status is still a success, because the message
+    /// itself was valid.
     pub(super) fn params(problem: &dyn Display) -> Self {
         Fault::new(StatusCode::OK, -32602, problem.to_string())
     }
 
-    /// The revision, or this server, has no such method.
+    /// The protocol version, or this server, does not have this method.
     pub(super) fn method(name: &str, era: Era) -> Self {
         let status = match era {
             Era::Legacy => StatusCode::OK,
@@ -54,12 +54,12 @@ impl Fault {
         Fault::new(status, -32601, format!("unknown method `{name}`"))
     }
 
-    /// A header is missing, repeated, or says something else than the body.
+    /// A header is missing, repeated, or differs from the body.
     pub(super) fn header(problem: String) -> Self {
         Fault::new(StatusCode::BAD_REQUEST, -32020, problem)
     }
 
-    /// A revision this server does not speak in that way.
+    /// A protocol version that this server does not support in this form.
     pub(super) fn version(requested: &str) -> Self {
         let message = format!("protocol version `{requested}` is not supported");
         let supported = modern_versions();
@@ -69,20 +69,19 @@ impl Fault {
         Fault { data, ..Fault::new(StatusCode::BAD_REQUEST, -32022, message) }
     }
 
-    /// The client has called the request off. It waits for no answer, but HTTP
-    /// must end with one.
+    /// The client has cancelled the request. It expects no answer, but HTTP requires one.
     pub(super) fn cancellation() -> Self {
         Fault::new(StatusCode::OK, -32800, "the request was cancelled".into())
     }
 
-    /// More calls at once than one client may have.
+    /// The client has too many concurrent calls.
     pub(super) fn busy(most: usize) -> Self {
         let message = format!("{most} calls are under way already");
         Fault::new(StatusCode::OK, -32603, message)
     }
 
-    /// The answer to the request of this id. Without one the member is left
-    /// out: MCP knows no `null` there.
+    /// The error response to the request with this id. Without an id the member is left out,
+    /// because MCP does not allow `null` there.
     pub(super) fn body(&self, id: Option<&Id>) -> String {
         let id = id.map(|id| format!("\"id\":{},", id_text(id))).unwrap_or_default();
         let data = self.data.as_ref().map(|data| format!(",\"data\":{data}")).unwrap_or_default();
@@ -93,7 +92,7 @@ impl Fault {
     }
 }
 
-/// An id as JSON, of the type it came with.
+/// An id as JSON, with its original type.
 fn id_text(id: &Id) -> String {
     match id {
         Id::Integer(text) => text.clone(),
@@ -101,13 +100,13 @@ fn id_text(id: &Id) -> String {
     }
 }
 
-/// A result as the answer to its request.
+/// The response with a result.
 pub(super) fn response(id: &Id, result: &str) -> String {
     format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":{result}}}", id_text(id))
 }
 
-/// The revisions a request may name in its `_meta`, as a JSON list. Legacy ones
-/// are not among them: those are agreed on by `initialize`.
+/// The protocol versions that a request may name in its `_meta`, as a JSON list. Legacy versions
+/// are not included: `initialize` negotiates those.
 pub(super) fn modern_versions() -> String {
     let modern = Revision::ALL.into_iter().rev().filter(|revision| revision.era() == Era::Modern);
     let names: Vec<String> = modern.map(|revision| Quoted(revision.name()).to_string()).collect();

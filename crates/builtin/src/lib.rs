@@ -25,20 +25,19 @@ pub use stdio::serve_stdio;
 
 /// A server that answers calls within this process.
 ///
-/// Its tools are the same for everyone and for as long as it runs.
+/// Its tools are the same for all callers, and do not change while it runs.
 pub trait Builtin: Send + Sync + 'static {
-    /// Who it says it is.
+    /// The name and version of the server.
     fn identity(&self) -> Identity<'_>;
 
-    /// The tool definitions: a JSON list on one line, as `tools/list` shows it.
+    /// The tool definitions: a JSON list on one line, as in a `tools/list` result.
     fn tools(&self) -> &str;
 
-    /// Calls one tool. A call that is cancelled, or that nobody waits for any
-    /// more, is dropped.
+    /// Calls one tool. A call that is cancelled, or whose caller is gone, is dropped.
     fn call<'a>(&'a self, call: Call<'a>) -> Calling<'a>;
 
-    /// Whether calls may take so long that somebody calls them off. Legacy
-    /// clients then get a session, within which a cancellation names its call.
+    /// Whether calls may take so long that clients cancel them. Legacy clients then get a session,
+    /// within which a cancellation names its call.
     fn has_long_calls(&self) -> bool {
         false
     }
@@ -48,16 +47,16 @@ pub trait Builtin: Send + Sync + 'static {
 #[derive(Debug, Clone, Copy)]
 pub struct Call<'a> {
     pub tool: &'a str,
-    /// An object where it is there.
+    /// An object, if present.
     pub arguments: Option<Value<'a>>,
-    /// Whom to tell how far the call is.
+    /// Receives the progress of the call.
     pub progress: &'a Progress,
 }
 
-/// A call under way.
+/// The future of a call.
 pub type Calling<'a> = Pin<Box<dyn Future<Output = Result<ToolResult, UnknownTool>> + Send + 'a>>;
 
-/// Who a server is, and what a model should know of it before looking at its tools.
+/// The name and version of a server, and its instructions for models.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Identity<'s> {
     pub name: &'s str,
@@ -73,16 +72,15 @@ pub struct ToolResult {
     pub content: Vec<String>,
     /// Images for the model, after the texts.
     pub images: Vec<Image>,
-    /// The same for programs: one JSON value on one line.
+    /// The same result for programs: one JSON value on one line.
     pub structured: Option<String>,
-    /// Whether the caller is told that the tool could not do what was asked.
+    /// Whether the caller is told that the tool failed.
     pub is_error: bool,
-    /// Whether it could not, although the caller is not told so in this way;
-    /// for whoever counts.
+    /// Whether the tool failed, even if the caller is not told so; for metrics.
     pub has_failed: bool,
 }
 
-/// A picture.
+/// An image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Image {
     pub media_type: &'static str,
@@ -90,22 +88,22 @@ pub struct Image {
     pub data: String,
 }
 
-/// The server has no tool of that name.
+/// The server has no tool with this name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnknownTool;
 
 impl ToolResult {
-    /// An answer of one text.
+    /// A result of one text.
     pub fn text(text: impl Into<String>) -> Self {
         ToolResult { content: vec![text.into()], ..ToolResult::default() }
     }
 
-    /// A failure the model should read, so that it can do better.
+    /// A failure that the model should read, so that it can correct the call.
     pub fn error(text: impl Into<String>) -> Self {
         ToolResult { is_error: true, ..ToolResult::text(text) }
     }
 
-    /// Adds the answer for programs, which must be one JSON value on one line.
+    /// Adds the result for programs, which must be one JSON value on one line.
     #[must_use]
     pub fn with_structured(self, json: String) -> Self {
         ToolResult { structured: Some(json), ..self }

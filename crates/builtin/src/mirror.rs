@@ -1,8 +1,8 @@
 //! The protocol version of a request, and the check of headers that repeat its content.
 //!
-//! A modern request names its version itself and repeats its target in headers; both must
-//! agree, because a proxy may have decided by the headers. For a legacy request only the
-//! version header counts.
+//! A modern request names its version itself and repeats its target in headers. Both must agree,
+//! because a proxy may have decided by the headers. For a legacy request only the version header is
+//! checked.
 
 use http::HeaderMap;
 use sluice_wire::{
@@ -12,7 +12,7 @@ use sluice_wire::{
 
 use super::fault::Fault;
 
-/// The revision of a request whose headers are in order.
+/// The protocol version of a request, if its headers are valid.
 pub(super) fn revision(
     headers: &HeaderMap,
     method: &str,
@@ -21,7 +21,7 @@ pub(super) fn revision(
     let meta = params.and_then(|params| params.get("_meta"));
     let says_modern = meta.is_some_and(|meta| meta.get(META_VERSION).is_some());
     if method == "initialize" && !says_modern {
-        // It opens a legacy conversation, and only its parameters say which.
+        // It starts a legacy session, and the version is in its parameters.
         return Ok(Revision::UNSAID);
     }
     let header = only(headers, "mcp-protocol-version")?;
@@ -38,8 +38,8 @@ pub(super) fn revision(
     }
 }
 
-/// The revision of a request that came without headers, among others of a
-/// legacy revision that was agreed on.
+/// The protocol version of a request without headers, in a session with this negotiated legacy
+/// version.
 pub(super) fn revision_without_headers(
     agreed: Revision,
     params: Option<Value<'_>>,
@@ -51,7 +51,7 @@ pub(super) fn revision_without_headers(
     modern_revision(complete(meta)?)
 }
 
-/// The version that a modern request names, if it says all that it must.
+/// The version in a modern request, if it has all required parts.
 fn complete(meta: Option<Value<'_>>) -> Result<&str, Fault> {
     let said = |key: &str| meta.and_then(|meta| meta.get(key));
     let version = said(META_VERSION).and_then(Value::as_str).ok_or_else(|| {
@@ -90,12 +90,12 @@ fn modern(
     modern_revision(version)
 }
 
-/// Whether the header is there once and says what the body says.
+/// Whether the header is present once and equals the value in the body.
 fn check_mirror(headers: &HeaderMap, name: &'static str, body: &str) -> Result<(), Fault> {
     let Some(header) = only(headers, name)? else {
         return Err(Fault::header(format!("header `{name}` is missing")));
     };
-    // Only a name can hold what a header cannot.
+    // Only a name may contain characters that a header cannot.
     let agrees =
         header == body || (name == "Mcp-Name" && text_of_header(header).as_deref() == Some(body));
     if agrees {
@@ -104,7 +104,8 @@ fn check_mirror(headers: &HeaderMap, name: &'static str, body: &str) -> Result<(
     Err(Fault::header(format!("header `{name}` does not say what the body says")))
 }
 
-/// The header's value, if it is there. Of two, each reader might take another.
+/// The header's value, if present. A repeated header is refused, because each reader might use
+/// another one.
 fn only<'h>(headers: &'h HeaderMap, name: &'static str) -> Result<Option<&'h str>, Fault> {
     let mut values = headers.get_all(name).iter();
     let value = values.next();

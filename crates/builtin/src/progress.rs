@@ -3,7 +3,7 @@
 use sluice_wire::json::{Quoted, Value};
 use tokio::sync::mpsc;
 
-/// Where reports of one call go, if the caller has asked for any.
+/// Sends the progress of one call, if the caller has asked for it.
 #[derive(Debug, Default)]
 pub struct Progress {
     asked: Option<Subscriber>,
@@ -17,13 +17,12 @@ struct Subscriber {
 }
 
 impl Progress {
-    /// For a caller that wants no reports.
+    /// For a caller that has not asked for progress.
     pub fn none() -> Progress {
         Progress::default()
     }
 
-    /// Reports go to `reports` as notifications, if the request's parameters ask
-    /// for them.
+    /// Sends progress notifications to `reports`, if the request's parameters ask for them.
     pub(super) fn of(params: Option<Value<'_>>, reports: mpsc::Sender<String>) -> Progress {
         let token = params
             .and_then(|params| params.get("_meta"))
@@ -32,13 +31,13 @@ impl Progress {
         Progress { asked: token.map(|token| Subscriber { token: token.to_string(), reports }) }
     }
 
-    /// Whether anybody listens.
+    /// Whether the caller has asked for progress.
     pub fn is_wanted(&self) -> bool {
         self.asked.is_some()
     }
 
-    /// Tells the caller that `done` of `total` is done. A caller that does not
-    /// read misses it: the call does not wait.
+    /// Reports that `done` of `total` is done. A caller that does not read misses it: the call does
+    /// not wait.
     pub fn report(&self, done: u64, total: u64, message: &str) {
         let Some(Subscriber { token, reports }) = &self.asked else { return };
         let message = Quoted(message);

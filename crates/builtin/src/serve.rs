@@ -7,11 +7,11 @@ use sluice_wire::{
 
 use super::{Builtin, Call, Identity, Progress, ToolResult, fault, fault::Fault};
 
-/// How long a client may keep what it was told of the server, and for whom:
-/// nothing in it changes while the process runs, and nothing depends on who asks.
+/// How long, and for whom, clients may cache answers: nothing in them changes while the process
+/// runs, or depends on the caller.
 const CACHING: &str = ",\"ttlMs\":300000,\"cacheScope\":\"public\"";
 
-/// Neither lists that change, nor logs, nor anything but tools.
+/// Only tools: no changing lists, no logs.
 const CAPABILITIES: &str = "\"capabilities\":{\"tools\":{}}";
 
 /// The result of a request.
@@ -19,11 +19,11 @@ const CAPABILITIES: &str = "\"capabilities\":{\"tools\":{}}";
 pub(super) struct Served {
     /// The result object.
     pub(super) result: String,
-    /// Whether it was a tool call that came to nothing, whatever the caller is told.
+    /// Whether it was a tool call that failed, even if the caller is not told.
     pub(super) has_failed: bool,
 }
 
-/// Answers one request of a revision that is known.
+/// Answers one request of a known protocol version.
 pub(super) async fn serve(
     server: &dyn Builtin,
     revision: Revision,
@@ -59,7 +59,7 @@ pub(super) async fn serve(
     Ok(Served { result, has_failed })
 }
 
-/// The legacy revision that is agreed on: the one asked for, or the newest there is.
+/// Negotiates the legacy protocol version: the requested one, or the newest.
 pub(super) fn negotiate_revision(params: Option<Value<'_>>) -> Option<Revision> {
     let asked = params?.get("protocolVersion")?.as_str()?;
     let is_legacy = |revision: &Revision| revision.era() == Era::Legacy;
@@ -110,7 +110,7 @@ async fn call(
     called.map_err(|_| Fault::params(&format_args!("unknown tool `{name}`")))
 }
 
-/// What MCP calls an implementation.
+/// The `Implementation` object of MCP.
 fn info(identity: &Identity<'_>) -> String {
     let (name, title) = (Quoted(identity.name), Quoted(identity.title));
     let version = Quoted(identity.version);

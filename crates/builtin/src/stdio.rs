@@ -26,15 +26,14 @@ use super::{
 
 /// The longest message that is read.
 const LONGEST: usize = 16 << 20;
-/// Lines that may wait until the client reads them; then nothing more is read
-/// from it.
+/// The maximum number of unsent lines; beyond it, no more input is read (back-pressure).
 const MOST_WAITING: usize = 64;
-/// Calls that may be under way at once.
+/// The maximum number of concurrent calls.
 const MOST_CALLS: usize = 256;
-/// How long calls may still take once the client says nothing more.
+/// How long calls may still run after the client has closed its input.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Serves one client until its messages end, or until it reads no more.
+/// Serves one client until its input ends, or the output is closed.
 pub async fn serve_stdio<R, W>(server: Arc<dyn Builtin>, input: R, output: W) -> io::Result<()>
 where
     R: AsyncRead + Unpin,
@@ -86,7 +85,7 @@ struct Unread;
 /// The state of the conversation with one client.
 struct Conversation {
     server: Arc<dyn Builtin>,
-    /// The legacy revision that was agreed on.
+    /// The negotiated legacy protocol version.
     agreed: Revision,
     calls: Calls,
     under_way: JoinSet<()>,
@@ -94,7 +93,7 @@ struct Conversation {
 }
 
 impl Conversation {
-    /// Takes one line.
+    /// Handles one line.
     async fn hear(&mut self, line: Line) -> Result<(), Unread> {
         while self.under_way.try_join_next().is_some() {}
         let line = match line {
@@ -126,7 +125,7 @@ impl Conversation {
         }
     }
 
-    /// Answers a request that takes no time.
+    /// Answers a request that needs no waiting.
     async fn answer(&mut self, method: &str, params: Option<Value<'_>>) -> Result<Served, Fault> {
         let revision = mirror::revision_without_headers(self.agreed, params)?;
         if method == "initialize" {
@@ -135,7 +134,7 @@ impl Conversation {
         serve::serve(&*self.server, revision, method, params, &Progress::none()).await
     }
 
-    /// Begins a call.
+    /// Starts a call.
     async fn begin(&mut self, id: Id, document: Document) -> Result<(), Unread> {
         let ticket = if self.under_way.len() < MOST_CALLS {
             self.calls.begin("", &id).ok_or_else(|| {
@@ -152,7 +151,7 @@ impl Conversation {
         self.under_way.spawn(async move {
             let called = call(&*server, agreed, &document, lines.clone());
             if let Some(answered) = ticket.unless_cancelled(called).await {
-                // If nobody reads any more, the conversation ends anyway.
+                // If the output is closed, the conversation ends anyway.
                 let _ = lines.send(response_text(&id, answered)).await;
             }
         });
@@ -163,7 +162,7 @@ impl Conversation {
         self.lines.send(message).await.map_err(|_| Unread)
     }
 
-    /// Lets calls finish that are about to, and drops the others.
+    /// Waits a short time for calls to finish, then drops the others.
     async fn end(mut self) {
         let finished = async { while self.under_way.join_next().await.is_some() {} };
         let _ = tokio::time::timeout(GRACE, finished).await;

@@ -112,7 +112,7 @@ pub(crate) fn remark(text: &str) -> io::Result<()> {
     unless_closed(anstream::stderr().write_all(text.as_bytes()))
 }
 
-/// A reader that stops early is no failure, and does not change the exit code.
+/// A reader that stops early is not a failure, and does not change the exit code.
 fn unless_closed(written: io::Result<()>) -> io::Result<()> {
     match written {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),

@@ -264,11 +264,14 @@ async fn follow_registry(live: Arc<LiveGateway>, mut changes: Changes) {
             Ok(change) if !change.is_foreign => {}
             Ok(_) => {
                 if let Err(error) = live.take_stored().await {
-                    tracing::error!(%error, "changes that another process stored cannot be applied");
+                    tracing::error!(%error, "changes by another process cannot be applied");
                 }
             }
             Err(error) => {
-                tracing::warn!(%error, "the registry cannot be read: the active configuration may be out of date");
+                tracing::warn!(
+                    %error,
+                    "the registry cannot be read: the active configuration may be out of date"
+                );
                 tokio::time::sleep(RETRY).await;
             }
         }

@@ -1,5 +1,4 @@
-//! Options of built-in servers: TOML in the file, JSON inside, TOML in the output of `sluice
-//! config`.
+//! Options of built-in servers: TOML in the file, JSON inside, TOML in `sluice config`.
 
 use serde_json::{Number, Value};
 use toml::de::DeValue;

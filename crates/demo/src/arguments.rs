@@ -9,13 +9,13 @@ use crate::{
     ledger::{LARGEST_PAYMENT, Money},
 };
 
-/// The arguments of one call, none of them unknown.
+/// The arguments of one call, all of them known.
 pub(crate) struct Arguments<'a> {
     object: Option<Value<'a>>,
 }
 
 impl<'a> Arguments<'a> {
-    /// Takes the arguments of a tool that has only those named.
+    /// Reads the arguments of a tool, which may only be the `known` ones.
     pub(crate) fn read(object: Option<Value<'a>>, known: &[&str]) -> Result<Self, String> {
         for (key, _) in object.and_then(Value::members).into_iter().flatten() {
             let key = key.as_str().unwrap_or_default();
@@ -34,19 +34,19 @@ impl<'a> Arguments<'a> {
         self.object.and_then(|object| object.get(key))
     }
 
-    /// A text that must be there.
+    /// A required text.
     pub(crate) fn text(&self, key: &str, most: usize) -> Result<&'a str, String> {
         self.optional_text(key, most)?.ok_or_else(|| text_expected(key, most))
     }
 
-    /// A text that may be left out.
+    /// An optional text.
     pub(crate) fn optional_text(&self, key: &str, most: usize) -> Result<Option<&'a str>, String> {
         let Some(value) = self.get(key) else { return Ok(None) };
         let fits = |text: &&str| !text.is_empty() && text.chars().count() <= most;
         value.as_str().filter(fits).map(Some).ok_or_else(|| text_expected(key, most))
     }
 
-    /// A whole number that may be left out.
+    /// An optional whole number.
     pub(crate) fn optional_whole(
         &self,
         key: &str,
@@ -63,7 +63,7 @@ impl<'a> Arguments<'a> {
         whole.map(Some).ok_or_else(|| format!("`{key}` must be a whole number from {from} to {to}"))
     }
 
-    /// A payment that must be there.
+    /// A required payment.
     pub(crate) fn money(&self, key: &str) -> Result<Money, String> {
         self.get(key)
             .and_then(Value::as_number)

@@ -1,18 +1,17 @@
-//! Exact decimals: read from the text of a number, never rounded.
+//! Exact decimals: parsed from the text of a number, never rounded.
 
 use std::fmt;
 
 /// `units` divided by ten to the power of `places`.
 ///
-/// INVARIANT: without trailing zeros behind the point, so that equal numbers
-/// are equal values.
+/// INVARIANT: no trailing zeros after the decimal point, so that equal numbers are equal values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Decimal {
     units: i128,
     places: u32,
 }
 
-/// Enough for any sum of money, and little enough to add two of them.
+/// Enough for any amount of money, and few enough to add two of them without overflow.
 const MOST_PLACES: u32 = 18;
 
 impl Decimal {
@@ -28,7 +27,7 @@ impl Decimal {
         Decimal { units: i128::from(number), places: 2 }.normal()
     }
 
-    /// The number that JSON writes as `text`, unless it has too many digits.
+    /// Parses a JSON number, unless it has too many digits.
     pub(crate) fn read(text: &str) -> Option<Decimal> {
         let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
         let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
@@ -46,7 +45,7 @@ impl Decimal {
         Some(Decimal::whole(units.checked_mul(power_of_ten(zeros)?)?))
     }
 
-    /// How many units of the given place it is, if it is a whole number of them.
+    /// The number of units with this many decimal places, if it is a whole number of them.
     pub(crate) fn to_units(self, places: u32) -> Option<i128> {
         self.units.checked_mul(power_of_ten(places.checked_sub(self.places)?)?)
     }

@@ -11,7 +11,7 @@ use crate::decimal::Decimal;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Money(i64);
 
-/// More than this is not paid at once; sums of it stay far within [`Money`].
+/// The largest single payment; sums of payments stay far within [`Money`].
 pub(crate) const LARGEST_PAYMENT: Money = Money::of(1_000_000, 0);
 
 impl Money {
@@ -97,8 +97,7 @@ impl Ledger {
         &self.invoices
     }
 
-    /// Pays all or a part of an invoice. `to` guards against paying another
-    /// than the one that was meant.
+    /// Pays all or a part of an invoice. `to` guards against paying the wrong invoice.
     pub(crate) fn pay(
         &mut self,
         id: &str,

@@ -22,11 +22,11 @@ use decimal::Decimal;
 use ledger::Ledger;
 use notes::Notes;
 
-/// The policy recommended for this server: a rule of each kind to run into.
+/// The recommended policy for this server, with a rule of each kind to try.
 pub const POLICY: &str = include_str!("../../../policies/demo.json");
 
-/// No tool that a policy is likely to hide is named here: this text is shown
-/// to whoever connects.
+/// This text is shown to everybody who connects, so it names no tool that a policy is likely to
+/// hide.
 const INSTRUCTIONS: &str = "A small notebook and ledger for trying out policies. Start with list_notes, \
      which explains the rest. Everything is kept in memory, and no money is real.";
 
@@ -50,8 +50,8 @@ struct State {
 impl Demo {
     /// A server with a few notes and invoices.
     pub fn new() -> Self {
-        // One line, as everything must be that is sent on line by line. No
-        // string in JSON runs over the end of a line, so none is changed.
+        // One line, because messages are separated by line breaks. JSON strings contain no raw line
+        // breaks, so no string is changed.
         let tools = include_str!("tools.json").lines().map(str::trim).collect();
         let state = State {
             notes: Notes::with_sample_data(),
@@ -105,8 +105,7 @@ impl Builtin for Demo {
 /// A tool's result, or an error that says what to do instead.
 type Answer = Result<ToolResult, String>;
 
-/// The tools: each reads its arguments and leaves the rest to the part of the
-/// state it is about.
+/// The tools: each reads its arguments and calls the part of the state that it needs.
 impl State {
     fn list_notes(&mut self, arguments: Option<Value<'_>>) -> Answer {
         let arguments = Arguments::read(arguments, &["query", "limit"])?;

@@ -5,16 +5,16 @@ use std::fmt::Write as _;
 use sluice_builtin::ToolResult;
 use sluice_wire::json::Quoted;
 
-/// Characters in a title.
+/// The longest title, in characters.
 pub(crate) const LONGEST_TITLE: usize = 100;
-/// Characters in a text; at four bytes each, all notes together stay below 5 MB.
+/// The longest text, in characters; at four bytes each, all notes together stay below 5 MB.
 pub(crate) const LONGEST_TEXT: usize = 1000;
 const MOST_NOTES: usize = 1000;
 
 #[derive(Debug)]
 pub(crate) struct Notes {
     notes: Vec<Note>,
-    /// The number of the note that was added last; numbers are not used again.
+    /// The number of the newest note; numbers are not reused.
     last: u64,
 }
 
@@ -25,7 +25,7 @@ struct Note {
     text: String,
 }
 
-/// The initial notes. They name nothing that a policy is likely to hide.
+/// The initial notes. They mention nothing that a policy is likely to hide.
 const SEEDS: [(&str, &str); 3] = [
     ("Welcome", "These notes and the ledger live in memory: restart the demo to begin anew."),
     (
@@ -45,12 +45,12 @@ impl Notes {
         notes
     }
 
-    /// How many characters each note's text has.
+    /// The number of characters in each note's text.
     pub(crate) fn lengths(&self) -> impl Iterator<Item = usize> {
         self.notes.iter().map(|note| note.text.chars().count())
     }
 
-    /// The first `limit` notes that hold `query`, whatever its case.
+    /// The first `limit` notes that contain `query`, ignoring case.
     pub(crate) fn list(&self, query: &str, limit: usize) -> ToolResult {
         let query = query.to_lowercase();
         let holds = |text: &str| text.to_lowercase().contains(&query);

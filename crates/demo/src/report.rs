@@ -11,7 +11,7 @@
 
 use crate::{State, decimal::Decimal, ledger::Invoice};
 
-/// Characters in an expression.
+/// The longest expression, in characters.
 pub(crate) const LONGEST_EXPRESSION: usize = 200;
 const DEEPEST: usize = 20;
 
@@ -26,7 +26,7 @@ pub(crate) fn evaluate(expression: &str, state: &State) -> Result<Decimal, Strin
     }
 }
 
-/// Words, numbers and signs, each as its text.
+/// Splits the expression into words, numbers and signs.
 fn tokens(expression: &str) -> Result<Vec<&str>, String> {
     let mut tokens = Vec::new();
     let mut rest = expression.trim_start();
@@ -110,7 +110,7 @@ impl Reader<'_, '_> {
             .ok_or_else(|| format!("`{rows}` is empty, so it has no `{name}`"))
     }
 
-    /// One value a row, in hundredths: a note's is how many characters it has.
+    /// One value per row, in hundredths; for a note it is the number of its characters.
     fn rows(&self, name: &str) -> Result<Vec<i64>, String> {
         let invoices = self.state.ledger.invoices().iter();
         let open = |invoice: &&Invoice| invoice.amount_owed().cents() > 0;

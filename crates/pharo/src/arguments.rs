@@ -19,14 +19,14 @@ const TEXT: &str = "a string";
 const FLAG: &str = "true or false";
 const OBJECT: &str = "an object";
 
-/// The arguments of one call, none of them unknown.
+/// The arguments of one call, all of them known.
 #[derive(Debug)]
 pub(crate) struct Arguments<'a> {
     object: Option<Value<'a>>,
 }
 
 impl<'a> Arguments<'a> {
-    /// Takes the arguments of a tool that has only those named.
+    /// Reads the arguments of a tool, which may only be the `known` ones.
     pub(crate) fn read(
         object: Option<Value<'a>>,
         known: impl Iterator<Item = &'static str> + Clone,
@@ -56,30 +56,30 @@ impl<'a> Arguments<'a> {
         self.get(name).ok_or_else(|| Problem::Missing { name: name.to_owned(), expected })
     }
 
-    /// A text that must be there.
+    /// A required text.
     pub(crate) fn text(&self, name: &str) -> Result<&'a str, Problem> {
         text(name, self.require(name, TEXT)?)
     }
 
-    /// A text that must be there, as JSON.
+    /// A required text, as JSON.
     pub(crate) fn text_value(&self, name: &str) -> Result<Value<'a>, Problem> {
         let value = self.require(name, TEXT)?;
         text(name, value).map(|_| value)
     }
 
-    /// A text that may be left out.
+    /// An optional text.
     pub(crate) fn text_or(&self, name: &str, default: &'static str) -> Result<&'a str, Problem> {
         self.get(name).map_or(Ok(default), |value| text(name, value))
     }
 
-    /// A text that may be left out or null.
+    /// An optional text that may be null.
     pub(crate) fn text_or_null(&self, name: &str) -> Result<Option<&'a str>, Problem> {
         let value = self.get(name).filter(|value| !value.is_null());
         value.map(|value| text(name, value)).transpose()
     }
 
-    /// A flag that may be left out. Words for it are taken, because the original
-    /// takes them and models send them.
+    /// An optional flag. Words such as `yes` are accepted, because the original accepts them and
+    /// models send them.
     pub(crate) fn flag_or(&self, name: &str, default: bool) -> Result<bool, Problem> {
         let Some(value) = self.get(name) else { return Ok(default) };
         let word = value.as_str().or_else(|| value.as_number()).map(str::to_ascii_lowercase);
@@ -91,7 +91,7 @@ impl<'a> Arguments<'a> {
         meant.ok_or_else(|| wrong(name, FLAG))
     }
 
-    /// An object that must be there.
+    /// A required object.
     pub(crate) fn object(&self, name: &str) -> Result<Value<'a>, Problem> {
         let value = self.require(name, OBJECT)?;
         if value.kind() == Kind::Object { Ok(value) } else { Err(wrong(name, OBJECT)) }

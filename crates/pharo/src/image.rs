@@ -15,13 +15,12 @@ const LONGEST_ANSWER: usize = 64 << 20;
 /// How often progress is reported to a caller that has asked for it.
 const REPORT_EVERY: Duration = Duration::from_secs(1);
 
-/// Networks in which an image may run: its host is configured by the operator.
-/// Addresses of the local link, where clouds answer with credentials, are not
-/// among them.
+/// Networks in which an image may run; the operator configures its host. Link-local addresses,
+/// where clouds serve credentials, are not included.
 const PRIVATE: [&str; 5] =
     ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7"];
 
-/// Where an image is, and connections to it.
+/// The address of an image, and connections to it.
 #[derive(Debug)]
 pub(crate) struct Image {
     http: HttpUpstream,
@@ -37,7 +36,7 @@ pub(crate) struct Answer {
     pub(crate) body: Bytes,
 }
 
-/// Why it has not. The beginning is the original's, which clients may look for.
+/// Why there is no answer. The texts start like the original's, because clients may look for them.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NoAnswer {
     #[error(
@@ -70,13 +69,12 @@ impl Image {
         Ok(Image { http, url, timeout: options.timeout, is_here: is_here(&options.host) })
     }
 
-    /// Whether the image shares this machine, and so its files.
+    /// Whether the image runs on this machine, and so shares its files.
     pub(crate) fn is_here(&self) -> bool {
         self.is_here
     }
 
-    /// Sends a request and waits for the whole answer. Dropping this ends the
-    /// connection that waits for it.
+    /// Sends a request and waits for the whole answer. Dropping the future closes the connection.
     pub(crate) async fn ask(
         &self,
         request: Request<Bytes>,
@@ -135,8 +133,8 @@ impl Image {
     }
 }
 
-/// Whether a text is a name or an address, and nothing that would change where
-/// in a URL it ends.
+/// Whether a text is a host name or an address, and contains nothing that would end the host part
+/// of a URL.
 fn is_host(host: &str) -> bool {
     host.parse::<IpAddr>().is_ok() || url::Host::parse(host).is_ok()
 }
@@ -153,7 +151,7 @@ mod tests {
     use crate::Options;
 
     #[test]
-    fn only_loopback_is_here() {
+    fn only_a_loopback_image_is_on_this_machine() {
         for host in ["localhost", "LocalHost", "127.0.0.1", "127.1.2.3", "::1", "[::1]"] {
             assert!(is_here(host), "{host}");
         }
@@ -163,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_is_a_host() {
+    fn only_host_names_and_addresses_are_hosts() {
         let new = |host: &str| Image::new(&Options { host: host.into(), ..Options::default() });
         for host in ["localhost", "::1", "image.example.com"] {
             assert!(new(host).is_ok(), "{host}");

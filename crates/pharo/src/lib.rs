@@ -18,7 +18,7 @@ use tool::Tool;
 
 pub use options::{DEFAULT_PORT, DEFAULT_TIMEOUT, Options, OptionsError};
 
-/// The name that clients know the original by.
+/// The original's name, by which clients know it.
 const NAME: &str = "pharo-smalltalk-interop-mcp-server";
 
 const INSTRUCTIONS: &str = "Reads and changes a running Pharo Smalltalk image. \
@@ -30,15 +30,15 @@ const INSTRUCTIONS: &str = "Reads and changes a running Pharo Smalltalk image. \
 pub struct Pharo {
     tools: String,
     image: Image,
-    /// Whether callers are told of failures by `isError`.
+    /// Whether callers are told of failures with `isError`.
     tool_errors: bool,
 }
 
 impl Pharo {
-    /// A server for the image that the options name. Nothing is connected yet.
+    /// A server for the image in the options. This does not connect yet.
     pub fn new(options: &Options) -> Result<Pharo, OptionsError> {
-        // One line, as everything must be that is sent on line by line. No
-        // string in JSON runs over the end of a line, so none is changed.
+        // One line, because messages are separated by line breaks. JSON strings contain no raw line
+        // breaks, so no string is changed.
         let tools = include_str!("tools.json").lines().map(str::trim).collect();
         let image = Image::new(options)?;
         Ok(Pharo { tools, image, tool_errors: options.tool_errors })

@@ -6,18 +6,18 @@ use sluice_wire::json::{Bounds, Document, Kind, Value};
 
 /// The default port of the image.
 pub const DEFAULT_PORT: u16 = 8086;
-/// How long the original waits.
+/// The default time limit, which is that of the original.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The options of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// The machine that the image runs on.
+    /// The host that runs the image.
     pub host: String,
     pub port: u16,
-    /// How long one call may take.
+    /// The time limit of one call.
     pub timeout: Duration,
-    /// Whether a failure in the image is one of the tool, `isError: true`.
+    /// Whether a failure in the image is reported as a tool error, with `isError: true`.
     pub tool_errors: bool,
 }
 
@@ -32,7 +32,7 @@ impl Default for Options {
     }
 }
 
-/// Why options are not taken.
+/// Why options are invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OptionsError {
     #[error("`options` must be an object")]
@@ -46,8 +46,7 @@ pub enum OptionsError {
 }
 
 impl Options {
-    /// These options, overridden by those in a JSON object; `span` reads a
-    /// span of time such as `30s`.
+    /// These options, overridden by those in a JSON object; `span` parses a duration such as `30s`.
     pub fn overlaid(
         self,
         json: &str,
@@ -117,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn options_overlay_what_is_there() {
+    fn options_override_the_defaults() {
         assert_eq!(read("{}"), Ok(Options::default()));
         let read = read(r#"{"port": 9090, "host": "::1", "timeout": "5s", "tool_errors": true}"#);
         let expected = Options {
@@ -132,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_options_are_said() {
+    fn wrong_options_are_refused() {
         for (json, expected) in [
             ("[]", "`options` must be an object"),
             (

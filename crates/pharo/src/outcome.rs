@@ -9,8 +9,7 @@ use sluice_wire::json::{Bounds, Document, Kind, Quoted, Value};
 
 use crate::image::{Answer, NoAnswer};
 
-/// Integers in Smalltalk have as many digits as they need, and stack traces and
-/// sources are long.
+/// Smalltalk integers have any number of digits, and stack traces and sources are long.
 const BOUNDS: Bounds = Bounds {
     bytes: 64 << 20,
     depth: 512,
@@ -20,7 +19,7 @@ const BOUNDS: Bounds = Bounds {
     nodes: 1 << 22,
 };
 
-/// The result of a tool that was answered, or was not.
+/// Converts the answer of an image, or the failure to get one, into a tool result.
 pub(crate) fn result(tool: &str, answered: Result<Answer, NoAnswer>) -> ToolResult {
     match answered {
         Ok(Answer { status, body }) if status.is_success() => relay(tool, body),
@@ -50,15 +49,14 @@ fn relay(tool: &str, body: Bytes) -> ToolResult {
     ToolResult { has_failed, ..ToolResult::text(object.clone()).with_structured(object) }
 }
 
-/// Whether the caller has got nothing: the image says so, or it has an error
-/// where the result should be, which is how it says that JSON has no form for
-/// the value.
+/// Whether the call failed: the image says so, or there is an error in place of the result, which
+/// the image sends if JSON cannot represent the value.
 fn has_failed(answer: Value<'_>) -> bool {
     let success = answer.get("success").and_then(Value::as_bool);
     success != Some(true) || (answer.get("error").is_some() && answer.get("result").is_none())
 }
 
-/// In JSON, line breaks stand only between tokens, where a blank says the same.
+/// Replaces line breaks by blanks; in JSON they only occur between tokens.
 fn single_line(json: &str) -> String {
     json.replace(['\n', '\r'], " ")
 }
@@ -75,7 +73,7 @@ mod tests {
 
     use super::{Answer, result};
 
-    /// Whether it failed, whether the caller is told so, and what it reads.
+    /// Checks whether it failed, whether the caller is told so, and the text.
     #[track_caller]
     fn check(status: u16, body: &str, expected: (bool, bool, &str)) {
         let status = StatusCode::from_u16(status).unwrap();
@@ -88,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn the_image_s_object_passes_as_it_is() {
+    fn the_object_of_the_image_is_returned_unchanged() {
         let big = format!(r#"{{"success":true,"result":{}}}"#, "7".repeat(5000));
         for body in [
             r#"{"success":true,"result":null}"#,
@@ -103,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_are_counted_and_not_told() {
+    fn failures_of_the_image_are_counted_but_not_reported_as_errors() {
         for body in [
             r#"{"success":false,"error":{"description":"ZeroDivide"}}"#,
             r#"{"success":false,"error":"old"}"#,

@@ -13,23 +13,22 @@ use data_encoding::BASE64;
 use sluice_builtin::{Image, ToolResult};
 use sluice_wire::json::{Bounds, Document, Value};
 
-/// The largest picture that is shown; in base64 it still fits what the gateway
-/// lets through by default.
+/// The largest image that is attached; in base64 it still fits the gateway's default limit.
 const LARGEST: u64 = 10 << 20;
-/// How every PNG begins.
+/// The first bytes of every PNG.
 const SIGNATURE: &[u8] = b"\x89PNG\r\n\x1a\n";
 
-/// Adds the picture that a result names, if it can be had.
+/// Attaches the image file that a result names, if it can be read.
 pub(crate) async fn attach(result: &mut ToolResult) {
     let Some(path) = result.structured.as_deref().and_then(path) else { return };
-    // A file is read at once or not at all; it is small.
+    // The file is small, so it is read in one blocking call.
     let read = tokio::task::spawn_blocking(move || read(&path)).await;
     if let Ok(Ok(Some(bytes))) = read {
         result.images.push(Image { media_type: "image/png", data: BASE64.encode(&bytes) });
     }
 }
 
-/// Where the image says that the picture is.
+/// The path of the picture in the answer.
 fn path(answer: &str) -> Option<PathBuf> {
     let bounds = Bounds { bytes: 64 << 20, string: 64 << 20, depth: 512, ..Bounds::default() };
     let document = Document::parse(answer, &bounds).ok()?;
@@ -41,7 +40,7 @@ fn path(answer: &str) -> Option<PathBuf> {
     (is_screenshot && path.is_absolute()).then(|| path.to_owned())
 }
 
-/// The file's bytes, if it is a picture.
+/// The file's bytes, if it is a PNG.
 fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
     // Opening something other than a regular file could block.
     if !path.symlink_metadata()?.is_file() {

@@ -17,7 +17,7 @@ pub(crate) struct Tool {
     path: &'static str,
     way: Way,
     parameters: &'static [Parameter],
-    /// Whether the image may write a picture for it.
+    /// Whether the Pharo image may write a screenshot for it.
     pub(crate) takes_pictures: bool,
 }
 
@@ -43,7 +43,7 @@ struct Parameter {
 enum Kind {
     Text,
     TextOr(&'static str),
-    /// Sent only if there is something in it.
+    /// Sent only if it is not empty.
     OptionalText,
     Flag(bool),
     Object,
@@ -67,7 +67,7 @@ const fn post(name: &'static str, path: &'static str, parameters: &'static [Para
 
 const PATH: Parameter = of("path", Kind::TextOr("/tmp"));
 
-/// In the order in which they are listed.
+/// The tools, in the order of the list.
 static TOOLS: [Tool; 22] = [
     post("eval", "/eval", &[text("code")]),
     get("get_class_source", "/get-class-source", &[text("class_name")]),
@@ -113,7 +113,7 @@ static TOOLS: [Tool; 22] = [
 ];
 
 impl Tool {
-    /// The tool of that name.
+    /// The tool with this name.
     pub(crate) fn find(name: &str) -> Option<&'static Tool> {
         TOOLS.iter().find(|tool| tool.name == name)
     }
@@ -166,7 +166,7 @@ impl Tool {
         query.finish().parse().map_err(|_| Problem::TooLong)
     }
 
-    /// Values keep the digits they were written with.
+    /// The JSON body. Numbers keep the digits with which they were written.
     fn body(&self, arguments: &Arguments<'_>) -> Result<String, Problem> {
         let mut members = Vec::new();
         for Parameter { name, sent_as, kind } in self.parameters {

@@ -1,4 +1,4 @@
-//! Calls through the gateway, beside the pass-through and the upstream itself.
+//! Calls through the gateway, compared with the pass-through and the upstream itself.
 
 use crate::load::Pattern;
 
@@ -11,13 +11,13 @@ use super::super::{
     row::{Promise, Row, Series},
 };
 
-/// Bytes of an ordinary answer.
+/// The size of an ordinary answer, in bytes.
 pub(super) const SMALL: usize = 200;
-/// Connections in open loop, so many that a free one is always there.
+/// The number of connections in open loop, enough that one is always free.
 const OPEN_CONNECTIONS: usize = 16;
 const LARGE_CONNECTIONS: usize = 16;
 
-/// The three that are compared, on one upstream.
+/// The three targets that are compared, with one upstream.
 struct Trio {
     upstream: Part,
     passthrough: Part,
@@ -40,7 +40,7 @@ impl Trio {
     }
 }
 
-/// One row of one number of the three.
+/// A row with one number of each target.
 fn row(
     scenario: &'static str,
     what: String,
@@ -90,7 +90,7 @@ pub(super) fn latency(arguments: &Arguments) -> anyhow::Result<Vec<Row>> {
     ])
 }
 
-/// What each proxy adds to the median of the upstream alone.
+/// The latency that each proxy adds to the median of the upstream alone.
 fn added(samples: &[Vec<Sample>; 3], rate: u32) -> Row {
     let [direct, passthrough, gateway] =
         samples.each_ref().map(|side| side.iter().map(|sample| sample.p50).collect::<Series>());

@@ -17,7 +17,7 @@ use crate::{clock, find::Measured};
 
 const SCENARIO: &str = "catalog";
 
-/// One round: what takes long here does not vary much.
+/// One round only: long measurements do not vary much here.
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Vec<Row>> {
     let folder = arguments.work.join("catalog");
     let _ = fs::remove_dir_all(&folder);
@@ -25,8 +25,8 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Vec<Row>> {
     fs::create_dir_all(&folder)?;
     let lines = folder.join("field.jsonl");
     let bytes = field::write(&lines, arguments.catalog_servers, arguments.catalog_tools)?;
-    eprintln!("the field has {} MB", bytes / 1_000_000);
-    // Making the file, with what is shipped in it, is measured by itself.
+    eprintln!("the generated catalogue has {} MB", bytes / 1_000_000);
+    // Creating the file, with the shipped index, is measured separately.
     let sluice = || {
         let mut command = Command::new(&arguments.sluice);
         command.arg("--data").arg(&data).arg("catalog").stdout(Stdio::null());
@@ -41,7 +41,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Vec<Row>> {
     let file = data.join("catalog.db");
     let size = fs::metadata(&file)?.len();
     let measured = measure(&file)?;
-    eprintln!("the slowest question: {:.0} µs, {}", measured.slowest, measured.slowest_is);
+    eprintln!("the slowest query: {:.0} µs, {}", measured.slowest, measured.slowest_is);
     fs::remove_dir_all(&folder)?;
     let row = |what: &str, unit, number: f64| {
         Row::alone(SCENARIO, what, unit, [number].into_iter().collect())
@@ -58,7 +58,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Vec<Row>> {
     ])
 }
 
-/// Asks a process of its own, so that its memory is that of serving alone.
+/// Runs the queries in a separate process, so that its memory is that of serving alone.
 fn measure(file: &std::path::Path) -> anyhow::Result<Measured> {
     let asked = Command::new(std::env::current_exe()?).arg("find").arg(file).output()?;
     let said = String::from_utf8_lossy(&asked.stderr);

@@ -17,7 +17,7 @@ use super::{
 const SCENARIO: &str = "memory";
 const CONNECTIONS: [usize; 2] = [16, 64];
 
-/// Each gateway is started anew, because memory once used is not always given back.
+/// Each gateway is restarted, because used memory is not always returned.
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Vec<Row>> {
     let mut rows = vec![idle(arguments)?.promising(Promise::AtMost(20.0))];
     for connections in CONNECTIONS {
@@ -39,7 +39,7 @@ fn idle(arguments: &Arguments) -> anyhow::Result<Row> {
     Ok(Row::alone(SCENARIO, "idle", "MiB", [resident].into_iter().collect()))
 }
 
-/// The most that was resident at any time; the pass-through's beside it.
+/// The peak of resident memory, compared with that of the pass-through.
 fn loaded(
     arguments: &Arguments,
     what: &str,

@@ -1,5 +1,5 @@
-//! The Pharo server as a client starts it: how soon it answers, what a call
-//! costs, and what it adds to the HTTP call that it makes.
+//! The Pharo server, started as a client would: how soon it answers, what a call costs, and what it
+//! adds to the HTTP call that it makes.
 
 use std::{
     io::{BufRead as _, BufReader, Read as _, Write as _},
@@ -23,12 +23,12 @@ use crate::{
 const SCENARIO: &str = "pharo";
 const HELLO: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}"#;
 const CODE: &str = r#"{"code":"42 factorial"}"#;
-/// Only the right answer holds it.
+/// Text that only the right answer contains.
 const DIGITS: &str = "1405006117752879898543142606244511569936384000000000";
-/// Calls before any is counted.
+/// The number of calls before measuring.
 const WARM_UP: u32 = 200;
 
-/// What one round has shown.
+/// The results of one round.
 #[derive(Debug, Default)]
 struct Rounds {
     started: Vec<f64>,
@@ -65,7 +65,7 @@ struct Server {
     process: Process,
     stdin: ChildStdin,
     stdout: BufReader<ChildStdout>,
-    /// From its start to its first answer.
+    /// The time from its start to its first answer.
     started: Duration,
     line: String,
 }
@@ -86,7 +86,7 @@ impl Server {
         Ok(server)
     }
 
-    /// Sends a line and waits for one.
+    /// Sends a line and waits for the answer.
     fn ask(&mut self, message: &str) -> anyhow::Result<()> {
         self.line.clear();
         self.stdin.write_all(format!("{message}\n").as_bytes())?;
@@ -103,7 +103,7 @@ impl Server {
         Ok(())
     }
 
-    /// Calls one after the other for a while.
+    /// Makes calls one after the other for some time.
     fn measure(&mut self, span: Duration, rounds: &mut Rounds) -> anyhow::Result<()> {
         for id in 1..=WARM_UP {
             self.call(id)?;
@@ -126,7 +126,7 @@ impl Server {
     }
 }
 
-/// The median of the same call by bare HTTP, on one connection.
+/// The median of the same call over bare HTTP, on one connection.
 fn bare(image: SocketAddr, span: Duration) -> anyhow::Result<f64> {
     let mut stream = TcpStream::connect(image)?;
     stream.set_nodelay(true)?;
@@ -140,7 +140,7 @@ fn bare(image: SocketAddr, span: Duration) -> anyhow::Result<f64> {
     while start.elapsed() < span {
         let sent = clock::now();
         stream.write_all(request.as_bytes())?;
-        // The answer is small and comes in one piece.
+        // The answer is small and arrives in one read.
         let length = stream.read(&mut buffer)?;
         let answer = buffer.get(..length).context("more than was read")?;
         let answer = std::str::from_utf8(answer)?;

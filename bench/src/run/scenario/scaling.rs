@@ -1,4 +1,5 @@
-//! Cost per call when there is much of something, beside an ordinary gateway.
+//! Cost per call with a large number of grants, policies, tools or records, compared with an
+//! ordinary gateway.
 
 use crate::{load::Pattern, process};
 
@@ -15,10 +16,10 @@ use super::{
 };
 
 const CONNECTIONS: usize = 16;
-/// Growth of a tenth is what two equal gateways show of each other on a noisy machine.
+/// On a noisy machine, even two equal gateways differ by a tenth.
 const NO_GROWTH: Promise = Promise::AtMost(1.1);
 
-/// What there is much of.
+/// The quantity that grows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Growth {
     Grants,
@@ -58,7 +59,7 @@ pub(super) fn run(
     let base = Installation::new(arguments, "ordinary", ORDINARY, &upstream)?.start()?;
     let installation = Installation::new(arguments, scenario, shape, &grown_upstream)?;
     if growth == Growth::Rows {
-        // The gateway makes its database itself; the rows are put in while it rests.
+        // The gateway creates its database; the rows are added while it is stopped.
         installation.start()?.part.process.stop()?;
         prefill::fill(&installation.data(), arguments.rows)?;
     }

@@ -1,4 +1,4 @@
-//! From start to ready, with a new data directory and with one that is there.
+//! Time from start to ready, with a new data directory and with an existing one.
 
 use super::{
     super::{

@@ -1,6 +1,5 @@
-//! Calls to a server that is a command: through the gateway, beside the same
-//! server over HTTP, and beside bridges from stdio to HTTP that others have made,
-//! which judge nothing and record nothing.
+//! Calls to a stdio server: through the gateway, compared with the same server over HTTP, and with
+//! third-party bridges from stdio to HTTP, which enforce no policy and record nothing.
 
 use std::{path::Path, process::Command, thread, time::Duration};
 
@@ -23,7 +22,7 @@ const CONNECTIONS: [usize; 2] = [1, 16];
 /// How long a bridge may take to start.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The bridges, and what they are told before the command.
+/// The bridges, and their arguments before the command.
 const BRIDGES: [(&str, &[&str]); 2] = [
     ("supergateway", &["--outputTransport", "streamableHttp", "--stateful", "--logLevel", "none"]),
     ("mcp-proxy", &["--server", "stream", "--host", "127.0.0.1"]),
@@ -50,7 +49,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Vec<Row>> {
         let path = arguments.bridges.join("node_modules/.bin").join(name);
         if !path.exists() {
             let folder = arguments.bridges.display();
-            eprintln!("{name} is not there and left out: npm install --prefix {folder} {name}");
+            eprintln!("{name} is skipped, not installed: npm install --prefix {folder} {name}");
             continue;
         }
         let bridge = started(arguments, &path, name, before, &command)?;
@@ -60,7 +59,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Rows on the gateway before a command, beside something else.
+/// Rows of the gateway with a stdio server, compared with another target.
 fn compared(
     arguments: &Arguments,
     beside: &str,
@@ -88,13 +87,13 @@ fn compared(
     Ok(rows)
 }
 
-/// The same part, spoken to in a session: bridges know nothing else.
+/// The same part, called in a session: bridges support nothing else.
 fn in_session(part: Part) -> anyhow::Result<Part> {
     let target = listen::runtime(1)?.block_on(streams::in_session(&part.target))?;
     Ok(Part { target, ..part })
 }
 
-/// Starts a bridge before the command, and a session there.
+/// Starts a bridge for the command, and a session with it.
 fn started(
     arguments: &Arguments,
     path: &Path,

@@ -1,4 +1,4 @@
-//! Memory with thousands of clients that listen and hear nothing.
+//! Memory with thousands of idle event streams.
 
 use std::time::Duration;
 
@@ -46,7 +46,7 @@ fn idle(arguments: &Arguments, word: &str, kind: Kind, count: usize) -> anyhow::
     Ok(row.promising(Promise::AtMost(250.0)))
 }
 
-/// One more client makes calls while the streams are open.
+/// Another client makes calls while the streams are open.
 fn call(gateway: &Gateway, kind: Kind) -> anyhow::Result<()> {
     let calls = Calls { era: kind.era(), tool: ORDINARY.tool() };
     let pattern = Pattern::Closed { connections: 1 };

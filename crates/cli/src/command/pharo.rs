@@ -43,7 +43,7 @@ impl Pharo {
         // A blocked read of standard input must not delay the exit.
         runtime.shutdown_background();
         match ended {
-            // The client has closed its end, which is no error.
+            // The client has closed its end, which is not an error.
             Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(Done::Well),
             ended => Ok(ended.map(|()| Done::Well)?),
         }

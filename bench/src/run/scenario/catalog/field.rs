@@ -1,5 +1,5 @@
-//! A generated field of servers and tools, as wide as the real one. The same
-//! numbers give the same field.
+//! A generated set of servers and tools, as large as the real one. The same parameters give the
+//! same set.
 
 use std::{
     fs::File,
@@ -7,7 +7,7 @@ use std::{
     path::Path,
 };
 
-/// Verbs with how often they begin a name, in thousandths, as in real servers.
+/// Verbs with their frequency at the start of a name, in thousandths, as in real servers.
 const VERBS: [(&str, u64); 24] = [
     ("get", 230),
     ("list", 150),
@@ -155,7 +155,7 @@ const QUALIFIERS: [&str; 12] = [
     "summary", "metadata",
 ];
 
-/// Numbers that look random and are the same each time.
+/// A deterministic pseudo-random generator.
 #[derive(Debug)]
 struct Dice(u64);
 
@@ -181,7 +181,7 @@ impl Dice {
         "get"
     }
 
-    /// A noun; those further on are rarer, the last are very rare.
+    /// A noun; later ones are rarer, and the last ones very rare.
     fn noun(&mut self) -> &'static str {
         let first = self.below(NOUNS.len());
         let second = self.below(NOUNS.len());
@@ -189,14 +189,14 @@ impl Dice {
     }
 }
 
-/// Writes so many servers, with so many tools in all, one a line.
+/// Writes this many servers, with this many tools in total, one server per line.
 pub(super) fn write(path: &Path, servers: usize, tools: usize) -> anyhow::Result<u64> {
     let mut out = BufWriter::with_capacity(1 << 20, File::create(path)?);
     let mut dice = Dice(42);
     let mut left = tools;
     for number in 0..servers {
         let share = (left / (servers - number)).max(1);
-        // From a few tools to many, as it is; the last server takes what is left.
+        // From a few tools to many, as in reality; the last server gets the rest.
         let own =
             if number + 1 == servers { left } else { 1 + dice.below(share * 2 - 1) }.min(left);
         left -= own;

@@ -1,5 +1,5 @@
-//! What is known about a server without asking it: from earlier scans, from the catalogue,
-//! from the gateway that it may go through, and from the gateway's configuration.
+//! Looks up a server's abilities and names without scanning it: in earlier scans, the catalogue,
+//! the running gateway, and the gateway's configuration.
 
 use sluice_catalog::Catalog;
 use sluice_stack::{Ability, Changes, Entry, Guarded, Memory, Tool, Transport};
