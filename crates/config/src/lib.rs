@@ -117,8 +117,8 @@ impl Config {
         Config::read(overrides, environment).0
     }
 
-    /// Like [`load`], and returns every file that was looked at, even on failure: a change to one
-    /// of them may fix the configuration.
+    /// Like [`Config::load`], but also returns every file that it read, even on failure: a
+    /// change to one of them may fix the configuration.
     pub fn read(
         overrides: &Overrides,
         environment: &Environment,
