@@ -323,8 +323,12 @@ impl GroupCommit {
         {
             let mut state = self.lock();
             mem::swap(&mut state.writes, &mut batch.writes);
-            mem::swap(&mut state.deferred, &mut batch.deferred);
             state.was_shared = batch.writes.len() > 1;
+            // A single call does not wait for the outcomes of others: the store's thread
+            // writes them.
+            if state.was_shared {
+                mem::swap(&mut state.deferred, &mut batch.deferred);
+            }
             state.is_dirty = true;
             self.rouse_idle(&mut state);
         }
